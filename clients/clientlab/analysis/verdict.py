@@ -1,0 +1,47 @@
+"""What held a trial back: the part that was busiest, as a share of what it could have been."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Bound = Literal["client-bound", "proxy-bound", "upstream-bound", "latency-bound", "unclear"]
+
+CLEAR_SHARE = 0.5
+"""Below this no part was busy for even half of the time, and the verdict is "unclear"."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Busy shares of a trial's wall time, each between 0 and about 1; None where it is not known.
+
+    client, proxy, upstream: CPU seconds over the seconds of the cores that the part can use.
+    latency: the time that the asked delays alone would take at this concurrency.
+    """
+
+    client: float
+    proxy: float | None = None
+    upstream: float | None = None
+    latency: float | None = None
+
+
+def busy(cpu_seconds: float, wall: float, lanes: int, cores: int) -> float:
+    """CPU seconds as a share of the wall time of the cores that `lanes` processes can use."""
+    return cpu_seconds / (wall * max(1, min(lanes, cores))) if wall > 0 else 0.0
+
+
+def waited(delays: float, wall: float, concurrency: int) -> float:
+    """The sum of delays, spread over `concurrency` in flight, as a share of the wall time."""
+    return delays / concurrency / wall if wall > 0 else 0.0
+
+
+def verdict(shares: Shares) -> Bound:
+    """The busiest part, where it was busy for half of the time at least."""
+    known: dict[Bound, float | None] = {
+        "client-bound": shares.client,
+        "proxy-bound": shares.proxy,
+        "upstream-bound": shares.upstream,
+        "latency-bound": shares.latency,
+    }
+    bound, share = max(known.items(), key=lambda item: item[1] or 0.0)
+    return bound if (share or 0.0) >= CLEAR_SHARE else "unclear"

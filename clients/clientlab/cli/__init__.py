@@ -1,0 +1,62 @@
+"""The command line: each verb parses its words to one value and calls one function.
+
+Exit codes: 0 done; 1 a threshold, a claim asked to hold, or a comparison failed; 2 the words or the
+input are wrong; 3 the run is incomplete (what was done is saved).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+import click
+
+from clientlab import __version__
+from clientlab.cli.doctor import doctor
+from clientlab.cli.listing import list_
+from clientlab.cli.report import report
+from clientlab.cli.run import run
+from clientlab.cli.up import up
+from clientlab.errors import IncompleteRun, LabError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="clientlab")
+def commands() -> None:
+    """How Python code should make HTTP requests, and how you know.
+
+    `clientlab run demo` compares eight strategies; `clientlab list` shows what can be compared.
+    """
+
+
+for _command in (run, report, list_, up, doctor):
+    commands.add_command(_command)
+
+
+def run_command_line(words: Sequence[str]) -> int:
+    """Do what the words say and return the exit code; an error is one line on standard error."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        code = commands.main(list(words), prog_name="clientlab", standalone_mode=False)
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "clientlab"
+        return _say(f"{error.format_message()} See '{path} --help'.", LabError.exit_code)
+    except click.ClickException as error:
+        return _say(error.format_message(), LabError.exit_code)
+    except LabError as error:
+        return _say(str(error), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("interrupted before anything was measured", IncompleteRun.exit_code)
+    return code if isinstance(code, int) else 0
+
+
+def _say(line: str, code: int) -> int:
+    print(f"clientlab: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> None:
+    """SIGTERM ends a run as Ctrl-C does: processes stopped, what was done saved."""
+    raise KeyboardInterrupt

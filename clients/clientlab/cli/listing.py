@@ -1,0 +1,76 @@
+"""`clientlab list`: what there is to compare."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from clientlab.runs.experiment import bundled, read_experiment
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
+
+Rows = list[dict[str, Any]]
+
+
+def strategy_rows() -> Rows:
+    """Every listed strategy. `concurrency` is its own, used where -c is not given."""
+    return [
+        {
+            "name": strategy.name,
+            "client": strategy.client,
+            "executor": strategy.executor,
+            "concurrency": strategy.concurrency,
+            "connections": CLIENTS[strategy.client].policy,
+            "source": strategy.source,
+        }
+        for strategy in STRATEGIES.values()
+    ]
+
+
+def client_rows() -> Rows:
+    """Every client."""
+    return [
+        {"name": row.name, "kind": row.kind, "connections": row.policy, "says": row.says} for row in CLIENTS.values()
+    ]
+
+
+def executor_rows() -> Rows:
+    """Every executor."""
+    return [{"name": row.name, "runs": row.needs, "says": row.says} for row in EXECUTORS.values()]
+
+
+def experiment_rows() -> Rows:
+    """Every bundled experiment."""
+    found = [(name, read_experiment(path)) for name, path in bundled().items()]
+    return [
+        {"name": name, "strategies": len(experiment.strategies), "question": experiment.question}
+        for name, experiment in found
+    ]
+
+
+_LISTS: dict[str, Callable[[], Rows]] = {
+    "strategies": strategy_rows,
+    "clients": client_rows,
+    "executors": executor_rows,
+    "experiments": experiment_rows,
+}
+
+
+@click.command(name="list")
+@click.argument("what", type=click.Choice(list(_LISTS)), default="strategies")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def list_(what: str, *, as_json: bool) -> None:
+    """List strategies, clients, executors or experiments."""
+    rows = _LISTS[what]()
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+        return
+    table = Table(*rows[0], box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        table.add_row(*(escape(str(value)) for value in row.values()))
+    Console(soft_wrap=True).print(table)

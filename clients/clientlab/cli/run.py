@@ -1,0 +1,158 @@
+"""`clientlab run`: measure strategies, by an experiment or by the words of the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from clientlab.cli.report import CHART, show
+from clientlab.cli.words import OUT, SECONDS, body_of, headers_of
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.homes.elsewhere import Elsewhere
+from clientlab.homes.local import ROUTES, UPSTREAMS, LocalHome, workers_for
+from clientlab.reports.progress import LiveBar, PlainLines
+from clientlab.runs.document import Run
+from clientlab.runs.execute import Home, execute
+from clientlab.runs.experiment import (
+    Experiment,
+    bundled,
+    check_experiment,
+    new_run,
+    read_experiment,
+    run_name,
+)
+from clientlab.runs.store import Store
+from clientlab.runs.surroundings import distributions_of, surroundings
+from clientlab.workload import Workload
+
+_QUESTION = "Which of these strategies is fastest here?"
+
+
+@click.command()
+@click.argument("experiment", required=False)
+@click.option("-t", "--strategy", "strategies", multiple=True, help="A strategy; may be repeated (see 'list').")
+@click.option("-n", "--requests", type=int, help="Requests of each trial.  [default: 1000]")
+@click.option("-d", "--duration", type=SECONDS, help="Run each trial for this long (10s) instead.")
+@click.option("-c", "--concurrency", type=int, help="Requests in flight at once.  [default: the strategy's own]")
+@click.option("--rounds", type=int, help="Trials of each strategy, interleaved.  [default: 3]")
+@click.option("--warmup", type=int, help="Requests before the measured ones.  [default: 10]")
+@click.option("--connections", type=click.Choice(["cold", "warm"]), help="Opened inside the clock, or before it.")
+@click.option("--seed", type=int, help="Decides orders, payloads and delays.  [default: 1]")
+@click.option("--upstream", "upstreams", multiple=True, type=click.Choice(UPSTREAMS), help="[default: aiohttp]")
+@click.option("--route", "routes", multiple=True, type=click.Choice(ROUTES), help="[default: direct]")
+@click.option("--url", help="Measure against this server of yours; nothing is started.")
+@click.option("--path", help="Path asked for, on the lab's own upstreams; {k} is the number of the request.")
+@click.option("--method", help="[default: GET]")
+@click.option("--payload-size", type=int, help="Send a JSON object with a field of so many random characters.")
+@click.option("--body", help="Send this text, or @FILE.")
+@click.option("--encode", type=click.Choice(["once", "each"]), help="Encode the payload once, or for each request.")
+@click.option("--parse", is_flag=True, default=None, help="Parse each answer as JSON, inside the clock.")
+@click.option("--delay", help="Ask the upstream to wait: 140ms, lognormal:100ms,0.3, ...")
+@click.option("--header", "headers", multiple=True, help="'Name: value'; may be repeated.")
+@click.option("--timeout", type=SECONDS, help="Limit for connecting and for each wait for bytes.  [default: 30s]")
+@OUT
+@CHART
+@click.option("--json", "as_json", is_flag=True, help="Print the run document; everything else on standard error.")
+def run(
+    experiment: str | None, url: str | None, folder: Path, chart: Path | None, *, as_json: bool, **words: Any
+) -> int:
+    """Measure strategies: EXPERIMENT is a bundled one (see 'list experiments') or a TOML file.
+
+    Without it, name the strategies with -t. Options given here win over the experiment's.
+    """
+    elsewhere = None if url is None else _elsewhere(url, words)
+    asked = _asked(experiment, elsewhere, words)
+    check_experiment(asked)
+    if elsewhere is not None:
+        for workload in asked.workloads.values():
+            elsewhere.probe(workload)
+    finished = _measure(asked, elsewhere, Store(folder))
+    show(finished, chart, stderr=as_json)
+    if as_json:
+        click.echo(finished.model_dump_json(indent=1))
+    return IncompleteRun.exit_code if finished.status == "incomplete" else 0
+
+
+def _asked(name: str | None, elsewhere: Elsewhere | None, words: dict[str, Any]) -> Experiment:
+    """The experiment that the words ask for."""
+    given = {key: word for key, word in words.items() if word not in (None, ())}
+    base = _named(name) if name else _unnamed(given)
+    changes: dict[str, Any] = {key: list(given[key]) for key in ("strategies", "upstreams", "routes") if key in given}
+    changes |= {key: given[key] for key in ("rounds", "seed") if key in given}
+    workload_changes = _workload_changes(given)
+    if elsewhere is not None:
+        changes |= {"upstreams": [elsewhere.name], "routes": ["direct"]}
+        workload_changes["path"] = elsewhere.path
+    changes["workloads"] = {key: replace(workload, **workload_changes) for key, workload in base.workloads.items()}
+    if changes.get("rounds", 1) < 1:
+        raise LabError(f"--rounds {changes['rounds']}: trials of each strategy; write 1 or more")
+    return base.model_copy(update=changes)
+
+
+def _named(name: str) -> Experiment:
+    path = bundled().get(name, Path(name))
+    if not path.is_file():
+        raise LabError(f"experiment {name!r}: neither a bundled one ({', '.join(bundled())}) nor a file")
+    return read_experiment(path)
+
+
+def _unnamed(given: dict[str, Any]) -> Experiment:
+    if "strategies" not in given:
+        raise LabError("nothing to measure: name an experiment ('clientlab run demo') or strategies with -t")
+    workloads = {"workload": Workload()}
+    return Experiment(name="run", question=_QUESTION, strategies=list(given["strategies"]), workloads=workloads)
+
+
+_WORKLOAD_WORDS = (
+    "requests", "duration", "concurrency", "warmup", "connections", "seed", "path", "method",
+    "payload_size", "encode", "parse", "delay", "timeout",
+)  # fmt: skip
+
+
+def _workload_changes(given: dict[str, Any]) -> dict[str, Any]:
+    changes = {word: given[word] for word in _WORKLOAD_WORDS if word in given}
+    if "duration" in given and "requests" not in given:
+        changes["requests"] = None
+    elif "requests" in given and "duration" not in given:
+        changes["duration"] = None
+    if "method" in given:
+        changes["method"] = given["method"].upper()
+    if "body" in given:
+        changes["body"] = body_of(given["body"])
+    if "headers" in given:
+        changes["headers"] = headers_of(given["headers"])
+    return changes
+
+
+def _elsewhere(url: str, words: dict[str, Any]) -> Elsewhere:
+    for word in ("upstreams", "routes", "delay", "path"):
+        if words[word]:
+            option = word.removesuffix("s")
+            raise LabError(f"--url with --{option}: that is asked of the lab's own upstreams; write it into the URL")
+    return Elsewhere(url)
+
+
+def _measure(asked: Experiment, elsewhere: Elsewhere | None, store: Store) -> Run:
+    """Carry out the experiment in its home."""
+    name = run_name(asked)
+    logs = store.claim(name) / "logs"
+    console = Console(stderr=True)
+    with contextlib.ExitStack() as stack:
+        home: Home
+        if elsewhere is not None:
+            home, programs = elsewhere, {}
+        else:
+            workers = workers_for(asked.most_in_flight())
+            local = stack.enter_context(LocalHome(asked.upstreams, asked.routes, logs, workers))
+            home, programs = local, local.programs()
+        measured = distributions_of(asked.strategies)
+        planned = new_run(name, asked, surroundings(measured, programs), shlex.join(["clientlab", *sys.argv[1:]]))
+        observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
+        return execute(planned, home, store, observer)

@@ -1,0 +1,37 @@
+"""`clientlab up`: upstreams and proxy alone, for a client of one's own."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from clientlab.homes.local import ROUTES, UPSTREAMS, LocalHome, Ports, workers_for
+
+_LOOK_SECONDS = 0.5
+
+
+@click.command()
+@click.option("--flask-port", default=8001, show_default=True, help="0 takes a free one, here and below.")
+@click.option("--aiohttp-port", default=8002, show_default=True)
+@click.option("--proxy-flask-port", default=9001, show_default=True)
+@click.option("--proxy-aiohttp-port", default=9002, show_default=True)
+@click.option("--proxy-metrics-port", default=9003, show_default=True)
+@click.option("-c", "--concurrency", default=100, show_default=True, help="Requests that Flask can hold at once.")
+def up(concurrency: int, **ports: int) -> None:
+    """Start both upstreams and the proxy on 127.0.0.1, until interrupted."""
+    chosen = Ports(**{name.removesuffix("_port"): port for name, port in ports.items()})
+    logs = Path(tempfile.mkdtemp(prefix="clientlab-up-"))
+    try:
+        with LocalHome(UPSTREAMS, ROUTES, logs, workers_for(concurrency), chosen) as home:
+            for upstream in UPSTREAMS:
+                for route in ROUTES:
+                    click.echo(f"{upstream:8} {route:7} {home.base_url(upstream, route)}/")
+            click.echo(f"logs: {logs}; stop with Ctrl-C")
+            while True:
+                home.check()
+                time.sleep(_LOOK_SECONDS)
+    except KeyboardInterrupt:
+        click.echo("stopped")

@@ -1,0 +1,56 @@
+"""aiohttp with one `ClientSession`: connections are kept and used again."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import aiohttp
+
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable
+from clientlab.workload import Request
+
+AIOHTTP_ERRORS: ErrorTable = (
+    (aiohttp.ClientSSLError, "tls"),
+    (aiohttp.ConnectionTimeoutError, "timeout-connect"),
+    (aiohttp.SocketTimeoutError, "timeout-read"),
+    (TimeoutError, "timeout"),
+    (aiohttp.ClientConnectorError, "connect"),
+    (aiohttp.ServerDisconnectedError, "reset"),
+    (ConnectionError, "reset"),
+    (aiohttp.ClientOSError, "reset"),
+    (aiohttp.ClientPayloadError, "protocol"),
+    (aiohttp.ClientResponseError, "protocol"),
+)
+
+LIBRARY_LIMIT = 100
+
+
+class AiohttpSession:
+    """One session for the loop."""
+
+    errors: ClassVar[ErrorTable] = AIOHTTP_ERRORS
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+        self._budget = budget
+
+    async def open(self) -> None:
+        limit = self._budget.connections
+        seconds = self._budget.timeout
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=LIBRARY_LIMIT if limit is None else limit),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds),
+        )
+
+    async def send(self, request: Request) -> Reply:
+        async with self._session.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            data=request.body,
+            allow_redirects=False,
+        ) as response:
+            return response.status, await response.read()
+
+    async def close(self) -> None:
+        await self._session.close()

@@ -1,0 +1,72 @@
+"""The standard library's `http.client`: one connection a thread, kept and used again."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import threading
+from typing import ClassVar
+from urllib.parse import SplitResult, urlsplit
+
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable, Fault
+from clientlab.workload import Request
+
+
+class HttpClient:
+    """A `HTTPConnection` for each thread that sends."""
+
+    errors: ClassVar[ErrorTable] = (
+        (ssl.SSLError, "tls"),
+        (ConnectionError, "reset"),
+        (TimeoutError, "timeout-read"),
+        (http.client.HTTPException, "protocol"),
+    )
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+        self._timeout = budget.timeout
+        self._mine = threading.local()
+        self._all: list[http.client.HTTPConnection] = []
+
+    def open(self) -> None:
+        """Connections are made by the threads that use them."""
+
+    def send(self, request: Request) -> Reply:
+        parts = urlsplit(request.url)
+        connection = self._connection(parts)
+        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+        try:
+            if connection.sock is None:
+                _connect(connection)
+            connection.request(request.method, target, request.body, request.headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+        except BaseException:
+            connection.close()  # in an unknown state: the next request opens a new one
+            raise
+
+    def close(self) -> None:
+        for connection in self._all:
+            connection.close()
+
+    def _connection(self, parts: SplitResult) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection | None = getattr(self._mine, "connection", None)
+        if connection is None:
+            secure = parts.scheme == "https"
+            make = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+            connection = make(parts.hostname or "", parts.port, timeout=self._timeout)
+            self._mine.connection = connection
+            self._all.append(connection)
+        return connection
+
+
+def _connect(connection: http.client.HTTPConnection) -> None:
+    """Connect apart from sending, since the standard library has the same exceptions for both."""
+    try:
+        connection.connect()
+    except ssl.SSLError:
+        raise
+    except TimeoutError as error:
+        raise Fault("timeout-connect", str(error)) from error
+    except OSError as error:
+        raise Fault("connect", str(error)) from error

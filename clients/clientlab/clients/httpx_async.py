@@ -1,0 +1,34 @@
+"""httpx with one `AsyncClient`: connections are kept and used again."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import httpx
+
+from clientlab.clients.httpx_client import limits_of, timeout_of
+from clientlab.clients.httpx_per_call import HTTPX_ERRORS
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable
+from clientlab.workload import Request
+
+
+class HttpxAsync:
+    """One client for the loop."""
+
+    errors: ClassVar[ErrorTable] = HTTPX_ERRORS
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+        self._budget = budget
+
+    async def open(self) -> None:
+        self._client = httpx.AsyncClient(limits=limits_of(self._budget), timeout=timeout_of(self._budget))
+
+    async def send(self, request: Request) -> Reply:
+        response = await self._client.request(
+            request.method, request.url, headers=request.headers, content=request.body
+        )
+        return response.status_code, response.content
+
+    async def close(self) -> None:
+        await self._client.aclose()

@@ -1,0 +1,49 @@
+"""httpx, the plain way: a new client, with its own TLS set-up and connection, for every call."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import httpx
+
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable
+from clientlab.workload import Request
+
+HTTPX_ERRORS: ErrorTable = (
+    (httpx.ConnectTimeout, "timeout-connect"),
+    (httpx.ReadTimeout, "timeout-read"),
+    (httpx.WriteTimeout, "timeout-read"),
+    (httpx.PoolTimeout, "timeout-pool"),
+    (httpx.ConnectError, "connect"),
+    (ConnectionError, "reset"),
+    (httpx.ReadError, "reset"),
+    (httpx.WriteError, "reset"),
+    (httpx.RemoteProtocolError, "protocol"),
+    (httpx.DecodingError, "protocol"),
+)
+
+
+class HttpxPerCall:
+    """`httpx.request` for each request."""
+
+    errors: ClassVar[ErrorTable] = HTTPX_ERRORS
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+        self._timeout = budget.timeout
+
+    def open(self) -> None:
+        """Nothing is kept from call to call."""
+
+    def send(self, request: Request) -> Reply:
+        response = httpx.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            content=request.body,
+            timeout=self._timeout,
+        )
+        return response.status_code, response.content
+
+    def close(self) -> None:
+        """Each call closed its own."""

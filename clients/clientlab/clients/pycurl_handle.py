@@ -1,0 +1,100 @@
+"""pycurl with one easy handle a thread: libcurl keeps the handle's connection and uses it again."""
+
+from __future__ import annotations
+
+import threading
+from typing import ClassVar
+
+import pycurl
+
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable, Fault
+from clientlab.workload import Request
+
+CURL_KINDS = {
+    pycurl.E_COULDNT_RESOLVE_PROXY: "connect",
+    pycurl.E_COULDNT_RESOLVE_HOST: "connect",
+    pycurl.E_COULDNT_CONNECT: "connect",
+    pycurl.E_FTP_WEIRD_SERVER_REPLY: "protocol",
+    pycurl.E_PARTIAL_FILE: "protocol",
+    pycurl.E_OPERATION_TIMEDOUT: "timeout-read",
+    pycurl.E_SSL_CONNECT_ERROR: "tls",
+    pycurl.E_GOT_NOTHING: "reset",
+    pycurl.E_SEND_ERROR: "reset",
+    pycurl.E_RECV_ERROR: "reset",
+    pycurl.E_PEER_FAILED_VERIFICATION: "tls",
+    pycurl.E_BAD_CONTENT_ENCODING: "protocol",
+    pycurl.E_SSL_CACERT_BADFILE: "tls",
+}
+"""libcurl's error codes and their kinds."""
+
+
+class PycurlHandle:
+    """An easy handle for each thread that sends: one shared by threads aborts the interpreter."""
+
+    errors: ClassVar[ErrorTable] = ()
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:
+        self._milliseconds = int(budget.timeout * 1000)
+        self._opened = opened
+        self._mine = threading.local()
+        self._all: list[pycurl.Curl] = []
+
+    def open(self) -> None:
+        """Handles are made by the threads that use them."""
+
+    def send(self, request: Request) -> Reply:
+        mine = self._mine
+        handle = getattr(mine, "handle", None)
+        if handle is None:
+            handle = mine.handle = self._new_handle()
+            mine.request = None
+        if mine.request is not request:
+            set_request(handle, request)
+            mine.request = request
+        try:
+            body: bytes = handle.perform_rb()
+        except pycurl.error as error:
+            raise fault_of(handle, error) from error
+        finally:
+            if handle.getinfo(pycurl.NUM_CONNECTS):
+                self._opened()
+        return handle.getinfo(pycurl.RESPONSE_CODE), body
+
+    def close(self) -> None:
+        for handle in self._all:
+            handle.close()
+
+    def _new_handle(self) -> pycurl.Curl:
+        handle = pycurl.Curl()
+        handle.setopt(pycurl.NOSIGNAL, 1)  # time limits by signal are for single-threaded programs
+        handle.setopt(pycurl.CONNECTTIMEOUT_MS, self._milliseconds)
+        # libcurl has a limit for the whole request only: no shorter than the others' for each wait.
+        handle.setopt(pycurl.TIMEOUT_MS, self._milliseconds)
+        self._all.append(handle)
+        return handle
+
+
+def set_request(handle: pycurl.Curl, request: Request) -> None:
+    """Put one request on an easy handle that may have sent others."""
+    handle.unsetopt(pycurl.CUSTOMREQUEST)
+    handle.setopt(pycurl.HTTPGET, 1)
+    if request.body is not None:
+        handle.setopt(pycurl.POSTFIELDS, request.body)
+    if request.method == "HEAD":
+        handle.setopt(pycurl.NOBODY, 1)
+    elif request.method != ("GET" if request.body is None else "POST"):
+        handle.setopt(pycurl.CUSTOMREQUEST, request.method)
+    # An empty "Expect:" keeps libcurl from waiting for 100-continue before a large body.
+    lines = [f"{name}: {value}" for name, value in request.headers.items()]
+    handle.setopt(pycurl.HTTPHEADER, [*lines, "Expect:"])
+    handle.setopt(pycurl.URL, request.url)
+
+
+def fault_of(handle: pycurl.Curl, error: pycurl.error) -> Fault:
+    """The kind of libcurl's error; a time-out without a connection is one of connecting."""
+    code, message = error.args[0], error.args[1]
+    kind = CURL_KINDS.get(code, f"other:curl-{code}")
+    if kind == "timeout-read" and handle.getinfo(pycurl.CONNECT_TIME) == 0:
+        kind = "timeout-connect"
+    return Fault(kind, message)

@@ -1,0 +1,53 @@
+"""requests, the plain way: a new session, and so a new connection, for every call."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import requests
+from urllib3 import exceptions as urllib3_errors
+
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable
+from clientlab.workload import Request
+
+REQUESTS_ERRORS: ErrorTable = (
+    (requests.exceptions.SSLError, "tls"),
+    (requests.exceptions.ConnectTimeout, "timeout-connect"),
+    (requests.exceptions.ReadTimeout, "timeout-read"),
+    (urllib3_errors.ReadTimeoutError, "timeout-read"),
+    (urllib3_errors.EmptyPoolError, "timeout-pool"),
+    (urllib3_errors.NewConnectionError, "connect"),
+    (urllib3_errors.IncompleteRead, "protocol"),
+    (requests.exceptions.ChunkedEncodingError, "protocol"),
+    (requests.exceptions.ContentDecodingError, "protocol"),
+    (ConnectionError, "reset"),
+    (urllib3_errors.ProtocolError, "protocol"),
+    (requests.exceptions.ConnectionError, "connect"),
+)
+
+
+class RequestsPerCall:
+    """`requests.request` for each request."""
+
+    errors: ClassVar[ErrorTable] = REQUESTS_ERRORS
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+        self._timeout = budget.timeout
+
+    def open(self) -> None:
+        """Nothing is kept from call to call."""
+
+    def send(self, request: Request) -> Reply:
+        response = requests.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            data=request.body,
+            timeout=self._timeout,
+            allow_redirects=False,
+        )
+        return response.status_code, response.content
+
+    def close(self) -> None:
+        """Each call closed its own."""

@@ -1,0 +1,70 @@
+"""The two shapes of a client. Nothing else is asked of it: it does not measure, retry or count requests.
+
+A client is made with a `Budget` and the function to call when it opened a connection that Python
+cannot see (libraries in C or Rust); `open` gets it ready in the thread or loop that uses it.
+
+Pinned equal for all: the pool, the time limits, no redirects followed, no retries, no decompression
+asked for, TLS verified. `send` reads the whole body before it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from clientlab.errors import ErrorTable
+from clientlab.workload import Request
+
+Reply = tuple[int, bytes]
+"""Status and whole body. A plain tuple: anything richer costs as much as the recorder does."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a client may spend: the same for every strategy.
+
+    `connections`: at most this many to the upstream by this client (this process), all kept alive;
+    None: the library's own default. `timeout`: seconds for connecting, and for each wait for bytes.
+    """
+
+    connections: int | None
+    timeout: float
+
+
+Opened = Callable[[], None]
+"""Called by a client for each connection that its library opened out of Python's sight."""
+
+
+class Client(Protocol):
+    """A blocking client; `send` may be called by several threads at once."""
+
+    errors: ClassVar[ErrorTable]
+
+    def __init__(self, budget: Budget, opened: Opened) -> None: ...
+
+    def open(self) -> None:
+        """Get ready: build what is kept from request to request. Opens no connection."""
+
+    def send(self, request: Request) -> Reply:
+        """Send one request and read the whole answer; any of `errors` may be raised."""
+
+    def close(self) -> None:
+        """Close every connection still open."""
+
+
+class AsyncClient(Protocol):
+    """A client of asyncio; opened, used and closed in one running loop."""
+
+    errors: ClassVar[ErrorTable]
+
+    def __init__(self, budget: Budget, opened: Opened) -> None: ...
+
+    async def open(self) -> None:
+        """Get ready: build what is kept from request to request. Opens no connection."""
+
+    async def send(self, request: Request) -> Reply:
+        """Send one request and read the whole answer; any of `errors` may be raised."""
+
+    async def close(self) -> None:
+        """Close every connection still open."""

@@ -1,0 +1,53 @@
+"""urllib3 with one `PoolManager`: connections are kept and used again."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import urllib3
+from urllib3 import exceptions
+
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable
+from clientlab.workload import Request
+
+
+class Urllib3Pool:
+    """One pool manager, shared by all threads of the process; a thread waits for a free connection."""
+
+    errors: ClassVar[ErrorTable] = (
+        (exceptions.SSLError, "tls"),
+        (exceptions.ConnectTimeoutError, "timeout-connect"),
+        (exceptions.ReadTimeoutError, "timeout-read"),
+        (exceptions.EmptyPoolError, "timeout-pool"),
+        (exceptions.NewConnectionError, "connect"),
+        (exceptions.NameResolutionError, "connect"),
+        (exceptions.IncompleteRead, "protocol"),
+        (exceptions.DecodeError, "protocol"),
+        (ConnectionError, "reset"),
+        (exceptions.ProtocolError, "protocol"),
+    )
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+        self._budget = budget
+
+    def open(self) -> None:
+        timeout = urllib3.Timeout(connect=self._budget.timeout, read=self._budget.timeout)
+        pool = self._budget.connections
+        if pool is None:
+            self._manager = urllib3.PoolManager(retries=False, timeout=timeout)
+        else:
+            self._manager = urllib3.PoolManager(num_pools=1, maxsize=pool, block=True, retries=False, timeout=timeout)
+
+    def send(self, request: Request) -> Reply:
+        response = self._manager.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            body=request.body,
+            redirect=False,
+        )
+        return response.status, response.data
+
+    def close(self) -> None:
+        self._manager.clear()

@@ -1,0 +1,82 @@
+"""Kinds of error: the same upstream fault has the same name for every client.
+
+Each client keeps a table from its library's exceptions to these kinds and translates at its border;
+nothing beyond the client knows a library's exceptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+KINDS = (
+    "connect",  # no connection: refused, unreachable, name not found
+    "timeout-connect",
+    "timeout-read",
+    "timeout-pool",  # no connection of the pool came free in time
+    "timeout",  # the library does not tell which
+    "reset",  # the peer closed or reset before a whole answer
+    "protocol",  # truncated or malformed answer
+    "status-4xx",
+    "status-5xx",
+    "tls",
+)
+
+CONNECT_KINDS = frozenset({"connect", "timeout-connect"})
+"""Kinds after which no connection was opened."""
+
+ErrorTable = Sequence[tuple[type[BaseException], str]]
+"""Exception classes and their kind, the most telling first."""
+
+
+class Fault(Exception):
+    """An error whose kind the client itself found out, where its library has no class a kind."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def kind_of(error: BaseException, table: ErrorTable) -> str:
+    """Kind of an exception: the first row of `table` that fits it or anything that it wraps.
+
+    Without one: ``other:TypeName``, so that a mistake in the code never hides as a network error.
+    """
+    if isinstance(error, Fault):
+        return error.kind
+    chain = list(_chain(error))
+    for cls, kind in table:
+        if any(isinstance(link, cls) for link in chain):
+            return kind
+    return f"other:{type(error).__name__}"
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The exception and all that it wraps: libraries use `args`, `reason` and `__cause__` in turn."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        link = waiting.pop(0)
+        if id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        wrapped = [*link.args, getattr(link, "reason", None), link.__cause__, link.__context__]
+        waiting.extend(inner for inner in wrapped if isinstance(inner, BaseException))
+
+
+def status_kind(status: int) -> str | None:
+    """Kind of a status that is an error (4xx, 5xx); None for all others: redirects are not followed."""
+    if status < 400:
+        return None
+    return "status-4xx" if status < 500 else "status-5xx"
+
+
+class LabError(Exception):
+    """What, where and what to do, in one line for the user. `exit_code` as README has them."""
+
+    exit_code = 2
+
+
+class IncompleteRun(LabError):
+    """A run that had begun could not be finished; what was done is saved."""
+
+    exit_code = 3

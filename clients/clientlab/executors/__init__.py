@@ -1,0 +1,1 @@
+"""The executors: one file a way of running MANY requests. Their list is in `clientlab.strategies`."""

@@ -1,0 +1,84 @@
+"""A home that is not the lab's: any server of the user's own. Nothing is started, nothing can be read off."""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import SplitResult, urlsplit
+
+from clientlab.clients.http_client import HttpClient
+from clientlab.clients.shape import Budget
+from clientlab.errors import LabError
+from clientlab.measuring.connections import Address
+from clientlab.runs.figures import Reading
+from clientlab.workload import Workload, requests_of
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Elsewhere:
+    """The server of one URL."""
+
+    def __init__(self, url: str) -> None:
+        parts = split_url(url)
+        self._base = f"{parts.scheme}://{parts.netloc}"
+        self.name = parts.netloc
+        self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._address = _address(parts)
+
+    def probe(self, workload: Workload) -> None:
+        """Send one request of the workload. Raises LabError where it is not answered well."""
+        client = HttpClient(Budget(1, workload.timeout), lambda: None)
+        request = requests_of(workload, self._base)(0)
+        try:
+            status, _ = client.send(request)
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            raise LabError(
+                f"{request.url}: no answer to {workload.method} ({reason}); is that the server's address?"
+            ) from error
+        finally:
+            client.close()
+        if status >= 400:
+            raise LabError(
+                f"{request.url}: answered {status} to {workload.method}, so every request would be an error; "
+                "correct the path, the method or the headers"
+            )
+
+    def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002 - there is but one
+        return self._base
+
+    def address(self, upstream: str, route: str) -> Address:  # noqa: ARG002
+        return self._address
+
+    def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
+        return Reading()
+
+
+def split_url(url: str) -> SplitResult:
+    """A URL in its parts. Raises LabError for one without http(s) scheme, host or readable port."""
+    parts = urlsplit(url)
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+        raise LabError(f"--url {url!r}: no http:// or https:// and host; write it whole, as http://127.0.0.1:8000/")
+    try:
+        parts.port  # noqa: B018 - raises where it can't be read
+    except ValueError as error:
+        raise LabError(f"--url {url!r}: {error}") from error
+    return parts
+
+
+def _address(parts: SplitResult) -> Address:
+    """Port, and which addresses of the name refuse. Raises LabError where none accepts."""
+    host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise LabError(f"--url: host {host!r} is not found ({error.strerror}); correct the URL") from error
+    refusing = []
+    for family, kind, protocol, _, peer in found:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.settimeout(5)
+            if probe.connect_ex(peer) != 0:
+                refusing.append(str(peer[0]))
+    if len(refusing) == len(found):
+        raise LabError(f"--url: nothing listens at {host}:{port}; start the server or correct the URL")
+    return Address(port, tuple(refusing))

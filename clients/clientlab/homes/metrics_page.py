@@ -1,0 +1,78 @@
+"""Reading the counters of upstreams and proxy off their `/metrics`: the same in every home."""
+
+from __future__ import annotations
+
+import http.client
+from dataclasses import dataclass
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from clientlab.errors import IncompleteRun
+from clientlab.runs.document import ServerUse
+
+_TIMEOUT = 10.0
+_SCRAPES = frozenset({"/metrics", "/healthz"})
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A listening server."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+
+def get(endpoint: Endpoint, path: str, timeout: float = _TIMEOUT) -> tuple[int, str]:
+    """Status and text of one GET on a connection of its own. Raises OSError or HTTPException."""
+    connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=timeout)
+    try:
+        connection.request("GET", path, headers={"Connection": "close"})
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def upstream_use(endpoint: Endpoint) -> tuple[ServerUse, int]:
+    """What an upstream has spent and counted since it began, and its workers. Raises IncompleteRun."""
+    figures = _figures(endpoint)
+    requests = sum(
+        value
+        for (name, labels), value in figures.items()
+        if name == "mockupstream_requests_total" and dict(labels).get("route") not in _SCRAPES
+    )
+    return ServerUse(
+        cpu_seconds=_one(figures, "mockupstream_cpu_seconds_total"),
+        requests=int(requests),
+        connections=int(_one(figures, "mockupstream_connections_accepted_total")),
+    ), int(_one(figures, "mockupstream_workers"))
+
+
+def proxy_use(endpoint: Endpoint) -> ServerUse:
+    """What the proxy has spent since it began. Raises IncompleteRun."""
+    return ServerUse(cpu_seconds=_one(_figures(endpoint), "process_cpu_seconds_total"))
+
+
+_Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def _figures(endpoint: Endpoint) -> _Figures:
+    try:
+        status, text = get(endpoint, "/metrics")
+    except (OSError, http.client.HTTPException) as error:
+        raise IncompleteRun(f"{endpoint.url}/metrics does not answer: {error}") from error
+    if status != http.HTTPStatus.OK:
+        raise IncompleteRun(f"{endpoint.url}/metrics answered {status}")
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def _one(figures: _Figures, name: str) -> float:
+    return sum(value for (found, _), value in figures.items() if found == name)

@@ -1,0 +1,165 @@
+"""The recorder owns the clock: every request of every strategy is timed by the few lines of this file.
+
+The span is the same for all: from just before the send to the whole body read (and parsed, where the
+workload says so; and the payload encoded, where it says "each"). Building the request is off the clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from clientlab import strategies
+from clientlab.clients.shape import AsyncClient, Budget, Client
+from clientlab.errors import ErrorTable, kind_of, status_kind
+from clientlab.measuring import connections, usage
+from clientlab.measuring.connections import NOWHERE
+from clientlab.sample import END, SampleLog, begin_record, end_record
+from clientlab.workload import Workload, encodes_each, requests_of
+
+
+@dataclass(frozen=True)
+class TrialBench:
+    """All that a process needs to open a caller. Small and plain, so that it can be sent to others.
+
+    `folder` takes a sample log a process. `address` tells the upstream's connections from others.
+    """
+
+    strategy: strategies.Strategy
+    workload: Workload
+    base_url: str
+    folder: str
+    address: connections.Address
+
+    @property
+    def concurrency(self) -> int:
+        return self.strategy.in_flight(self.workload.concurrency)
+
+    def open(self, connections: int) -> BlockingCaller:
+        return BlockingCaller(self, connections)
+
+    async def aopen(self, connections: int) -> AsyncioCaller:
+        caller = AsyncioCaller(self, connections)
+        await caller.open()
+        return caller
+
+
+class Recording:
+    """One process's part of a trial: its log, its count of connections, the requests to send.
+
+    For executors that own their clients: `begin` a request, then `finish` it or `fail` it. A caller is
+    the same with fewer steps.
+    """
+
+    def __init__(self, bench: TrialBench, errors: ErrorTable) -> None:
+        self.log = SampleLog(Path(bench.folder))
+        connections.count_into(self.log, bench.address)
+        self.errors: ErrorTable = (*errors, (json.JSONDecodeError, "protocol"))
+        self.request = requests_of(bench.workload, bench.base_url)
+
+    def failed(self, error: Exception) -> int:
+        """The log's code for an exception, of any kind."""
+        kind = kind_of(error, self.errors)
+        return self.log.error_code(kind, f"{type(error).__name__}: {error}")
+
+    def refused(self, status: int) -> int:
+        """The log's code for a status that is an error; 0 for all others."""
+        kind = status_kind(status)
+        return 0 if kind is None else self.log.error_code(kind, f"status {status}")
+
+    def close(self) -> None:
+        """Finish this process's records; nothing is recorded afterwards."""
+        connections.count_into(None, NOWHERE)
+        self.log.close(usage.peak_rss())
+
+
+class BlockingCaller:
+    """Sends requests with a blocking client and records them. Raises only what is the lab's own failure."""
+
+    def __init__(self, bench: TrialBench, connections: int) -> None:
+        client_class = strategies.load(strategies.CLIENTS[bench.strategy.client].place)
+        self._recording = Recording(bench, client_class.errors)
+        self._client: Client = client_class(_budget(bench, connections), self._recording.log.connected)
+        self._client.open()
+        self._encodes = encodes_each(bench.workload)
+        self._parses = bench.workload.parse
+
+    def __call__(self, number: int) -> None:
+        self.drain((number,))
+
+    def drain(self, numbers: Iterable[int]) -> None:
+        """The measuring itself. Its names are at hand, since every request pays for each look-up."""
+        recording, send = self._recording, self._client.send
+        claim, request_of = recording.log.claim, recording.request
+        encodes, parses = self._encodes, self._parses
+        for number in numbers:
+            request = None if encodes else request_of(number)
+            segment, at = claim()
+            start = perf_counter()
+            begin_record(segment, at, number, start)
+            try:
+                status, body = send(request or request_of(number))
+                if parses and status < 400:
+                    json.loads(body)
+            except Exception as error:  # noqa: BLE001 - whatever a client raises is a result
+                seconds = perf_counter() - start
+                end_record(segment, at + END, seconds, 0, 0, recording.failed(error), 1)
+                continue
+            seconds = perf_counter() - start
+            code = recording.refused(status) if status >= 400 else 0
+            end_record(segment, at + END, seconds, len(body), status, code, 1)
+
+    def close(self) -> None:
+        self._client.close()
+        self._recording.close()
+
+
+class AsyncioCaller:
+    """The same for a client of asyncio; what differs is the word `await`."""
+
+    def __init__(self, bench: TrialBench, connections: int) -> None:
+        client_class = strategies.load(strategies.CLIENTS[bench.strategy.client].place)
+        self._recording = Recording(bench, client_class.errors)
+        self._client: AsyncClient = client_class(_budget(bench, connections), self._recording.log.connected)
+        self._encodes = encodes_each(bench.workload)
+        self._parses = bench.workload.parse
+
+    async def open(self) -> None:
+        """Open the client in the running loop."""
+        await self._client.open()
+
+    async def __call__(self, number: int) -> None:
+        await self.drain((number,))
+
+    async def drain(self, numbers: Iterable[int]) -> None:
+        """The measuring itself, as in `BlockingCaller`."""
+        recording, send = self._recording, self._client.send
+        claim, request_of = recording.log.claim, recording.request
+        encodes, parses = self._encodes, self._parses
+        for number in numbers:
+            request = None if encodes else request_of(number)
+            segment, at = claim()
+            start = perf_counter()
+            begin_record(segment, at, number, start)
+            try:
+                status, body = await send(request or request_of(number))
+                if parses and status < 400:
+                    json.loads(body)
+            except Exception as error:  # noqa: BLE001 - whatever a client raises is a result
+                seconds = perf_counter() - start
+                end_record(segment, at + END, seconds, 0, 0, recording.failed(error), 1)
+                continue
+            seconds = perf_counter() - start
+            code = recording.refused(status) if status >= 400 else 0
+            end_record(segment, at + END, seconds, len(body), status, code, 1)
+
+    async def close(self) -> None:
+        await self._client.close()
+        self._recording.close()
+
+
+def _budget(bench: TrialBench, connections: int) -> Budget:
+    return Budget(connections, bench.workload.timeout)

@@ -1,0 +1,178 @@
+"""One trial, seen from outside: start its process, read its marks, and what it cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from clientlab import children
+from clientlab.measuring import usage
+from clientlab.measuring.recorder import TrialBench
+from clientlab.measuring.trial_process import order_of
+from clientlab.sample import LogHeader, headers
+
+TICK_SECONDS = 0.5
+_PATIENCE = 30.0  # beyond the workload's own time limit, before a trial counts as stalled
+_PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+class TrialFailed(Exception):
+    """The strategy could not do its workload; the reason in one line."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the marks of a finished trial say. Seconds and bytes; `began` on the monotonic clock."""
+
+    began: float
+    wall_seconds: float
+    cpu_seconds: float
+    peak_rss_bytes: int
+    connections_begun: int
+    processes: int  # that sent requests
+
+
+def run_trial(
+    bench: TrialBench,
+    watch: Callable[[], int],
+    at_ready: Callable[[], None],
+    at_done: Callable[[], None],
+) -> Outcome:
+    """Run one trial in a fresh interpreter.
+
+    `watch` is called every half second and tells how many requests have finished; `at_ready` and
+    `at_done` just before and after the measured part, while the trial waits. Raises TrialFailed; on
+    any other exception, KeyboardInterrupt included, no process of the trial is left.
+    """
+    longest = bench.workload.timeout + _PATIENCE
+    with _Process(bench) as process:
+        process.mark("ready", watch, longest)
+        at_ready()
+        tree_before, folder = process.children_cpu(), Path(bench.folder)
+        connections_before = sum(log.connections for log in headers(folder))
+        process.go_on()
+        done = process.mark("done", watch, longest)
+        tree_after = process.children_cpu()
+        logs = headers(folder)
+        at_done()
+        peak = done["peak_rss_bytes"] + sum(_peak(log) for log in logs if log.pid != process.pid)
+        process.go_on()
+        process.end()
+    return Outcome(
+        began=done["began"],
+        wall_seconds=done["wall_seconds"],
+        cpu_seconds=max(0.0, done["cpu_seconds"] + tree_after - tree_before),
+        peak_rss_bytes=peak,
+        connections_begun=sum(log.connections for log in logs) - connections_before,
+        processes=max(1, len(logs)),
+    )
+
+
+def _peak(log: LogHeader) -> int:
+    """Peak memory of a process of the pool: as it wrote itself, or read off while it lives."""
+    if log.peak_rss_bytes:
+        return log.peak_rss_bytes
+    status = Path(f"/proc/{log.pid}/status")
+    return usage.high_water(status.read_text(encoding="ascii")) if status.exists() else 0
+
+
+class _Process:
+    """The trial's process and all that it starts: a process group of its own."""
+
+    def __init__(self, bench: TrialBench) -> None:
+        folder = Path(bench.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._log = folder / "trial.log"
+        self._marks, theirs = os.pipe()
+        words, self._orders = os.pipe()
+        environment = {k: v for k, v in os.environ.items() if k.lower() not in _PROXY_VARIABLES}
+        command = [sys.executable, "-m", "clientlab.measuring.trial_process", str(theirs)]
+        self._process = children.start(command, self._log, environment, [theirs], words=words)
+        os.close(theirs)
+        os.close(words)
+        self._unread = b""
+        self._write(json.dumps(order_of(bench)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        children.stop(self._process, patience=0)
+        os.close(self._orders)
+        os.close(self._marks)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def mark(self, name: str, watch: Callable[[], int], longest: float) -> dict[str, Any]:
+        """The figures of the next mark, which must be `name`.
+
+        Raises TrialFailed, also when nothing has finished for `longest` seconds.
+        """
+        finished, last_progress = watch(), time.monotonic()
+        while b"\n" not in self._unread:
+            if select.select([self._marks], [], [], TICK_SECONDS)[0]:
+                self._read()
+                continue
+            now_finished = watch()
+            if now_finished != finished:
+                finished, last_progress = now_finished, time.monotonic()
+            elif time.monotonic() - last_progress > longest:
+                raise TrialFailed(f"stalled: no request finished for {longest:g} s")
+        line, _, self._unread = self._unread.partition(b"\n")
+        figures: dict[str, Any] = json.loads(line)
+        if figures["mark"] == "failed":
+            raise TrialFailed(figures["reason"])
+        if figures["mark"] != name:
+            raise TrialFailed(f"the trial answered {figures['mark']!r} where {name!r} was due")
+        return figures
+
+    def go_on(self) -> None:
+        """Let the trial leave its mark."""
+        self._write("go on")
+
+    def children_cpu(self) -> float:
+        """CPU seconds so far of the children alive now, and of theirs."""
+        seconds = 0.0
+        for child in psutil.Process(self._process.pid).children(recursive=True):
+            try:
+                seconds += sum(child.cpu_times()[:4])
+            except psutil.NoSuchProcess:
+                continue  # ended meanwhile: the trial's own figure holds it
+        return seconds
+
+    def end(self) -> None:
+        """Wait for the trial to close what it opened."""
+        try:
+            self._process.wait(timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise TrialFailed(f"did not end within {_PATIENCE:g} s of its last request") from None
+
+    def _write(self, line: str) -> None:
+        try:
+            os.write(self._orders, line.encode() + b"\n")
+        except BrokenPipeError:
+            raise TrialFailed(self._last_words()) from None
+
+    def _read(self) -> None:
+        block = os.read(self._marks, 65536)
+        if not block:
+            raise TrialFailed(self._last_words())
+        self._unread += block
+
+    def _last_words(self) -> str:
+        return f"its process {children.how_it_ended(self._process, self._log)}"

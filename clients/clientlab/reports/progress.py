@@ -1,0 +1,82 @@
+"""A run as it happens: live on a terminal, plain lines elsewhere. Always on standard error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from clientlab.reports import units
+from clientlab.runs.document import Run, Trial
+
+
+class PlainLines:
+    """A line when a trial has ended."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._planned = 0
+
+    def run_started(self, run: Run, folder: Path) -> None:
+        self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False)
+
+    def trial_started(self, trial: Trial, planned: int) -> None:  # noqa: ARG002 - said when it ends
+        self._planned = planned
+
+    def progressed(self, finished: int) -> None:
+        """Too often for lines."""
+
+    def trial_ended(self, trial: Trial) -> None:
+        self._console.print(_line(trial, self._planned), markup=False, highlight=False, soft_wrap=True)
+
+
+class LiveBar:
+    """A bar over all trials, and what the present one does; a line for each that has ended."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=console,
+            transient=True,
+            refresh_per_second=4,
+        )
+        self._console = console
+        self._task: TaskID = self._progress.add_task("", total=1)
+        self._what = ""
+        self._planned = 0
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def run_started(self, run: Run, folder: Path) -> None:
+        self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False)
+
+    def trial_started(self, trial: Trial, planned: int) -> None:
+        self._planned = planned
+        self._what = f"{trial.strategy} · {trial.upstream} · {trial.route} · round {trial.round}"
+        self._progress.update(self._task, total=planned, description=self._what)
+
+    def progressed(self, finished: int) -> None:
+        self._progress.update(self._task, description=f"{self._what} · {finished:,} requests")
+
+    def trial_ended(self, trial: Trial) -> None:
+        self._progress.advance(self._task)
+        self._console.print(_line(trial, self._planned), markup=False, highlight=False)
+
+
+def _line(trial: Trial, planned: int) -> str:
+    head = f"[{trial.order + 1}/{planned}] round {trial.round} {trial.upstream} {trial.route} {trial.strategy}: "
+    if trial.status == "failed":
+        return f"{head}FAILED, {trial.reason}"
+    count = sum(trial.errors.values())
+    errors = f", {count:,} errors" if count else ""
+    return f"{head}{units.time(trial.wall_seconds)}, {units.rate(trial.requests_per_second)} requests/s{errors}"

@@ -1,0 +1,104 @@
+"""Reasons not to believe a run's numbers, as values with advice; shown above the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from clientlab.analysis.ratios import FEWEST_ROUNDS
+from clientlab.runs.document import Caution, Run, Trial
+
+SHORT_SECONDS = 0.2
+BUSY_LOAD = 0.5
+"""Load average for each usable core, from which on something else is taken to be running."""
+
+
+def cautions_of(run: Run) -> list[Caution]:
+    """All cautions of a run, the gravest first."""
+    return [caution for rule in _RULES for caution in rule(run)]
+
+
+def _failures(run: Run) -> Iterator[Caution]:
+    failed = [trial for trial in run.trials if trial.status == "failed"]
+    if failed:
+        yield Caution(
+            kind="failed-trials",
+            text=f"{len(failed)} of {len(run.trials)} trials failed: {_names(failed)}",
+            advice=f"the first reason: {failed[0].reason}",
+        )
+
+
+def _errors(run: Run) -> Iterator[Caution]:
+    faulty = [trial for trial in run.trials if trial.errors and trial.status == "done"]
+    if faulty:
+        kinds = sorted({kind for trial in faulty for kind in trial.errors})
+        yield Caution(
+            kind="errors",
+            text=f"requests failed ({', '.join(kinds)}) in trials of {_names(faulty)}",
+            advice="a strategy with errors did less work: read its errors before its speed",
+        )
+
+
+def _upstream_bound(run: Run) -> Iterator[Caution]:
+    for bound, part in (("upstream-bound", "the upstream"), ("proxy-bound", "the proxy")):
+        trials = [trial for trial in run.trials if trial.verdict == bound]
+        if trials:
+            yield Caution(
+                kind=bound,
+                text=f"{part} was the bottleneck for {_names(trials)}",
+                advice="such trials measure the server and tell nothing of their clients; "
+                "give it more workers or cores, or ask for a delay",
+            )
+
+
+def _rounds(run: Run) -> Iterator[Caution]:
+    if run.experiment.rounds < FEWEST_ROUNDS:
+        yield Caution(
+            kind="few-rounds",
+            text=f"{run.experiment.rounds} of at least {FEWEST_ROUNDS} rounds: ratios have no interval",
+            advice=f"run it with --rounds {FEWEST_ROUNDS} or more before you believe a difference",
+        )
+
+
+def _short(run: Run) -> Iterator[Caution]:
+    short = [t for t in run.trials if t.wall_seconds is not None and t.wall_seconds < SHORT_SECONDS]
+    if short:
+        yield Caution(
+            kind="short-trials",
+            text=f"trials of {_names(short)} took less than {SHORT_SECONDS:g} s",
+            advice="a scheduler's hiccup is a large part of that; raise -n",
+        )
+
+
+def _concurrency(run: Run) -> Iterator[Caution]:
+    starved = [trial for trial in run.trials if trial.status == "done" and 0 < trial.requests < trial.concurrency]
+    if starved:
+        yield Caution(
+            kind="fewer-requests-than-concurrency",
+            text=f"fewer requests than may be in flight at once, for {_names(starved)}",
+            advice="the concurrency asked for was never reached; raise -n or lower -c",
+        )
+
+
+def _load(run: Run) -> Iterator[Caution]:
+    load, cores = run.surroundings.load_average, run.surroundings.cpu_usable
+    if load > BUSY_LOAD * cores:
+        yield Caution(
+            kind="busy-machine",
+            text=f"the machine's load average was {load:.1f} on {cores:g} cores before the run began",
+            advice="something else was running; end it and run again",
+        )
+
+
+_RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
+    _failures,
+    _errors,
+    _upstream_bound,
+    _rounds,
+    _short,
+    _concurrency,
+    _load,
+)
+
+
+def _names(trials: Iterable[Trial]) -> str:
+    return ", ".join(sorted({trial.strategy for trial in trials}))

@@ -1,0 +1,113 @@
+"""Experiments: what is to be compared. Bundled ones are TOML files; the command line makes them of its words."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from secrets import token_hex
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from clientlab import __version__, strategies
+from clientlab.errors import LabError
+from clientlab.runs.document import Arm, Run, Settings, Surroundings
+from clientlab.workload import Workload, check
+
+MOST_CHARACTERS = 64
+
+
+class Experiment(BaseModel):
+    """Workloads × strategies × upstreams × routes, in rounds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=MOST_CHARACTERS)
+    question: str
+    strategies: list[str] = Field(min_length=1)
+    upstreams: list[str] = ["aiohttp"]
+    routes: list[Literal["direct", "proxy"]] = ["direct"]
+    rounds: int = Field(default=3, ge=1)
+    seed: int = 1
+    workloads: dict[str, Workload] = Field(min_length=1)
+
+    def arms(self) -> list[Arm]:
+        """Every combination, in the order written."""
+        return [
+            Arm(strategy=strategy, upstream=upstream, route=route, workload=workload)
+            for workload in self.workloads
+            for upstream in self.upstreams
+            for route in self.routes
+            for strategy in self.strategies
+        ]
+
+    def most_in_flight(self) -> int:
+        """The largest number of requests that any of its trials has in flight at once."""
+        return max(
+            strategies.find(arm.strategy).in_flight(self.workloads[arm.workload].concurrency) for arm in self.arms()
+        )
+
+
+def check_experiment(experiment: Experiment) -> None:
+    """Raises LabError for an unknown strategy, a workload that can't be, or a pair that does not fit."""
+    for workload in experiment.workloads.values():
+        check(workload)
+        for name in experiment.strategies:
+            row = strategies.EXECUTORS[strategies.find(name).executor]
+            if row.counted and workload.requests is None:
+                raise LabError(
+                    f"strategy {name!r} starts all its requests at once and can't run for a duration; "
+                    "give it a number of requests with -n"
+                )
+    if len(set(experiment.strategies)) < len(experiment.strategies):
+        twice = next(name for name in experiment.strategies if experiment.strategies.count(name) > 1)
+        raise LabError(f"strategy {twice!r} is asked for twice; name each once, and repeat it with --rounds")
+
+
+def bundled() -> dict[str, Path]:
+    """Name → file of the experiments that come with the lab."""
+    folder = Path(str(files("clientlab"))) / "experiments"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def read_experiment(path: Path) -> Experiment:
+    """Read a TOML file. Raises LabError that names file and key."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise LabError(f"{path}: {error}") from error
+    try:
+        return Experiment.model_validate({"name": path.stem, **document})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise LabError(f"{path}: {where}: {first['msg']}") from error
+
+
+def run_name(experiment: Experiment) -> str:
+    """A name for a run that begins now; the names of runs sort by time."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{experiment.name}-{token_hex(2)}"
+
+
+def new_run(name: str, experiment: Experiment, surroundings: Surroundings, command: str) -> Run:
+    """A run of the experiment that has not begun."""
+    return Run(
+        run=name,
+        clientlab=__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        status="running",
+        experiment=Settings(
+            name=experiment.name,
+            question=experiment.question,
+            rounds=experiment.rounds,
+            seed=experiment.seed,
+            arms=experiment.arms(),
+            workloads=experiment.workloads,
+            command=command,
+        ),
+        surroundings=surroundings,
+    )
