@@ -24,8 +24,11 @@ KINDS = (
 CONNECT_KINDS = frozenset({"connect", "timeout-connect"})
 """Kinds after which no connection was opened."""
 
-ErrorTable = Sequence[tuple[type[BaseException], str]]
-"""Exception classes and their kind, the most telling first."""
+ErrorTable = Sequence[tuple[type[BaseException], str] | tuple[type[BaseException], str, str]]
+"""Exception classes and their kind, the most telling first.
+
+A third word must be part of the exception's text, for a library that has one class for several faults.
+"""
 
 
 class Fault(Exception):
@@ -44,8 +47,8 @@ def kind_of(error: BaseException, table: ErrorTable) -> str:
     if isinstance(error, Fault):
         return error.kind
     chain = list(_chain(error))
-    for cls, kind in table:
-        if any(isinstance(link, cls) for link in chain):
+    for cls, kind, *words in table:
+        if any(isinstance(link, cls) and all(word in str(link) for word in words) for link in chain):
             return kind
     return f"other:{type(error).__name__}"
 

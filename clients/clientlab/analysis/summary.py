@@ -48,11 +48,13 @@ def latency_of(seconds: Array, histogram: HdrHistogram) -> dict[str, float] | No
     return {"mean": float(seconds.mean()), **quantiles, "max": float(seconds.max())}
 
 
-def overhead_of(records: Records, delay: Callable[[int], float]) -> dict[str, float] | None:
+def overhead_of(
+    records: Records, numbers: npt.NDArray[np.int64], delay: Callable[[int], float]
+) -> dict[str, float] | None:
     """Latency minus the delay that the upstream was asked for, by request; exact quantiles."""
     if not len(records):
         return None
-    asked = np.fromiter((delay(number) for number in records["number"].tolist()), np.float64, len(records))
+    asked = np.fromiter((delay(number) for number in numbers.tolist()), np.float64, len(records))
     overhead = records["seconds"] - asked
     values = np.quantile(overhead, [percent / 100 for percent in QUANTILES.values()])
     quantiles = dict(zip(QUANTILES, values.tolist(), strict=True))

@@ -41,6 +41,9 @@ class AiohttpSession:
             connector=aiohttp.TCPConnector(limit=LIBRARY_LIMIT if limit is None else limit),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds),
         )
+        # aiohttp sends a GET again when its connection is dropped; no other client does, and the
+        # server would see more requests than were sent. There is no public way to say so.
+        self._session._retry_connection = False  # noqa: SLF001
 
     async def send(self, request: Request) -> Reply:
         async with self._session.request(

@@ -19,6 +19,7 @@ HTTPX_ERRORS: ErrorTable = (
     (ConnectionError, "reset"),
     (httpx.ReadError, "reset"),
     (httpx.WriteError, "reset"),
+    (httpx.RemoteProtocolError, "reset", "without sending a response"),
     (httpx.RemoteProtocolError, "protocol"),
     (httpx.DecodingError, "protocol"),
 )

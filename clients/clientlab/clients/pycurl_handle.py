@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pycurl
 
 from clientlab.clients.shape import Budget, Opened, Reply
-from clientlab.errors import ErrorTable, Fault
+from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
 from clientlab.workload import Request
 
 CURL_KINDS = {
@@ -55,10 +55,12 @@ class PycurlHandle:
         try:
             body: bytes = handle.perform_rb()
         except pycurl.error as error:
-            raise fault_of(handle, error) from error
-        finally:
-            if handle.getinfo(pycurl.NUM_CONNECTS):
+            fault = fault_of(handle, error)
+            if handle.getinfo(pycurl.NUM_CONNECTS) or fault.kind in CONNECT_KINDS:
                 self._opened()
+            raise fault from error
+        if handle.getinfo(pycurl.NUM_CONNECTS):
+            self._opened()
         return handle.getinfo(pycurl.RESPONSE_CODE), body
 
     def close(self) -> None:
@@ -93,7 +95,8 @@ def set_request(handle: pycurl.Curl, request: Request) -> None:
 
 def fault_of(handle: pycurl.Curl, error: pycurl.error) -> Fault:
     """The kind of libcurl's error; a time-out without a connection is one of connecting."""
-    code, message = error.args[0], error.args[1]
+    details: tuple[Any, ...] = error.args
+    code, message = details[:2]
     kind = CURL_KINDS.get(code, f"other:curl-{code}")
     if kind == "timeout-read" and handle.getinfo(pycurl.CONNECT_TIME) == 0:
         kind = "timeout-connect"

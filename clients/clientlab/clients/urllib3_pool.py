@@ -17,11 +17,10 @@ class Urllib3Pool:
 
     errors: ClassVar[ErrorTable] = (
         (exceptions.SSLError, "tls"),
+        (exceptions.NewConnectionError, "connect"),
         (exceptions.ConnectTimeoutError, "timeout-connect"),
         (exceptions.ReadTimeoutError, "timeout-read"),
         (exceptions.EmptyPoolError, "timeout-pool"),
-        (exceptions.NewConnectionError, "connect"),
-        (exceptions.NameResolutionError, "connect"),
         (exceptions.IncompleteRead, "protocol"),
         (exceptions.DecodeError, "protocol"),
         (ConnectionError, "reset"),

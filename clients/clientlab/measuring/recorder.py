@@ -7,6 +7,7 @@ workload says so; and the payload encoded, where it says "each"). Building the r
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,10 @@ from clientlab.clients.shape import AsyncClient, Budget, Client
 from clientlab.errors import ErrorTable, kind_of, status_kind
 from clientlab.measuring import connections, usage
 from clientlab.measuring.connections import NOWHERE
-from clientlab.sample import END, SampleLog, begin_record, end_record
+from clientlab.sample import RECORD_SIZE, SampleLog, write_record
 from clientlab.workload import Workload, encodes_each, requests_of
+
+_GUESSED_RATE = 20_000  # requests a second
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,12 @@ class TrialBench:
     base_url: str
     folder: str
     address: connections.Address
+
+    @property
+    def warm_up(self) -> int:
+        """Requests that warm the connections up; they are numbered from below zero, up to -1."""
+        workload = self.workload
+        return max(workload.warmup, self.concurrency) if workload.connections == "warm" else 0
 
     @property
     def concurrency(self) -> int:
@@ -55,7 +64,7 @@ class Recording:
     """
 
     def __init__(self, bench: TrialBench, errors: ErrorTable) -> None:
-        self.log = SampleLog(Path(bench.folder))
+        self.log = SampleLog(Path(bench.folder), -bench.warm_up, bench.warm_up + _expected(bench.workload))
         connections.count_into(self.log, bench.address)
         self.errors: ErrorTable = (*errors, (json.JSONDecodeError, "protocol"))
         self.request = requests_of(bench.workload, bench.base_url)
@@ -93,24 +102,26 @@ class BlockingCaller:
     def drain(self, numbers: Iterable[int]) -> None:
         """The measuring itself. Its names are at hand, since every request pays for each look-up."""
         recording, send = self._recording, self._client.send
-        claim, request_of = recording.log.claim, recording.request
+        log, request_of = recording.log, recording.request
+        buffer, base, no_room = log.buffer, log.base, struct.error
         encodes, parses = self._encodes, self._parses
         for number in numbers:
             request = None if encodes else request_of(number)
-            segment, at = claim()
             start = perf_counter()
-            begin_record(segment, at, number, start)
             try:
                 status, body = send(request or request_of(number))
                 if parses and status < 400:
                     json.loads(body)
             except Exception as error:  # noqa: BLE001 - whatever a client raises is a result
                 seconds = perf_counter() - start
-                end_record(segment, at + END, seconds, 0, 0, recording.failed(error), 1)
-                continue
-            seconds = perf_counter() - start
-            code = recording.refused(status) if status >= 400 else 0
-            end_record(segment, at + END, seconds, len(body), status, code, 1)
+                status, body, code = 0, b"", recording.failed(error)
+            else:
+                seconds = perf_counter() - start
+                code = recording.refused(status) if status >= 400 else 0
+            try:
+                write_record(buffer, number * RECORD_SIZE + base, start, seconds, len(body), status, code, 1)
+            except no_room:
+                buffer = log.write_late(number, start, seconds, len(body), status, code)
 
     def close(self) -> None:
         self._client.close()
@@ -137,28 +148,37 @@ class AsyncioCaller:
     async def drain(self, numbers: Iterable[int]) -> None:
         """The measuring itself, as in `BlockingCaller`."""
         recording, send = self._recording, self._client.send
-        claim, request_of = recording.log.claim, recording.request
+        log, request_of = recording.log, recording.request
+        buffer, base, no_room = log.buffer, log.base, struct.error
         encodes, parses = self._encodes, self._parses
         for number in numbers:
             request = None if encodes else request_of(number)
-            segment, at = claim()
             start = perf_counter()
-            begin_record(segment, at, number, start)
             try:
                 status, body = await send(request or request_of(number))
                 if parses and status < 400:
                     json.loads(body)
             except Exception as error:  # noqa: BLE001 - whatever a client raises is a result
                 seconds = perf_counter() - start
-                end_record(segment, at + END, seconds, 0, 0, recording.failed(error), 1)
-                continue
-            seconds = perf_counter() - start
-            code = recording.refused(status) if status >= 400 else 0
-            end_record(segment, at + END, seconds, len(body), status, code, 1)
+                status, body, code = 0, b"", recording.failed(error)
+            else:
+                seconds = perf_counter() - start
+                code = recording.refused(status) if status >= 400 else 0
+            try:
+                write_record(buffer, number * RECORD_SIZE + base, start, seconds, len(body), status, code, 1)
+            except no_room:
+                buffer = log.write_late(number, start, seconds, len(body), status, code)
 
     async def close(self) -> None:
         await self._client.close()
         self._recording.close()
+
+
+def _expected(workload: Workload) -> int:
+    """Requests to take room for in advance; a guess where a duration ends them."""
+    if workload.requests is not None:
+        return workload.requests
+    return int((workload.duration or 0.0) * _GUESSED_RATE) + 1
 
 
 def _budget(bench: TrialBench, connections: int) -> Budget:

@@ -20,10 +20,10 @@ from clientlab import children
 from clientlab.measuring import usage
 from clientlab.measuring.recorder import TrialBench
 from clientlab.measuring.trial_process import order_of
-from clientlab.sample import LogHeader, headers
+from clientlab.sample import ProcessNote, process_notes
 
 TICK_SECONDS = 0.5
-_PATIENCE = 30.0  # beyond the workload's own time limit, before a trial counts as stalled
+PATIENCE = 30.0
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
@@ -48,25 +48,27 @@ def run_trial(
     watch: Callable[[], int],
     at_ready: Callable[[], None],
     at_done: Callable[[], None],
+    patience: float = PATIENCE,
 ) -> Outcome:
     """Run one trial in a fresh interpreter.
 
     `watch` is called every half second and tells how many requests have finished; `at_ready` and
     `at_done` just before and after the measured part, while the trial waits. Raises TrialFailed; on
-    any other exception, KeyboardInterrupt included, no process of the trial is left.
+    any other exception, KeyboardInterrupt included, no process of the trial is left. `patience`: seconds
+    beyond the workload's own time limit, after which a trial in which nothing finishes has stalled.
     """
-    longest = bench.workload.timeout + _PATIENCE
+    longest = bench.workload.timeout + patience
     with _Process(bench) as process:
         process.mark("ready", watch, longest)
         at_ready()
         tree_before, folder = process.children_cpu(), Path(bench.folder)
-        connections_before = sum(log.connections for log in headers(folder))
+        connections_before = sum(note.connections for note in process_notes(folder))
         process.go_on()
         done = process.mark("done", watch, longest)
         tree_after = process.children_cpu()
-        logs = headers(folder)
+        notes = process_notes(folder)
         at_done()
-        peak = done["peak_rss_bytes"] + sum(_peak(log) for log in logs if log.pid != process.pid)
+        peak = done["peak_rss_bytes"] + sum(_peak(note) for note in notes if note.pid != process.pid)
         process.go_on()
         process.end()
     return Outcome(
@@ -74,16 +76,16 @@ def run_trial(
         wall_seconds=done["wall_seconds"],
         cpu_seconds=max(0.0, done["cpu_seconds"] + tree_after - tree_before),
         peak_rss_bytes=peak,
-        connections_begun=sum(log.connections for log in logs) - connections_before,
-        processes=max(1, len(logs)),
+        connections_begun=sum(note.connections for note in notes) - connections_before,
+        processes=max(1, len(notes)),
     )
 
 
-def _peak(log: LogHeader) -> int:
+def _peak(note: ProcessNote) -> int:
     """Peak memory of a process of the pool: as it wrote itself, or read off while it lives."""
-    if log.peak_rss_bytes:
-        return log.peak_rss_bytes
-    status = Path(f"/proc/{log.pid}/status")
+    if note.peak_rss_bytes:
+        return note.peak_rss_bytes
+    status = Path(f"/proc/{note.pid}/status")
     return usage.high_water(status.read_text(encoding="ascii")) if status.exists() else 0
 
 
@@ -158,9 +160,9 @@ class _Process:
     def end(self) -> None:
         """Wait for the trial to close what it opened."""
         try:
-            self._process.wait(timeout=_PATIENCE)
+            self._process.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
-            raise TrialFailed(f"did not end within {_PATIENCE:g} s of its last request") from None
+            raise TrialFailed(f"did not end within {PATIENCE:g} s of its last request") from None
 
     def _write(self, line: str) -> None:
         try:

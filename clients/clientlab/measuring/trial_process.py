@@ -117,7 +117,7 @@ def _warm(bench: TrialBench, executor_on: Callable[[TrialBench], Executor], mark
     """Everything was made, and the connections opened, by the warm-up."""
     executor = executor_on(bench)
     executor.open()
-    executor.run(Numbers(max(bench.workload.warmup, bench.concurrency)))
+    executor.run(Numbers(bench.warm_up, first=-bench.warm_up))
     marks.send_and_wait("ready")
     cpu, began = usage.cpu_seconds(), perf_counter()
     executor.run(_numbers(bench.workload, began))

@@ -40,14 +40,15 @@ def spent(before: Reading, after: Reading) -> Spent:
 def with_figures(planned: Trial, workload: Workload, outcome: Outcome, found: Samples, servers: Spent) -> Trial:
     """The trial with every figure that its samples, its marks and the servers' counters give."""
     records, wall = found.records, outcome.wall_seconds
-    good = summary.succeeded(records)
+    succeeded = records["error"] == 0
+    good = records[succeeded]
     histogram = summary.histogram_of(good["seconds"])
     latency = summary.latency_of(good["seconds"], histogram)
     delay = delay_of(workload)
-    overhead = summary.overhead_of(good, delay) if delay else None
-    reason = _failure(found)
+    overhead = summary.overhead_of(good, found.numbers[succeeded], delay) if delay else None
+    reason = _failure(found, workload)
     failed_connects = sum(count for kind, count in found.errors.items() if kind in CONNECT_KINDS)
-    delays = sum(map(delay, records["number"].tolist())) if delay else None
+    delays = sum(map(delay, found.numbers.tolist())) if delay else None
     shares = _shares(planned.concurrency, outcome, delays, servers)
     return planned.model_copy(
         update={
@@ -74,12 +75,12 @@ def with_figures(planned: Trial, workload: Workload, outcome: Outcome, found: Sa
     )
 
 
-def _failure(found: Samples) -> str | None:
-    """Why the trial as a whole has failed, where not one request succeeded."""
-    if found.unfinished:
-        return f"{found.unfinished} requests were begun and never finished"
+def _failure(found: Samples, workload: Workload) -> str | None:
+    """Why the trial as a whole has failed: requests are missing, or not one succeeded."""
+    if workload.requests is not None and len(found.records) != workload.requests:
+        return f"{len(found.records)} of {workload.requests} requests were finished"
     if not len(found.records):
-        return "no request was sent"
+        return "no request was finished"
     if sum(found.errors.values()) < len(found.records):
         return None
     kind = max(found.errors, key=found.errors.__getitem__)

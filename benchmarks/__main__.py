@@ -1,0 +1,69 @@
+"""Every figure in one table: ``scripts/bench [overhead|upstream|memory ...] [--rounds N]``."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import memory, overhead, upstream
+from benchmarks.figures import Row
+from clientlab.homes.local import LocalHome, workers_for
+
+PARTS = ("overhead", "upstream", "memory")
+
+
+def main(words: list[str]) -> int:
+    """Measure, print a row as it is known and then the table; exit 1 where a figure is not reached."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", default=[], help=f"of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--rounds", type=int, default=11, help="pairs of each ratio (11)")
+    asked = parser.parse_args(words)
+    if unknown := set(asked.parts) - set(PARTS):
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    found = []
+    for row in rows(asked.parts or list(PARTS), asked.rounds):
+        print(f"{row.name}: {row.value:.3f} {row.unit}", file=sys.stderr, flush=True)
+        found.append(row)
+    Console(width=140).print(_table(found))
+    return 0 if all(row.met for row in found) else 1
+
+
+def rows(parts: list[str], rounds: int) -> Iterator[Row]:
+    """The rows of the parts asked for."""
+    if "overhead" in parts or "memory" in parts:
+        with tempfile.TemporaryDirectory() as logs:
+            home = LocalHome(["aiohttp"], ["direct"], Path(logs), workers_for(32))
+            with home:
+                url = home.base_url("aiohttp", "direct")
+                if "overhead" in parts:
+                    yield from overhead.rows(url + "/", rounds)
+                if "memory" in parts:
+                    yield memory.row(url)
+    if "upstream" in parts:
+        if shutil.which("wrk") is None:
+            print("upstream: left out, wrk is not installed (Debian: apt-get install wrk)", file=sys.stderr)
+            return
+        yield upstream.over_bare(rounds)
+        yield upstream.over_httpbin(max(3, rounds // 3))
+        yield from upstream.delays()
+
+
+def _table(found: list[Row]) -> Table:
+    table = Table("figure", "measured", "spread", "", "to reach", "", box=None, header_style="bold", pad_edge=False)
+    for row in found:
+        spread = f"{row.low:.3f} to {row.high:.3f}"
+        table.add_row(
+            row.name, f"{row.value:.3f} {row.unit}", spread, row.spread, row.target, "ok" if row.met else "MISSED"
+        )
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,123 @@
+"""The aiohttp upstream: over a bare handler, over httpbin, and how exactly it keeps a delay. Driven by wrk."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median, quantiles
+
+from benchmarks.figures import Row, at_least
+from clientlab import children
+
+SECONDS = 4
+_REPOSITORY = Path(__file__).parents[1]
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_HTTPBIN = _REPOSITORY / ".venv-httpbin"
+_GUNICORN = ("-m", "gunicorn", "--no-control-socket")
+
+
+def over_bare(rounds: int) -> Row:
+    """Behaviour and metrics against nothing but aiohttp, one worker each."""
+    worker = "aiohttp.GunicornUVLoopWebWorker"
+    command = [sys.executable, *_GUNICORN, "benchmarks.bare_upstream:application", "-w1", "-k", worker]
+    with _upstream(1) as ours, _serving([*command, "--keep-alive", "75"], {}) as bare:
+        ratios = [_wrk(ours, "/")[0] / _wrk(bare, "/")[0] for _ in range(rounds)]
+    return at_least("aiohttp upstream over a bare aiohttp handler, 1 worker", ratios, 0.8)
+
+
+def over_httpbin(rounds: int) -> Row:
+    """The same question asked of httpbin, four workers each."""
+    python = _httpbin_python()
+    with _upstream(4) as ours, _serving([python, *_GUNICORN, "-w4", "httpbin:app"], {}) as httpbin:
+        ratios = [_wrk(ours, "/")[0] / _wrk(httpbin, "/get")[0] for _ in range(rounds)]
+    return at_least("aiohttp upstream over httpbin, 4 workers", ratios, 8)
+
+
+def delays(count: int = 400) -> Iterator[Row]:
+    """Served delay less the delay asked for."""
+    with _upstream(1) as port:
+        late = sorted(_lateness(port, "50ms", 0.050, count))
+        cuts = quantiles(late, n=100)
+        spread = f"range of {count}"
+        name = "served less asked delay of 50 ms, one client"
+        yield Row(f"{name}, median", median(late) * 1e3, late[0] * 1e3, late[-1] * 1e3, spread, "<= 0.7",
+                  median(late) <= 0.7e-3, "ms")  # fmt: skip
+        yield Row(f"{name}, p99", cuts[98] * 1e3, late[0] * 1e3, late[-1] * 1e3, spread, "<= 1.2",
+                  cuts[98] <= 1.2e-3, "ms")  # fmt: skip
+        mids = sorted(_wrk(port, "/?delay=100ms", connections=1000)[1] - 0.100 for _ in range(3))
+        yield Row("served less asked delay of 100 ms, 1,000 in flight, median", mids[1] * 1e3, mids[0] * 1e3,
+                  mids[-1] * 1e3, "range of 3 runs", "<= 6", mids[1] <= 6e-3, "ms")  # fmt: skip
+
+
+def _lateness(port: int, delay: str, seconds: float, count: int) -> Iterator[float]:
+    """By a socket and nothing else: a client library would add its own time."""
+    request = f"GET /?delay={delay} HTTP/1.1\r\nHost: upstream\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(count):
+            began = time.perf_counter()
+            connection.sendall(request)
+            connection.recv(65536)
+            yield time.perf_counter() - began - seconds
+
+
+def _wrk(port: int, path: str, connections: int = 32) -> tuple[float, float]:
+    """Requests a second and median latency in seconds."""
+    url = f"http://127.0.0.1:{port}{path}"
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{SECONDS}", "--latency", url]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    middle = re.search(r"50%\s+([\d.]+)(us|ms|s)", out)
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", out)
+    if middle is None or rate is None or "Non-2xx" in out:
+        raise SystemExit(f"wrk could not measure {url}:\n{out}")
+    return float(rate[1]), float(middle[1]) * _UNITS[middle[2]]
+
+
+def _upstream(workers: int) -> contextlib.AbstractContextManager[int]:
+    command = [sys.executable, "-m", "gunicorn", "-c", str(_REPOSITORY / "servers" / "gunicorn.conf.py")]
+    settings = {"MOCKUPSTREAM_FRAMEWORK": "aiohttp", "MOCKUPSTREAM_WORKERS": str(workers)}
+    return _serving(command, settings)
+
+
+@contextlib.contextmanager
+def _serving(command: list[str], settings: dict[str, str]) -> Iterator[int]:
+    """A gunicorn on an inherited socket, until left."""
+    log = _REPOSITORY / "results" / "bench-servers.log"
+    log.parent.mkdir(exist_ok=True)
+    with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
+        bind, port = f"fd://{listener.fileno()}", listener.getsockname()[1]
+        words = command if settings else [*command, "-b", bind]
+        environment = {**os.environ, **settings, "MOCKUPSTREAM_BIND": bind}
+        process = children.start(words, log, environment, [listener.fileno()])
+    try:
+        _wait(port)
+        yield port
+    finally:
+        children.stop(process, patience=5)
+
+
+def _wait(port: int) -> None:
+    """Until it answers. The socket listens already, so the first request waits by itself."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", "/status/200")
+    connection.getresponse().read()
+    connection.close()
+
+
+def _httpbin_python() -> str:
+    """An environment of httpbin's own, made once: it wants other versions than the lab."""
+    python = _HTTPBIN / "bin" / "python"
+    if not python.exists():
+        uv = str(Path(sys.executable).parent / "uv")
+        subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(_HTTPBIN)], check=True)
+        packages = ["httpbin==0.10.4", "gunicorn", "setuptools"]
+        subprocess.run([uv, "pip", "install", "--quiet", "--python", str(python), *packages], check=True)
+    return str(python)
