@@ -1,0 +1,48 @@
+"""gunicorn's configuration of both upstreams: `gunicorn -c servers/gunicorn.conf.py`, the rest from the environment.
+
+MOCKUPSTREAM_FRAMEWORK        flask or aiohttp (aiohttp)
+MOCKUPSTREAM_BIND             where to listen, HOST:PORT, or fd://N for an inherited socket (127.0.0.1:8000)
+MOCKUPSTREAM_WORKERS          processes (4)
+MOCKUPSTREAM_THREADS          threads of each Flask process (25)
+MOCKUPSTREAM_KEEP_ALIVE       seconds an idle connection is kept (75)
+MOCKUPSTREAM_BACKLOG          connections that wait to be accepted (2048)
+MOCKUPSTREAM_GRACEFUL_TIMEOUT seconds that requests in flight are given when the server is stopped (3)
+
+Behaviour and limits are in mockupstream/settings.py.
+"""
+
+import os
+
+from mockupstream.serving import child_exit, on_starting, post_fork
+from mockupstream.settings import or_exit, read_serving, read_settings
+
+__all__ = ["child_exit", "on_starting", "post_fork"]
+
+# Read here too, although each worker reads them: the master then says at once what is wrong, and nothing starts.
+or_exit(read_settings, os.environ)
+_serving = or_exit(read_serving, os.environ)
+
+bind = _serving.bind
+workers = _serving.workers
+backlog = _serving.backlog
+graceful_timeout = _serving.graceful_timeout
+
+# Longer than the proxy keeps its idle connections (60 s), so that it is always the proxy that closes one. The other way
+# round a request could be sent on a connection that is being closed, and fail.
+keepalive = _serving.keep_alive
+
+if _serving.framework == "flask":
+    wsgi_app = "mockupstream.serving:flask_application()"
+    # gunicorn's default worker, sync, has no keep-alive, and would make each comparison one of new connections.
+    worker_class = "gthread"
+    threads = _serving.threads
+    # How many connections a worker keeps, idle ones included: the default of 1000 would close those above.
+    worker_connections = 16_384
+else:
+    wsgi_app = "mockupstream.serving:aiohttp_runner"
+    worker_class = "mockupstream.aiohttp_worker.UpstreamWorker"
+
+# Writing a line for each request would be a good part of its cost.
+accesslog = None
+# Nobody controls these servers but by signals.
+control_socket_disable = True

@@ -1,0 +1,168 @@
+"""The contract on aiohttp: nothing but the framework."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+from multidict import CIMultiDict
+
+from mockupstream import metrics
+from mockupstream.alarm import Alarm, make_alarm
+from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route
+from mockupstream.headers import joined
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from mockupstream.ledger import Ledger
+    from mockupstream.settings import Settings
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_FEWEST_REMEMBERED = 256
+
+
+def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) -> web.Application:
+    """Return the application."""
+    app = web.Application()
+    upstream = _Upstream(Contract(settings), ledger)
+    app.cleanup_ctx.append(upstream.run)
+    app.router.add_get("/healthz", _health)
+    app.router.add_get("/metrics", _metrics(exposition))
+    for route in ROUTES:
+        app.router.add_route("*", route.template.replace("}", ":[^/]+}"), upstream.handler(route))
+    app.router.add_route("*", "/{path:.*}", upstream.handler(UNKNOWN))
+    return app
+
+
+class _Upstream:
+    """Serves the contract's routes in one event loop."""
+
+    def __init__(self, contract: Contract, ledger: Ledger) -> None:
+        self._contract = contract
+        self._ledger = ledger
+        self._connections = _Connections(ledger)
+        self._alarm: Alarm
+
+    async def run(self, _app: web.Application) -> AsyncIterator[None]:
+        self._alarm = make_alarm()
+        yield
+        self._alarm.close()
+
+    def handler(self, route: Route) -> Handler:
+        ledger, connections, settled = self._ledger, self._connections, self._contract.settled(route)
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            connections.saw(request)
+            if request.body_exists:
+                return await self._serve(route, request)
+            read = time.monotonic()
+            reply = settled(request.rel_url.raw_query_string)
+            if reply is None or reply.seconds:
+                return await self._serve(route, request)
+            # Nothing is waited for, so that nobody could see this request in flight: it is counted at once, and the
+            # quickest request of this upstream is little dearer than that of any aiohttp server.
+            sent = len(reply.body) if request.method != "HEAD" else 0
+            ledger.ready(route.number, reply.status, time.monotonic() - read, 0.0, 0, sent)
+            return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
+
+        return handle
+
+    async def _serve(self, route: Route, request: web.Request) -> web.StreamResponse:
+        self._ledger.begin()
+        try:
+            length, sha256 = await _read(request, digest=route.digest) if request.body_exists else _NO_BODY
+            read = time.monotonic()
+            reply = self._contract.reply(route, _call(request, length, sha256))
+            if reply.seconds:
+                await self._alarm.until(read + reply.seconds)
+            sent = len(reply.body) if request.method != "HEAD" else 0
+            self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, length, sent)
+            if reply.pieces is not None:
+                return await self._stream(request, reply)
+            return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
+        finally:
+            self._ledger.end()
+
+    async def _stream(self, request: web.Request, reply: Reply) -> web.StreamResponse:
+        response = web.StreamResponse(status=reply.status, headers=reply.headers)
+        response.content_length = reply.length
+        await response.prepare(request)
+        due = time.monotonic()
+        for piece in reply.pieces or ():
+            if piece.pause:
+                due += piece.pause
+                await self._alarm.until(due)
+            self._ledger.sent(len(piece.data))
+            await response.write(piece.data)
+        await response.write_eof()
+        return response
+
+
+class _Connections:
+    """Counts each connection once, at its first request.
+
+    aiohttp tells an application nothing of connections but the protocol of each request. Those seen are kept, so that
+    none is counted twice, and the closed ones are dropped when they have become many.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._seen: set[web.RequestHandler] = set()
+        self._most = _FEWEST_REMEMBERED
+
+    def saw(self, request: web.Request) -> None:
+        protocol = request.protocol
+        if protocol in self._seen:
+            return
+        self._ledger.connection()
+        self._seen.add(protocol)
+        if len(self._seen) > self._most:
+            self._seen = {seen for seen in self._seen if seen.transport is not None}
+            self._most = max(_FEWEST_REMEMBERED, 2 * len(self._seen))
+
+
+_NO_BODY = (0, hashlib.sha256().hexdigest())
+
+
+def _call(request: web.Request, length: int, sha256: str) -> Call:
+    return Call(
+        request.method,
+        request.rel_url.raw_query_string,
+        request.match_info,
+        length,
+        sha256,
+        lambda: _headers(request),
+        lambda: str(request.url),
+    )
+
+
+async def _read(request: web.Request, *, digest: bool) -> tuple[int, str]:
+    """Read the whole body, keep nothing of it, and return its length and SHA-256."""
+    length, sha256 = 0, hashlib.sha256()
+    async for data in request.content.iter_any():
+        length += len(data)
+        if digest:
+            sha256.update(data)
+    return length, sha256.hexdigest()
+
+
+def _headers(request: web.Request) -> Mapping[str, str]:
+    # aiohttp decodes headers as UTF-8, WSGI as Latin-1: the contract takes the second.
+    return joined(
+        (name, value.encode("utf-8", "surrogateescape").decode("latin-1")) for name, value in request.headers.items()
+    )
+
+
+async def _health(_request: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+def _metrics(exposition: metrics.Exposition) -> Handler:
+    async def handle(_request: web.Request) -> web.Response:
+        return web.Response(body=exposition.text(), headers=CIMultiDict({"Content-Type": metrics.CONTENT_TYPE}))
+
+    return handle

@@ -1,0 +1,114 @@
+"""Waking coroutines at a moment: never before it, and some tens of microseconds after.
+
+libuv, and with it uvloop, counts its timers and its clock in whole milliseconds: asyncio.sleep(0.050) ends anywhere
+from 0.9 ms early to 1 ms late. A mock upstream must not serve earlier than asked, and what it serves late is measured
+as the client's. Linux has a timer of nanoseconds that an event loop can watch like a socket, timerfd; one is enough
+for all requests of a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import heapq
+import itertools
+import math
+import os
+import sys
+import time
+from typing import Protocol
+
+_CLOCK_MONOTONIC = 1  # the clock of time.monotonic()
+_TFD_TIMER_ABSTIME = 1
+_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC if sys.platform != "win32" else 0
+_SECOND = 1_000_000_000
+
+
+class Alarm(Protocol):
+    """Wakes coroutines of one event loop."""
+
+    async def until(self, moment: float) -> None:
+        """Return when time.monotonic() has reached `moment`, in seconds."""
+        ...
+
+    def close(self) -> None:
+        """Give back what the alarm holds; nobody is woken any more."""
+        ...
+
+
+def make_alarm() -> Alarm:
+    """Return the most precise alarm of this platform for the running event loop."""
+    return KernelAlarm() if sys.platform == "linux" else LoopAlarm()
+
+
+class LoopAlarm:
+    """Wakes by the event loop's own timers: up to some milliseconds late."""
+
+    async def until(self, moment: float) -> None:
+        """Return when time.monotonic() has reached `moment`."""
+        while (left := moment - time.monotonic()) > 0:  # noqa: ASYNC110 - nothing tells of time but time
+            # A millisecond at least: uvloop would round less down to nothing, and spin.
+            await asyncio.sleep(max(left, 0.001))
+
+    def close(self) -> None:
+        """Do nothing: the loop holds the timers."""
+
+
+class _TimerSpecification(ctypes.Structure):
+    """C's `struct itimerspec`: an interval (unused), then the moment."""
+
+    _fields_ = (
+        ("interval_seconds", ctypes.c_long),
+        ("interval_nanoseconds", ctypes.c_long),
+        ("seconds", ctypes.c_long),
+        ("nanoseconds", ctypes.c_long),
+    )
+
+
+class KernelAlarm:
+    """Wakes by one timerfd of Linux, which always stands at the earliest moment waited for.
+
+    By ctypes, since Python has os.timerfd_create only from 3.13.
+    """
+
+    def __init__(self) -> None:
+        """Open the timer and have the running loop watch it; OSError where the kernel has no timer left."""
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._timer: int = self._libc.timerfd_create(_CLOCK_MONOTONIC, _FLAGS)
+        if self._timer < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._timer, self._ring)
+        # The running number keeps apart equal moments: futures cannot be ordered.
+        self._numbers = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    async def until(self, moment: float) -> None:
+        """Return when time.monotonic() has reached `moment`."""
+        future = self._loop.create_future()
+        heapq.heappush(self._sleepers, (moment, next(self._numbers), future))
+        if self._sleepers[0][2] is future:
+            self._set(moment)
+        await future
+
+    def close(self) -> None:
+        """Close the timer."""
+        self._loop.remove_reader(self._timer)
+        os.close(self._timer)
+
+    def _ring(self) -> None:
+        now = time.monotonic()
+        sleepers = self._sleepers
+        while sleepers and sleepers[0][0] <= now:
+            future = heapq.heappop(sleepers)[2]
+            if not future.done():  # it is where its request was cancelled
+                future.set_result(None)
+        # Setting it also makes the timer unreadable again, so that it need not be read; zero switches it off.
+        self._set(sleepers[0][0] if sleepers else 0.0)
+
+    def _set(self, moment: float) -> None:
+        # Rounded up: a nanosecond early would wake for nothing.
+        seconds, nanoseconds = divmod(math.ceil(moment * _SECOND), _SECOND)
+        specification = _TimerSpecification(0, 0, seconds, nanoseconds)
+        self._libc.timerfd_settime(self._timer, _TFD_TIMER_ABSTIME, ctypes.byref(specification), None)

@@ -1,0 +1,93 @@
+"""Behaviour of one request: what its query asks for, over the defaults and within the limits."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qsl
+
+from mockupstream import delays
+from mockupstream.refusals import RefusedError, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mockupstream.settings import Settings
+
+# A load test repeats few queries or uses each only once; this holds the first kind without growing with the second.
+REMEMBERED = 4096
+FIRST_STATUS, LAST_STATUS = 200, 599
+
+
+class Wait(NamedTuple):
+    """The delay of one request: `seconds`, and `told`, the value of its Server-Timing header."""
+
+    seconds: float
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What one query asks for.
+
+    `wait` is None where it must be drawn for each request; `parameters` are all parameters of the query, the first of
+    each name.
+    """
+
+    delay: delays.Delay
+    wait: Wait | None
+    status: int | None
+    seed: int | None
+    parameters: Mapping[str, str]
+
+
+class BehaviourReader:
+    """Reads raw query strings (without the `?`) to behaviours, and draws their delays."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Take the defaults and the limits; unseeded delays are drawn from a source of this reader's own."""
+        self._settings = settings
+        self._source = random.Random()  # noqa: S311
+        # The same raw query means the same behaviour, so that on the hot path reading is one look-up.
+        self.read: Callable[[str], Behaviour] = lru_cache(maxsize=REMEMBERED)(self._read)
+
+    def wait(self, behaviour: Behaviour) -> Wait:
+        """Return how long this request waits; RefusedError (400) where the draw is beyond the limit."""
+        return behaviour.wait or self.draw(behaviour.delay, None)
+
+    def draw(self, delay: delays.Delay, seed: int | None) -> Wait:
+        """Draw from `delay`, by `seed` where there is one; RefusedError (400) beyond the limit, never a silent cap."""
+        limit = self._settings.most_delay
+        limit.check(delay.stated, f"a delay of {delay}")
+        seconds = delay.draw(self._source if seed is None else random.Random(seed))  # noqa: S311
+        limit.check(seconds, f"a delay of {seconds:.6g} s, as drawn from {delay},")
+        # Server-Timing tells milliseconds (its specification's `dur`); three digits are a microsecond.
+        return Wait(seconds, f"delay;dur={round(seconds * 1000, 3)}")
+
+    def _read(self, query: str) -> Behaviour:
+        parameters = dict(reversed(parse_qsl(query, keep_blank_values=True))) if query else {}
+        settings = self._settings
+        delay = read_delay(parameters["delay"]) if "delay" in parameters else settings.delay
+        status = read_status(parameters["status"]) if "status" in parameters else settings.status
+        seed = whole_number(parameters["seed"], "seed", 0) if "seed" in parameters else settings.seed
+        settled = seed is not None or isinstance(delay, delays.Fixed)
+        wait = self.draw(delay, seed) if settled else None
+        return Behaviour(delay, wait, status, seed, parameters)
+
+
+def read_delay(text: str) -> delays.Delay:
+    """Read a delay of a request; RefusedError (400) where it cannot be read."""
+    try:
+        return delays.parse(text)
+    except ValueError as error:
+        raise RefusedError(400, f"delay: {error}") from error
+
+
+def read_status(text: str) -> int:
+    """Read a status a server can end a request with (200 to 599; 1xx are not final); RefusedError (400) otherwise."""
+    status = whole_number(text, "status", FIRST_STATUS)
+    if status > LAST_STATUS:
+        raise RefusedError(400, f"status must be from {FIRST_STATUS} to {LAST_STATUS}, not {status}")
+    return status

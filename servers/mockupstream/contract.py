@@ -1,0 +1,218 @@
+"""The contract of an upstream: its routes as pure functions, so that an application holds nothing but its framework.
+
+An application reads a request into a `Call`, asks `Contract.reply` for the `Reply`, waits its seconds and sends it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from mockupstream import payloads
+from mockupstream.behaviour import REMEMBERED, BehaviourReader, Wait, read_delay, read_status
+from mockupstream.planets import position
+from mockupstream.refusals import RefusedError, as_json, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from mockupstream.behaviour import Behaviour
+    from mockupstream.payloads import Piece
+    from mockupstream.settings import Settings
+
+JSON = "application/json"
+OCTETS = "application/octet-stream"
+_ROOT = as_json({"message": "hello"})
+_DEFAULT_CHUNK = 1024
+# HTTP gives these no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5).
+_BODILESS = frozenset({204, 205, 304})
+
+
+class Call(NamedTuple):
+    """A request whose body was read: `length` and `sha256` (of /echo alone, else empty) are what is left of it.
+
+    `arguments` are the parts of the path named in the route's template; `headers` and `url` are asked for by few
+    routes, and are computed only then.
+    """
+
+    method: str
+    query: str
+    arguments: Mapping[str, str]
+    length: int
+    sha256: str
+    headers: Callable[[], Mapping[str, str]]
+    url: Callable[[], str]
+
+
+class Answer(NamedTuple):
+    """What a route gives: `body`, or `pieces` of a body with its `length` where it is known before."""
+
+    content_type: str
+    body: bytes
+    status: int = 200
+    pieces: Iterable[Piece] | None = None
+    length: int | None = None
+
+
+class Reply(NamedTuple):
+    """What is sent after `seconds`: either `body` or `pieces`, which without a `length` are sent chunked."""
+
+    seconds: float
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    pieces: Iterable[Piece] | None
+    length: int | None
+
+
+class Route(NamedTuple):
+    """A path template (`/bytes/{n}`) and its answer.
+
+    `digest` tells that the body's SHA-256 is wanted, `constant` that the answer is always the same.
+    """
+
+    template: str
+    number: int
+    answer: Callable[[Contract, Call, Behaviour], Answer]
+    digest: bool = False
+    constant: bool = False
+
+
+class Contract:
+    """Answers calls within the settings given; one is made for each worker."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Take the defaults and limits."""
+        self._settings = settings
+        self._reader = BehaviourReader(settings)
+
+    def reply(self, route: Route, call: Call) -> Reply:
+        """Return what to send, and after how many seconds; a request that is refused gets its reply as well."""
+        wait = None
+        try:
+            behaviour = self._reader.read(call.query)
+            wait = self._wait(call.arguments, behaviour)
+            self._settings.most_body.check(call.length, f"a request body of {call.length} bytes")
+            answer = route.answer(self, call, behaviour)
+        except RefusedError as refused:
+            return _refusal(refused, wait)
+        # What the path says wins over the query.
+        status = answer.status if behaviour.status is None or "code" in call.arguments else behaviour.status
+        headers = (("Content-Type", answer.content_type), ("Server-Timing", wait.told))
+        if status in _BODILESS:
+            return Reply(wait.seconds, status, headers[1:], b"", None, None)
+        if answer.pieces is not None and call.method == "HEAD":
+            return Reply(wait.seconds, status, headers, b"", (), answer.length)
+        return Reply(wait.seconds, status, headers, answer.body, answer.pieces, answer.length)
+
+    def settled(self, route: Route) -> Callable[[str], Reply | None]:
+        """Return a function that knows the route's replies to queries of requests without a body, by one look-up.
+
+        It returns None where the reply depends on more than the query: `reply` then tells it.
+        """
+
+        def settle(query: str) -> Reply | None:
+            try:
+                drawn = self._reader.read(query).wait is None
+            except RefusedError:
+                return None
+            return None if drawn else self.reply(route, Call("GET", query, {}, 0, "", dict, str))
+
+        return lru_cache(maxsize=REMEMBERED)(settle) if route.constant else lambda _query: None
+
+    def root(self, _call: Call, _behaviour: Behaviour) -> Answer:
+        """`/`: a small JSON."""
+        return Answer(JSON, _ROOT)
+
+    def delay(self, call: Call, behaviour: Behaviour) -> Answer:
+        """`/delay/{seconds}`: the request as JSON, in httpbin's words, after the delay of the path."""
+        document = {
+            "args": dict(behaviour.parameters),
+            "delay": call.arguments["seconds"],
+            "headers": dict(call.headers()),
+            "method": call.method,
+            "url": call.url(),
+        }
+        return Answer(JSON, as_json(document))
+
+    def todo(self, call: Call, _behaviour: Behaviour) -> Answer:
+        """`/todos/{id}`: a small JSON document."""
+        return Answer(JSON, payloads.todo(whole_number(call.arguments["id"], "the todo's id", 1)))
+
+    def echo(self, call: Call, _behaviour: Behaviour) -> Answer:
+        """`/echo`: what arrived, its body as length and SHA-256."""
+        document = {
+            "method": call.method,
+            "headers": dict(call.headers()),
+            "body": {"length": call.length, "sha256": call.sha256},
+        }
+        return Answer(JSON, as_json(document))
+
+    def bytes(self, call: Call, behaviour: Behaviour) -> Answer:
+        """`/bytes/{n}`: that many seeded bytes."""
+        size = self._size(call.arguments["n"], "n")
+        if size <= payloads.BLOCK:
+            return Answer(OCTETS, payloads.seeded(size, behaviour.seed))
+        return Answer(OCTETS, b"", pieces=payloads.seeded_pieces(size, behaviour.seed), length=size)
+
+    def stream(self, call: Call, behaviour: Behaviour) -> Answer:
+        """`/stream/{n}?chunk=`: that many seeded bytes, chunked."""
+        size = self._size(call.arguments["n"], "n")
+        chunk = whole_number(behaviour.parameters.get("chunk", str(_DEFAULT_CHUNK)), "chunk", 1)
+        if chunk > payloads.BLOCK:
+            raise RefusedError(400, f"chunk must be from 1 to {payloads.BLOCK}, not {chunk}")
+        return Answer(OCTETS, b"", pieces=payloads.chunks(size, chunk, behaviour.seed))
+
+    def drip(self, _call: Call, behaviour: Behaviour) -> Answer:
+        """`/drip?duration=&numbytes=&code=`: bytes spread over a duration; `delay`, as everywhere, goes before them."""
+        parameters = behaviour.parameters
+        size = self._size(parameters.get("numbytes", "10"), "numbytes", least=1)
+        duration = read_delay(parameters.get("duration", "2"))
+        self._settings.most_delay.check(duration.stated, f"a duration of {duration}")
+        status = read_status(parameters.get("code", "200"))
+        seconds = self._reader.draw(duration, behaviour.seed).seconds
+        return Answer(OCTETS, b"", status=status, pieces=payloads.drip(size, seconds), length=size)
+
+    def status(self, call: Call, _behaviour: Behaviour) -> Answer:
+        """`/status/{code}`: that status and no body."""
+        return Answer(JSON, b"", status=read_status(call.arguments["code"]))
+
+    def planet(self, call: Call, behaviour: Behaviour) -> Answer:
+        """`/planets/{name}?lon=&lat=&elevation=&when=`: where a planet is."""
+        return Answer(JSON, position(call.arguments["name"], behaviour.parameters))
+
+    def unknown(self, _call: Call, _behaviour: Behaviour) -> Answer:
+        """Refuse any other path."""
+        raise RefusedError(404, "no such path", paths=[route.template for route in ROUTES])
+
+    def _wait(self, arguments: Mapping[str, str], behaviour: Behaviour) -> Wait:
+        if "seconds" in arguments:
+            return self._reader.draw(read_delay(arguments["seconds"]), behaviour.seed)
+        return self._reader.wait(behaviour)
+
+    def _size(self, text: str, what: str, least: int = 0) -> int:
+        size = whole_number(text, what, least)
+        self._settings.most_size.check(size, f"a response of {size} bytes")
+        return size
+
+
+def _refusal(refused: RefusedError, wait: Wait | None) -> Reply:
+    headers: tuple[tuple[str, str], ...] = (("Content-Type", JSON),)
+    if wait is not None:
+        headers = (*headers, ("Server-Timing", wait.told))
+    return Reply(wait.seconds if wait else 0.0, refused.status, headers, refused.body(), None, None)
+
+
+ROUTES = (
+    Route("/", 0, Contract.root, constant=True),
+    Route("/delay/{seconds}", 1, Contract.delay),
+    Route("/todos/{id}", 2, Contract.todo),
+    Route("/echo", 3, Contract.echo, digest=True),
+    Route("/bytes/{n}", 4, Contract.bytes),
+    Route("/stream/{n}", 5, Contract.stream),
+    Route("/drip", 6, Contract.drip),
+    Route("/status/{code}", 7, Contract.status),
+    Route("/planets/{name}", 8, Contract.planet),
+)
+UNKNOWN = Route("unknown", len(ROUTES), Contract.unknown)
+EVERY_ROUTE = (*ROUTES, UNKNOWN)

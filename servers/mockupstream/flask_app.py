@@ -1,0 +1,157 @@
+"""The contract on Flask: nothing but the framework."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from flask import Flask, Request, Response, request
+from werkzeug.exceptions import NotFound
+from werkzeug.routing import Rule
+
+from mockupstream import metrics
+from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route
+from mockupstream.headers import joined
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator
+
+    from mockupstream.ledger import Ledger
+    from mockupstream.settings import Settings
+
+_READ_SIZE = 1 << 16
+
+
+def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) -> Flask:
+    """Return the application."""
+    app = Flask("mockupstream", static_folder=None)
+    # Or a path of two slashes would be redirected, which the contract does not know.
+    app.url_map.merge_slashes = False
+    upstream = _Upstream(Contract(settings), ledger)
+    app.add_url_rule("/healthz", "healthz", _health)
+    app.add_url_rule("/metrics", "metrics", lambda: Response(exposition.text(), content_type=metrics.CONTENT_TYPE))
+    for route in ROUTES:
+        # Added to the map itself, because add_url_rule would name the methods, and every route takes any method.
+        app.url_map.add(Rule(route.template.replace("{", "<").replace("}", ">"), endpoint=route.template))
+        app.view_functions[route.template] = upstream.view(route)
+    unknown = upstream.view(UNKNOWN)
+    app.register_error_handler(NotFound, lambda _error: unknown())
+    return app
+
+
+class _Response(Response):
+    """A response with the contract's headers alone: Flask would call one without a type HTML."""
+
+    default_mimetype = None
+
+
+class _Upstream:
+    """Serves the contract's routes in any number of threads."""
+
+    def __init__(self, contract: Contract, ledger: Ledger) -> None:
+        self._contract = contract
+        self._ledger = ledger
+        self._connections = _Connections(ledger)
+
+    def view(self, route: Route) -> Callable[..., Response]:
+        def handle(**arguments: str) -> Response:
+            self._connections.saw(request)
+            self._ledger.begin()
+            streams = False
+            try:
+                reply = self._reply(route, arguments)
+                streams = reply.pieces is not None
+                body = _Body(reply, self._ledger) if streams else reply.body
+                response = _Response(body, reply.status, reply.headers)
+                if reply.length is not None:
+                    response.content_length = reply.length
+                return response
+            finally:
+                if not streams:
+                    self._ledger.end()
+
+        return handle
+
+    def _reply(self, route: Route, arguments: dict[str, str]) -> Reply:
+        length, sha256 = _read(request, digest=route.digest)
+        read = time.monotonic()
+        call = Call(
+            request.method,
+            request.environ["QUERY_STRING"],
+            arguments,
+            length,
+            sha256,
+            lambda: joined(request.headers.items()),
+            lambda: request.url,
+        )
+        reply = self._contract.reply(route, call)
+        _sleep_until(read + reply.seconds)
+        sent = len(reply.body) if request.method != "HEAD" else 0
+        self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, length, sent)
+        return reply
+
+
+class _Body:
+    """The pieces of a reply, in flight until the server has closed it, as WSGI promises even where sending failed."""
+
+    def __init__(self, reply: Reply, ledger: Ledger) -> None:
+        self._pieces = iter(reply.pieces or ())
+        self._ledger = ledger
+        self._due: float | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = next(self._pieces)
+        self._due = (time.monotonic() if self._due is None else self._due) + piece.pause
+        _sleep_until(self._due)
+        self._ledger.sent(len(piece.data))
+        return piece.data
+
+    def close(self) -> None:
+        self._ledger.end()
+
+
+class _Connections:
+    """Counts each connection once, at its first request that is not a scrape.
+
+    gunicorn and werkzeug both hand the connection's socket on to the application.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._lock = threading.Lock()
+        self._seen: WeakSet[socket.socket] = WeakSet()
+
+    def saw(self, asked: Request) -> None:
+        environ = asked.environ
+        connection = environ.get("gunicorn.socket") or environ["werkzeug.socket"]
+        with self._lock:
+            if connection in self._seen:
+                return
+            self._seen.add(connection)
+        self._ledger.connection()
+
+
+def _read(asked: Request, *, digest: bool) -> tuple[int, str]:
+    """Read the whole body, keep nothing of it, and return its length and SHA-256."""
+    length, sha256 = 0, hashlib.sha256()
+    while data := asked.stream.read(_READ_SIZE):
+        length += len(data)
+        if digest:
+            sha256.update(data)
+    return length, sha256.hexdigest()
+
+
+def _sleep_until(moment: float) -> None:
+    while (left := moment - time.monotonic()) > 0:
+        time.sleep(left)
+
+
+def _health() -> Response:
+    return Response("ok\n", content_type="text/plain; charset=utf-8")

@@ -1,0 +1,71 @@
+"""What gunicorn calls: the hooks of its configuration, its applications, and its aiohttp worker."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from mockupstream import settings as reading
+from mockupstream.ledger import Book, Ledger
+from mockupstream.metrics import Exposition, UpstreamCollector
+
+if TYPE_CHECKING:
+    from aiohttp import web
+    from flask import Flask
+
+
+class _Place:
+    """The place of this process among the workers: the book of all, made by the master, and the worker's own number."""
+
+    book: Book
+    number: int
+
+
+def on_starting(_server: Any) -> None:
+    """In the master, before any worker: open a fresh book."""
+    _Place.book = Book()
+
+
+def post_fork(_server: Any, worker: Any) -> None:
+    """In a worker: remember its number. gunicorn calls it its age, from 1, and never gives one twice."""
+    _Place.number = worker.age - 1
+
+
+def child_exit(_server: Any, worker: Any) -> None:
+    """In the master, when a worker was reaped: write down its end."""
+    _Place.book.close(worker.age - 1)
+
+
+def flask_application() -> Flask:
+    """Return the Flask application of this worker."""
+    from mockupstream import flask_app  # noqa: PLC0415 - an image has only one of the two frameworks
+
+    settings = reading.or_exit(reading.read_settings, os.environ)
+    return flask_app.build(settings, *_counting("flask"))
+
+
+async def aiohttp_runner() -> web.AppRunner:
+    """Return the aiohttp application of this worker in a runner of its own.
+
+    Not the worker's, because that one would unpack compressed request bodies, and count other bytes than Flask does.
+    """
+    from aiohttp import web  # noqa: PLC0415
+
+    from mockupstream import aiohttp_app  # noqa: PLC0415
+
+    settings = reading.or_exit(reading.read_settings, os.environ)
+    serving = reading.or_exit(reading.read_serving, os.environ)
+    app = aiohttp_app.build(settings, *_counting("aiohttp"))
+    return web.AppRunner(
+        app,
+        keepalive_timeout=serving.keep_alive,
+        access_log=None,
+        auto_decompress=False,
+        # Somewhat before gunicorn would kill the worker.
+        shutdown_timeout=serving.graceful_timeout * 0.9,
+    )
+
+
+def _counting(framework: str) -> tuple[Ledger, Exposition]:
+    book = _Place.book
+    return book.open(_Place.number), Exposition(UpstreamCollector(book, framework, "gunicorn"))

@@ -1,0 +1,129 @@
+"""Settings of an upstream, read from the environment (`MOCKUPSTREAM_*`) once, when it starts.
+
+A variable that is not set, or is empty as Compose leaves it, takes its default.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from mockupstream import delays
+from mockupstream.refusals import Limit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Framework = Literal["flask", "aiohttp"]
+_Value = TypeVar("_Value")
+_MIB = 1 << 20
+
+
+class BadVariableError(Exception):
+    """An environment variable that cannot be read; the text is one line that names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What requests meet: the behaviour where their query says nothing, and the limits."""
+
+    delay: delays.Delay
+    status: int | None
+    seed: int | None
+    most_delay: Limit
+    most_body: Limit
+    most_size: Limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """How gunicorn serves: what `servers/gunicorn.conf.py` hands on."""
+
+    framework: Framework
+    bind: str
+    workers: int
+    threads: int
+    keep_alive: int
+    backlog: int
+    graceful_timeout: int
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Read the behaviour and the limits; BadVariableError names the variable that cannot be read.
+
+    `MOCKUPSTREAM_DELAY`, `_STATUS`, `_SEED` act as if every request's query said so. `MOCKUPSTREAM_MAX_DELAY` is a
+    time, `_MAX_BODY` and `_MAX_SIZE` are bytes of a request's and of a response's body.
+    """
+    most_delay = _read(environment, "MAX_DELAY", "60s", delays.seconds)
+    delay = _read(environment, "DELAY", "0", delays.parse)
+    if delay.stated > most_delay:
+        msg = f"MOCKUPSTREAM_DELAY: {delay} is beyond MOCKUPSTREAM_MAX_DELAY, {most_delay:g} s"
+        raise BadVariableError(msg)
+    return Settings(
+        delay=delay,
+        status=_read(environment, "STATUS", "", _or_none(_between(200, 599))),
+        seed=_read(environment, "SEED", "", _or_none(_between(0, 10**18 - 1))),
+        most_delay=Limit(name="delay", value=most_delay, unit="s", variable="MOCKUPSTREAM_MAX_DELAY"),
+        most_body=_bytes_limit(environment, "request body", "MAX_BODY", 64 * _MIB),
+        most_size=_bytes_limit(environment, "response size", "MAX_SIZE", 256 * _MIB),
+    )
+
+
+def read_serving(environment: Mapping[str, str]) -> Serving:
+    """Read what gunicorn needs; BadVariableError names the variable that cannot be read."""
+    return Serving(
+        framework=_read(environment, "FRAMEWORK", "aiohttp", _framework),
+        bind=_read(environment, "BIND", "127.0.0.1:8000", str),
+        workers=_read(environment, "WORKERS", "4", _between(1, 256)),
+        threads=_read(environment, "THREADS", "25", _between(1, 4096)),
+        keep_alive=_read(environment, "KEEP_ALIVE", "75", _between(1, 86_400)),
+        backlog=_read(environment, "BACKLOG", "2048", _between(1, 65_535)),
+        graceful_timeout=_read(environment, "GRACEFUL_TIMEOUT", "3", _between(1, 3600)),
+    )
+
+
+def or_exit(read: Callable[[Mapping[str, str]], _Value], environment: Mapping[str, str]) -> _Value:
+    """Return what `read` makes of the environment, or say which variable is wrong and exit with 2."""
+    try:
+        return read(environment)
+    except BadVariableError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+
+
+def _read(environment: Mapping[str, str], name: str, default: str, convert: Callable[[str], _Value]) -> _Value:
+    variable = f"MOCKUPSTREAM_{name}"
+    try:
+        return convert(environment.get(variable) or default)
+    except ValueError as error:
+        msg = f"{variable}: {error}"
+        raise BadVariableError(msg) from error
+
+
+def _bytes_limit(environment: Mapping[str, str], name: str, variable: str, default: int) -> Limit:
+    value = _read(environment, variable, str(default), _between(0, 10**12))
+    return Limit(name=name, value=value, unit="bytes", variable=f"MOCKUPSTREAM_{variable}")
+
+
+def _between(least: int, most: int) -> Callable[[str], int]:
+    def convert(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) <= 18 and least <= int(text) <= most):
+            msg = f"{text!r} is not a whole number from {least} to {most}"
+            raise ValueError(msg)
+        return int(text)
+
+    return convert
+
+
+def _or_none(convert: Callable[[str], int]) -> Callable[[str], int | None]:
+    return lambda text: convert(text) if text else None
+
+
+def _framework(text: str) -> Framework:
+    if text == "flask":
+        return "flask"
+    if text == "aiohttp":
+        return "aiohttp"
+    msg = f"{text!r} is neither flask nor aiohttp"
+    raise ValueError(msg)

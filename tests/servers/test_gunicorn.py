@@ -1,0 +1,84 @@
+"""Both upstreams under gunicorn: what its configuration promises."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from running import FRAMEWORKS, ROOT, ask, environment, eventually, gunicorn
+
+COMMAND = [sys.executable, "-m", "gunicorn", "-c", str(ROOT / "servers/gunicorn.conf.py")]
+each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
+
+
+@each_framework
+def test_keep_alive_is_honoured(framework: str) -> None:
+    """A connection serves again and again, and is closed when it was idle for the seconds asked for."""
+    with gunicorn(framework, keep_alive="1", workers="1") as server, contextlib.closing(server.connect()) as connection:
+        ask(connection, "/healthz")
+        ask(connection, "/")
+        start = time.monotonic()
+        assert connection.sock.recv(1) == b""
+        assert 0.8 < time.monotonic() - start < 4
+
+
+@each_framework
+def test_the_backlog_is_honoured(framework: str) -> None:
+    """While the worker does not accept, more connections than asyncio's own 128 wait, and none is turned away."""
+    with gunicorn(framework, workers="1", backlog="512") as server, contextlib.ExitStack() as stack:
+        worker = psutil.Process(server.process.pid).children()[0]
+        worker.suspend()
+        stack.callback(worker.resume)
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+
+
+@each_framework
+def test_defaults_come_from_the_environment(framework: str) -> None:
+    """Delay, status and seed of every request are the environment's where the query says nothing."""
+    with gunicorn(framework, delay="20ms", status="503", seed="5", workers="1") as server:
+        response = server.ask("/bytes/10")
+        assert (response.status, response.headers["Server-Timing"]) == (503, "delay;dur=20.0")
+        assert response.body == server.ask("/bytes/10?seed=5").body != server.ask("/bytes/10?seed=6").body
+        assert server.ask("/?status=200&delay=0").headers["Server-Timing"] == "delay;dur=0.0"
+        assert server.ask("/healthz").status == 200
+
+
+@each_framework
+def test_a_stop_answers_what_is_in_flight(framework: str) -> None:
+    """On SIGTERM a request in flight is still answered, and the server ends with 0."""
+    with gunicorn(framework, workers="1") as server:
+        with contextlib.closing(server.connect()) as connection:
+            connection.request("GET", "/?delay=500ms")
+            eventually(lambda: server.metric("mockupstream_requests_in_flight") == 1, "the request is in flight")
+            server.process.terminate()
+            assert connection.getresponse().read() == b'{"message": "hello"}\n'
+        assert server.process.wait(20) == 0
+
+
+@pytest.mark.parametrize(("variable", "value"), [("DELAY", "soon"), ("FRAMEWORK", "django"), ("WORKERS", "none")])
+def test_a_bad_variable_stops_the_start(variable: str, value: str) -> None:
+    """A bad variable is one line on stderr that names it, no traceback, and exit code 2."""
+    ended = subprocess.run(
+        COMMAND, env=environment({variable: value}), capture_output=True, text=True, timeout=20, check=False
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"MOCKUPSTREAM_{variable}: ")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_an_address_can_be_bound() -> None:
+    """Without an inherited socket, gunicorn binds the address itself."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    ended = subprocess.run(
+        [*COMMAND, "--print-config"], env=environment({"BIND": f"127.0.0.1:{port}"}), capture_output=True, text=True,
+        timeout=20, check=True,
+    )  # fmt: skip
+    assert f"127.0.0.1:{port}" in ended.stdout

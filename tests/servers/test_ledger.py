@@ -1,0 +1,80 @@
+"""Counters in shared memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mockupstream.ledger import CPU, MOST_WORKERS, SENT, Book
+from mockupstream.metrics import UpstreamCollector
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def samples(book: Book) -> Mapping[str, float]:
+    """Return the unlabelled samples that a scrape would tell."""
+    families = UpstreamCollector(book, "flask", "gunicorn").collect()
+    return {sample.name: sample.value for family in families for sample in family.samples if not sample.labels}
+
+
+def work(book: Book, number: int) -> None:
+    """Answer one request as a worker would, and leave another in flight."""
+    ledger = book.open(number)
+    ledger.connection()
+    ledger.begin()
+    ledger.ready(0, 200, 0.02, 0.01, 3, 5)
+    ledger.end()
+    ledger.begin()
+
+
+def test_all_workers_are_added_up() -> None:
+    """Totals are those of every worker, and those of an ended one stay; gauges tell of the living alone."""
+    book = Book()
+    work(book, 0)
+    child = multiprocessing.get_context("fork").Process(target=work, args=(book, 1))
+    child.start()
+    child.join()
+    both = samples(book)
+    assert (both["mockupstream_workers"], both["mockupstream_requests_in_flight"]) == (2, 2)
+    book.close(1)
+    after = samples(book)
+    assert (after["mockupstream_workers"], after["mockupstream_requests_in_flight"]) == (1, 1)
+    assert after["mockupstream_response_body_bytes_total"] == 10
+    assert after["mockupstream_request_body_bytes_total"] == 6
+    assert after["mockupstream_connections_accepted_total"] == 2
+    assert after["mockupstream_asked_delay_seconds_total"] == pytest.approx(0.02)
+    assert after["mockupstream_hold_seconds_count"] == 2
+    assert after["mockupstream_hold_seconds_sum"] == pytest.approx(0.04)
+    assert book.pages()[1].floats[CPU] > 0
+
+
+def test_no_thread_s_count_is_lost() -> None:
+    """Threads that count at the same time lose nothing."""
+    book = Book()
+    ledger = book.open(0)
+
+    def count() -> None:
+        for _ in range(20_000):
+            ledger.sent(1)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert book.pages()[0].whole[SENT] == 80_000
+
+
+def test_a_book_without_workers_can_be_read() -> None:
+    """Before the first worker, everything is 0."""
+    assert set(samples(Book()).values()) == {0}
+
+
+def test_a_full_book_says_so() -> None:
+    """More workers than there are pages are refused with the reason."""
+    with pytest.raises(RuntimeError, match="ends them again and again"):
+        Book().open(MOST_WORKERS)

@@ -1,0 +1,153 @@
+"""Metrics of an upstream with several workers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+
+from running import FRAMEWORKS, Server, ask, eventually, gunicorn
+
+ACCEPTED = "mockupstream_connections_accepted_total"
+IN_FLIGHT = "mockupstream_requests_in_flight"
+HELD = "mockupstream_hold_seconds_count"
+
+
+def grown(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    """Return the samples that changed, by how much."""
+    return {name: value - before.get(name, 0) for name, value in after.items() if value != before.get(name, 0)}
+
+
+def test_one_failed_request(upstream: Server) -> None:
+    """After one request that failed, its status is counted once, with its bytes, delay and hold time."""
+    before = upstream.metrics()
+    body = upstream.ask("/?status=503&delay=30ms", "POST", b"12345").body
+    change = grown(before, upstream.metrics())
+    assert change['mockupstream_requests_total{route="/",status="503"}'] == 1
+    assert change[ACCEPTED] == 1
+    assert change["mockupstream_request_body_bytes_total"] == 5
+    assert change["mockupstream_response_body_bytes_total"] == len(body)
+    assert change["mockupstream_asked_delay_seconds_total"] == pytest.approx(0.03)
+    assert change["mockupstream_hold_seconds_sum"] >= 0.03
+    assert change[HELD] == 1
+    assert 'mockupstream_hold_seconds_bucket{le="0.025"}' not in change
+    assert change['mockupstream_hold_seconds_bucket{le="60.0"}'] == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "label", "sent"),
+    [
+        ("/bytes/100000", 'route="/bytes/{n}",status="200"', 100_000),
+        ("/stream/10?chunk=3", 'route="/stream/{n}",status="200"', 10),
+        ("/nope", 'route="unknown",status="404"', None),
+        ("/?delay=soon", 'route="/",status="400"', None),
+        ("/bytes/9999999", 'route="/bytes/{n}",status="400"', None),
+    ],
+)
+def test_routes_are_counted_by_template(upstream: Server, path: str, label: str, sent: int | None) -> None:
+    """Requests are counted by the route's template and the status, unknown paths and refusals included."""
+    before = upstream.metrics()
+    response = upstream.ask(path)
+    change = grown(before, upstream.metrics())
+    assert change[f"mockupstream_requests_total{{{label}}}"] == 1
+    assert change["mockupstream_response_body_bytes_total"] == (len(response.body) if sent is None else sent)
+
+
+def test_scrapes_and_health_checks_are_invisible(upstream: Server) -> None:
+    """Neither /metrics nor /healthz changes a count."""
+    before = upstream.metrics()
+    upstream.ask("/healthz")
+    assert set(grown(before, upstream.metrics())) <= {"mockupstream_cpu_seconds_total"}
+
+
+@pytest.mark.parametrize("requests", [1, 3])
+def test_connections_are_counted_once(upstream: Server, requests: int) -> None:
+    """A known number of connections with a known number of requests on each is what is counted."""
+    before = upstream.metrics()
+    for _ in range(7):
+        with contextlib.closing(upstream.connect()) as connection:
+            ask(connection, "/healthz")
+            for _ in range(requests):
+                ask(connection, "/")
+    change = grown(before, upstream.metrics())
+    assert change[ACCEPTED] == 7
+    assert change[HELD] == 7 * requests
+
+
+def test_pipelined_requests_are_one_connection(upstream: Server) -> None:
+    """Requests sent all at once on one connection are as many requests, and one connection."""
+    before = upstream.metrics()
+    with socket.create_connection(("127.0.0.1", upstream.port), timeout=20) as connection:
+        connection.sendall(
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 3 + b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        )
+        raw = b""
+        while data := connection.recv(65536):
+            raw += data
+    assert raw.count(b"HTTP/1.1 200") == 4
+    change = grown(before, upstream.metrics())
+    assert (change[ACCEPTED], change[HELD]) == (1, 4)
+
+
+def test_many_connections_are_all_counted(upstream: Server) -> None:
+    """Connections that come and go by the hundreds are counted once each, memory of the closed ones being dropped."""
+    before = upstream.metrics()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: upstream.ask("/"), range(800)))
+    assert grown(before, upstream.metrics())[ACCEPTED] == 800
+
+
+def test_a_client_that_leaves_is_no_longer_in_flight(upstream: Server) -> None:
+    """Requests whose clients leave during the delay, or during the body, are in flight no longer than their time."""
+    assert upstream.metric(IN_FLIGHT) == 0
+    leaving = []
+    for path in (b"/?delay=300ms", b"/drip?duration=0.3&numbytes=3", b"/bytes/1000000"):
+        connection = socket.create_connection(("127.0.0.1", upstream.port))
+        connection.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+        leaving.append(connection)
+    eventually(lambda: upstream.metric(IN_FLIGHT) >= 2, "two requests are in flight")
+    for connection in leaving:
+        connection.close()
+    eventually(lambda: upstream.metric(IN_FLIGHT) == 0, "nothing is in flight")
+
+
+def test_a_body_that_breaks_off_is_no_longer_in_flight(upstream: Server) -> None:
+    """A client that leaves in the middle of its body leaves no request in flight."""
+    with socket.create_connection(("127.0.0.1", upstream.port)) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
+        eventually(lambda: upstream.metric(IN_FLIGHT) == 1, "the request is in flight")
+    eventually(lambda: upstream.metric(IN_FLIGHT) == 0, "nothing is in flight")
+
+
+def test_concurrent_scrapes_agree(upstream: Server) -> None:
+    """Scrapes at the same time, answered by whichever worker, all tell the same counts."""
+    with ThreadPoolExecutor(8) as pool:
+        scrapes = list(pool.map(lambda _: upstream.metrics(), range(24)))
+    volatile = "mockupstream_cpu_seconds_total"
+    assert all({**scrape, volatile: 0} == {**scrapes[0], volatile: 0} for scrape in scrapes)
+    assert scrapes[0]["mockupstream_workers"] == 2
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_totals_outlive_a_killed_worker(framework: str) -> None:
+    """When a worker is killed, totals stay as they were or grow, another takes its place, and its CPU time stays."""
+    with gunicorn(framework) as server:
+        for _ in range(40):
+            server.ask("/")
+        before = server.metrics()
+        workers = psutil.Process(server.process.pid).children()
+        for worker in workers:
+            os.kill(worker.pid, signal.SIGKILL)
+        psutil.wait_procs(workers)
+        eventually(lambda: server.metric("mockupstream_workers") == 2, "two new workers serve")
+        after = server.metrics()
+        assert after[ACCEPTED] == before[ACCEPTED] == 40
+        assert after[HELD] == 40
+        assert after["mockupstream_cpu_seconds_total"] >= before["mockupstream_cpu_seconds_total"]
+        assert after["mockupstream_cpu_seconds_total"] > 0
+        assert after[IN_FLIGHT] == 0

@@ -1,0 +1,55 @@
+"""Settings from the environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from mockupstream.delays import Fixed
+from mockupstream.settings import BadVariableError, or_exit, read_serving, read_settings
+
+
+def test_defaults_hold_where_nothing_is_said() -> None:
+    """Without variables, or with empty ones as Compose leaves them, the defaults hold."""
+    settings = read_settings({"MOCKUPSTREAM_DELAY": "", "MOCKUPSTREAM_MAX_BODY": ""})
+    assert (settings.delay, settings.status, settings.seed) == (Fixed(0.0), None, None)
+    assert settings.most_delay.value == 60
+    assert read_serving({}).keep_alive == 75
+
+
+def test_variables_win_over_defaults() -> None:
+    """What the environment says is what is read."""
+    settings = read_settings(
+        {"MOCKUPSTREAM_DELAY": "uniform:1s,2s", "MOCKUPSTREAM_STATUS": "503", "MOCKUPSTREAM_SEED": "7"}
+    )
+    assert (str(settings.delay), settings.status, settings.seed) == ("uniform:1000ms,2000ms", 503, 7)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("DELAY", "soon"), ("DELAY", "2m"), ("DELAY", "90s"), ("STATUS", "99"), ("STATUS", "ok"), ("SEED", "-1"),
+        ("MAX_DELAY", "uniform:1s,2s"), ("MAX_BODY", "1MB"), ("MAX_SIZE", "-5"),
+    ],
+)  # fmt: skip
+def test_a_bad_variable_is_named(variable: str, value: str) -> None:
+    """What cannot be read is one line that names its variable."""
+    with pytest.raises(BadVariableError, match=f"^MOCKUPSTREAM_{variable}: [^\n]+$"):
+        read_settings({f"MOCKUPSTREAM_{variable}": value})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("FRAMEWORK", "django"), ("WORKERS", "0"), ("THREADS", "many"), ("KEEP_ALIVE", "0"), ("BACKLOG", "1.5")],
+)
+def test_a_bad_variable_of_serving_is_named(variable: str, value: str) -> None:
+    """So is one that gunicorn needs."""
+    with pytest.raises(BadVariableError, match=f"^MOCKUPSTREAM_{variable}: [^\n]+$"):
+        read_serving({f"MOCKUPSTREAM_{variable}": value})
+
+
+def test_a_bad_variable_ends_with_two(capsys: pytest.CaptureFixture[str]) -> None:
+    """A program that meets a bad variable says so on one line and exits with 2."""
+    with pytest.raises(SystemExit) as ended:
+        or_exit(read_settings, {"MOCKUPSTREAM_DELAY": "soon"})
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "MOCKUPSTREAM_DELAY: 'soon' is not a time like 120ms, 0.12 or 2s\n"
