@@ -10,6 +10,9 @@ Bound = Literal["client-bound", "proxy-bound", "upstream-bound", "latency-bound"
 CLEAR_SHARE = 0.5
 """Below this no part was busy for even half of the time, and the verdict is "unclear"."""
 
+SHORT_SECONDS = 0.2
+"""Wall time below which a trial is too short to be believed."""
+
 
 @dataclass(frozen=True)
 class Shares:
@@ -35,8 +38,13 @@ def waited(delays: float, wall: float, concurrency: int) -> float:
     return delays / concurrency / wall if wall > 0 else 0.0
 
 
-def verdict(shares: Shares) -> Bound:
-    """The busiest part, where it was busy for half of the time at least."""
+def verdict(shares: Shares, wall: float) -> Bound:
+    """The busiest part, where it was busy for half of the time at least.
+
+    "unclear" for a trial of less than `SHORT_SECONDS`: the servers' CPU time comes in steps of 10 ms.
+    """
+    if wall < SHORT_SECONDS:
+        return "unclear"
     known: dict[Bound, float | None] = {
         "client-bound": shares.client,
         "proxy-bound": shares.proxy,

@@ -68,6 +68,16 @@ class _Server:
     endpoint: Endpoint
     process: subprocess.Popen[bytes]
     log: Path
+    workers: int = 0  # of an upstream: all of them are to be there before it counts as started
+
+    def ready(self) -> bool:
+        """Whether it answers, with all its workers."""
+        try:
+            if get(self.endpoint, "/healthz", timeout=1.0)[0] != http.HTTPStatus.OK:
+                return False
+            return not self.workers or upstream_use(self.endpoint)[1] >= self.workers
+        except (OSError, http.client.HTTPException, IncompleteRun):
+            return False  # not there yet
 
     def check(self) -> None:
         if self.process.poll() is not None:
@@ -145,6 +155,7 @@ class LocalHome:
         }
         command = [sys.executable, "-m", "gunicorn", "-c", str(project_file("servers/gunicorn.conf.py"))]
         self._start(name, command, settings, listener.getsockname()[1], [listener.fileno()])
+        self._servers[name].workers = getattr(self._workers, name)
         listener.close()
 
     def _start_proxy(self) -> None:
@@ -214,10 +225,7 @@ def _wait_healthy(server: _Server) -> None:
         if server.process.poll() is not None:
             how = children.how_it_ended(server.process, server.log)
             raise LabError(f"{server.name} did not start: it {how} (log: {server.log})")
-        try:
-            if get(server.endpoint, "/healthz", timeout=1.0)[0] == http.HTTPStatus.OK:
-                return
-        except (OSError, http.client.HTTPException):
-            pass  # not there yet
+        if server.ready():
+            return
         time.sleep(_POLL_SECONDS)
     raise LabError(f"{server.name} did not answer within {_START_SECONDS:g} s (log: {server.log})")

@@ -11,7 +11,6 @@ from clientlab.errors import IncompleteRun
 from clientlab.runs.document import ServerUse
 
 _TIMEOUT = 10.0
-_SCRAPES = frozenset({"/metrics", "/healthz"})
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,9 @@ def get(endpoint: Endpoint, path: str, timeout: float = _TIMEOUT) -> tuple[int, 
 def upstream_use(endpoint: Endpoint) -> tuple[ServerUse, int]:
     """What an upstream has spent and counted since it began, and its workers. Raises IncompleteRun."""
     figures = _figures(endpoint)
-    requests = sum(
-        value
-        for (name, labels), value in figures.items()
-        if name == "mockupstream_requests_total" and dict(labels).get("route") not in _SCRAPES
-    )
     return ServerUse(
         cpu_seconds=_one(figures, "mockupstream_cpu_seconds_total"),
-        requests=int(requests),
+        requests=int(_one(figures, "mockupstream_requests_total")),
         connections=int(_one(figures, "mockupstream_connections_accepted_total")),
     ), int(_one(figures, "mockupstream_workers"))
 

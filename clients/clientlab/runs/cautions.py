@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS
+from clientlab.analysis.verdict import SHORT_SECONDS
 from clientlab.runs.document import Caution, Run, Trial
 
-SHORT_SECONDS = 0.2
 BUSY_LOAD = 0.5
 """Load average for each usable core, from which on something else is taken to be running."""
 

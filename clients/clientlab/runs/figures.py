@@ -70,7 +70,7 @@ def with_figures(planned: Trial, workload: Workload, outcome: Outcome, found: Sa
             "upstream_use": servers.upstream,
             "proxy_use": servers.proxy,
             "busy": {part: share for part, share in vars(shares).items() if share is not None},
-            "verdict": verdict(shares),
+            "verdict": verdict(shares, wall),
         }
     )
 

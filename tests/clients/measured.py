@@ -1,0 +1,38 @@
+"""Running single trials for tests: the same call that a run makes, without its file."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from clientlab import strategies
+from clientlab.analysis import samples
+from clientlab.analysis.samples import Samples
+from clientlab.measuring.connections import Address
+from clientlab.measuring.recorder import TrialBench
+from clientlab.measuring.trial import Outcome, run_trial
+from clientlab.workload import Workload
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a trial left."""
+
+    outcome: Outcome
+    samples: Samples
+
+    @property
+    def numbers(self) -> list[int]:
+        """The requests' numbers, sorted."""
+        return sorted(self.samples.numbers.tolist())
+
+
+def measure(strategy: str, workload: Workload, url: str, at_ready=lambda: None, at_done=lambda: None) -> Measured:
+    """One trial of a strategy against the server at `url`."""
+    with tempfile.TemporaryDirectory() as folder:
+        bench = TrialBench(strategies.find(strategy), workload, url, folder, Address(urlsplit(url).port))
+        tail = samples.Tail(Path(folder))
+        outcome = run_trial(bench, tail.finished, at_ready, at_done)
+        return Measured(outcome, samples.read(Path(folder), outcome.began))

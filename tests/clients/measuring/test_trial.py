@@ -1,0 +1,175 @@
+"""A trial as a process: its marks, its cost, its end."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from clientlab import strategies
+from clientlab.analysis import samples
+from clientlab.measuring.connections import Address
+from clientlab.measuring.recorder import TrialBench
+from clientlab.measuring.trial import TrialFailed, run_trial
+from clientlab.workload import Workload
+from clients.measured import measure
+from counting_server import counting_server, ok
+
+
+@pytest.fixture
+def server():
+    """A server that answers at once."""
+    with counting_server() as running:
+        yield running
+
+
+def bench_of(name, workload, server, folder):
+    """A bench that is not yet running."""
+    return TrialBench(strategies.find(name), workload, server.url, str(folder), Address(server.port))
+
+
+def nothing():
+    """Nothing is read off the servers."""
+
+
+def trial_processes():
+    """The trial processes that this one has started."""
+    return [child for child in psutil.Process().children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize(("client", "foreign"), [("aiohttp", "requests"), ("requests", "aiohttp"), ("pycurl", "httpx")])
+def test_a_trial_imports_its_own_library_only(client, foreign):
+    """The measured process holds neither the other libraries nor the lab's reports and servers."""
+    code = (
+        "import sys; from clientlab import strategies; import clientlab.measuring.trial_process;"
+        f"strategies.load(strategies.CLIENTS[{client!r}].place); print(*sys.modules)"
+    )
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert client in modules
+    unwanted = {foreign, "numpy", "pydantic", "rich", "click", "psutil", "scipy", "clientlab.runs", "mockupstream"}
+    assert not unwanted & set(modules)
+
+
+def test_the_warm_up_is_in_no_figure(server):
+    """Requests, connections and samples are those of the measured part."""
+    measured = measure("requests", Workload(requests=5, warmup=7), server.url)
+    assert len(server.seen) == 12
+    assert len(measured.samples.records) == 5
+    assert measured.outcome.connections_begun == 5
+
+
+@pytest.mark.parametrize(
+    ("strategy", "connections"), [("requests-session", 0), ("aiohttp@workers", 0), ("requests", 9)]
+)
+def test_warm_connections_are_opened_before_the_clock(strategy, connections, server):
+    """A pool that is warm opens nothing more; a client a call opens one a call all the same."""
+    workload = Workload(requests=9, concurrency=3, warmup=6, connections="warm")
+    measured = measure(strategy, workload, server.url)
+    assert measured.outcome.connections_begun == connections
+    assert measured.numbers == list(range(9))
+
+
+@pytest.mark.parametrize("connections", ["cold", "warm"])
+def test_cpu_and_memory_are_those_of_all_processes(connections, server):
+    """A pool of processes costs what all of them cost, as the kernel tells their parent."""
+
+    def children():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    before = children()
+    workload = Workload(requests=600, concurrency=4, warmup=4, connections=connections)
+    outcome = measure("requests-session@processes", workload, server.url).outcome
+    whole = children() - before
+    assert 0.3 * whole < outcome.cpu_seconds < whole
+    assert outcome.processes == 4
+    alone = measure("requests-session", Workload(requests=4), server.url).outcome.peak_rss_bytes
+    assert outcome.peak_rss_bytes > 3 * alone
+
+
+def test_progress_is_seen_while_it_runs():
+    """The watch sees the number of finished requests grow, and in the end all of them."""
+    seen = []
+    with counting_server(hold=0.3) as server:
+        measured = measure("http.client", Workload(requests=6, warmup=0), server.url, at_done=lambda: seen.append(1))
+    assert len(measured.samples.records) == 6
+    assert seen == [1]
+
+
+def test_a_trial_that_is_killed_loses_nothing_it_did(tmp_path):
+    """Its process is ended in the middle: the trial has failed with the signal's name, the samples are there."""
+    with counting_server(hold=0.05) as server:
+        bench = bench_of("http.client", Workload(requests=500, warmup=0), server, tmp_path)
+        tail = samples.Tail(tmp_path)
+
+        def kill_after_some():
+            finished = tail.finished()
+            if finished >= 5:
+                trial_processes()[0].send_signal(signal.SIGKILL)
+            return finished
+
+        with pytest.raises(TrialFailed, match="SIGKILL"):
+            run_trial(bench, kill_after_some, nothing, nothing)
+    found = samples.read(tmp_path)
+    assert len(found.records) >= 5
+    assert found.errors == {}
+
+
+def test_a_trial_in_which_nothing_happens_has_stalled(tmp_path):
+    """It is ended when no request has finished for longer than its time limit allows."""
+    release = threading.Event()
+
+    def answer(_seen):
+        release.wait(30)
+        return ok()
+
+    with counting_server(answer) as server:
+        bench = bench_of("aiohttp", Workload(requests=1, warmup=0, timeout=5), server, tmp_path)
+        with pytest.raises(TrialFailed, match="stalled"):
+            run_trial(bench, samples.Tail(tmp_path).finished, nothing, nothing, patience=-4)
+        release.set()
+    assert trial_processes() == []
+
+
+@pytest.mark.parametrize("strategy", ["requests@threads", "requests-session@processes", "aiohttp@async-processes"])
+def test_an_interrupt_leaves_no_process(strategy, tmp_path):
+    """Whatever the trial has started is gone when the interrupt comes out of it."""
+    with counting_server(hold=0.05) as server:
+        bench = bench_of(strategy, Workload(requests=2000, concurrency=4, warmup=0), server, tmp_path)
+        tail = samples.Tail(tmp_path)
+
+        def interrupt_after_some():
+            if tail.finished() > 3:
+                raise KeyboardInterrupt
+            return tail.finished()
+
+        with pytest.raises(KeyboardInterrupt):
+            run_trial(bench, interrupt_after_some, nothing, nothing)
+    deadline = time.monotonic() + 10
+    while trial_processes() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert trial_processes() == []
+
+
+def test_a_strategy_that_fails_says_why(server, tmp_path):
+    """The exception, its text and its place are the reason."""
+    strategy = strategies.Strategy("broken", "aiohttp", "async-processes", 4, settings={"chunks": "six"})
+    bench = TrialBench(strategy, Workload(requests=3, warmup=0), server.url, str(tmp_path), Address(server.port))
+    with pytest.raises(TrialFailed, match=r"TypeError: .*\(asyncio_processes.py:\d+\)"):
+        run_trial(bench, lambda: 0, nothing, nothing)
+
+
+def test_proxies_of_the_environment_are_not_used(server, monkeypatch):
+    """A proxy variable would send some clients elsewhere and others not."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    measured = measure("requests", Workload(requests=2, warmup=0), server.url)
+    assert measured.samples.errors == {}
+    assert os.environ["HTTP_PROXY"]

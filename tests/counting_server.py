@@ -1,0 +1,142 @@
+"""A server that shares no code with the lab: it reads raw sockets, and notes all that reaches it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+Answer = bytes | None
+"""The raw bytes to send back; None closes the connection without an answer."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request as it came over the wire."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+    connection: int
+
+
+@dataclass
+class CountingServer:
+    """What has reached the server so far. `most_in_flight`: requests read and not yet answered at once."""
+
+    port: int = 0
+    connections: int = 0
+    most_in_flight: int = 0
+    seen: list[Seen] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.connections = self.most_in_flight = 0
+        self.seen = []
+
+
+def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
+    """A whole answer that keeps its connection."""
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+@contextlib.contextmanager
+def counting_server(answer: Callable[[Seen], Answer] = lambda _: ok(), hold: float = 0.0) -> Iterator[CountingServer]:
+    """A server on a free port of loopback that holds each request for `hold` seconds and then answers."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
+    state = CountingServer(port=listener.getsockname()[1])
+    service = _Service(state, answer, hold)
+    accepting = threading.Thread(target=service.accept, args=(listener,), daemon=True)
+    accepting.start()
+    try:
+        yield state
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        accepting.join()
+        service.close()
+
+
+class _Service:
+    def __init__(self, state: CountingServer, answer: Callable[[Seen], Answer], hold: float) -> None:
+        self._state = state
+        self._answer = answer
+        self._hold = hold
+        self._lock = threading.Lock()
+        self._in_flight = 0
+        self._open: set[socket.socket] = set()
+
+    def accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return  # closed by the test's end
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._lock:
+                self._open.add(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in self._open:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def _serve(self, connection: socket.socket) -> None:
+        number = None
+        with contextlib.suppress(ConnectionError), connection, connection.makefile("rb") as stream:
+            while (request := _read(stream)) is not None:
+                if number is None:
+                    with self._lock:
+                        self._state.connections += 1
+                        number = self._state.connections
+                answer = self._note(Seen(*request, connection=number))
+                if answer is None:
+                    break
+                connection.sendall(answer)
+        with self._lock:
+            self._open.discard(connection)
+
+    def _note(self, seen: Seen) -> Answer:
+        with self._lock:
+            self._state.seen.append(seen)
+            self._in_flight += 1
+            self._state.most_in_flight = max(self._state.most_in_flight, self._in_flight)
+        if self._hold:
+            time.sleep(self._hold)  # the server's work, not a wait for a condition
+        answer = self._answer(seen)
+        with self._lock:
+            # Before the answer is out: the client may send its next at once.
+            self._in_flight -= 1
+        return answer
+
+
+def _read(stream) -> tuple[str, str, dict[str, str], bytes] | None:
+    line = stream.readline()
+    if not line:
+        return None
+    method, target, _ = line.decode("latin-1").split(" ", 2)
+    headers = {}
+    while (header := stream.readline()) not in (b"\r\n", b""):
+        name, _, value = header.decode("latin-1").partition(":")
+        headers[name.strip().lower()] = value.strip()
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        return method, target, headers, b"".join(_chunks(stream))
+    return method, target, headers, stream.read(int(headers.get("content-length", 0)))
+
+
+def _chunks(stream) -> Iterator[bytes]:
+    while size := int(stream.readline().split(b";")[0], 16):
+        yield stream.read(size)
+        stream.readline()
+    stream.readline()
