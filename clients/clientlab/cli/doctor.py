@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from clientlab.cli.words import console
 from clientlab.errors import LabError
 from clientlab.homes.local import caddy, project_file
 from clientlab.runs.surroundings import cpu_usable
@@ -47,14 +47,14 @@ def doctor() -> int:
     for finding in found:
         mark = "ok" if finding.found else "MISSING" if finding.needed else "no"
         table.add_row(mark, finding.name, escape(finding.found or "-"), "" if finding.found else finding.advice)
-    Console(soft_wrap=True).print(table)
+    console().print(table)
     return 1 if any(finding.needed and not finding.found for finding in found) else 0
 
 
 def findings() -> Iterator[Finding]:
     """Everything that is looked at."""
     yield Finding("Python", sys.version.split()[0], needed=True, advice="")
-    for name in sorted({row.distribution for row in CLIENTS.values()} - {"python"}):
+    for name in sorted({row.distribution for row in CLIENTS.values()} - {"python", *_SERVERS}):
         yield Finding(name, _version(name), needed=False, advice="its strategies: pip install 'clientlab[clients]'")
     for name in _SERVERS:
         yield Finding(name, _version(name), needed=True, advice="the upstreams: pip install 'clientlab[servers]'")

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from clientlab.cli.words import console
 from clientlab.runs.experiment import bundled, read_experiment
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
 
@@ -61,16 +61,28 @@ _LISTS: dict[str, Callable[[], Rows]] = {
 }
 
 
+def markdown(rows: Rows) -> str:
+    """Rows as a Markdown table: README's, and held to it by a test."""
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(map(str, row.values())) for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 @click.command(name="list")
 @click.argument("what", type=click.Choice(list(_LISTS)), default="strategies")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def list_(what: str, *, as_json: bool) -> None:
+@click.option("--markdown", "as_markdown", is_flag=True, help="As a Markdown table.")
+def list_(what: str, *, as_json: bool, as_markdown: bool) -> None:
     """List strategies, clients, executors or experiments."""
     rows = _LISTS[what]()
     if as_json:
         click.echo(json.dumps(rows, indent=1))
         return
-    table = Table(*rows[0], box=None, header_style="bold", pad_edge=False)
+    if as_markdown:
+        click.echo(markdown(rows), nl=False)
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in rows[0]:
+        table.add_column(column, no_wrap=column == "name", overflow="fold")
     for row in rows:
         table.add_row(*(escape(str(value)) for value in row.values()))
-    Console(soft_wrap=True).print(table)
+    console().print(table)

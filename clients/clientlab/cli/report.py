@@ -5,15 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from clientlab.cli.words import OUT
+from clientlab.cli.words import OUT, console
 from clientlab.reports import table
 from clientlab.runs.document import Run
 from clientlab.runs.store import Store
-
-NARROWEST = 150
-"""Columns of a table where the output is no terminal, whose width is not known."""
 
 CHART = click.option(
     "--chart",
@@ -33,12 +29,10 @@ def report(name: str, chart: Path | None, folder: Path) -> None:
 
 def show(run: Run, chart: Path | None, *, stderr: bool) -> None:
     """Print a run's table, and draw its chart where one is asked for."""
-    console = Console(stderr=stderr)
-    if not console.is_terminal:
-        console = Console(stderr=stderr, width=NARROWEST)
-    console.print(table.render(run), highlight=False)
+    to = console(stderr=stderr)
+    to.print(table.render(run), highlight=False)
     if chart is not None:
         from clientlab.reports.chart import write  # noqa: PLC0415 - matplotlib takes half a second to import
 
         write(run, chart)
-        console.print(f"chart: {chart}", markup=False, highlight=False, soft_wrap=True)
+        to.print(f"chart: {chart}", markup=False, highlight=False, soft_wrap=True)

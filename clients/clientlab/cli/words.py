@@ -5,8 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from clientlab import delays
+
+PIPE_COLUMNS = 150
+"""Columns of a table where the output is no terminal, whose width is not known."""
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where tables go: as wide as the terminal, and wide enough for any table where there is none."""
+    made = Console(stderr=stderr)
+    return made if made.is_terminal else Console(stderr=stderr, width=PIPE_COLUMNS)
 
 
 class SecondsType(click.ParamType[float]):

@@ -1,0 +1,77 @@
+"""Documentation that cannot rot: README and CONTRIBUTING against the code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from clientlab import errors
+from clientlab.cli import commands
+from clientlab.cli.listing import markdown, strategy_rows
+from clientlab.runs.document import Run
+from clientlab.runs.experiment import bundled, read_experiment
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_strategies_is_the_list():
+    """`clientlab list --markdown` gives the README's table."""
+    table = re.search(r"<!-- strategies -->\n(.*)<!-- /strategies -->", README, re.DOTALL)
+    assert table
+    assert table[1] == markdown(strategy_rows())
+
+
+def test_every_verb_is_in_the_readme_and_every_verb_there_exists():
+    """The table of verbs names the command's own."""
+    verbs = re.findall(r"^\| `(\w+)[^`]*` \|", README, re.MULTILINE)
+    assert sorted(verbs) == sorted(commands.commands)
+
+
+COMMANDS = re.findall(r"^clientlab (run[^\n|…]*)$", README, re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_the_options_of_the_examples_exist(line):
+    """Every example's words are understood."""
+    words = [word for word in shlex.split(line) if word.startswith("-")]
+    help_text = CliRunner().invoke(commands, ["run", "--help"]).output
+    for word in words:
+        assert re.search(rf"(^|[ ,]){re.escape(word)}[ ,]", help_text, re.MULTILINE), word
+
+
+def test_there_are_examples():
+    """The pattern that finds them still does."""
+    assert len(COMMANDS) >= 3
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_every_file_that_is_linked_or_named_exists(document):
+    """Links to files of the repository lead somewhere."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_exit_codes_are_those_of_the_code():
+    """2 for wrong words, 3 for an incomplete run."""
+    assert errors.LabError.exit_code == 2
+    assert errors.IncompleteRun.exit_code == 3
+    assert "2 the words or the input are wrong" in README
+    assert "3 the run is incomplete" in " ".join(README.split())
+
+
+def test_the_demo_is_the_one_described():
+    """Eight strategies, both routes, three rounds."""
+    demo = read_experiment(bundled()["demo"])
+    assert (len(demo.strategies), demo.routes, demo.rounds) == (8, ["direct", "proxy"], 3)
+
+
+def test_the_format_of_run_files_is_the_one_described():
+    """README and changelog speak of version 1."""
+    assert Run.model_fields["format"].default == 1
+    assert "version 1" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
