@@ -7,8 +7,11 @@ from typing import Literal
 
 Bound = Literal["client-bound", "proxy-bound", "upstream-bound", "latency-bound", "unclear"]
 
-CLEAR_SHARE = 0.5
-"""Below this no part was busy for even half of the time, and the verdict is "unclear"."""
+SATURATED = 0.7
+"""Share of its cores' time from which on a part is taken to have held the trial back."""
+
+WAITED = 0.5
+"""Share of the wall time that the asked delays alone would take, likewise."""
 
 SHORT_SECONDS = 0.2
 """Wall time below which a trial is too short to be believed."""
@@ -39,17 +42,16 @@ def waited(delays: float, wall: float, concurrency: int) -> float:
 
 
 def verdict(shares: Shares, wall: float) -> Bound:
-    """The busiest part, where it was busy for half of the time at least.
+    """The busiest part, where it was busy enough to be the one that all waited for.
 
-    "unclear" for a trial of less than `SHORT_SECONDS`: the servers' CPU time comes in steps of 10 ms.
+    "unclear" where no part was, as in one request after the other, where each part waits for the next;
+    and for a trial of less than `SHORT_SECONDS`: the servers' CPU time comes in steps of 10 ms.
     """
-    if wall < SHORT_SECONDS:
-        return "unclear"
-    known: dict[Bound, float | None] = {
-        "client-bound": shares.client,
-        "proxy-bound": shares.proxy,
-        "upstream-bound": shares.upstream,
-        "latency-bound": shares.latency,
-    }
-    bound, share = max(known.items(), key=lambda item: item[1] or 0.0)
-    return bound if (share or 0.0) >= CLEAR_SHARE else "unclear"
+    parts: tuple[tuple[Bound, float | None, float], ...] = (
+        ("client-bound", shares.client, SATURATED),
+        ("proxy-bound", shares.proxy, SATURATED),
+        ("upstream-bound", shares.upstream, SATURATED),
+        ("latency-bound", shares.latency, WAITED),
+    )
+    saturated = [(share / enough, bound) for bound, share, enough in parts if share is not None and share >= enough]
+    return max(saturated)[1] if saturated and wall >= SHORT_SECONDS else "unclear"

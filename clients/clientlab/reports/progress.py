@@ -20,7 +20,7 @@ class PlainLines:
         self._planned = 0
 
     def run_started(self, run: Run, folder: Path) -> None:
-        self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False)
+        self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False, soft_wrap=True)
 
     def trial_started(self, trial: Trial, planned: int) -> None:  # noqa: ARG002 - said when it ends
         self._planned = planned
@@ -58,7 +58,7 @@ class LiveBar:
         self._progress.stop()
 
     def run_started(self, run: Run, folder: Path) -> None:
-        self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False)
+        self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False, soft_wrap=True)
 
     def trial_started(self, trial: Trial, planned: int) -> None:
         self._planned = planned
