@@ -23,7 +23,12 @@ def main(words: list[str]) -> int:
     """Measure, print a row as it is known and then the table; exit 1 where a figure is not reached."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("parts", nargs="*", default=[], help=f"of {', '.join(PARTS)}; all by default")
-    parser.add_argument("--rounds", type=int, default=11, help="pairs of each ratio (11)")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=31,
+        help="pairs of a strategy and its bare loop (31); a third of them for upstreams",
+    )
     asked = parser.parse_args(words)
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
@@ -50,8 +55,8 @@ def rows(parts: list[str], rounds: int) -> Iterator[Row]:
         if shutil.which("wrk") is None:
             print("upstream: left out, wrk is not installed (Debian: apt-get install wrk)", file=sys.stderr)
             return
-        yield upstream.over_bare(rounds)
-        yield upstream.over_httpbin(max(3, rounds // 3))
+        yield upstream.over_bare(max(3, rounds // 3))
+        yield upstream.over_httpbin(max(3, rounds // 6))
         yield from upstream.delays()
 
 
