@@ -13,6 +13,12 @@ Answer = bytes | None
 """The raw bytes to send back; None closes the connection without an answer."""
 
 
+class Last(bytes):
+    """An answer after which the server closes the connection, whatever the answer says."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Seen:
     """One request as it came over the wire."""
@@ -104,6 +110,8 @@ class _Service:
                 if answer is None:
                     break
                 connection.sendall(answer)
+                if isinstance(answer, Last):
+                    break
         with self._lock:
             self._open.discard(connection)
 

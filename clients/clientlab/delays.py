@@ -13,17 +13,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 
-_NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(us|ms|s|m|)")
+_DIGITS = r"\d{1,12}(?:\.\d{0,18})?|\.\d{1,18}"  # more would overflow a float
+_NUMBER = re.compile(_DIGITS, re.ASCII)
+_TIME = re.compile(rf"({_DIGITS})(us|ms|s|m|)", re.ASCII)
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "": 1.0}
 _STANDARD = NormalDist()
 _MASK = (1 << 64) - 1
+_STEEPEST = 10  # of the upstreams' sigma too
 
 FORMS = "120ms, 0.12, uniform:50ms,150ms, normal:100ms,10ms, lognormal:100ms,0.3 or exponential:100ms"
 
 
 def seconds(text: str) -> float:
     """Seconds of ``120ms``, ``2s``, ``1m`` or a bare number of seconds. Raises ValueError."""
-    found = _NUMBER.fullmatch(text.strip())
+    found = _TIME.fullmatch(text.strip())
     if not found:
         raise ValueError(f"{text!r} is not a length of time; write 120ms, 2s or 0.12")
     return float(found[1]) * _UNITS[found[2]]
@@ -71,7 +74,10 @@ def _normal(mean: str, deviation: str) -> Callable[[float], float]:
 
 
 def _lognormal(median: str, sigma: str) -> Callable[[float], float]:
-    middle, spread = seconds(median), float(sigma)
+    middle = seconds(median)
+    if not _NUMBER.fullmatch(sigma) or float(sigma) > _STEEPEST:
+        raise ValueError(f"lognormal:{median},{sigma}: sigma is a number from 0 to {_STEEPEST}, as 0.3")
+    spread = float(sigma)
     return lambda share: middle * math.exp(spread * _STANDARD.inv_cdf(share))
 
 
@@ -93,4 +99,4 @@ def _share(seed: int, number: int) -> float:
     state = (seed * 0x9E3779B97F4A7C15 + (number + 1) * 0xBF58476D1CE4E5B9) & _MASK
     state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
-    return (((state ^ (state >> 31)) >> 11) + 0.5) / (1 << 53)
+    return (((state ^ (state >> 31)) >> 12) + 0.5) / (1 << 52)  # a bit fewer than a float has: 1 is never reached

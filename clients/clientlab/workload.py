@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+import re
 import string
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +18,14 @@ NUMBER_FIELD = "{k}"
 """Where this stands in a path, the number of the request is put (``/todos/{k}``)."""
 
 DEFAULT_REQUESTS = 1000
+MOST_REQUESTS = 1_000_000_000
+"""Of one trial: their records take 32 GB of disk."""
+
+# What a request line and a header may hold as it is (RFC 9110, 5.6.2; RFC 3986): libraries quote, refuse
+# or send the rest each in its own way, and would not do the same work.
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_NOT_IN_PATH = re.compile(r"[^A-Za-z0-9/?:@!$&'()*+,;=%._~\[\]-]")
+_HEADER_VALUE = re.compile(r"[ -~\t]*")
 
 _PINNED_HEADERS = {
     # Equal for all: no client negotiates compression or names itself with more bytes than another.
@@ -145,14 +155,13 @@ def check(workload: Workload) -> None:
         raise LabError(f"-c {workload.concurrency}: requests in flight; write 1 or more")
     if workload.warmup < 0:
         raise LabError(f"--warmup {workload.warmup}: requests before the measured ones; write 0 or more")
-    if workload.timeout <= 0:
+    if not 0 < workload.timeout < math.inf:
         raise LabError(f"--timeout {workload.timeout:g}: seconds to wait; write more than 0")
     if workload.body is not None and workload.payload_size is not None:
         raise LabError("--body and --payload-size: a request has one body; leave out one of them")
     if workload.payload_size is not None and workload.payload_size < 0:
         raise LabError(f"--payload-size {workload.payload_size}: characters; write 0 or more")
-    if not workload.path.startswith("/"):
-        raise LabError(f"--path {workload.path!r}: write it from the root, as /todos/1")
+    _check_words(workload)
     if workload.delay is not None:
         try:
             delays.parse(workload.delay)
@@ -160,10 +169,22 @@ def check(workload: Workload) -> None:
             raise LabError(f"--delay: {error}") from error
 
 
+def _check_words(workload: Workload) -> None:
+    if not _TOKEN.fullmatch(workload.method):
+        raise LabError(f"--method {workload.method!r}: write one word, as POST")
+    if not workload.path.startswith("/"):
+        raise LabError(f"--path {workload.path!r}: write it from the root, as /todos/1")
+    if found := _NOT_IN_PATH.search(workload.path.replace(NUMBER_FIELD, "")):
+        raise LabError(f"path {workload.path!r}: {found[0]!r} can't stand in a URL as it is; write it percent-encoded")
+    for name, value in workload.headers.items():
+        if not _TOKEN.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise LabError(f"--header {f'{name}: {value}'!r}: write name and value in ASCII, on one line")
+
+
 def _check_amount(workload: Workload) -> None:
     if workload.requests is not None and workload.duration is not None:
         raise LabError("-n and -d: a workload ends after a number of requests or a duration; leave out one of them")
-    if workload.requests is not None and workload.requests < 1:
-        raise LabError(f"-n {workload.requests}: requests in all; write 1 or more")
-    if workload.duration is not None and workload.duration <= 0:
+    if workload.requests is not None and not 1 <= workload.requests <= MOST_REQUESTS:
+        raise LabError(f"-n {workload.requests}: requests in all; write 1 or more, up to {MOST_REQUESTS:,}")
+    if workload.duration is not None and not 0 < workload.duration < math.inf:
         raise LabError(f"-d {workload.duration:g}: seconds; write more than 0")

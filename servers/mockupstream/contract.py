@@ -137,7 +137,7 @@ class Contract:
 
     def todo(self, call: Call, _behaviour: Behaviour) -> Answer:
         """`/todos/{id}`: a small JSON document."""
-        return Answer(JSON, payloads.todo(whole_number(call.arguments["id"], "the todo's id", 1)))
+        return Answer(JSON, payloads.todo(whole_number(call.arguments["id"], "the todo's id", 0)))
 
     def echo(self, call: Call, _behaviour: Behaviour) -> Answer:
         """`/echo`: what arrived, its body as length and SHA-256."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import psutil
 
 from clientlab import strategies
 from clientlab.analysis import samples
@@ -36,3 +39,13 @@ def measure(strategy: str, workload: Workload, url: str, at_ready=lambda: None, 
         tail = samples.Tail(Path(folder))
         outcome = run_trial(bench, tail.finished, at_ready, at_done)
         return Measured(outcome, samples.read(Path(folder), outcome.began))
+
+
+def trial_processes():
+    """The processes of trials that this one has started: other tests' servers may be running as well."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "clientlab.measuring.trial_process" in child.cmdline():
+                found.append(child)
+    return found

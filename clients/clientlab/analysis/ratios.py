@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit  # the quantile of t alone: scipy.stats takes a second to import
 
 FEWEST_ROUNDS = 3
 """With fewer rounds there is no interval."""
@@ -42,5 +42,6 @@ def paired_ratio(these: Mapping[int, float], those: Mapping[int, float]) -> Rati
     if len(rounds) < FEWEST_ROUNDS:
         return Ratio(middle, None, None, len(rounds))
     # Student (1908): mean ± t(n-1) · s / sqrt(n)
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(rounds) - 1) * stats.sem(logs))
+    error = logs.std(ddof=1) / np.sqrt(len(rounds))
+    reach = float(stdtrit(len(rounds) - 1, (1 + CONFIDENCE) / 2) * error)
     return Ratio(middle, middle * float(np.exp(-reach)), middle * float(np.exp(reach)), len(rounds))

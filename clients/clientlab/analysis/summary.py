@@ -44,8 +44,13 @@ def latency_of(seconds: Array, histogram: HdrHistogram) -> dict[str, float] | No
     """Mean and maximum exact, the quantiles from the histogram; None without a successful request."""
     if not len(seconds):
         return None
-    quantiles = {name: histogram.get_value_at_percentile(percent) / NANOSECONDS for name, percent in QUANTILES.items()}
-    return {"mean": float(seconds.mean()), **quantiles, "max": float(seconds.max())}
+    largest = float(seconds.max())
+    # The histogram answers with the upper end of a bucket, which may lie beyond the largest value in it.
+    quantiles = {
+        name: min(histogram.get_value_at_percentile(percent) / NANOSECONDS, largest)
+        for name, percent in QUANTILES.items()
+    }
+    return {"mean": float(seconds.mean()), **quantiles, "max": largest}
 
 
 def overhead_of(

@@ -6,6 +6,7 @@ input are wrong; 3 the run is incomplete (what was done is saved).
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -39,7 +40,8 @@ def run_command_line(words: Sequence[str]) -> int:
     """Do what the words say and return the exit code; an error is one line on standard error."""
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        code = commands.main(list(words), prog_name="clientlab", standalone_mode=False)
+        code = commands.main(list(words) or ["--help"], prog_name="clientlab", standalone_mode=False)
+        sys.stdout.flush()
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "clientlab"
         return _say(f"{error.format_message()} See '{path} --help'.", LabError.exit_code)
@@ -49,12 +51,23 @@ def run_command_line(words: Sequence[str]) -> int:
         return _say(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted before anything was measured", IncompleteRun.exit_code)
+    except OSError as error:
+        return _cannot_write(error)
     return code if isinstance(code, int) else 0
 
 
 def _say(line: str, code: int) -> int:
     print(f"clientlab: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201
     return code
+
+
+def _cannot_write(error: OSError) -> int:
+    """The end of a pipe whose reader has seen enough, a full disk, or a file that can't be asked for."""
+    if error.filename is None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter would try it again
+    if isinstance(error, BrokenPipeError):
+        return 0
+    return _say(f"{error.filename or 'standard output'}: {error.strerror}", LabError.exit_code)
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:

@@ -27,6 +27,7 @@ def strategy_rows() -> Rows:
             "concurrency": strategy.concurrency,
             "connections": CLIENTS[strategy.client].policy,
             "source": strategy.source,
+            "note": f"{strategy.wrong}; mended by {strategy.mended_by}" if strategy.wrong else "",
         }
         for strategy in STRATEGIES.values()
     ]

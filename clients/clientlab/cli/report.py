@@ -11,9 +11,20 @@ from clientlab.reports import table
 from clientlab.runs.document import Run
 from clientlab.runs.store import Store
 
+
+def _checked(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    """The path of a chart that can be written: said before a run, and not after it."""
+    if path is not None:
+        from clientlab.reports.chart import check  # noqa: PLC0415 - matplotlib takes half a second to import
+
+        check(path)
+    return path
+
+
 CHART = click.option(
     "--chart",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=_checked,
     help="Draw the bar chart to this file (.png or .svg).",
 )
 
@@ -24,15 +35,20 @@ CHART = click.option(
 @OUT
 def report(name: str, chart: Path | None, folder: Path) -> None:
     """Show a run: RUN is its name, the beginning of it, "last", or the path of its file."""
-    show(Store(folder).read(name), chart, stderr=False)
+    found = Store(folder).read(name)
+    show(found, stderr=False)
+    draw(found, chart, stderr=False)
 
 
-def show(run: Run, chart: Path | None, *, stderr: bool) -> None:
-    """Print a run's table, and draw its chart where one is asked for."""
-    to = console(stderr=stderr)
-    to.print(table.render(run), highlight=False)
+def show(run: Run, *, stderr: bool) -> None:
+    """Print a run's table."""
+    console(stderr=stderr).print(table.render(run), highlight=False)
+
+
+def draw(run: Run, chart: Path | None, *, stderr: bool) -> None:
+    """Draw a run's chart where one is asked for, and say where. Raises LabError."""
     if chart is not None:
-        from clientlab.reports.chart import write  # noqa: PLC0415 - matplotlib takes half a second to import
+        from clientlab.reports.chart import write  # noqa: PLC0415 - as above
 
         write(run, chart)
-        to.print(f"chart: {chart}", markup=False, highlight=False, soft_wrap=True)
+        console(stderr=stderr).print(f"chart: {chart}", markup=False, highlight=False, soft_wrap=True)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from clientlab.cli.report import CHART, show
+from clientlab.cli.report import CHART, draw, show
 from clientlab.cli.words import OUT, SECONDS, body_of, headers_of
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.homes.elsewhere import Elsewhere
@@ -74,9 +74,13 @@ def run(
         for workload in asked.workloads.values():
             elsewhere.probe(workload)
     finished = _measure(asked, elsewhere, Store(folder))
-    show(finished, chart, stderr=as_json)
+    show(finished, stderr=as_json)
     if as_json:
         click.echo(finished.model_dump_json(indent=1))
+    try:
+        draw(finished, chart, stderr=as_json)
+    except LabError as error:
+        raise IncompleteRun(f"{error}; the run is saved in {folder / finished.run}") from error
     return IncompleteRun.exit_code if finished.status == "incomplete" else 0
 
 
@@ -90,6 +94,12 @@ def _asked(name: str | None, elsewhere: Elsewhere | None, words: dict[str, Any])
     if elsewhere is not None:
         changes |= {"upstreams": [elsewhere.name], "routes": ["direct"]}
         workload_changes["path"] = elsewhere.path
+        delayed = next((key for key, workload in base.workloads.items() if workload.delay is not None), None)
+        if delayed is not None:
+            raise LabError(
+                f"--url with experiment {name!r}: workload {delayed!r} asks for a delay, which only the lab's own "
+                "upstreams know; name its strategies with -t"
+            )
     changes["workloads"] = {key: replace(workload, **workload_changes) for key, workload in base.workloads.items()}
     if changes.get("rounds", 1) < 1:
         raise LabError(f"--rounds {changes['rounds']}: trials of each strategy; write 1 or more")

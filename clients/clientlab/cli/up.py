@@ -11,15 +11,19 @@ import click
 from clientlab.homes.local import ROUTES, UPSTREAMS, LocalHome, Ports, workers_for
 
 _LOOK_SECONDS = 0.5
+_PORT = click.IntRange(0, 65535)
 
 
 @click.command()
-@click.option("--flask-port", default=8001, show_default=True, help="0 takes a free one, here and below.")
-@click.option("--aiohttp-port", default=8002, show_default=True)
-@click.option("--proxy-flask-port", default=9001, show_default=True)
-@click.option("--proxy-aiohttp-port", default=9002, show_default=True)
-@click.option("--proxy-metrics-port", default=9003, show_default=True)
-@click.option("-c", "--concurrency", default=100, show_default=True, help="Requests that Flask can hold at once.")
+@click.option("--flask-port", type=_PORT, default=8001, show_default=True, help="0 takes a free one, here and below.")
+@click.option("--aiohttp-port", type=_PORT, default=8002, show_default=True)
+@click.option("--proxy-flask-port", type=_PORT, default=9001, show_default=True)
+@click.option("--proxy-aiohttp-port", type=_PORT, default=9002, show_default=True)
+@click.option("--proxy-metrics-port", type=_PORT, default=9003, show_default=True)
+@click.option(
+    "-c", "--concurrency", type=click.IntRange(1), default=100, show_default=True,
+    help="Requests that Flask can hold at once.",
+)  # fmt: skip
 def up(concurrency: int, **ports: int) -> None:
     """Start both upstreams and the proxy on 127.0.0.1, until interrupted."""
     chosen = Ports(**{name.removesuffix("_port"): port for name, port in ports.items()})

@@ -18,6 +18,7 @@ AIOHTTP_ERRORS: ErrorTable = (
     (aiohttp.ClientConnectorError, "connect"),
     (aiohttp.ServerDisconnectedError, "reset"),
     (ConnectionError, "reset"),
+    (aiohttp.ClientPayloadError, "reset", "ConnectionResetError"),
     (aiohttp.ClientOSError, "reset"),
     (aiohttp.ClientPayloadError, "protocol"),
     (aiohttp.ClientResponseError, "protocol"),

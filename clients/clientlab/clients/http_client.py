@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import ssl
 import threading
+from collections.abc import Iterator
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -37,7 +39,8 @@ class HttpClient:
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         try:
             if connection.sock is None:
-                _connect(connection)
+                with connecting():
+                    connection.connect()
             connection.request(request.method, target, request.body, request.headers)
             response = connection.getresponse()
             return response.status, response.read()
@@ -60,10 +63,11 @@ class HttpClient:
         return connection
 
 
-def _connect(connection: http.client.HTTPConnection) -> None:
-    """Connect apart from sending, since the standard library has the same exceptions for both."""
+@contextlib.contextmanager
+def connecting() -> Iterator[None]:
+    """Tells faults of connecting from those of sending: the standard library has the same exceptions for both."""
     try:
-        connection.connect()
+        yield
     except ssl.SSLError:
         raise
     except TimeoutError as error:

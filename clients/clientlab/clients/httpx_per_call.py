@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import ClassVar
 
 import httpx
@@ -11,6 +12,7 @@ from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
 HTTPX_ERRORS: ErrorTable = (
+    (ssl.SSLError, "tls"),
     (httpx.ConnectTimeout, "timeout-connect"),
     (httpx.ReadTimeout, "timeout-read"),
     (httpx.WriteTimeout, "timeout-read"),

@@ -12,6 +12,7 @@ from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
 from clientlab.workload import Request
 
 CURL_KINDS = {
+    pycurl.E_UNSUPPORTED_PROTOCOL: "protocol",  # the answer is not HTTP
     pycurl.E_COULDNT_RESOLVE_PROXY: "connect",
     pycurl.E_COULDNT_RESOLVE_HOST: "connect",
     pycurl.E_COULDNT_CONNECT: "connect",
@@ -94,10 +95,10 @@ def set_request(handle: pycurl.Curl, request: Request) -> None:
 
 
 def fault_of(handle: pycurl.Curl, error: pycurl.error) -> Fault:
-    """The kind of libcurl's error; a time-out without a connection is one of connecting."""
+    """The kind of libcurl's error; a time-out before the request is sent is one of connecting."""
     details: tuple[Any, ...] = error.args
     code, message = details[:2]
     kind = CURL_KINDS.get(code, f"other:curl-{code}")
-    if kind == "timeout-read" and handle.getinfo(pycurl.CONNECT_TIME) == 0:
+    if kind == "timeout-read" and handle.getinfo(pycurl.REQUEST_SIZE) == 0:
         kind = "timeout-connect"
     return Fault(kind, message)

@@ -19,9 +19,9 @@ REQUESTS_ERRORS: ErrorTable = (
     (urllib3_errors.EmptyPoolError, "timeout-pool"),
     (urllib3_errors.NewConnectionError, "connect"),
     (urllib3_errors.IncompleteRead, "protocol"),
+    (ConnectionError, "reset"),
     (requests.exceptions.ChunkedEncodingError, "protocol"),
     (requests.exceptions.ContentDecodingError, "protocol"),
-    (ConnectionError, "reset"),
     (urllib3_errors.ProtocolError, "protocol"),
     (requests.exceptions.ConnectionError, "connect"),
 )

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import util
 
 from clientlab.executors.processes import START_METHOD
-from clientlab.executors.shape import AsyncCaller, Bench, Numbers
+from clientlab.executors.shape import LOOP, AsyncCaller, Bench, Numbers
 
 # In a process of the pool: its loop and caller by the connections they may hold; commonly one.
 _homes: dict[int, tuple[asyncio.Runner, AsyncCaller]] = {}
@@ -22,9 +22,10 @@ class AsyncioProcesses:
     all together keep to it.
     """
 
-    def __init__(self, bench: Bench, chunks: int = 6, start_method: str = START_METHOD) -> None:
+    def __init__(self, bench: Bench, *, chunks: int = 6, start_method: str = START_METHOD, loop: str = LOOP) -> None:
         self._bench = bench
         self._chunks = chunks
+        self._loop = loop
         self._context = multiprocessing.get_context(start_method)
 
     def open(self) -> None:
@@ -32,7 +33,7 @@ class AsyncioProcesses:
 
     def run(self, numbers: Numbers) -> None:
         parts = share_out(list(numbers), self._chunks, self._bench.concurrency)
-        deque(self._pool.map(_gather, [(self._bench, *part) for part in parts]), maxlen=0)
+        deque(self._pool.map(_gather, [(self._bench, self._loop, *part) for part in parts]), maxlen=0)
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -52,10 +53,10 @@ def share_out(numbers: list[int], chunks: int, concurrency: int) -> list[tuple[l
     return [*parts, (rest, for_rest)] if rest else parts
 
 
-def _gather(part: tuple[Bench, list[int], int]) -> None:
-    bench, numbers, connections = part
+def _gather(part: tuple[Bench, str, list[int], int]) -> None:
+    bench, loop, numbers, connections = part
     if connections not in _homes:
-        _homes[connections] = _new_home(bench, connections)
+        _homes[connections] = _new_home(bench, loop, connections)
     runner, call = _homes[connections]
     runner.run(_gather_all(call, numbers))
 
@@ -64,8 +65,8 @@ async def _gather_all(call: AsyncCaller, numbers: list[int]) -> None:
     await asyncio.gather(*(call(number) for number in numbers))
 
 
-def _new_home(bench: Bench, connections: int) -> tuple[asyncio.Runner, AsyncCaller]:
-    runner = asyncio.Runner()
+def _new_home(bench: Bench, loop: str, connections: int) -> tuple[asyncio.Runner, AsyncCaller]:
+    runner = asyncio.Runner(loop_factory=bench.loop_factory(loop))
     call: AsyncCaller = runner.run(bench.aopen(connections))
     # A pool's processes run no `atexit`, but they do run their finalizers.
     util.Finalize(None, _close, args=(runner, call), exitpriority=10)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 
-from clientlab.executors.shape import AsyncCaller, Bench, Numbers
+from clientlab.executors.shape import LOOP, AsyncCaller, Bench, Numbers
 
 
 class _OneLoop(ABC):
     """A loop and a caller that live from `open` to `close`."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, *, loop: str = LOOP) -> None:
         self._bench = bench
+        self._loop = loop
 
     def open(self) -> None:
-        self._runner = asyncio.Runner()
+        self._runner = asyncio.Runner(loop_factory=self._bench.loop_factory(self._loop))
         self._call: AsyncCaller = self._runner.run(self._bench.aopen(self._bench.concurrency))
 
     def run(self, numbers: Numbers) -> None:
@@ -38,6 +39,18 @@ class Gather(_OneLoop):
 
     async def _run(self, numbers: Numbers) -> None:
         await asyncio.gather(*(self._call(number) for number in numbers))
+
+
+class Unbounded(Gather):
+    """The same with as many connections as requests: nothing bounds them at all."""
+
+
+class AsCompleted(_OneLoop):
+    """`asyncio.as_completed` over all requests, each answer taken as it comes: bounded as `Gather` is."""
+
+    async def _run(self, numbers: Numbers) -> None:
+        for done in asyncio.as_completed([self._call(number) for number in numbers]):
+            await done
 
 
 class Semaphore(_OneLoop):

@@ -1,10 +1,12 @@
-"""A pool of processes, one request a task; each process has its own client and its own connection."""
+"""A pool of processes, one request or one chunk a task; each process has its own client and its own connection."""
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import sys
 from collections import deque
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import util
 
@@ -20,7 +22,7 @@ _callers: list[Caller] = []  # in a process of the pool: its one caller
 class Processes:
     """`ProcessPoolExecutor.map` with chunks of one; without a count, each process draws its own."""
 
-    def __init__(self, bench: Bench, start_method: str = START_METHOD) -> None:
+    def __init__(self, bench: Bench, *, start_method: str = START_METHOD) -> None:
         self._bench = bench
         self._context = multiprocessing.get_context(start_method)
 
@@ -31,7 +33,7 @@ class Processes:
 
     def run(self, numbers: Numbers) -> None:
         if numbers.count is not None:
-            deque(self._pool.map(_send, numbers), maxlen=0)
+            self._map(numbers)
             return
         processes = self._bench.concurrency
         shares = [(numbers.deadline, first, processes) for first in range(processes)]
@@ -39,6 +41,20 @@ class Processes:
 
     def close(self) -> None:
         self._pool.shutdown()
+
+    def _map(self, numbers: Iterable[int]) -> None:
+        deque(self._pool.map(_send, numbers), maxlen=0)
+
+
+class ProcessChunks(Processes):
+    """The same with a chunk for each process, as equal as can be, so that a task is sent but once for many."""
+
+    def _map(self, numbers: Iterable[int]) -> None:
+        every, processes = list(numbers), self._bench.concurrency
+        size, longer = divmod(len(every), processes)
+        ends = [size * i + min(i, longer) for i in range(processes + 1)]
+        chunks = [every[start:end] for start, end in itertools.pairwise(ends) if start < end]
+        deque(self._pool.map(_send_chunk, chunks), maxlen=0)
 
 
 def _start(bench: Bench) -> None:
@@ -50,6 +66,10 @@ def _start(bench: Bench) -> None:
 
 def _send(number: int) -> None:
     _callers[0](number)
+
+
+def _send_chunk(numbers: list[int]) -> None:
+    _callers[0].drain(numbers)
 
 
 def _send_until(share: tuple[float | None, int, int]) -> None:

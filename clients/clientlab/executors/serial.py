@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from clientlab.executors.shape import AsyncCaller, Bench, Numbers
+from clientlab.executors.shape import LOOP, AsyncCaller, Bench, Numbers
 
 
 class Serial:
@@ -26,11 +26,12 @@ class Serial:
 class AsyncSerial:
     """A loop of awaits in one task."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, *, loop: str = LOOP) -> None:
         self._bench = bench
+        self._loop = loop
 
     def open(self) -> None:
-        self._runner = asyncio.Runner()
+        self._runner = asyncio.Runner(loop_factory=self._bench.loop_factory(self._loop))
         self._call: AsyncCaller = self._runner.run(self._bench.aopen(connections=1))
 
     def run(self, numbers: Numbers) -> None:

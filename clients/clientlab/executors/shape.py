@@ -9,10 +9,14 @@ strategy's client and records it; the clock is the caller's, never the executor'
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
+
+LOOP = "asyncio"
+"""The event loop where a strategy names none: Python's own. The other is ``uvloop``."""
 
 
 class Caller(Protocol):
@@ -47,6 +51,9 @@ class Bench(Protocol):
 
     def open(self, connections: int) -> Caller:
         """A caller in this process, whose client may hold that many connections."""
+
+    def loop_factory(self, name: str) -> Callable[[], asyncio.AbstractEventLoop]:
+        """Makes event loops: ``asyncio`` or ``uvloop``."""
 
     async def aopen(self, connections: int) -> AsyncCaller:
         """The same for a client of asyncio, in the running loop."""

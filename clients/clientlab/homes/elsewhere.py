@@ -55,14 +55,19 @@ class Elsewhere:
 
 
 def split_url(url: str) -> SplitResult:
-    """A URL in its parts. Raises LabError for one without http(s) scheme, host or readable port."""
-    parts = urlsplit(url)
+    """A URL in its parts. Raises LabError for one without http(s) scheme, host or readable port, or with a password."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise LabError(f"--url {url!r}: {error}; correct the URL") from error
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
         raise LabError(f"--url {url!r}: no http:// or https:// and host; write it whole, as http://127.0.0.1:8000/")
-    try:
-        parts.port  # noqa: B018 - raises where it can't be read
-    except ValueError as error:
-        raise LabError(f"--url {url!r}: {error}") from error
+    if port == 0:
+        raise LabError(f"--url {url!r}: nothing can listen at port 0; correct the URL")
+    if parts.username is not None:
+        host = parts.netloc.rpartition("@")[2]
+        raise LabError(f"--url with a user before {host}: not all clients send it; write --header 'Authorization: ...'")
     return parts
 
 
@@ -71,8 +76,9 @@ def _address(parts: SplitResult) -> Address:
     host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise LabError(f"--url: host {host!r} is not found ({error.strerror}); correct the URL") from error
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise LabError(f"--url: host {host!r} is not found ({reason}); correct the URL") from error
     refusing = []
     for family, kind, protocol, _, peer in found:
         with socket.socket(family, kind, protocol) as probe:

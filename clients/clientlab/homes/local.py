@@ -91,6 +91,8 @@ class LocalHome:
         self, upstreams: Iterable[str], routes: Iterable[str], logs: Path, workers: Workers, ports: Ports | None = None
     ) -> None:
         self._upstreams = sorted(set(upstreams))
+        if unknown := set(self._upstreams) - set(UPSTREAMS):
+            raise LabError(f"upstream {min(unknown)!r} is unknown; there are {', '.join(UPSTREAMS)}")
         self._proxied = "proxy" in set(routes)
         self._logs = logs
         self._workers = workers

@@ -47,6 +47,12 @@ def count_into(log: SampleLog | None, address: Address) -> None:
         _Target.hooked = True
 
 
+def opened() -> None:
+    """Count a connection that Python did not see."""
+    if _Target.log is not None:
+        _Target.log.connected()
+
+
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if event != "socket.connect" or _Target.log is None:
         return

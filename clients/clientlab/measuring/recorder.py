@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from clientlab import strategies
 from clientlab.clients.shape import AsyncClient, Budget, Client
 from clientlab.errors import ErrorTable, kind_of, status_kind
-from clientlab.measuring import connections, usage
+from clientlab.measuring import connections, loops, usage
 from clientlab.measuring.connections import NOWHERE
 from clientlab.sample import RECORD_SIZE, SampleLog, write_record
 from clientlab.workload import Workload, encodes_each, requests_of, varies
@@ -45,10 +46,14 @@ class TrialBench:
 
     @property
     def concurrency(self) -> int:
-        return self.strategy.in_flight(self.workload.concurrency)
+        return self.strategy.in_flight(self.workload.concurrency, self.workload.requests)
 
     def open(self, connections: int) -> BlockingCaller:
         return BlockingCaller(self, connections)
+
+    def loop_factory(self, name: str) -> loops.LoopFactory:
+        """Makes the event loops of that name; see `loops`."""
+        return loops.factory(name)
 
     async def aopen(self, connections: int) -> AsyncioCaller:
         caller = AsyncioCaller(self, connections)
@@ -91,9 +96,10 @@ class BlockingCaller:
     """Sends requests with a blocking client and records them. Raises only what is the lab's own failure."""
 
     def __init__(self, bench: TrialBench, connections: int) -> None:
-        client_class = strategies.load(strategies.CLIENTS[bench.strategy.client].place)
+        client_class, settings = _client_of(bench.strategy)
         self._recording = Recording(bench, client_class.errors)
-        self._client: Client = client_class(_budget(bench, connections), self._recording.log.connected)
+        opened = self._recording.log.connected
+        self._client: Client = client_class(_budget(bench, connections), opened, **settings)
         self._client.open()
         self._encodes = encodes_each(bench.workload)
         self._parses = bench.workload.parse
@@ -134,9 +140,10 @@ class AsyncioCaller:
     """The same for a client of asyncio; what differs is the word `await`."""
 
     def __init__(self, bench: TrialBench, connections: int) -> None:
-        client_class = strategies.load(strategies.CLIENTS[bench.strategy.client].place)
+        client_class, settings = _client_of(bench.strategy)
         self._recording = Recording(bench, client_class.errors)
-        self._client: AsyncClient = client_class(_budget(bench, connections), self._recording.log.connected)
+        opened = self._recording.log.connected
+        self._client: AsyncClient = client_class(_budget(bench, connections), opened, **settings)
         self._encodes = encodes_each(bench.workload)
         self._parses = bench.workload.parse
 
@@ -183,5 +190,12 @@ def _expected(workload: Workload) -> int:
     return int((workload.duration or 0.0) * _GUESSED_RATE) + 1
 
 
+def _client_of(strategy: strategies.Strategy) -> tuple[Any, dict[str, Any]]:
+    """The strategy's client class, and those of its settings that the client takes."""
+    place = strategies.CLIENTS[strategy.client].place
+    return strategies.load(place), strategies.chosen(strategy, place)
+
+
 def _budget(bench: TrialBench, connections: int) -> Budget:
-    return Budget(connections, bench.workload.timeout)
+    """The budget: as many connections as there may be requests in flight, unless a setting says otherwise."""
+    return Budget(bench.strategy.settings.get("pool", connections), bench.workload.timeout)

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
+from types import FrameType
 from typing import Any
 
 from clientlab import strategies
@@ -49,6 +51,7 @@ class Marks:
 
 def main(argv: list[str]) -> None:
     """Run the trial that standard input orders."""
+    signal.signal(signal.SIGTERM, _end_all(os.getpid()))
     marks = Marks(int(argv[1]))
     try:
         _trial(bench_of(json.loads(sys.stdin.readline())), marks)
@@ -80,6 +83,21 @@ def bench_of(order: dict[str, Any]) -> TrialBench:
     )
 
 
+def _end_all(trial: int) -> Callable[[int, FrameType | None], None]:
+    """What SIGTERM does, which the kernel sends when the lab is killed: all processes of the trial end.
+
+    A pool's process inherits this, and ends alone.
+    """
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        if os.getpid() == trial:
+            os.killpg(0, signal.SIGKILL)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    return end
+
+
 def _trial(bench: TrialBench, marks: Marks) -> None:
     row = strategies.EXECUTORS[bench.strategy.executor]
     executor_class = strategies.load(row.place)
@@ -87,7 +105,7 @@ def _trial(bench: TrialBench, marks: Marks) -> None:
     strategies.load(strategies.CLIENTS[bench.strategy.client].place)
 
     def executor_on(bench: TrialBench) -> Executor:
-        made: Executor = executor_class(bench, **bench.strategy.settings)
+        made: Executor = executor_class(bench, **strategies.chosen(bench.strategy, row.place))
         return made
 
     run = _warm if bench.workload.connections == "warm" else _cold

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from statistics import median
 
@@ -25,15 +26,26 @@ _DPI = 144
 _REQUESTS = 1000  # where trials did unlike numbers of requests
 
 
-def write(run: Run, path: Path) -> None:
-    """Draw a run's chart as PNG or SVG, by the path's ending. Raises LabError."""
+def check(path: Path) -> None:
+    """Raises LabError for a path that no chart can be written to; to be asked before anything is measured."""
     if path.suffix not in FORMATS:
         raise LabError(f"chart {path}: the ending is to be one of {', '.join(FORMATS)}")
+    if not path.parent.is_dir():
+        raise LabError(f"chart {path}: there is no folder {path.parent}; make it or name another with --chart")
+
+
+def write(run: Run, path: Path) -> None:
+    """Draw a run's chart as PNG or SVG, by the path's ending. Raises LabError."""
+    check(path)
     groups = groups_of(run)
     if not groups:
         raise LabError(f"chart {path}: run {run.run} has no finished trial to draw")
     try:
-        with mpl.rc_context({"svg.hashsalt": run.run, "font.size": 9.5, "text.parse_math": False}):
+        with (
+            mpl.rc_context({"svg.hashsalt": run.run, "font.size": 9.5, "text.parse_math": False}),
+            warnings.catch_warnings(),
+        ):
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for it, as the reader sees
             figure(run, groups).savefig(path, dpi=_DPI, metadata={"Date": None} if path.suffix == ".svg" else None)
     except OSError as error:
         raise LabError(f"chart {path}: {error.strerror}; name another place with --chart") from error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.console import Group as Lines
-from rich.console import RenderableType
-from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -14,10 +16,9 @@ from clientlab.reports.answer import answers
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.runs.document import Run
 
-_OVERHEAD = "overhead"
-_COLUMNS = (
-    "c", "wall", "req/s", "x fastest (95 %)", "p50", "p99", _OVERHEAD, "errors", "conns", "CPU µs/req", "memory",
-)  # fmt: skip
+_Column = tuple[str, list[str]]
+_UNBOUNDED = 1000
+"""A width into which every table fits in one piece."""
 
 
 def render(run: Run) -> RenderableType:
@@ -26,7 +27,7 @@ def render(run: Run) -> RenderableType:
     parts += [_caution(caution.text, caution.advice) for caution in run.cautions]
     groups = groups_of(run)
     for group in groups:
-        parts += [Text(), _table(group)]
+        parts += [Text(), _Fitted(group)]
     parts += [Text(), *(Text(sentence, style="bold") for sentence in answers(groups))]
     return Lines(*parts)
 
@@ -43,42 +44,49 @@ def _caution(text: str, advice: str) -> Text:
     return Text.assemble(("! ", "bold yellow"), (text, "yellow"), f" - {advice}")
 
 
-def _table(group: Group) -> Table:
-    table = Table(
-        title=escape(group.title),
-        title_justify="left",
-        title_style="bold",
-        header_style="dim",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    delayed = any(row.overhead is not None for row in group.rows)
-    table.add_column("strategy", overflow="fold", min_width=20)
-    for name in _COLUMNS:
-        if name != _OVERHEAD or delayed:
-            table.add_column(name, justify="right", no_wrap=name != "errors")
-    table.add_column("held back by")
-    for row in group.rows:
-        cells = _cells(row, delayed=delayed)
-        table.add_row(*map(escape, cells), style="bold green" if row.fastest else None)
+class _Fitted:
+    """A group's table: in one piece where the console is wide enough, else in several below each other."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Pack as many columns into a piece as fit; each piece begins with the strategies' names."""
+        rows = self._group.rows
+        unbounded = options.update(max_width=_UNBOUNDED)
+        columns: list[_Column] = []
+        yield Text(self._group.title, style="bold")
+        for column in _columns(rows):
+            piece = _table(rows, [*columns, column])
+            if columns and Measurement.get(console, unbounded, piece).maximum > options.max_width:
+                yield _table(rows, columns)
+                columns = []
+            columns.append(column)
+        yield _table(rows, columns)
+
+
+def _columns(rows: list[Row]) -> Iterator[_Column]:
+    """Headings and cells, but for the strategies' names; no column of overhead where no delay was asked for."""
+    yield "c", [str(row.concurrency) for row in rows]
+    yield "wall", [units.time(row.wall) for row in rows]
+    yield "req/s", [units.rate(row.requests_per_second) for row in rows]
+    yield "x fastest (95 %)", ["1" if row.fastest else units.ratio(row.ratio) for row in rows]
+    yield "p50", [units.time(row.p50) for row in rows]
+    yield "p99", [units.time(row.p99) for row in rows]
+    if any(row.overhead is not None for row in rows):
+        yield "overhead", [units.time(row.overhead) for row in rows]
+    yield "errors", [", ".join(f"{count:,} {kind}" for kind, count in row.errors.items()) or "0" for row in rows]
+    yield "conns", [f"{row.connections:,.0f}" for row in rows]
+    yield "CPU µs/req", [units.micro(row.cpu_per_request) for row in rows]
+    yield "memory", [units.memory(row.peak_rss_bytes) for row in rows]
+    yield "held back by", [row.verdict.removesuffix("-bound") for row in rows]
+
+
+def _table(rows: list[Row], columns: list[_Column]) -> Table:
+    table = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("strategy", overflow="fold", min_width=16)
+    for name, _ in columns:
+        table.add_column(name, justify="right", no_wrap=name != "errors")
+    for row, *cells in zip(rows, *(cells for _, cells in columns), strict=True):
+        table.add_row(*map(Text, (row.strategy, *cells)), style="bold green" if row.fastest else None)
     return table
-
-
-def _cells(row: Row, *, delayed: bool) -> list[str]:
-    errors = ", ".join(f"{count:,} {kind}" for kind, count in row.errors.items()) or "0"
-    return [
-        row.strategy,
-        str(row.concurrency),
-        units.time(row.wall),
-        units.rate(row.requests_per_second),
-        "1" if row.fastest else units.ratio(row.ratio),
-        units.time(row.p50),
-        units.time(row.p99),
-        *([units.time(row.overhead)] if delayed else []),
-        errors,
-        f"{row.connections:,.0f}",
-        units.micro(row.cpu_per_request),
-        units.memory(row.peak_rss_bytes),
-        row.verdict.removesuffix("-bound"),
-    ]

@@ -28,7 +28,7 @@ def _failures(run: Run) -> Iterator[Caution]:
 
 
 def _errors(run: Run) -> Iterator[Caution]:
-    faulty = [trial for trial in run.trials if trial.errors and trial.status == "done"]
+    faulty = [trial for trial in _done(run) if trial.errors]
     if faulty:
         kinds = sorted({kind for trial in faulty for kind in trial.errors})
         yield Caution(
@@ -40,7 +40,7 @@ def _errors(run: Run) -> Iterator[Caution]:
 
 def _upstream_bound(run: Run) -> Iterator[Caution]:
     for bound, part in (("upstream-bound", "the upstream"), ("proxy-bound", "the proxy")):
-        trials = [trial for trial in run.trials if trial.verdict == bound]
+        trials = [trial for trial in _done(run) if trial.verdict == bound]
         if trials:
             yield Caution(
                 kind=bound,
@@ -60,7 +60,7 @@ def _rounds(run: Run) -> Iterator[Caution]:
 
 
 def _short(run: Run) -> Iterator[Caution]:
-    short = [t for t in run.trials if t.wall_seconds is not None and t.wall_seconds < SHORT_SECONDS]
+    short = [t for t in _done(run) if t.wall_seconds is not None and t.wall_seconds < SHORT_SECONDS]
     if short:
         yield Caution(
             kind="short-trials",
@@ -70,7 +70,7 @@ def _short(run: Run) -> Iterator[Caution]:
 
 
 def _concurrency(run: Run) -> Iterator[Caution]:
-    starved = [trial for trial in run.trials if trial.status == "done" and 0 < trial.requests < trial.concurrency]
+    starved = [trial for trial in _done(run) if trial.requests < trial.concurrency]
     if starved:
         yield Caution(
             kind="fewer-requests-than-concurrency",
@@ -98,6 +98,10 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     _concurrency,
     _load,
 )
+
+
+def _done(run: Run) -> list[Trial]:
+    return [trial for trial in run.trials if trial.status == "done"]
 
 
 def _names(trials: Iterable[Trial]) -> str:

@@ -8,7 +8,7 @@ Format history
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -159,3 +159,10 @@ class Run(_Part):
     surroundings: Surroundings
     cautions: list[Caution] = []
     trials: list[Trial] = []
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of run files, as docs/run.schema.json has it."""
+    found = Run.model_json_schema(mode="serialization")
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return dialect | found | {"required": ["format", *found["required"]]}

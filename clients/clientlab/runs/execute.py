@@ -59,19 +59,20 @@ def execute(run: Run, home: Home, store: Store, observer: Observer) -> Run:
     order = schedule(settings.arms, settings.rounds, settings.seed)
     for index, (number, arm) in enumerate(order):
         planned = _planned(arm, settings.workloads[arm.workload], number, index)
-        observer.trial_started(planned, len(order))
         try:
+            observer.trial_started(planned, len(order))
             trial = _measure(planned, settings.workloads[arm.workload], home, folder, observer)
+            run = _with(run, trial, "running")
+            store.save(run)
+            observer.trial_ended(trial)
         except (KeyboardInterrupt, IncompleteRun, OSError) as error:
             reason = str(error) or "interrupted"
-            run = _with(run, planned.model_copy(update={"reason": reason}), "incomplete")
-            store.save(run)
+            if len(run.trials) == index:
+                run = _with(run, planned.model_copy(update={"reason": reason}), "running")
+            store.save(run.model_copy(update={"status": "incomplete"}))
             raise IncompleteRun(
                 f"{reason} in trial {index + 1} of {len(order)}; what was done is in {folder}"
             ) from error
-        run = _with(run, trial, "running")
-        store.save(run)
-        observer.trial_ended(trial)
     failed = any(trial.status == "failed" for trial in run.trials)
     run = run.model_copy(update={"status": "incomplete" if failed else "done"})
     store.save(run)
@@ -94,7 +95,7 @@ def _planned(arm: Arm, workload: Workload, number: int, index: int) -> Trial:
         order=index,
         status="failed",
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        concurrency=strategies.find(arm.strategy).in_flight(workload.concurrency),
+        concurrency=strategies.find(arm.strategy).in_flight(workload.concurrency, workload.requests),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -27,8 +28,8 @@ class Experiment(BaseModel):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=MOST_CHARACTERS)
     question: str
     strategies: list[str] = Field(min_length=1)
-    upstreams: list[str] = ["aiohttp"]
-    routes: list[Literal["direct", "proxy"]] = ["direct"]
+    upstreams: list[str] = Field(default=["aiohttp"], min_length=1)
+    routes: list[Literal["direct", "proxy"]] = Field(default=["direct"], min_length=1)
     rounds: int = Field(default=3, ge=1)
     seed: int = 1
     workloads: dict[str, Workload] = Field(min_length=1)
@@ -46,7 +47,9 @@ class Experiment(BaseModel):
     def most_in_flight(self) -> int:
         """The largest number of requests that any of its trials has in flight at once."""
         return max(
-            strategies.find(arm.strategy).in_flight(self.workloads[arm.workload].concurrency) for arm in self.arms()
+            strategies.find(arm.strategy).in_flight(workload.concurrency, workload.requests)
+            for arm in self.arms()
+            for workload in [self.workloads[arm.workload]]
         )
 
 
@@ -55,15 +58,23 @@ def check_experiment(experiment: Experiment) -> None:
     for workload in experiment.workloads.values():
         check(workload)
         for name in experiment.strategies:
-            row = strategies.EXECUTORS[strategies.find(name).executor]
+            strategy = strategies.find(name)
+            strategies.check_settings(strategy)
+            row = strategies.EXECUTORS[strategy.executor]
             if row.counted and workload.requests is None:
                 raise LabError(
                     f"strategy {name!r} starts all its requests at once and can't run for a duration; "
                     "give it a number of requests with -n"
                 )
-    if len(set(experiment.strategies)) < len(experiment.strategies):
-        twice = next(name for name in experiment.strategies if experiment.strategies.count(name) > 1)
-        raise LabError(f"strategy {twice!r} is asked for twice; name each once, and repeat it with --rounds")
+    parts: dict[str, Sequence[str]] = {
+        "strategy": experiment.strategies,
+        "upstream": experiment.upstreams,
+        "route": experiment.routes,
+    }
+    for part, names in parts.items():
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise LabError(f"{part} {twice!r} is asked for twice; name each once, and repeat it with --rounds")
 
 
 def bundled() -> dict[str, Path]:
@@ -90,7 +101,8 @@ def read_experiment(path: Path) -> Experiment:
 
 def run_name(experiment: Experiment) -> str:
     """A name for a run that begins now; the names of runs sort by time."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{experiment.name}-{token_hex(2)}"
+    now = datetime.now(UTC)
+    return f"{now:%Y%m%d-%H%M%S}{now.microsecond // 1000:03}-{experiment.name}-{token_hex(2)}"
 
 
 def new_run(name: str, experiment: Experiment, surroundings: Surroundings, command: str) -> Run:

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 
-import psutil
 import pytest
 
 from clientlab import strategies
@@ -19,7 +18,7 @@ from clientlab.measuring.connections import Address
 from clientlab.measuring.recorder import TrialBench
 from clientlab.measuring.trial import TrialFailed, run_trial
 from clientlab.workload import Workload
-from clients.measured import measure
+from clients.measured import measure, trial_processes
 from counting_server import counting_server, ok
 
 
@@ -37,11 +36,6 @@ def bench_of(name, workload, server, folder):
 
 def nothing():
     """Nothing is read off the servers."""
-
-
-def trial_processes():
-    """The trial processes that this one has started."""
-    return [child for child in psutil.Process().children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.parametrize(("client", "foreign"), [("aiohttp", "requests"), ("requests", "aiohttp"), ("pycurl", "httpx")])

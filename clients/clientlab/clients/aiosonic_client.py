@@ -1,0 +1,89 @@
+"""aiosonic with one `HTTPClient`: connections are kept and used again."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from types import TracebackType
+from typing import ClassVar
+
+import aiosonic
+from aiosonic.connection import Connection
+from aiosonic.connectors import TCPConnector
+from aiosonic.exceptions import (
+    ConnectionDisconnected,
+    ConnectionPoolAcquireTimeout,
+    ConnectTimeout,
+    DecompressionError,
+    HttpParsingError,
+    ReadTimeout,
+    RequestTimeout,
+)
+from aiosonic.pools import PoolConfig
+from aiosonic.timeout import Timeouts
+
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable
+from clientlab.workload import Request
+
+
+class AiosonicClient:
+    """One client for the loop."""
+
+    errors: ClassVar[ErrorTable] = (
+        (ssl.SSLError, "tls"),
+        (ConnectTimeout, "timeout-connect"),
+        (ConnectionPoolAcquireTimeout, "timeout-pool"),
+        (ReadTimeout, "timeout-read"),
+        (RequestTimeout, "timeout-read"),
+        (TimeoutError, "timeout-read"),
+        (ConnectionDisconnected, "reset"),
+        (HttpParsingError, "protocol"),
+        (DecompressionError, "protocol"),
+        (asyncio.IncompleteReadError, "protocol"),
+        (UnicodeDecodeError, "protocol"),
+        (ValueError, "protocol", "invalid literal for int()"),  # a size
+        (OSError, "connect"),  # what happens to an open connection has one of the classes above
+    )
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+        self._budget = budget
+
+    async def open(self) -> None:
+        size, seconds = self._budget.connections, self._budget.timeout
+        pool = PoolConfig() if size is None else PoolConfig(size, max_conn_requests=None, max_conn_idle_ms=None)
+        # Its limit of a read is for the first line only, hence one for the whole request: to connect, and to answer.
+        timeouts = Timeouts(sock_connect=seconds, sock_read=seconds, request_timeout=2 * seconds)
+        connector = TCPConnector({":default": pool}, timeouts, connection_cls=_Connection)
+        self._client = aiosonic.HTTPClient(connector)
+        # That limit includes the wait for a free connection, which has none in any other client: so wait before.
+        self._gate = asyncio.Semaphore(pool.size)
+
+    async def send(self, request: Request) -> Reply:
+        method = request.method.lower()  # sent in capitals; but of a "GET" aiosonic leaves out the body
+        async with self._gate:
+            response = await self._client.request(request.url, method, headers=request.headers, data=request.body)
+            async with asyncio.timeout(self._budget.timeout):
+                return response.status_code, await response.content()
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+class _Connection(Connection):  # type: ignore[misc]  # aiosonic is not typed
+    """aiosonic's own, which else would be used again after a fault, with the rest of an answer still to come."""
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.keep = False
+        await super().__aexit__(kind, error, trace)
+
+    @property
+    def reused(self) -> bool:
+        """Never, as far as aiosonic knows: it would send a request again whose connection was dropped."""
+        return False
+
+    @reused.setter
+    def reused(self, value: bool) -> None: ...

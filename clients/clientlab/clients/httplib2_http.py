@@ -1,0 +1,81 @@
+"""httplib2 with one `Http` object a thread: it is not made to be shared, and keeps a connection a host."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import threading
+from typing import ClassVar
+
+import httplib2
+
+from clientlab.clients.http_client import connecting
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable, Fault
+from clientlab.workload import Request
+
+
+class Httplib2Http:
+    """A `httplib2.Http` for each thread that sends."""
+
+    errors: ClassVar[ErrorTable] = (
+        (ssl.SSLError, "tls"),
+        (ConnectionError, "reset"),
+        (TimeoutError, "timeout-read"),
+        (http.client.HTTPException, "protocol"),
+        (httplib2.HttpLib2Error, "protocol"),
+    )
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+        self._timeout = budget.timeout
+        self._mine = threading.local()
+        self._all: list[httplib2.Http] = []
+
+    def open(self) -> None:
+        """`Http` objects are made by the threads that use them."""
+
+    def send(self, request: Request) -> Reply:
+        mine = getattr(self._mine, "http", None) or self._new_http()
+        kind = _Https if request.url.startswith("https:") else _Http
+        try:
+            response, body = mine.request(
+                request.url, request.method, request.body, request.headers, connection_type=kind
+            )
+        except BaseException:
+            mine.close()  # its connection is in an unknown state: the next request opens a new one
+            raise
+        return response.status, body
+
+    def close(self) -> None:
+        for made in self._all:
+            made.close()
+
+    def _new_http(self) -> httplib2.Http:
+        made = self._mine.http = httplib2.Http(timeout=self._timeout, proxy_info=None)
+        made.follow_redirects = False
+        self._all.append(made)
+        return made
+
+
+class _Once(http.client.HTTPConnection):
+    """A connection whose faults httplib2 doesn't know: it would send again, whatever `httplib2.RETRIES` says."""
+
+    def connect(self) -> None:
+        with connecting():
+            super().connect()
+
+    def getresponse(self) -> http.client.HTTPResponse:
+        try:
+            return super().getresponse()
+        except http.client.RemoteDisconnected as error:
+            raise Fault("reset", str(error)) from error
+        except http.client.BadStatusLine as error:
+            raise Fault("protocol", f"status line {error}") from error
+
+
+class _Http(_Once, httplib2.HTTPConnectionWithTimeout):
+    """The same for plain HTTP."""
+
+
+class _Https(_Once, httplib2.HTTPSConnectionWithTimeout):
+    """The same for TLS."""

@@ -1,0 +1,97 @@
+"""pyreqwest with one blocking `SyncClient`, Rust's reqwest: connections are kept and used again."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import ClassVar, TypeVar
+
+from pyreqwest import exceptions
+from pyreqwest.client import BaseClientBuilder, SyncClientBuilder
+from pyreqwest.logging import flush_logs
+
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable
+from clientlab.workload import Request
+
+CONNECTING = "client error (Connect)"
+"""What reqwest writes among the causes; pyreqwest itself calls all a ConnectError that has no answer yet."""
+
+PYREQWEST_ERRORS: ErrorTable = (
+    (exceptions.ConnectTimeoutError, "timeout-connect", CONNECTING),
+    (exceptions.PoolTimeoutError, "timeout-pool"),
+    (exceptions.RequestTimeoutError, "timeout-read"),
+    (exceptions.ConnectError, "tls", "invalid peer certificate"),
+    (exceptions.ConnectError, "tls", "received corrupt message"),
+    (exceptions.ConnectError, "tls", "received fatal alert"),
+    (exceptions.ConnectError, "connect", CONNECTING),
+    (exceptions.ReadError, "protocol", "unexpected EOF"),
+    (exceptions.NetworkError, "reset"),
+    (exceptions.DecodeError, "protocol"),
+)
+
+B = TypeVar("B", bound=BaseClientBuilder)
+
+
+class PyreqwestClient:
+    """One client, shared by all threads of the process."""
+
+    errors: ClassVar[ErrorTable] = PYREQWEST_ERRORS
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:
+        self._budget = budget
+        self._opened = opened
+
+    def open(self) -> None:
+        self._client = within(SyncClientBuilder(), self._budget).build()
+        tell_of_connections(self._opened)
+
+    def send(self, request: Request) -> Reply:
+        building = self._client.request(request.method, request.url).headers(request.headers)
+        if request.body is not None:
+            building = building.body_bytes(request.body)
+        try:
+            response = building.build().send()
+            return response.status, response.bytes().to_bytes()
+        finally:
+            flush_logs()
+
+    def close(self) -> None:
+        self._client.close()
+        flush_logs()
+
+
+def within(builder: B, budget: Budget) -> B:
+    """The builder with the budget's limits, and what is pinned equal for all."""
+    # The limit of a read begins with connecting: that of connecting is the shorter one, to be told from it.
+    builder = builder.connect_timeout(timedelta(seconds=0.95 * budget.timeout))
+    builder = builder.read_timeout(timedelta(seconds=budget.timeout))
+    builder = builder.no_proxy().http1_only().follow_redirects(enable=False)
+    if budget.connections is None:
+        return builder
+    return builder.max_connections(budget.connections).pool_idle_timeout(None)
+
+
+def tell_of_connections(opened: Opened) -> None:
+    """From now on each connection is reported to `opened`, at the next `flush_logs`.
+
+    reqwest writes a line of its log for each connection that it begins, and pyreqwest hands its log to
+    Python's once any client was built as verbose. All others write nothing more for that.
+    """
+    SyncClientBuilder().connection_verbose(enable=True).build().close()
+    logger = logging.getLogger("reqwest::connect")
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    logger.handlers = [_Telling(opened)]
+    # It writes of each failed certificate to stderr, which the exception tells as well.
+    logging.getLogger("rustls_platform_verifier::verification::others").propagate = False
+
+
+class _Telling(logging.Handler):
+    def __init__(self, opened: Opened) -> None:
+        super().__init__()
+        self._opened = opened
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage().startswith("starting new connection"):
+            self._opened()

@@ -1,0 +1,73 @@
+"""Standings: who is compared with whom, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.analysis.standings import Figures, standings
+
+GROUP = ("workload", "aiohttp", "direct")
+
+
+def rounds(strategy: str, *seconds: float, errors: int = 0, group=GROUP, first: int = 1) -> list[Figures]:
+    """A strategy's figures, round by round."""
+    return [Figures(strategy, group, number, value, errors) for number, value in enumerate(seconds, start=first)]
+
+
+def ranked(*parts: list[Figures], group=GROUP):
+    """The standings of one group."""
+    return standings([figures for part in parts for figures in part])[group]
+
+
+def test_strategies_are_ranked_by_their_median_round():
+    """One slow round does not make a strategy slow."""
+    table = ranked(rounds("slow", 3, 3, 3), rounds("fast", 1, 1, 99), rounds("middle", 2, 2, 2))
+    assert [row.strategy for row in table] == ["fast", "middle", "slow"]
+    assert [row.fastest for row in table] == [True, False, False]
+    assert [row.rounds for row in table] == [3, 3, 3]
+
+
+def test_ratios_are_to_the_fastest():
+    """How many times as long a strategy takes; the fastest has 1."""
+    table = ranked(rounds("slow", 3, 6, 9), rounds("fast", 1, 2, 3))
+    assert [row.ratio.value for row in table] == pytest.approx([1, 3])
+
+
+def test_a_strategy_with_errors_is_never_the_reference():
+    """It stays where its speed puts it, and its ratio is below 1."""
+    table = ranked(rounds("fails fast", 1, 1, 1, errors=2), rounds("sound", 4, 4, 4), rounds("slow", 8, 8, 8))
+    assert [(row.strategy, row.fastest, row.errors) for row in table] == [
+        ("fails fast", False, 6), ("sound", True, 0), ("slow", False, 0),
+    ]  # fmt: skip
+    assert [row.ratio.value for row in table] == pytest.approx([0.25, 1, 2])
+
+
+def test_one_round_with_an_error_is_enough():
+    """The strategy has erred, though in the other rounds it did not."""
+    table = ranked(rounds("a", 1, 1) + rounds("a", 1, errors=1, first=3), rounds("b", 2, 2, 2))
+    assert [row.strategy for row in table if row.fastest] == ["b"]
+
+
+def test_where_all_made_errors_the_fastest_is_the_reference():
+    """There is no better one."""
+    table = ranked(rounds("a", 2, errors=1), rounds("b", 1, errors=5))
+    assert [row.strategy for row in table if row.fastest] == ["b"]
+
+
+def test_a_strategy_without_a_round_in_common_has_no_ratio():
+    """It is ranked, and compared with nobody."""
+    table = ranked(rounds("fast", 1), rounds("alone", 2, first=2))
+    assert [(row.strategy, row.ratio) for row in table][1] == ("alone", None)
+
+
+def test_each_way_to_an_upstream_has_its_own_standings():
+    """In the order in which they come first; a strategy has a place in each."""
+    proxied = ("workload", "aiohttp", "proxy")
+    found = standings([
+        *rounds("a", 1, group=proxied), *rounds("a", 5), *rounds("b", 4), *rounds("b", 2, group=proxied)
+    ])  # fmt: skip
+    assert list(found) == [proxied, GROUP]
+    assert {group: [row.strategy for row in rows] for group, rows in found.items()} == {
+        proxied: ["a", "b"], GROUP: ["b", "a"],
+    }  # fmt: skip
+    assert standings([]) == {}

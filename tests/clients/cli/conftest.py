@@ -1,0 +1,50 @@
+"""The command line, called as a function or as the program."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from clientlab.cli import run_command_line
+from clientlab.runs.store import Store
+from counting_server import counting_server
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def clientlab(capsys, monkeypatch, tmp_path):
+    """Call the command line in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    before = signal.getsignal(signal.SIGTERM)
+
+    def call(*words) -> Said:
+        code = run_command_line([str(word) for word in words])
+        captured = capsys.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def server():
+    """A server that answers at once."""
+    with counting_server() as running:
+        yield running
+
+
+@pytest.fixture
+def results():
+    """The results folder of the commands called here."""
+    return Store(Path("results"))

@@ -1,0 +1,157 @@
+"""Bad input: one line that says what, where and what to do, exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+
+import pytest
+
+from clients.documents import a_run, a_trial
+
+
+def refused(said, says: str, code: int = 2) -> None:
+    """Exactly one line on standard error, with these words in it; nothing on standard output."""
+    assert said.err.startswith("clientlab: ")
+    assert said.err.count("\n") == 1
+    assert re.search(says, said.err), said.err
+    assert (said.code, said.out) == (code, "")
+
+
+RUN = ("run", "-t", "http.client")
+WRONG_WORDS = [
+    (("run", "-t", "reqests-sesion"), "strategy 'reqests-sesion' is unknown; nearest: requests-session"),
+    (("run", "-t", "http.client", "-t", "nonsense"), "strategy 'nonsense' is unknown.*clientlab list strategies"),
+    (("run", "-t", ""), "strategy '' is unknown"),
+    (("run", "-t", "aiohttp@threads"), "'aiohttp@threads': .*it goes with"),
+    (("run", "-t", "pycurl", "-t", "pycurl"), "strategy 'pycurl' is asked for twice; name each once"),
+    (("run",), "nothing to measure: name an experiment .*or strategies with -t"),
+    (("run", "nonsense"), r"experiment 'nonsense': neither a bundled one \(.*demo.*\) nor a file"),
+    (("run", "."), "experiment '.': neither"),
+    ((*RUN, "-n", "0"), "-n 0: requests in all; write 1 or more"),
+    ((*RUN, "-n", "-5"), "-n -5: requests in all; write 1 or more"),
+    ((*RUN, "-n", "many"), "'-n'.*'many' is not a valid integer"),
+    ((*RUN, "-c", "0"), "-c 0: requests in flight; write 1 or more"),
+    ((*RUN, "-c", "-1"), "-c -1: requests in flight; write 1 or more"),
+    ((*RUN, "-d", "10x"), "'-d'.*'10x' is not a length of time; write 120ms, 2s or 0.12"),
+    ((*RUN, "-d", ""), "'-d'.*'' is not a length of time"),
+    ((*RUN, "-d", "0"), "-d 0: seconds; write more than 0"),
+    ((*RUN, "-d", "-1s"), "'-1s' is not a length of time"),
+    ((*RUN, "-n", "5", "-d", "1s"), "-n and -d: .*leave out one of them"),
+    ((*RUN, "--rounds", "0"), "--rounds 0: .*write 1 or more"),
+    ((*RUN, "--warmup", "-1"), "--warmup -1: .*write 0 or more"),
+    ((*RUN, "--timeout", "soon"), "'--timeout'.*'soon' is not a length of time"),
+    ((*RUN, "--delay", "soon"), "--delay: 'soon' is not a length of time"),
+    ((*RUN, "--delay", "uniform:2s"), "--delay: 'uniform:2s' is not a delay; write 120ms"),
+    ((*RUN, "--delay", "lognormal:1s,x"), "--delay: lognormal:1s,x: sigma is a number"),
+    ((*RUN, "--path", "todos"), "--path 'todos': write it from the root"),
+    ((*RUN, "--method", "GE T"), "--method 'GE T': write one word"),
+    ((*RUN, "--header", "nonsense"), "'--header'.*'nonsense' is not 'Name: value'"),
+    ((*RUN, "--header", "X: a\nY: b"), "--header .*on one line"),
+    ((*RUN, "--body", "x", "--payload-size", "1"), "--body and --payload-size"),
+    ((*RUN, "--body", "@none.json"), "'--body'.*@none.json.*No such file"),
+    ((*RUN, "--upstream", "nginx"), "'--upstream'.*'nginx' is not one of 'flask', 'aiohttp'"),
+    ((*RUN, "--route", "proxy", "--route", "proxy"), "route 'proxy' is asked for twice"),
+    ((*RUN, "--nonsense"), "No such option.*--nonsense.*See 'clientlab run --help'"),
+    (("run", "-t", "aiohttp@gather", "-d", "1s"), "'aiohttp@gather' starts all its requests at once .*with -n"),
+    ((*RUN, "--chart", "x.jpg"), "chart x.jpg: the ending is to be one of .png, .svg"),
+    ((*RUN, "--chart", "none/x.png"), "chart none/x.png: there is no folder none"),
+    ((*RUN, "--url", "127.0.0.1:8000"), "--url '127.0.0.1:8000': no http:// or https:// and host; write it whole"),
+    ((*RUN, "--url", "http://[::1/"), "--url 'http://.*': Invalid IPv6 URL"),
+    ((*RUN, "--url", "http://h:1/", "--delay", "1s"), "--url with --delay: .*write it into the URL"),
+    ((*RUN, "--url", "http://h:1/", "--route", "proxy"), "--url with --route: "),
+    ((*RUN, "--url", "http://h:1/", "--upstream", "flask"), "--url with --upstream: "),
+    ((*RUN, "--url", "http://h:1/", "--path", "/x"), "--url with --path: "),
+    (("report",), "Missing argument 'RUN'.*See 'clientlab report --help'"),
+    (("report", "nothing"), "run 'nothing' is not in results; there is none yet"),
+    (("report", "x" * 300), "File name too long"),
+    (("report", "last", "--chart", "x.gif"), "chart x.gif: the ending"),
+    (("list", "nonsense"), "'nonsense' is not one of 'strategies', 'clients', 'executors', 'experiments'"),
+    (("up", "--flask-port", "99999"), "'--flask-port': 99999 is not in the range"),
+    (("up", "--proxy-metrics-port", "-1"), "'--proxy-metrics-port': -1 is not in the range"),
+    (("up", "-c", "0"), "'-c'.*0 is not in the range"),
+    (("nonsense",), "No such command 'nonsense'.*See 'clientlab --help'"),
+    (("--nonsense",), "No such option.*--nonsense"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "says"), WRONG_WORDS, ids=[" ".join(words)[:60] for words, _ in WRONG_WORDS])
+def test_wrong_words_are_one_line_that_says_what_to_do(words, says, clientlab, results):
+    """And nothing was begun: no results folder is there."""
+    refused(clientlab(*words), says)
+    assert not results.folder.exists()
+
+
+def test_an_upstream_that_does_not_answer_is_refused(clientlab):
+    """Nothing listens, or what listens answers with an error."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        refused(clientlab(*RUN, "--url", f"http://127.0.0.1:{port}/"), f"nothing listens at 127.0.0.1:{port}")
+
+
+def test_a_path_that_libraries_would_write_differently_is_refused(clientlab, server):
+    """Before a request is sent."""
+    refused(clientlab(*RUN, "--url", f"{server.url}/a b"), "path '/a b': ' ' can't stand in a URL as it is")
+    assert server.seen == []
+
+
+def test_an_experiment_with_a_delay_is_not_for_a_foreign_server(clientlab, server):
+    """It would not know what it is asked, and the overhead told would be wrong."""
+    said = clientlab("run", "demo", "--url", server.url)
+    refused(said, "--url with experiment 'demo': workload 'json-after-5ms' asks for a delay")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("question =", "mine.toml: "),
+        ('question = "?"\nstrategies = ["http.client"]\n[workloads.w]\nrequest = 1', "mine.toml: workloads.w.request"),
+        ('question = "?"\nstrategies = ["http.client"]\nupstreams = ["nginx"]\n[workloads.w]', "upstream 'nginx' is"),
+        ('question = "?"\nstrategies = ["http.client"]\n[workloads.w]\nduration = nan', "-d nan: "),
+    ],
+)
+def test_an_experiment_with_a_mistake_is_refused(text, says, clientlab, tmp_path):
+    """With file and key."""
+    (tmp_path / "mine.toml").write_text(text)
+    refused(clientlab("run", "mine.toml"), says)
+
+
+@pytest.mark.parametrize(("out", "says"), [("taken", "'--out'.*is a file"), ("taken/below", "Not a directory; name")])
+def test_a_results_folder_that_cannot_be_written_is_refused(out, says, clientlab, server, tmp_path):
+    """Before anything is measured."""
+    (tmp_path / "taken").touch()
+    refused(clientlab(*RUN, "--url", server.url, "--out", out), says)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda text: text[:-100], "run.json: not a whole JSON document .*cut short"),
+        (lambda _: "", "run.json: not a whole JSON document"),
+        (
+            lambda text: text.replace('"format":1', '"format":7'),
+            "run.json: format 7, and this .* reads format 1",
+        ),
+        (lambda _: "{}", "run.json: format None"),
+        (lambda text: text.replace('"status":"done"', '"status":"x"'), "run.json: .*status.*changed or damaged"),
+    ],
+)
+def test_a_run_file_that_cannot_be_read_is_refused(change, says, clientlab, results):
+    """Of another version, cut short, or damaged."""
+    run = a_run(a_trial())
+    results.claim(run.run)
+    results.save(run)
+    text = json.dumps(json.loads(run.model_dump_json()), separators=(",", ":"))
+    results.find(run.run).write_text(change(text))
+    refused(clientlab("report", "last"), says)
+
+
+@pytest.mark.parametrize(("option", "name"), [("--flask-port", "flask"), ("--proxy-aiohttp-port", "proxy for aiohttp")])
+def test_a_port_that_is_taken_is_refused(option, name, clientlab):
+    """With the server that wanted it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        ports = [f"--{part}-port=0" for part in ("flask", "aiohttp", "proxy-flask", "proxy-aiohttp", "proxy-metrics")]
+        refused(clientlab("up", *ports, f"{option}={port}"), f"port {port} for {name}: Address already in use")

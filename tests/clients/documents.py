@@ -1,0 +1,52 @@
+"""Run documents for tests: whole and valid, with what a test cares about named by it."""
+
+from __future__ import annotations
+
+from clientlab.runs.document import Arm, Quantiles, Run, Settings, Surroundings, Trial
+from clientlab.workload import Workload
+
+SURROUNDINGS = Surroundings(
+    host="here", system="Linux", kernel="6", architecture="x86_64", cpu_model="A CPU", cpu_count=4, cpu_usable=4.0,
+    memory_bytes=1 << 30, memory_limit_bytes=None, open_files_limit=1024, load_average=0.1, python="CPython 3.11.7",
+    libraries={}, programs={}, clock="monotonic, 1e-09 s",
+)  # fmt: skip
+
+
+def quantiles(p50: float = 0.002, p99: float = 0.009) -> Quantiles:
+    """Quantiles of which a test cares for two at most."""
+    return Quantiles(mean=p50, p50=p50, p90=p50, p95=p99, p99=p99, p999=p99, max=p99)
+
+
+def a_trial(strategy: str = "urllib3", number: int = 1, wall: float = 1.0, **changes) -> Trial:
+    """A trial of 1,000 requests that all succeeded."""
+    whole = {
+        "strategy": strategy, "upstream": "aiohttp", "route": "direct", "workload": "workload", "round": number,
+        "order": 0, "status": "done", "started": "2024-05-06T07:08:09+00:00", "concurrency": 1,
+        "wall_seconds": wall, "requests": 1000, "requests_per_second": 1000 / wall, "connections_opened": 1,
+        "cpu_seconds": 0.5, "peak_rss_bytes": 32 << 20, "latency_seconds": quantiles(), "verdict": "client-bound",
+    }  # fmt: skip
+    return Trial(**(whole | changes))
+
+
+def a_failed_trial(strategy: str, reason: str = "it broke", **changes) -> Trial:
+    """A trial that has no figures."""
+    none = dict.fromkeys(("wall_seconds", "requests_per_second", "latency_seconds", "verdict"))
+    return a_trial(strategy, **(none | {"requests": 0, "status": "failed", "reason": reason} | changes))
+
+
+def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> Run:
+    """A finished run of these trials; `changes` are of its experiment's settings."""
+    arms = dict.fromkeys((t.strategy, t.upstream, t.route, t.workload) for t in trials)
+    settings = {
+        "name": "run",
+        "question": "Which is fastest?",
+        "rounds": max((trial.round for trial in trials), default=1),
+        "seed": 1,
+        "arms": [Arm(strategy=s, upstream=u, route=r, workload=w) for s, u, r, w in arms],
+        "workloads": {trial.workload: Workload(requests=1000) for trial in trials} or {"workload": Workload()},
+        "command": "clientlab run",
+    }
+    return Run(
+        run=name, clientlab="0.1.0", created="2024-05-06T07:08:09+00:00", status="done",
+        experiment=Settings(**(settings | changes)), surroundings=SURROUNDINGS, trials=list(trials),
+    )  # fmt: skip

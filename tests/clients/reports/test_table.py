@@ -1,0 +1,116 @@
+"""The terminal's report: what stands where, on wide and on narrow terminals."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+
+from clientlab.reports import table
+from clientlab.runs.document import Caution
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+
+
+def shown(run, width: int = 150) -> str:
+    """The report as text, on a console of that width."""
+    console = Console(record=True, width=width, file=open("/dev/null", "w"), color_system=None)  # noqa: SIM115, PTH123
+    with console.file:
+        console.print(table.render(run), highlight=False)
+        return console.export_text()
+
+
+def cells(text: str) -> dict[str, list[str]]:
+    """The rows of the report's tables by strategy: their words, all pieces together."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        name, *rest = line.split() or [""]
+        if name in {"urllib3", "pycurl"} and "did" not in rest:
+            found.setdefault(name, []).extend(rest)
+    return found
+
+
+RUN = a_run(
+    *(a_trial("urllib3", number, wall, connections_opened=1) for number, wall in enumerate((1.0, 1.0, 1.0), start=1)),
+    *(
+        a_trial(
+            "pycurl", number, wall, concurrency=32, errors={"reset": 2}, connections_opened=1234, cpu_seconds=0.25,
+            peak_rss_bytes=64 << 20, latency_seconds=quantiles(0.0123, 0.5), verdict="upstream-bound",
+        )
+        for number, wall in enumerate((2.0, 2.2, 1.8), start=1)
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 150, 300])
+def test_every_figure_is_shown_whole_however_narrow_the_terminal(width):
+    """The same cells on any width: where there is no room for all columns, they stand below each other."""
+    text = shown(RUN, width)
+    assert {name: " ".join(words) for name, words in cells(text).items()} == {
+        "urllib3": "1 1.00 s 1,000 1 2.00 ms 9.00 ms 0 1 500 32.0 MiB client",
+        "pycurl": "32 2.00 s 500 2.00 (1.56 to 2.56) 12.3 ms 500 ms 6 reset 1,234 250 64.0 MiB upstream",
+    }
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+
+
+def test_medians_of_the_rounds_are_shown_and_errors_are_summed():
+    """One slow round changes no figure."""
+    trials = [a_trial("pycurl", number, wall) for number, wall in enumerate((1.0, 1.0, 50.0), start=1)]
+    trials[0] = trials[0].model_copy(update={"errors": {"reset": 1, "connect": 2}, "requests": 1003})
+    trials[1] = trials[1].model_copy(update={"errors": {"reset": 4}, "requests": 1004})
+    words = " ".join(cells(shown(a_run(*trials)))["pycurl"])
+    assert words.startswith("1 1.00 s 1,000 1 ")
+    assert " 5 reset, 2 connect " in words
+
+
+def test_overhead_is_a_column_only_where_a_delay_was_asked_for():
+    """Elsewhere there is none to speak of."""
+    delayed = a_run(a_trial(overhead_seconds=quantiles(0.00042)))
+    assert "overhead" not in shown(RUN)
+    assert "overhead" in shown(delayed)
+    assert "420 µs" in shown(delayed)
+
+
+def test_the_heading_tells_question_run_and_machine():
+    """First of all."""
+    first, second, *_ = shown(RUN).splitlines()
+    assert first == "Which is fastest?"
+    assert second == f"run {RUN.run} · done · A CPU, 4 cores · CPython 3.11.7"
+
+
+def test_cautions_stand_above_the_numbers_and_the_answer_below():
+    """So that nobody reads a number without them."""
+    doubt = Caution(kind="x", text="something is wrong", advice="mend it")
+    text = shown(RUN.model_copy(update={"cautions": [doubt]}))
+    caution, heading = text.index("! something is wrong - mend it"), text.index("req/s")
+    assert caution < heading < text.index("urllib3 did 1,000 requests/s")
+
+
+@pytest.mark.parametrize("word", ["[bold]x[/bold]", "[/]", "a[0]", ":smile:", "100%"])
+def test_names_are_shown_as_they_are(word):
+    """Whatever stands in them, nothing is taken for markup."""
+    trial = a_trial(workload=word, upstream=word)
+    run = a_run(trial, question=f"Is {word} fast?")
+    run = run.model_copy(update={"cautions": [Caution(kind="x", text=f"see {word}", advice=f"try {word}")]})
+    text = shown(run)
+    assert f"Is {word} fast?" in text
+    assert f"{word} · {word} upstream · direct" in text
+    assert f"! see {word} - try {word}" in text
+    odd = shown(a_run(a_trial(f"s{word}")))
+    assert f" s{word} " in odd
+
+
+def test_each_way_to_an_upstream_has_its_table():
+    """With its title, in the experiment's order."""
+    text = shown(a_run(a_trial(route="proxy"), a_trial(), a_trial(upstream="flask")))
+    titles = [line for line in text.splitlines() if " upstream · " in line and "did" not in line]
+    assert titles == [f"workload · {way}" for way in
+                      ("aiohttp upstream · proxy", "aiohttp upstream · direct", "flask upstream · direct")]  # fmt: skip
+
+
+def test_a_strategy_that_failed_has_no_row():
+    """It has no figures; the cautions tell of it. A run of failures alone has no table at all."""
+    text = shown(a_run(a_trial("urllib3"), a_failed_trial("pycurl")))
+    assert set(cells(text)) == {"urllib3"}
+    nothing = shown(a_run(a_failed_trial("pycurl")))
+    assert "req/s" not in nothing
+    assert nothing.rstrip().endswith("Nothing was measured: no trial finished.")

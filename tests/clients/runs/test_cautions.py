@@ -1,0 +1,85 @@
+"""Cautions: each fires where it should, and only there."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.runs.cautions import cautions_of
+from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
+
+
+def rounds(strategy: str = "urllib3", count: int = 3, **changes):
+    """Sound trials of a strategy."""
+    return [a_trial(strategy, number, **changes) for number in range(1, count + 1)]
+
+
+def found(*trials, load: float = 0.1, **changes) -> dict[str, str]:
+    """Kind and text of each caution of a run."""
+    run = a_run(*trials, **changes)
+    run = run.model_copy(update={"surroundings": SURROUNDINGS.model_copy(update={"load_average": load})})
+    return {caution.kind: f"{caution.text} - {caution.advice}" for caution in cautions_of(run)}
+
+
+def test_a_sound_run_has_no_cautions():
+    """Three rounds of long trials without errors on a quiet machine."""
+    assert found(*rounds("urllib3"), *rounds("pycurl", verdict="latency-bound")) == {}
+
+
+@pytest.mark.parametrize(
+    ("trials", "kind", "words"),
+    [
+        ([*rounds(), a_failed_trial("pycurl", "no such library")], "failed-trials",
+         ["1 of 4 trials", "pycurl", "no such library"]),
+        ([*rounds(), *rounds("pycurl", errors={"reset": 2, "connect": 1})], "errors", ["connect, reset", "pycurl"]),
+        ([*rounds(), *rounds("pycurl", verdict="upstream-bound")], "upstream-bound", ["the upstream", "pycurl"]),
+        ([*rounds(), *rounds("pycurl", verdict="proxy-bound")], "proxy-bound", ["the proxy", "pycurl"]),
+        (rounds(count=2), "few-rounds", ["2 of at least 3 rounds", "--rounds 3"]),
+        ([*rounds(), *rounds("pycurl", wall=0.19)], "short-trials", ["pycurl", "less than 0.2 s", "-n"]),
+        ([*rounds(), *rounds("sync_threads", concurrency=100, requests=50)], "fewer-requests-than-concurrency",
+         ["sync_threads", "raise -n or lower -c"]),
+    ],
+)  # fmt: skip
+def test_a_reason_for_doubt_is_told_with_whom_it_concerns_and_what_to_do(trials, kind, words):
+    """That one alone, and the sound strategy is not named in it."""
+    cautions = found(*trials)
+    assert list(cautions) == [kind]
+    for word in words:
+        assert word in cautions[kind]
+    assert len({trial.strategy for trial in trials}) == 1 or "urllib3" not in cautions[kind]
+
+
+@pytest.mark.parametrize(("load", "fires"), [(1.9, False), (2.0, False), (2.1, True)])
+def test_a_machine_is_busy_when_half_of_its_cores_were(load, fires):
+    """Four cores, over the minute before the run."""
+    cautions = found(*rounds(), load=load)
+    assert list(cautions) == (["busy-machine"] if fires else [])
+    assert not fires or "2.1 on 4 cores" in cautions["busy-machine"]
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [
+        rounds(wall=0.2),
+        rounds(concurrency=1000),
+        rounds(errors={}),
+        rounds(concurrency=100, requests=100),
+    ],
+)
+def test_what_is_just_enough_is_no_reason_for_doubt(trials):
+    """0.2 s, and as many requests as may be in flight."""
+    assert found(*trials) == {}
+
+
+def test_a_trial_that_failed_is_told_once():
+    """Its errors, its shortness and its few requests are no cautions of their own."""
+    failed = a_failed_trial(
+        "pycurl", "none succeeded", errors={"connect": 5}, requests=5, wall_seconds=0.01, verdict="upstream-bound",
+        concurrency=10,
+    )  # fmt: skip
+    assert list(found(*rounds(), failed)) == ["failed-trials"]
+
+
+def test_the_gravest_comes_first():
+    """Failures before errors before all that merely blurs."""
+    trials = [a_failed_trial("pycurl"), a_trial("urllib3", wall=0.1, errors={"reset": 1})]
+    assert list(found(*trials, load=9)) == ["failed-trials", "errors", "few-rounds", "short-trials", "busy-machine"]

@@ -1,0 +1,55 @@
+"""The run document and its published schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from clientlab.runs.document import Run, schema
+from clients.documents import a_failed_trial, a_run, a_trial
+
+FILE = Path(__file__).resolve().parents[3] / "docs" / "run.schema.json"
+
+
+def test_the_published_schema_is_that_of_the_code():
+    """Otherwise write it anew, and think of the format's number and history.
+
+    python -c 'import json; from clientlab.runs.document import schema; print(json.dumps(schema(), indent=1))'
+    """
+    assert json.loads(FILE.read_text(encoding="utf-8")) == schema()
+    jsonschema.Draft202012Validator.check_schema(schema())
+
+
+@pytest.mark.parametrize("run", [a_run(), a_run(a_trial(), a_failed_trial("pycurl"))], ids=["new", "with trials"])
+def test_run_documents_fit_the_schema_and_are_read_back_equal(run):
+    """As text that any JSON reader understands."""
+    text = run.model_dump_json()
+    jsonschema.validate(json.loads(text), schema())
+    assert Run.model_validate_json(text) == run
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": 2}, "1 was expected"),
+        ({"format": None}, "1 was expected"),
+        ({"more": 1}, "'more' was unexpected"),
+        ({"trials": [{}]}, "'strategy' is a required property"),
+    ],
+)
+def test_what_is_no_run_document_does_not_fit(change, says):
+    """The schema is strict: a misspelt field is an error."""
+    document = json.loads(a_run().model_dump_json()) | change
+    with pytest.raises(jsonschema.ValidationError, match=says):
+        jsonschema.validate(document, schema())
+
+
+def test_a_document_says_its_format():
+    """A file without it is no run file."""
+    document = json.loads(a_run().model_dump_json())
+    assert document.pop("format") == 1
+    with pytest.raises(jsonschema.ValidationError, match="'format' is a required property"):
+        jsonschema.validate(document, schema())

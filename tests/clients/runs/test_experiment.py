@@ -1,0 +1,157 @@
+"""Experiments: bundled ones, files of one's own, and what can't be."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from clientlab.errors import LabError
+from clientlab.runs.experiment import Experiment, bundled, check_experiment, new_run, read_experiment, run_name
+from clientlab.workload import Workload
+from clients.documents import SURROUNDINGS
+from running import eventually
+
+SMALLEST = 'question = "Which?"\nstrategies = ["urllib3"]\n[workloads.w]\n'
+
+
+def written(tmp_path, text: str, name: str = "mine.toml"):
+    """A file of an experiment."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def experiment(**changes) -> Experiment:
+    """A small experiment."""
+    whole = {"name": "mine", "question": "?", "strategies": ["urllib3"], "workloads": {"w": Workload()}}
+    return Experiment(**(whole | changes))
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_every_bundled_experiment_can_be_run(name):
+    """It is read, its strategies are known, and its workloads can be done."""
+    found = read_experiment(bundled()[name])
+    check_experiment(found)
+    assert found.name == name
+    assert found.question.endswith("?")
+
+
+def test_the_demo_is_48_trials_over_both_routes():
+    """Eight strategies, three rounds, and a delay."""
+    demo = read_experiment(bundled()["demo"])
+    assert len(demo.arms()) * demo.rounds == 48
+    assert demo.routes == ["direct", "proxy"]
+    assert [workload.delay for workload in demo.workloads.values()] == ["5ms"]
+    assert demo.most_in_flight() == 32
+
+
+def test_a_file_needs_little_and_the_rest_has_defaults(tmp_path):
+    """Its name is the file's; three rounds against the aiohttp upstream, directly."""
+    found = read_experiment(written(tmp_path, SMALLEST))
+    assert found == experiment(question="Which?")
+    assert (found.upstreams, found.routes, found.rounds, found.seed) == (["aiohttp"], ["direct"], 3, 1)
+    assert found.workloads["w"].requests == 1000
+
+
+def test_arms_are_every_combination_in_the_order_written():
+    """Workloads, upstreams, routes, strategies."""
+    workloads = {"a": Workload(), "b": Workload()}
+    arms = experiment(
+        strategies=["pycurl", "urllib3"],
+        upstreams=["flask", "aiohttp"],
+        routes=["proxy", "direct"],
+        workloads=workloads,
+    ).arms()
+    words = [(arm.workload, arm.upstream, arm.route, arm.strategy) for arm in arms]
+    assert len(set(words)) == 16
+    assert words[:3] == [
+        ("a", "flask", "proxy", "pycurl"), ("a", "flask", "proxy", "urllib3"), ("a", "flask", "direct", "pycurl"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("strategies", "asked", "most"),
+    [(["urllib3"], None, 1), (["urllib3"], 50, 1), (["sync_threads", "urllib3"], None, 100),
+     (["sync_threads", "urllib3"], 7, 7)],
+)  # fmt: skip
+def test_the_most_in_flight_is_that_of_the_widest_strategy(strategies, asked, most):
+    """What is asked for, else the strategy's own; one for a serial one."""
+    assert experiment(strategies=strategies, workloads={"w": Workload(concurrency=asked)}).most_in_flight() == most
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (SMALLEST + "request = 5\n", "workloads.w.request: "),
+        (SMALLEST + 'encode = "never"\n', "workloads.w.encode: .*'once' or 'each'"),
+        (SMALLEST + 'timeout = "soon"\n', "workloads.w.timeout: "),
+        ("rounds = 0\n" + SMALLEST, "rounds: "),
+        ('routes = ["proxi"]\n' + SMALLEST, "routes.0: .*'direct' or 'proxy'"),
+        ("routes = []\n" + SMALLEST, "routes: "),
+        ("upstreams = []\n" + SMALLEST, "upstreams: "),
+        ("strategy = 1\n" + SMALLEST, "strategy: "),
+        ('name = "My run"\n' + SMALLEST, "name: "),
+        (f'name = "{"x" * 65}"\n' + SMALLEST, "name: "),
+        ('question = "?"\nstrategies = []\n[workloads.w]\n', "strategies: "),
+        ('question = "?"\nstrategies = ["urllib3"]\n', "workloads: "),
+        ('question = "?"\nstrategies = ["urllib3"]\n[workloads]\n', "workloads: "),
+        ("question =\n", "line 1"),
+        ("", "question: "),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_with_its_path_and_key(text, says, tmp_path):
+    """In one line."""
+    path = written(tmp_path, text)
+    with pytest.raises(LabError, match=says) as caught:
+        read_experiment(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path):
+    """Not there, a folder, or in another encoding."""
+    (tmp_path / "latin.toml").write_bytes('question = "é"'.encode("latin-1"))
+    for name, says in (("none.toml", "No such file"), (".", "Is a directory"), ("latin.toml", "codec can't decode")):
+        with pytest.raises(LabError, match=says):
+            read_experiment(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"strategies": ["urlib3"]}, "strategy 'urlib3' is unknown; nearest: urllib3"),
+        ({"strategies": ["aiohttp@threads"]}, "asyncio and threads runs blocking ones; it goes with"),
+        ({"strategies": ["urllib3", "pycurl", "urllib3"]}, "strategy 'urllib3' is asked for twice"),
+        ({"upstreams": ["flask", "flask"]}, "upstream 'flask' is asked for twice"),
+        ({"routes": ["proxy", "proxy"]}, "route 'proxy' is asked for twice"),
+        ({"workloads": {"w": Workload(), "x": Workload(concurrency=0)}}, "-c 0"),
+        ({"strategies": ["aiohttp@gather"], "workloads": {"w": Workload(duration=1.0)}},
+         "'aiohttp@gather' starts all its requests at once and can't run for a duration; .*-n"),
+    ],
+)  # fmt: skip
+def test_an_experiment_that_cannot_be_done_is_refused_before_anything_starts(changes, says):
+    """Each with what to do instead."""
+    with pytest.raises(LabError, match=says):
+        check_experiment(experiment(**changes))
+
+
+def test_names_of_runs_are_unique_and_sort_by_time():
+    """To the millisecond, so that the last of several short runs is the last; they hold the experiment's name."""
+    names = [run_name(experiment()) for _ in range(20)]
+    assert len(set(names)) > 15
+    assert all(re.fullmatch(r"\d{8}-\d{9}-mine-[0-9a-f]{4}", name) for name in names)
+    moments = [name[:18] for name in names]
+    assert moments == sorted(moments)
+    eventually(lambda: run_name(experiment()) > max(names), "a later name, which sorts after them")
+
+
+def test_a_new_run_holds_the_experiment_to_the_letter():
+    """And no trial yet."""
+    asked = experiment(rounds=4, seed=9)
+    run = new_run("20240506-070809-mine-abcd", asked, SURROUNDINGS, "clientlab run mine.toml")
+    assert (run.format, run.status, run.trials) == (1, "running", [])
+    assert (run.experiment.rounds, run.experiment.seed) == (4, 9)
+    assert run.experiment.arms == asked.arms()
+    assert run.experiment.workloads == asked.workloads
+    assert run.experiment.command == "clientlab run mine.toml"

@@ -1,0 +1,175 @@
+"""The results folder: whole files whatever happens, runs by name, and files that can't be read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.runs.store import RUN_FILE, Store, read_run
+from clients.documents import a_run, a_trial
+
+NAMES = ("20240101-000000-demo-aaaa", "20240101-000001-demo-bbbb", "20240102-000000-run-cccc")
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from clientlab.errors import IncompleteRun
+from clientlab.runs.store import Store, read_run
+
+folder, name = sys.argv[1:]
+store = Store(Path(folder))
+run = store.read(name)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+size = (store.find(name)).stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, size + 50))
+try:
+    store.save(run.model_copy(update={"trials": run.trials * 2}))
+except IncompleteRun as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A folder with three runs."""
+    made = Store(tmp_path)
+    for name in NAMES:
+        made.claim(name)
+        made.save(a_run(a_trial("urllib3"), name=name))
+    return made
+
+
+def test_a_run_that_was_saved_is_read_back_equal(store):
+    """Every figure, to the last digit."""
+    run = a_run(a_trial("urllib3", wall=0.1 + 0.2, errors={"reset": 3}), name=NAMES[0])
+    store.save(run)
+    assert store.read(NAMES[0]) == run
+
+
+def test_each_save_takes_the_place_of_the_last_and_leaves_nothing_beside_it(store):
+    """One file in the run's folder."""
+    store.save(a_run(a_trial("urllib3"), a_trial("urllib3", 2), name=NAMES[0]))
+    assert [trial.round for trial in store.read(NAMES[0]).trials] == [1, 2]
+    assert [path.name for path in (store.folder / NAMES[0]).iterdir()] == [RUN_FILE]
+
+
+def test_a_full_disk_leaves_the_last_save_whole(store):
+    """A process that may write no larger file: the error names it, nothing is lost, nothing is left over."""
+    before = store.find(NAMES[0]).read_bytes()
+    command = [sys.executable, "-c", FULL_DISK, str(store.folder), NAMES[0]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith(f"{store.find(NAMES[0])}: File too large; it holds all but the last trial")
+    assert store.find(NAMES[0]).read_bytes() == before
+    assert [path.name for path in (store.folder / NAMES[0]).iterdir()] == [RUN_FILE]
+
+
+def test_a_folder_that_has_gone_is_an_incomplete_run(store):
+    """It can't be saved; the message says where."""
+    with pytest.raises(IncompleteRun, match=r"gone/run.json: No such file or directory; .*make room"):
+        store.save(a_run(name="gone"))
+
+
+def test_claiming_makes_the_run_folder_and_those_above(tmp_path):
+    """Once."""
+    place = Store(tmp_path / "a" / "b").claim("run")
+    assert place.is_dir()
+    with pytest.raises(LabError, match=r"results folder .*run: File exists; name another with --out"):
+        Store(tmp_path / "a" / "b").claim("run")
+
+
+def test_a_results_folder_that_is_a_file_is_refused(tmp_path):
+    """With what to do."""
+    (tmp_path / "taken").touch()
+    with pytest.raises(LabError, match="taken/run: Not a directory; name another with --out"):
+        Store(tmp_path / "taken").claim("run")
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (NAMES[0], NAMES[0]),
+        ("20240102", NAMES[2]),
+        ("20240101-000001", NAMES[1]),
+        ("last", NAMES[2]),
+    ],
+)
+def test_a_run_is_found_by_its_name_or_its_beginning_or_as_the_last(asked, found, store):
+    """As long as the beginning fits one run only."""
+    assert store.find(asked) == store.folder / found / RUN_FILE
+
+
+def test_a_run_is_found_by_the_path_of_its_file_or_folder(store, tmp_path):
+    """Wherever it lies."""
+    elsewhere = Store(tmp_path / "empty")
+    assert elsewhere.find(str(store.folder / NAMES[1])) == store.folder / NAMES[1] / RUN_FILE
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(store.find(NAMES[1]).read_bytes())
+    assert elsewhere.read(str(copy)).run == NAMES[1]
+
+
+def test_a_whole_name_wins_over_those_that_begin_with_it(store):
+    """A run whose name is the beginning of another's can still be named."""
+    store.claim(NAMES[0] + "-again")
+    store.save(a_run(name=NAMES[0] + "-again"))
+    assert store.find(NAMES[0]).parent.name == NAMES[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("20240101", f"run '20240101' fits {NAMES[0]}, {NAMES[1]}; write more of its name"),
+        ("nothing", f"run 'nothing' is not in .*; there are {', '.join(NAMES)}"),
+    ],
+)
+def test_a_name_that_fits_none_or_several_is_refused_with_what_there_is(asked, says, store):
+    """The choice is left to the user."""
+    with pytest.raises(LabError, match=says):
+        store.find(asked)
+
+
+@pytest.mark.parametrize("asked", ["last", "x"])
+def test_an_empty_results_folder_says_so(asked, tmp_path):
+    """And so does one that is not there."""
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(LabError, match=f"run '{asked}' is not in {folder}; there is none yet"):
+            Store(folder).find(asked)
+
+
+def changed(**changes) -> str:
+    """A run file with other values at its top."""
+    return json.dumps(json.loads(a_run(a_trial("urllib3")).model_dump_json()) | changes)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "not a whole JSON document"),
+        (a_run(a_trial("urllib3")).model_dump_json()[:-200], "not a whole JSON document .*cut short"),
+        ("PNG\x00", "not a whole JSON document"),
+        ("[1, 2]", "format None, and this clientlab reads format 1"),
+        ("{}", "format None, and this clientlab reads format 1"),
+        (changed(format=2), "format 2, and this clientlab reads format 1; read it with the version that wrote it"),
+        (changed(format="1"), "format '1', and this clientlab reads format 1"),
+        (changed(trials=[{"strategy": "x"}]), r"trials.0.upstream: .*required; the file was changed or damaged"),
+        (changed(status="dome"), "status: .*; the file was changed or damaged"),
+        (changed(extra=1), "extra: .*; the file was changed or damaged"),
+    ],
+)
+def test_a_file_that_is_no_run_of_this_version_is_refused(content, says, tmp_path):
+    """One line that names the file and what is wrong with it."""
+    file = tmp_path / "run.json"
+    file.write_text(content)
+    with pytest.raises(LabError, match=says) as caught:
+        read_run(file)
+    assert str(caught.value).startswith(f"{file}: ")
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path):
+    """It is no JSON document."""
+    (tmp_path / "run.json").write_bytes(b"\xff\xfe{\x00}\x00")
+    with pytest.raises(LabError, match="not a whole JSON document"):
+        read_run(tmp_path / "run.json")

@@ -1,0 +1,93 @@
+"""Kinds of error: tables, what exceptions wrap, and what no table knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.errors import KINDS, Fault, IncompleteRun, LabError, kind_of, status_kind
+
+TABLE = (
+    (ConnectionRefusedError, "connect"),
+    (TimeoutError, "timeout-pool", "pool"),
+    (TimeoutError, "timeout"),
+    (ConnectionError, "reset"),
+)
+
+
+class LibraryError(Exception):
+    """What a library raises around what it met."""
+
+
+def chained(outer: Exception, inner: Exception, *, explicit: bool) -> Exception:
+    """`outer` as if it were raised from `inner`, or while that was handled."""
+    outer.__context__ = inner
+    outer.__cause__ = inner if explicit else None
+    return outer
+
+
+def around(inner: Exception) -> Exception:
+    """An exception that keeps another in an attribute, as urllib3's do."""
+    error = LibraryError("failed")
+    error.reason = inner
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ConnectionRefusedError(), "connect"),
+        (ConnectionResetError(), "reset"),  # a subclass of ConnectionError
+        (TimeoutError("no connection of the pool"), "timeout-pool"),
+        (TimeoutError("read"), "timeout"),
+        (LibraryError(ConnectionRefusedError()), "connect"),
+        (LibraryError("x", LibraryError(LibraryError(TimeoutError()))), "timeout"),
+        (around(around(BrokenPipeError())), "reset"),
+        (chained(LibraryError(), ConnectionResetError(), explicit=True), "reset"),
+        (chained(LibraryError(), ConnectionResetError(), explicit=False), "reset"),
+        (ExceptionGroup("both", [ValueError(), ConnectionResetError()]), "other:ExceptionGroup"),
+        (ValueError("bug"), "other:ValueError"),
+        (LibraryError("failed"), "other:LibraryError"),
+        (Fault("protocol", "cut short"), "protocol"),
+    ],
+    ids=repr,
+)
+def test_the_kind_is_the_first_row_that_fits_the_error_or_what_it_wraps(error, kind):
+    """What no row knows keeps its type's name, so that a mistake never passes as the network's."""
+    assert kind_of(error, TABLE) == kind
+
+
+def test_an_earlier_row_wins_over_an_earlier_link():
+    """The table is read from the most telling row on, whichever link it fits."""
+    assert kind_of(chained(ConnectionResetError(), ConnectionRefusedError(), explicit=True), TABLE) == "connect"
+
+
+def test_a_fault_keeps_the_kind_that_the_client_gave():
+    """Even where a row would fit what it wraps."""
+    assert kind_of(chained(Fault("timeout-connect", "x"), ConnectionResetError(), explicit=True), TABLE) == (
+        "timeout-connect"
+    )
+
+
+def test_errors_that_wrap_each_other_are_looked_at_once():
+    """A circle ends."""
+    one, other = around(ValueError()), LibraryError()
+    other.__context__ = one
+    one.reason = other
+    assert kind_of(one, TABLE) == "other:LibraryError"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(200, None), (204, None), (302, None), (399, None), (400, "status-4xx"), (499, "status-4xx"),
+     (500, "status-5xx"), (503, "status-5xx"), (599, "status-5xx")],
+)  # fmt: skip
+def test_a_status_is_an_error_from_400_on(status, kind):
+    """Redirects are answers, since nobody follows them."""
+    assert status_kind(status) == kind
+    assert kind is None or kind in KINDS
+
+
+def test_errors_of_the_lab_know_their_exit_codes():
+    """2: the words or the input; 3: a run had begun."""
+    assert (LabError.exit_code, IncompleteRun.exit_code) == (2, 3)
+    assert issubclass(IncompleteRun, LabError)
