@@ -20,8 +20,8 @@ def quantiles(p50: float = 0.002, p99: float = 0.009) -> Quantiles:
 def a_trial(strategy: str = "urllib3", number: int = 1, wall: float = 1.0, **changes) -> Trial:
     """A trial of 1,000 requests that all succeeded."""
     whole = {
-        "strategy": strategy, "upstream": "aiohttp", "route": "direct", "workload": "workload", "round": number,
-        "order": 0, "status": "done", "started": "2024-05-06T07:08:09+00:00", "concurrency": 1,
+        "arm": strategy, "strategy": strategy, "upstream": "aiohttp", "route": "direct", "workload": "workload",
+        "round": number, "order": 0, "status": "done", "started": "2024-05-06T07:08:09+00:00", "concurrency": 1,
         "wall_seconds": wall, "requests": 1000, "requests_per_second": 1000 / wall, "connections_opened": 1,
         "cpu_seconds": 0.5, "peak_rss_bytes": 32 << 20, "latency_seconds": quantiles(), "verdict": "client-bound",
     }  # fmt: skip
@@ -42,7 +42,7 @@ def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> 
         "question": "Which is fastest?",
         "rounds": max((trial.round for trial in trials), default=1),
         "seed": 1,
-        "arms": [Arm(strategy=s, upstream=u, route=r, workload=w) for s, u, r, w in arms],
+        "arms": [Arm(name=s, strategy=s, upstream=u, route=r, workload=w) for s, u, r, w in arms],
         "workloads": {trial.workload: Workload(requests=1000) for trial in trials} or {"workload": Workload()},
         "command": "clientlab run",
     }

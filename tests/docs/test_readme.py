@@ -72,6 +72,6 @@ def test_the_demo_is_the_one_described():
 
 
 def test_the_format_of_run_files_is_the_one_described():
-    """README and changelog speak of version 1."""
-    assert Run.model_fields["format"].default == 1
-    assert "version 1" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    """README and changelog speak of version 2."""
+    assert Run.model_fields["format"].default == 2
+    assert "version 2" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

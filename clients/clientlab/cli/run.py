@@ -19,7 +19,7 @@ from clientlab.homes.elsewhere import Elsewhere
 from clientlab.homes.local import ROUTES, UPSTREAMS, LocalHome, workers_for
 from clientlab.reports.progress import LiveBar, PlainLines
 from clientlab.runs.document import Run
-from clientlab.runs.execute import Home, execute
+from clientlab.runs.execute import execute
 from clientlab.runs.experiment import (
     Experiment,
     bundled,
@@ -28,6 +28,7 @@ from clientlab.runs.experiment import (
     read_experiment,
     run_name,
 )
+from clientlab.runs.here import Here, Home
 from clientlab.runs.store import Store
 from clientlab.runs.surroundings import distributions_of, surroundings
 from clientlab.workload import Workload
@@ -165,4 +166,4 @@ def _measure(asked: Experiment, elsewhere: Elsewhere | None, store: Store) -> Ru
         measured = distributions_of(asked.strategies)
         planned = new_run(name, asked, surroundings(measured, programs), shlex.join(["clientlab", *sys.argv[1:]]))
         observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
-        return execute(planned, home, store, observer)
+        return execute(planned, Here(home), store, observer)

@@ -4,6 +4,7 @@ It is the only thing that `report`, `compare` and `claims` read.
 
 Format history
     1   first version
+    2   arms have names, axes and controls; claims, source, what was shortened; a trial names its arm
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from clientlab.analysis.verdict import Bound
 from clientlab.workload import Workload
 
-FORMAT = 1
+FORMAT = 2
 """The format of run files written here; `Run.format` repeats it as the one value that is valid."""
 
 Seconds = Annotated[float, Field(description="seconds")]
@@ -65,6 +66,7 @@ class ServerUse(_Part):
 class Trial(_Part):
     """One strategy doing one workload once, in a fresh process. The warm-up is left out of every figure."""
 
+    arm: Annotated[str, Field(description="name of the experiment's arm that it is a trial of")]
     strategy: str
     upstream: str
     route: str
@@ -101,10 +103,59 @@ class Trial(_Part):
 class Arm(_Part):
     """What is compared: a strategy on one way to one upstream, doing one workload."""
 
+    name: Annotated[str, Field(description="unique in the run")]
     strategy: str
     upstream: str
     route: str
     workload: str
+    axes: Annotated[dict[str, int | float | str], Field(description="its place on each axis of the experiment")] = {}
+    control: Annotated[bool, Field(description="not of the source, but shows what the source did not control")] = False
+
+
+class Source(_Part):
+    """The publication that an experiment reproduces."""
+
+    title: str
+    authors: str
+    date: str
+    url: str | None = None
+
+
+class AskedClaim(_Part):
+    """A published statement as a check: it compares a figure of two arms, or the arms of a sweep.
+
+    `kind`: ``less`` arm `a` has less of it than `b`; ``ratio`` b's figure over a's lies in `band`;
+    ``optimum`` the least of the sweep `arms` is at neither end; ``spread`` a's varies less than b's.
+    """
+
+    name: Annotated[str, Field(description="unique in the experiment")]
+    text: str
+    kind: Literal["less", "ratio", "optimum", "spread"]
+    figure: Annotated[str, Field(description="what is compared; wall seconds where nothing is said")] = "wall_seconds"
+    a: str | None = None
+    b: str | None = None
+    arms: list[str] = []
+    band: tuple[float, float] | None = None
+    published: Annotated[str | None, Field(description="what the source printed")] = None
+    control: bool = False
+
+
+class Claim(_Part):
+    """A claim's verdict from the rounds of a run."""
+
+    name: str
+    text: str
+    source: str | None
+    kind: str
+    figure: str
+    control: bool
+    published: str | None
+    verdict: Literal["supported", "contradicted", "inconclusive"]
+    ratio: Annotated[float | None, Field(description="b's figure over a's")] = None
+    interval: Annotated[tuple[float, float] | None, Field(description="95 %, from rounds")] = None
+    rounds: int
+    measured: Annotated[str, Field(description="what was found, in a sentence")]
+    settles: Annotated[str | None, Field(description="what would settle an inconclusive one")] = None
 
 
 class Settings(_Part):
@@ -115,7 +166,12 @@ class Settings(_Part):
     rounds: int
     seed: int
     arms: list[Arm]
+    baseline: Annotated[str | None, Field(description="the arm that others are measured by")] = None
     workloads: dict[str, Workload]
+    source: Source | None = None
+    uncontrolled: Annotated[list[str], Field(description="what the source did not control")] = []
+    shortened: Annotated[list[str], Field(description="what --quick changed")] = []
+    claims: list[AskedClaim] = []
     command: Annotated[str, Field(description="runs it again, to the letter")]
 
 
@@ -150,7 +206,7 @@ class Caution(_Part):
 class Run(_Part):
     """One execution of an experiment."""
 
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     run: Annotated[str, Field(description="the run's name, unique")]
     clientlab: Annotated[str, Field(description="version")]
     created: Annotated[str, Field(description="UTC, ISO 8601")]
@@ -158,6 +214,7 @@ class Run(_Part):
     experiment: Settings
     surroundings: Surroundings
     cautions: list[Caution] = []
+    claims: list[Claim] = []
     trials: list[Trial] = []
 
 

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from clientlab import strategies
-from clientlab.analysis import samples
 from clientlab.errors import IncompleteRun
-from clientlab.measuring.connections import Address
-from clientlab.measuring.recorder import TrialBench
-from clientlab.measuring.trial import TrialFailed, run_trial
 from clientlab.runs.cautions import cautions_of
 from clientlab.runs.document import Arm, Run, Trial
-from clientlab.runs.figures import Reading, spent, with_figures
 from clientlab.runs.schedule import schedule
 from clientlab.runs.store import Store
 from clientlab.workload import Workload
 
 
-class Home(Protocol):
-    """Where the upstreams are, and what can be read off them."""
+class Measure(Protocol):
+    """Does one planned trial, here or in a worker's container, and returns it with its figures.
 
-    def base_url(self, upstream: str, route: str) -> str:
-        """Scheme, host and port."""
+    A strategy that fails is a failed trial. `folder` is the run's own; `progressed` takes how many requests
+    have finished. Raises IncompleteRun or OSError where the run can't go on.
+    """
 
-    def address(self, upstream: str, route: str) -> Address:
-        """How connections to it are told from others."""
-
-    def reading(self, upstream: str, route: str) -> Reading:
-        """The counters now. Raises LabError where a server has died."""
+    def __call__(
+        self, planned: Trial, workload: Workload, folder: Path, progressed: Callable[[int], None]
+    ) -> Trial: ...
 
 
 class Observer(Protocol):
@@ -46,7 +40,7 @@ class Observer(Protocol):
     def trial_ended(self, trial: Trial) -> None: ...
 
 
-def execute(run: Run, home: Home, store: Store, observer: Observer) -> Run:
+def execute(run: Run, measure: Measure, store: Store, observer: Observer) -> Run:
     """Carry out all trials of `run.experiment` and return the finished run.
 
     Saved after every trial. A strategy that fails is a failed trial; the others go on. Raises
@@ -61,7 +55,7 @@ def execute(run: Run, home: Home, store: Store, observer: Observer) -> Run:
         planned = _planned(arm, settings.workloads[arm.workload], number, index)
         try:
             observer.trial_started(planned, len(order))
-            trial = _measure(planned, settings.workloads[arm.workload], home, folder, observer)
+            trial = measure(planned, settings.workloads[arm.workload], folder, observer.progressed)
             run = _with(run, trial, "running")
             store.save(run)
             observer.trial_ended(trial)
@@ -87,6 +81,7 @@ def _with(run: Run, trial: Trial, status: str) -> Run:
 
 def _planned(arm: Arm, workload: Workload, number: int, index: int) -> Trial:
     return Trial(
+        arm=arm.name,
         strategy=arm.strategy,
         upstream=arm.upstream,
         route=arm.route,
@@ -97,36 +92,3 @@ def _planned(arm: Arm, workload: Workload, number: int, index: int) -> Trial:
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         concurrency=strategies.find(arm.strategy).in_flight(workload.concurrency, workload.requests),
     )
-
-
-def _measure(planned: Trial, workload: Workload, home: Home, folder: Path, observer: Observer) -> Trial:
-    """One trial with its figures; its sample logs are read and removed."""
-    place = folder / f"trial-{planned.order:04d}"
-    bench = TrialBench(
-        strategies.find(planned.strategy),
-        workload,
-        home.base_url(planned.upstream, planned.route),
-        str(place),
-        home.address(planned.upstream, planned.route),
-    )
-    tail = samples.Tail(place)
-
-    def watch() -> int:
-        finished = tail.finished()
-        observer.progressed(finished)
-        return finished
-
-    readings: list[Reading] = []
-
-    def read() -> None:
-        readings.append(home.reading(planned.upstream, planned.route))
-
-    try:
-        outcome = run_trial(bench, watch, read, read)
-    except TrialFailed as failure:
-        # Its logs and its process's last words are kept beside the run file.
-        return planned.model_copy(update={"status": "failed", "reason": str(failure)})
-    found = samples.read(place, outcome.began)
-    trial = with_figures(planned, workload, outcome, found, spent(*readings))
-    shutil.rmtree(place)
-    return trial

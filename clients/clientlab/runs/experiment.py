@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -36,11 +37,16 @@ class Experiment(BaseModel):
 
     def arms(self) -> list[Arm]:
         """Every combination, in the order written."""
+        parts = (self.workloads, self.upstreams, self.routes)
         return [
-            Arm(strategy=strategy, upstream=upstream, route=route, workload=workload)
-            for workload in self.workloads
-            for upstream in self.upstreams
-            for route in self.routes
+            Arm(
+                name=_arm_name(strategy, [p for p, all_ in zip(way, parts, strict=True) if len(all_) > 1]),
+                strategy=strategy,
+                workload=way[0],
+                upstream=way[1],
+                route=way[2],
+            )
+            for way in itertools.product(*parts)
             for strategy in self.strategies
         ]
 
@@ -51,6 +57,11 @@ class Experiment(BaseModel):
             for arm in self.arms()
             for workload in [self.workloads[arm.workload]]
         )
+
+
+def _arm_name(strategy: str, varied: list[str]) -> str:
+    """A strategy's own name where it stands once, else with what tells its arms apart."""
+    return strategy if not varied else f"{strategy} ({', '.join(varied)})"
 
 
 def check_experiment(experiment: Experiment) -> None:

@@ -131,8 +131,8 @@ def test_a_results_folder_that_cannot_be_written_is_refused(out, says, clientlab
         (lambda text: text[:-100], "run.json: not a whole JSON document .*cut short"),
         (lambda _: "", "run.json: not a whole JSON document"),
         (
-            lambda text: text.replace('"format":1', '"format":7'),
-            "run.json: format 7, and this .* reads format 1",
+            lambda text: text.replace('"format":2', '"format":7'),
+            "run.json: format 7, and this .* reads format 2",
         ),
         (lambda _: "{}", "run.json: format None"),
         (lambda text: text.replace('"status":"done"', '"status":"x"'), "run.json: .*status.*changed or damaged"),

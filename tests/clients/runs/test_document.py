@@ -34,10 +34,10 @@ def test_run_documents_fit_the_schema_and_are_read_back_equal(run):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"format": 2}, "1 was expected"),
-        ({"format": None}, "1 was expected"),
+        ({"format": 1}, "2 was expected"),
+        ({"format": None}, "2 was expected"),
         ({"more": 1}, "'more' was unexpected"),
-        ({"trials": [{}]}, "'strategy' is a required property"),
+        ({"trials": [{}]}, "'arm' is a required property"),
     ],
 )
 def test_what_is_no_run_document_does_not_fit(change, says):
@@ -50,6 +50,6 @@ def test_what_is_no_run_document_does_not_fit(change, says):
 def test_a_document_says_its_format():
     """A file without it is no run file."""
     document = json.loads(a_run().model_dump_json())
-    assert document.pop("format") == 1
+    assert document.pop("format") == 2
     with pytest.raises(jsonschema.ValidationError, match="'format' is a required property"):
         jsonschema.validate(document, schema())

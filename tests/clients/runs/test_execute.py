@@ -15,6 +15,7 @@ from clientlab.runs.document import Run, ServerUse, schema
 from clientlab.runs.execute import execute
 from clientlab.runs.experiment import Experiment, new_run
 from clientlab.runs.figures import Reading
+from clientlab.runs.here import Here
 from clientlab.runs.store import Store
 from clientlab.workload import Workload
 from clients.documents import SURROUNDINGS
@@ -86,7 +87,9 @@ def test_the_figures_of_a_trial_are_those_that_the_server_saw(store):
     """Requests, errors, connections and bytes, exactly; the warm-up is in none of them."""
     body = b"x" * 321
     with counting_server(lambda seen: ok(body, "404 Not Found" if seen.target == "/3" else "200 OK")) as server:
-        run = execute(planned("http.client", "requests", "urllib3", path="/{k}"), FakeHome(server), store, Recorder())
+        run = execute(
+            planned("http.client", "requests", "urllib3", path="/{k}"), Here(FakeHome(server)), store, Recorder()
+        )
     assert {trial.strategy: trial.connections_opened for trial in run.trials} == {
         "http.client": 1, "requests": 12, "urllib3": 1,
     }  # fmt: skip
@@ -109,7 +112,7 @@ def test_the_figures_of_a_trial_are_those_that_the_server_saw(store):
 def test_overhead_is_what_the_client_adds_to_the_delay(store):
     """The server holds each request for the delay that it was asked for, and answers."""
     with counting_server(hold=0.02) as server:
-        run = execute(planned("urllib3", delay="20ms"), FakeHome(server), store, Recorder())
+        run = execute(planned("urllib3", delay="20ms"), Here(FakeHome(server)), store, Recorder())
     (trial,) = run.trials
     assert trial.latency_seconds.p50 == pytest.approx(trial.overhead_seconds.p50 + 0.02, abs=1e-4)
     assert 0 < trial.overhead_seconds.p50 < 0.02
@@ -127,7 +130,7 @@ def test_the_run_is_saved_after_every_trial(store):
 
     with counting_server() as server:
         recorder = Recorder(at_start=look, at_end=look)
-        run = execute(planned("http.client", "urllib3", rounds=2), FakeHome(server), store, recorder)
+        run = execute(planned("http.client", "urllib3", rounds=2), Here(FakeHome(server)), store, recorder)
     assert saved == [("running", count) for count in (0, 1, 1, 2, 2, 3, 3, 4)]
     assert store.read(NAME) == run
     assert (run.status, [trial.order for trial in run.trials]) == ("done", [0, 1, 2, 3])
@@ -139,14 +142,14 @@ def test_the_run_is_saved_after_every_trial(store):
 def test_a_run_leaves_its_file_and_nothing_else(store):
     """The sample logs were read and are gone."""
     with counting_server() as server:
-        execute(planned("http.client"), FakeHome(server), store, Recorder())
+        execute(planned("http.client"), Here(FakeHome(server)), store, Recorder())
     assert [path.name for path in (store.folder / NAME).iterdir()] == ["run.json"]
 
 
 def test_a_strategy_that_fails_is_a_failed_trial_and_the_others_go_on(store):
     """The server closes on whoever writes `Connection: keep-alive`, as requests does and the others do not."""
     with counting_server(lambda seen: None if "connection" in seen.headers else ok()) as server:
-        run = execute(planned("http.client", "requests", "urllib3"), FakeHome(server), store, Recorder())
+        run = execute(planned("http.client", "requests", "urllib3"), Here(FakeHome(server)), store, Recorder())
     found = {trial.strategy: trial for trial in run.trials}
     assert {name: trial.status for name, trial in found.items()} == {
         "http.client": "done", "requests": "failed", "urllib3": "done",
@@ -160,7 +163,7 @@ def test_a_strategy_whose_process_fails_is_a_failed_trial_with_the_reason(store,
     """It could not even begin; what it wrote is kept beside the run file."""
     monkeypatch.setitem(strategies.STRATEGIES, "broken", strategies.Strategy("broken", "no-such-client", "serial"))
     with counting_server() as server:
-        run = execute(planned("broken", "urllib3"), FakeHome(server), store, Recorder())
+        run = execute(planned("broken", "urllib3"), Here(FakeHome(server)), store, Recorder())
     found = {trial.strategy: trial for trial in run.trials}
     assert found["urllib3"].status == "done"
     assert found["broken"].status == "failed"
@@ -173,7 +176,7 @@ def test_a_trial_without_any_success_has_failed_with_its_figures(store):
     """Errors are counted and named; there are no latencies to be proud of."""
     with counting_server(lambda _: ok(status="503 Service Unavailable")) as server:
         recorder = Recorder()
-        run = execute(planned("http.client", "urllib3"), FakeHome(server), store, recorder)
+        run = execute(planned("http.client", "urllib3"), Here(FakeHome(server)), store, recorder)
     assert run.status == "incomplete"
     assert next(caution.kind for caution in run.cautions) == "failed-trials"
     for trial in run.trials:
@@ -199,7 +202,7 @@ def test_an_interrupted_run_keeps_what_was_finished(moment, store):
 
     recorder = Recorder(interrupt("as it starts"), interrupt("as it ends"))
     with counting_server() as server, pytest.raises(IncompleteRun, match="interrupted in trial 2 of 4; what was done"):
-        execute(planned("http.client", "urllib3", rounds=2), Home(server), store, recorder)
+        execute(planned("http.client", "urllib3", rounds=2), Here(Home(server)), store, recorder)
     run = store.read(NAME)
     second = ("done", None) if moment == "as it ends" else ("failed", "interrupted")
     assert run.status == "incomplete"
@@ -221,7 +224,7 @@ def test_a_home_that_dies_ends_the_run_with_its_reason(error, store):
             return super().reading(upstream, route)
 
     with counting_server() as server, pytest.raises(IncompleteRun, match=f"{error} in trial 2 of 3"):
-        execute(planned("http.client", rounds=3), Home(server), store, Recorder())
+        execute(planned("http.client", rounds=3), Here(Home(server)), store, Recorder())
     run = store.read(NAME)
     assert (run.status, [trial.status for trial in run.trials]) == ("incomplete", ["done", "failed"])
     assert run.trials[1].reason == str(error)
@@ -236,4 +239,4 @@ def test_a_run_that_cannot_be_saved_ends_and_keeps_its_last_save(store):
             (store.folder / NAME / "run.json").mkdir()
 
     with counting_server() as server, pytest.raises(IncompleteRun, match=r"run.json: Is a directory; .*make room"):
-        execute(planned("http.client", rounds=3), FakeHome(server), store, Recorder(at_start=remove))
+        execute(planned("http.client", rounds=3), Here(FakeHome(server)), store, Recorder(at_start=remove))

@@ -64,6 +64,7 @@ def test_arms_are_every_combination_in_the_order_written():
         workloads=workloads,
     ).arms()
     words = [(arm.workload, arm.upstream, arm.route, arm.strategy) for arm in arms]
+    assert len({arm.name for arm in arms}) == len(arms)
     assert len(set(words)) == 16
     assert words[:3] == [
         ("a", "flask", "proxy", "pycurl"), ("a", "flask", "proxy", "urllib3"), ("a", "flask", "direct", "pycurl"),
@@ -150,7 +151,7 @@ def test_a_new_run_holds_the_experiment_to_the_letter():
     """And no trial yet."""
     asked = experiment(rounds=4, seed=9)
     run = new_run("20240506-070809-mine-abcd", asked, SURROUNDINGS, "clientlab run mine.toml")
-    assert (run.format, run.status, run.trials) == (1, "running", [])
+    assert (run.format, run.status, run.trials) == (2, "running", [])
     assert (run.experiment.rounds, run.experiment.seed) == (4, 9)
     assert run.experiment.arms == asked.arms()
     assert run.experiment.workloads == asked.workloads

@@ -7,7 +7,7 @@ from collections import Counter
 from clientlab.runs.document import Arm
 from clientlab.runs.schedule import schedule
 
-ARMS = [Arm(strategy=name, upstream="aiohttp", route="direct", workload="w") for name in "abcdefgh"]
+ARMS = [Arm(name=name, strategy=name, upstream="aiohttp", route="direct", workload="w") for name in "abcdefgh"]
 
 
 def by_round(rounds: int, seed: int) -> list[str]:

@@ -1,0 +1,70 @@
+"""Measuring a trial on this machine: its process, its samples, the servers' counters before and after."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from clientlab import strategies
+from clientlab.analysis import samples
+from clientlab.measuring.connections import Address
+from clientlab.measuring.recorder import TrialBench
+from clientlab.measuring.trial import TrialFailed, run_trial
+from clientlab.runs.document import Trial
+from clientlab.runs.figures import Reading, spent, with_figures
+from clientlab.workload import Workload
+
+
+class Home(Protocol):
+    """Where the upstreams are, and what can be read off them."""
+
+    def base_url(self, upstream: str, route: str) -> str:
+        """Scheme, host and port."""
+
+    def address(self, upstream: str, route: str) -> Address:
+        """How connections to it are told from others."""
+
+    def reading(self, upstream: str, route: str) -> Reading:
+        """The counters now. Raises IncompleteRun where a server has died."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """Does trials as child processes of this one, against a home's upstreams."""
+
+    home: Home
+
+    def __call__(self, planned: Trial, workload: Workload, folder: Path, progressed: Callable[[int], None]) -> Trial:
+        """One trial with its figures; its sample log is read and removed."""
+        place = folder / f"trial-{planned.order:04d}"
+        bench = TrialBench(
+            strategies.find(planned.strategy),
+            workload,
+            self.home.base_url(planned.upstream, planned.route),
+            str(place),
+            self.home.address(planned.upstream, planned.route),
+        )
+        tail = samples.Tail(place)
+
+        def watch() -> int:
+            finished = tail.finished()
+            progressed(finished)
+            return finished
+
+        readings: list[Reading] = []
+
+        def read() -> None:
+            readings.append(self.home.reading(planned.upstream, planned.route))
+
+        try:
+            outcome = run_trial(bench, watch, read, read)
+        except TrialFailed as failure:
+            # Its logs and its process's last words are kept beside the run file.
+            return planned.model_copy(update={"status": "failed", "reason": str(failure)})
+        found = samples.read(place, outcome.began)
+        trial = with_figures(planned, workload, outcome, found, spent(*readings))
+        shutil.rmtree(place)
+        return trial
