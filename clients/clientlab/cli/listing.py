@@ -36,7 +36,8 @@ def strategy_rows() -> Rows:
 def client_rows() -> Rows:
     """Every client."""
     return [
-        {"name": row.name, "kind": row.kind, "connections": row.policy, "says": row.says} for row in CLIENTS.values()
+        {"name": row.name, "kind": row.kind, "http": row.http, "connections": row.policy, "says": row.says}
+        for row in CLIENTS.values()
     ]
 
 

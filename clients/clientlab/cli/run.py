@@ -49,6 +49,11 @@ _QUESTION = "Which of these strategies is fastest here?"
 @click.option("--upstream", "upstreams", multiple=True, type=click.Choice(UPSTREAMS), help="[default: aiohttp]")
 @click.option("--route", "routes", multiple=True, type=click.Choice(ROUTES), help="[default: direct]")
 @click.option("--url", help="Measure against this server of yours; nothing is started.")
+@click.option(
+    "--ca-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="PEM file of the CA to trust, with --url https://...  [default: those that each library knows]",
+)
 @click.option("--path", help="Path asked for, on the lab's own upstreams; {k} is the number of the request.")
 @click.option("--method", help="[default: GET]")
 @click.option("--payload-size", type=int, help="Send a JSON object with a field of so many random characters.")
@@ -68,9 +73,12 @@ def run(
 
     Without it, name the strategies with -t. Options given here win over the experiment's.
     """
-    elsewhere = None if url is None else _elsewhere(url, words)
+    elsewhere = _elsewhere(url, words)
     asked = _asked(experiment, elsewhere, words)
-    check_experiment(asked)
+    if elsewhere is None:
+        check_experiment(asked)
+    else:
+        check_experiment(asked, secure=asked.routes if elsewhere.secure else ())
     if elsewhere is not None:
         for workload in asked.workloads.values():
             elsewhere.probe(workload)
@@ -142,12 +150,16 @@ def _workload_changes(given: dict[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def _elsewhere(url: str, words: dict[str, Any]) -> Elsewhere:
+def _elsewhere(url: str | None, words: dict[str, Any]) -> Elsewhere | None:
+    if url is None:
+        if words["ca_file"] is not None:
+            raise LabError("--ca-file without --url: the lab's own routes bring their CA; leave it out")
+        return None
     for word in ("upstreams", "routes", "delay", "path"):
         if words[word]:
             option = word.removesuffix("s")
             raise LabError(f"--url with --{option}: that is asked of the lab's own upstreams; write it into the URL")
-    return Elsewhere(url)
+    return Elsewhere(url, words["ca_file"])
 
 
 def _measure(asked: Experiment, elsewhere: Elsewhere | None, store: Store) -> Run:

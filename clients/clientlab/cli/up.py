@@ -20,6 +20,8 @@ _PORT = click.IntRange(0, 65535)
 @click.option("--proxy-flask-port", type=_PORT, default=9001, show_default=True)
 @click.option("--proxy-aiohttp-port", type=_PORT, default=9002, show_default=True)
 @click.option("--proxy-metrics-port", type=_PORT, default=9003, show_default=True)
+@click.option("--proxy-flask-tls-port", type=_PORT, default=9443, show_default=True)
+@click.option("--proxy-aiohttp-tls-port", type=_PORT, default=9444, show_default=True)
 @click.option(
     "-c", "--concurrency", type=click.IntRange(1), default=100, show_default=True,
     help="Requests that Flask can hold at once.",
@@ -32,7 +34,8 @@ def up(concurrency: int, **ports: int) -> None:
         with LocalHome(UPSTREAMS, ROUTES, logs, workers_for(concurrency), chosen) as home:
             for upstream in UPSTREAMS:
                 for route in ROUTES:
-                    click.echo(f"{upstream:8} {route:7} {home.base_url(upstream, route)}/")
+                    click.echo(f"{upstream:8} {route:9} {home.base_url(upstream, route)}/")
+            click.echo(f"CA of proxy-tls: {home.ca_file(UPSTREAMS[0], 'proxy-tls')}")
             click.echo(f"logs: {logs}; stop with Ctrl-C")
             while True:
                 home.check()

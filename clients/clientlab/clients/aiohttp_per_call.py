@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from clientlab.clients.aiohttp_session import AIOHTTP_ERRORS, AiohttpSession
 from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -20,10 +21,11 @@ class AiohttpPerCall:
         self._opened = opened
 
     async def open(self) -> None:
-        """Nothing is kept from call to call."""
+        """Nothing is kept from call to call but the TLS context, as aiohttp keeps its own."""
+        self._tls = tls_context(self._budget)
 
     async def send(self, request: Request) -> Reply:
-        session = AiohttpSession(self._budget, self._opened)
+        session = AiohttpSession(self._budget, self._opened, self._tls)
         await session.open()
         try:
             return await session.send(request)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import ClassVar
 
 import aiohttp
 
 from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -32,14 +34,21 @@ class AiohttpSession:
 
     errors: ClassVar[ErrorTable] = AIOHTTP_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(
+        self,
+        budget: Budget,
+        opened: Opened,  # noqa: ARG002 - seen by Python
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._budget = budget
+        self._tls = tls
 
     async def open(self) -> None:
+        self._tls = self._tls or tls_context(self._budget)
         limit = self._budget.connections
         seconds = self._budget.timeout
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=LIBRARY_LIMIT if limit is None else limit),
+            connector=aiohttp.TCPConnector(limit=LIBRARY_LIMIT if limit is None else limit, ssl=self._tls or True),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds),
         )
         # aiohttp sends a GET again when its connection is dropped; no other client does, and the

@@ -23,6 +23,7 @@ from aiosonic.pools import PoolConfig
 from aiosonic.timeout import Timeouts
 
 from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -56,13 +57,16 @@ class AiosonicClient:
         timeouts = Timeouts(sock_connect=seconds, sock_read=seconds, request_timeout=2 * seconds)
         connector = TCPConnector({":default": pool}, timeouts, connection_cls=_Connection)
         self._client = aiosonic.HTTPClient(connector)
+        self._tls = tls_context(self._budget)
         # That limit includes the wait for a free connection, which has none in any other client: so wait before.
         self._gate = asyncio.Semaphore(pool.size)
 
     async def send(self, request: Request) -> Reply:
         method = request.method.lower()  # sent in capitals; but of a "GET" aiosonic leaves out the body
         async with self._gate:
-            response = await self._client.request(request.url, method, headers=request.headers, data=request.body)
+            response = await self._client.request(
+                request.url, method, headers=request.headers, data=request.body, ssl=self._tls
+            )
             async with asyncio.timeout(self._budget.timeout):
                 return response.status_code, await response.content()
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload import Request
 
@@ -26,12 +27,13 @@ class HttpClient:
     )
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
-        self._timeout = budget.timeout
+        self._budget = budget
         self._mine = threading.local()
         self._all: list[http.client.HTTPConnection] = []
 
     def open(self) -> None:
         """Connections are made by the threads that use them."""
+        self._tls = tls_context(self._budget)
 
     def send(self, request: Request) -> Reply:
         parts = urlsplit(request.url)
@@ -55,9 +57,11 @@ class HttpClient:
     def _connection(self, parts: SplitResult) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection | None = getattr(self._mine, "connection", None)
         if connection is None:
-            secure = parts.scheme == "https"
-            make = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-            connection = make(parts.hostname or "", parts.port, timeout=self._timeout)
+            host, port, timeout = parts.hostname or "", parts.port, self._budget.timeout
+            if parts.scheme == "https":
+                connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
+            else:
+                connection = http.client.HTTPConnection(host, port, timeout=timeout)
             self._mine.connection = connection
             self._all.append(connection)
         return connection

@@ -27,7 +27,7 @@ class Httplib2Http:
     )
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
-        self._timeout = budget.timeout
+        self._budget = budget
         self._mine = threading.local()
         self._all: list[httplib2.Http] = []
 
@@ -51,7 +51,9 @@ class Httplib2Http:
             made.close()
 
     def _new_http(self) -> httplib2.Http:
-        made = self._mine.http = httplib2.Http(timeout=self._timeout, proxy_info=None)
+        made = self._mine.http = httplib2.Http(
+            timeout=self._budget.timeout, proxy_info=None, ca_certs=self._budget.ca_file
+        )
         made.follow_redirects = False
         self._all.append(made)
         return made

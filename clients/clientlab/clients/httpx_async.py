@@ -9,6 +9,7 @@ import httpx
 from clientlab.clients.httpx_client import limits_of, timeout_of
 from clientlab.clients.httpx_per_call import HTTPX_ERRORS
 from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -22,7 +23,11 @@ class HttpxAsync:
         self._budget = budget
 
     async def open(self) -> None:
-        self._client = httpx.AsyncClient(limits=limits_of(self._budget), timeout=timeout_of(self._budget))
+        self._client = httpx.AsyncClient(
+            verify=tls_context(self._budget) or True,
+            limits=limits_of(self._budget),
+            timeout=timeout_of(self._budget),
+        )
 
     async def send(self, request: Request) -> Reply:
         response = await self._client.request(

@@ -8,6 +8,7 @@ import httpx
 
 from clientlab.clients.httpx_per_call import HTTPX_ERRORS
 from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -40,7 +41,11 @@ class HttpxClient:
         self._budget = budget
 
     def open(self) -> None:
-        self._client = httpx.Client(limits=limits_of(self._budget), timeout=timeout_of(self._budget))
+        self._client = httpx.Client(
+            verify=tls_context(self._budget) or True,
+            limits=limits_of(self._budget),
+            timeout=timeout_of(self._budget),
+        )
 
     def send(self, request: Request) -> Reply:
         response = self._client.request(request.method, request.url, headers=request.headers, content=request.body)

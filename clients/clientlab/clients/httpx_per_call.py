@@ -8,6 +8,7 @@ from typing import ClassVar
 import httpx
 
 from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -33,7 +34,7 @@ class HttpxPerCall:
     errors: ClassVar[ErrorTable] = HTTPX_ERRORS
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
-        self._timeout = budget.timeout
+        self._budget = budget
 
     def open(self) -> None:
         """Nothing is kept from call to call."""
@@ -44,7 +45,8 @@ class HttpxPerCall:
             request.url,
             headers=request.headers,
             content=request.body,
-            timeout=self._timeout,
+            timeout=self._budget.timeout,
+            verify=tls_context(self._budget) or True,  # for each call, as httpx makes its own
         )
         return response.status_code, response.content
 

@@ -11,6 +11,8 @@ from clientlab.clients.shape import Budget, Opened, Reply
 from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
 from clientlab.workload import Request
 
+HTTP2_STREAM = 92  # CURLE_HTTP2_STREAM, which pycurl does not name
+
 CURL_KINDS = {
     pycurl.E_UNSUPPORTED_PROTOCOL: "protocol",  # the answer is not HTTP
     pycurl.E_COULDNT_RESOLVE_PROXY: "connect",
@@ -25,6 +27,8 @@ CURL_KINDS = {
     pycurl.E_RECV_ERROR: "reset",
     pycurl.E_PEER_FAILED_VERIFICATION: "tls",
     pycurl.E_BAD_CONTENT_ENCODING: "protocol",
+    pycurl.E_HTTP2: "protocol",
+    HTTP2_STREAM: "protocol",
     pycurl.E_SSL_CACERT_BADFILE: "tls",
 }
 """libcurl's error codes and their kinds."""
@@ -34,8 +38,10 @@ class PycurlHandle:
     """An easy handle for each thread that sends: one shared by threads aborts the interpreter."""
 
     errors: ClassVar[ErrorTable] = ()
+    version: ClassVar[int] = pycurl.CURL_HTTP_VERSION_1_1  # libcurl would ask for HTTP/2 wherever there is TLS
 
     def __init__(self, budget: Budget, opened: Opened) -> None:
+        self._budget = budget
         self._milliseconds = int(budget.timeout * 1000)
         self._opened = opened
         self._mine = threading.local()
@@ -74,6 +80,9 @@ class PycurlHandle:
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, self._milliseconds)
         # libcurl has a limit for the whole request only: no shorter than the others' for each wait.
         handle.setopt(pycurl.TIMEOUT_MS, self._milliseconds)
+        handle.setopt(pycurl.HTTP_VERSION, self.version)
+        if self._budget.ca_file is not None:
+            handle.setopt(pycurl.CAINFO, self._budget.ca_file)
         self._all.append(handle)
         return handle
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from pyreqwest import exceptions
@@ -67,6 +68,8 @@ def within(builder: B, budget: Budget) -> B:
     builder = builder.connect_timeout(timedelta(seconds=0.95 * budget.timeout))
     builder = builder.read_timeout(timedelta(seconds=budget.timeout))
     builder = builder.no_proxy().http1_only().follow_redirects(enable=False)
+    if budget.ca_file is not None:
+        builder = builder.add_root_certificate_pem(Path(budget.ca_file).read_bytes())
     if budget.connections is None:
         return builder
     return builder.max_connections(budget.connections).pool_idle_timeout(None)

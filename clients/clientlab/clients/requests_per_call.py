@@ -33,7 +33,7 @@ class RequestsPerCall:
     errors: ClassVar[ErrorTable] = REQUESTS_ERRORS
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
-        self._timeout = budget.timeout
+        self._budget = budget
 
     def open(self) -> None:
         """Nothing is kept from call to call."""
@@ -44,7 +44,8 @@ class RequestsPerCall:
             request.url,
             headers=request.headers,
             data=request.body,
-            timeout=self._timeout,
+            timeout=self._budget.timeout,
+            verify=self._budget.ca_file or True,
             allow_redirects=False,
         )
         return response.status_code, response.content

@@ -36,6 +36,7 @@ class RequestsSession:
             headers=request.headers,
             data=request.body,
             timeout=self._budget.timeout,
+            verify=self._budget.ca_file or True,  # that of a session gives way to the environment's
             allow_redirects=False,
         )
         return response.status_code, response.content

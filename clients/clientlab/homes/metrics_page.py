@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import ssl
 from dataclasses import dataclass
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -19,15 +22,28 @@ class Endpoint:
 
     host: str
     port: int
+    ca_file: Path | None = None  # of a server with TLS
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}:{self.port}"
+        return f"{'https' if self.ca_file else 'http'}://{self.host}:{self.port}"
+
+    def connect(self, timeout: float) -> http.client.HTTPConnection:
+        """A connection, not yet open. Raises OSError where the CA's file is not there."""
+        if self.ca_file is None:
+            return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        context = ssl.create_default_context(cafile=str(self.ca_file))
+        return http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=context)
+
+    def greet(self, timeout: float) -> None:
+        """Connect, TLS included, and leave. Raises OSError."""
+        with contextlib.closing(self.connect(timeout)) as connection:
+            connection.connect()
 
 
 def get(endpoint: Endpoint, path: str, timeout: float = _TIMEOUT) -> tuple[int, str]:
     """Status and text of one GET on a connection of its own. Raises OSError or HTTPException."""
-    connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=timeout)
+    connection = endpoint.connect(timeout)
     try:
         connection.request("GET", path, headers={"Connection": "close"})
         response = connection.getresponse()

@@ -30,6 +30,7 @@ class TrialBench:
     """All that a process needs to open a caller. Small and plain, so that it can be sent to others.
 
     `folder` takes a sample log a process. `address` tells the upstream's connections from others.
+    `ca_file`: the PEM file of the CA that all clients trust, where it is not one of those they know.
     """
 
     strategy: strategies.Strategy
@@ -37,6 +38,7 @@ class TrialBench:
     base_url: str
     folder: str
     address: connections.Address
+    ca_file: str | None = None
 
     @property
     def warm_up(self) -> int:
@@ -198,4 +200,4 @@ def _client_of(strategy: strategies.Strategy) -> tuple[Any, dict[str, Any]]:
 
 def _budget(bench: TrialBench, connections: int) -> Budget:
     """The budget: as many connections as there may be requests in flight, unless a setting says otherwise."""
-    return Budget(bench.strategy.settings.get("pool", connections), bench.workload.timeout)
+    return Budget(bench.strategy.settings.get("pool", connections), bench.workload.timeout, bench.ca_file)

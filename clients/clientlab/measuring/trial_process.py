@@ -68,6 +68,7 @@ def order_of(bench: TrialBench) -> dict[str, Any]:
         "base_url": bench.base_url,
         "folder": bench.folder,
         "address": vars(bench.address),
+        "ca_file": bench.ca_file,
     }
 
 
@@ -80,6 +81,7 @@ def bench_of(order: dict[str, Any]) -> TrialBench:
         order["base_url"],
         order["folder"],
         Address(address["port"], tuple(address["refusing"])),
+        order["ca_file"],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +19,7 @@ from clientlab.runs.document import Arm, Run, Settings, Surroundings
 from clientlab.workload import Workload, check
 
 MOST_CHARACTERS = 64
+TLS_ROUTES = frozenset({"proxy-tls"})
 
 
 class Experiment(BaseModel):
@@ -30,7 +31,7 @@ class Experiment(BaseModel):
     question: str
     strategies: list[str] = Field(min_length=1)
     upstreams: list[str] = Field(default=["aiohttp"], min_length=1)
-    routes: list[Literal["direct", "proxy"]] = Field(default=["direct"], min_length=1)
+    routes: list[Literal["direct", "proxy", "proxy-tls"]] = Field(default=["direct"], min_length=1)
     rounds: int = Field(default=3, ge=1)
     seed: int = 1
     workloads: dict[str, Workload] = Field(min_length=1)
@@ -64,8 +65,11 @@ def _arm_name(strategy: str, varied: list[str]) -> str:
     return strategy if not varied else f"{strategy} ({', '.join(varied)})"
 
 
-def check_experiment(experiment: Experiment) -> None:
-    """Raises LabError for an unknown strategy, a workload that can't be, or a pair that does not fit."""
+def check_experiment(experiment: Experiment, secure: Collection[str] = TLS_ROUTES) -> None:
+    """Raises LabError for an unknown strategy, a workload that can't be, or a pair that does not fit.
+
+    `secure`: the routes that have TLS.
+    """
     for workload in experiment.workloads.values():
         check(workload)
         for name in experiment.strategies:
@@ -77,6 +81,7 @@ def check_experiment(experiment: Experiment) -> None:
                     f"strategy {name!r} starts all its requests at once and can't run for a duration; "
                     "give it a number of requests with -n"
                 )
+    _check_versions(experiment, secure)
     parts: dict[str, Sequence[str]] = {
         "strategy": experiment.strategies,
         "upstream": experiment.upstreams,
@@ -86,6 +91,16 @@ def check_experiment(experiment: Experiment) -> None:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise LabError(f"{part} {twice!r} is asked for twice; name each once, and repeat it with --rounds")
+
+
+def _check_versions(experiment: Experiment, secure: Collection[str]) -> None:
+    plain = next((route for route in experiment.routes if route not in secure), None)
+    for name in experiment.strategies:
+        if plain is not None and strategies.CLIENTS[strategies.find(name).client].http == "2":
+            raise LabError(
+                f"strategy {name!r} speaks HTTP/2, which needs TLS, and the route {plain} has none; "
+                "give it a run with --route proxy-tls alone, or an https:// address with --url"
+            )
 
 
 def bundled() -> dict[str, Path]:

@@ -27,6 +27,9 @@ class Home(Protocol):
     def address(self, upstream: str, route: str) -> Address:
         """How connections to it are told from others."""
 
+    def ca_file(self, upstream: str, route: str) -> str | None:
+        """The PEM file of the CA that clients are to trust; None: those that they know."""
+
     def reading(self, upstream: str, route: str) -> Reading:
         """The counters now. Raises IncompleteRun where a server has died."""
 
@@ -46,6 +49,7 @@ class Here:
             self.home.base_url(planned.upstream, planned.route),
             str(place),
             self.home.address(planned.upstream, planned.route),
+            self.home.ca_file(planned.upstream, planned.route),
         )
         tail = samples.Tail(place)
 

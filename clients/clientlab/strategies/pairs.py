@@ -70,6 +70,7 @@ _PAIRS = tuple(
     for executor, clients in (
         ("threads", ("requests", "requests-session", "httpx-client", "urllib3", "http.client", "pycurl")),
         ("threads", ("httplib2", "pyreqwest")),
+        ("threads", ("httpx-client-h2", "pycurl-h2")),
         ("queue", ("requests-session",)),
         ("processes", ("requests-session", "pycurl")),
         ("process-chunks", ("requests", "requests-session")),
@@ -78,6 +79,7 @@ _PAIRS = tuple(
         ("as-completed", ("aiohttp", "httpx-async")),
         ("semaphore", ("aiohttp", "httpx-async")),
         ("workers", ("aiohttp", "httpx-async", "pyreqwest-async", "aiosonic")),
+        ("workers", ("httpx-async-h2",)),
         ("async-processes", ("aiohttp", "httpx-async")),
     )
     for client in clients

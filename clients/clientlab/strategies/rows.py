@@ -18,6 +18,7 @@ class ClientRow:
     distribution: str  # whose version the run notes
     policy: Literal["per call", "pool", "per thread"]
     says: str
+    http: Literal["1.1", "2"] = "1.1"  # the version it speaks, and no other; "2" over TLS only
 
 
 @dataclass(frozen=True)
