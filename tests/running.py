@@ -109,7 +109,7 @@ def development(framework: str, **settings: str) -> Iterator[Server]:
 @contextlib.contextmanager
 def caddy(flask_port: int, aiohttp_port: int) -> Iterator[tuple[Server, Server, Server]]:
     """Serve the proxy's three sites: before Flask, before aiohttp, and of metrics."""
-    ports = _free_ports(3)
+    ports = free_ports(3)
     environment = {
         **os.environ,
         "PROXY_BIND": "127.0.0.1",
@@ -118,7 +118,7 @@ def caddy(flask_port: int, aiohttp_port: int) -> Iterator[tuple[Server, Server, 
         **dict(zip(("PROXY_FLASK_PORT", "PROXY_AIOHTTP_PORT", "PROXY_METRICS_PORT"), map(str, ports), strict=True)),
     }
     command = [caddy_path(), "run", "--config", str(ROOT / "proxy/Caddyfile"), "--adapter", "caddyfile"]
-    with subprocess.Popen(command, env=environment) as process, _stopped(process):
+    with subprocess.Popen(command, env=environment) as process, stopped(process):
         flask, aiohttp, metrics = (Server(port, process) for port in ports)
         eventually(lambda: _healthy(metrics), "Caddy is healthy")
         yield flask, aiohttp, metrics
@@ -141,7 +141,7 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
 @contextlib.contextmanager
 def _served(command: Sequence[str], variables: Mapping[str, str], listener: socket.socket) -> Iterator[Server]:
     port, fd = listener.getsockname()[1], listener.fileno()
-    with subprocess.Popen(command, env=environment(variables), pass_fds=[fd]) as process, _stopped(process):
+    with subprocess.Popen(command, env=environment(variables), pass_fds=[fd]) as process, stopped(process):
         # Closed here, so that a server that does not come up resets the connection below instead of leaving it waiting.
         listener.close()
         server = Server(port, process)
@@ -150,7 +150,8 @@ def _served(command: Sequence[str], variables: Mapping[str, str], listener: sock
 
 
 @contextlib.contextmanager
-def _stopped(process: subprocess.Popen[bytes]) -> Iterator[None]:
+def stopped(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ask the process to end, and wait until it has."""
     try:
         yield
     finally:
@@ -166,7 +167,8 @@ def _listening() -> socket.socket:
     return socket.create_server(("127.0.0.1", 0), backlog=512)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """As many ports on which nothing listens."""
     with contextlib.ExitStack() as stack:
         return [stack.enter_context(_listening()).getsockname()[1] for _ in range(count)]
 

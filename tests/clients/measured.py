@@ -32,10 +32,12 @@ class Measured:
         return sorted(self.samples.numbers.tolist())
 
 
-def measure(strategy: str, workload: Workload, url: str, at_ready=lambda: None, at_done=lambda: None) -> Measured:
+def measure(
+    strategy: str, workload: Workload, url: str, at_ready=lambda: None, at_done=lambda: None, ca_file: str | None = None
+) -> Measured:
     """One trial of a strategy against the server at `url`."""
     with tempfile.TemporaryDirectory() as folder:
-        bench = TrialBench(strategies.find(strategy), workload, url, folder, Address(urlsplit(url).port))
+        bench = TrialBench(strategies.find(strategy), workload, url, folder, Address(urlsplit(url).port), ca_file)
         tail = samples.Tail(Path(folder))
         outcome = run_trial(bench, tail.finished, at_ready, at_done)
         return Measured(outcome, samples.read(Path(folder), outcome.began))

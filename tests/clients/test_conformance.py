@@ -6,10 +6,15 @@ import json
 
 import pytest
 
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
+from clientlab import strategies
+from clientlab.strategies import EXECUTORS
 from clientlab.workload import Workload
 from clients.measured import Measured, measure
 from counting_server import CountingServer, Last, counting_server, ok
+
+# The server speaks HTTP/1.1; test_conformance_tls.py has the others.
+CLIENTS = {name: row for name, row in strategies.CLIENTS.items() if row.http == "1.1"}
+STRATEGIES = {name: strategy for name, strategy in strategies.STRATEGIES.items() if strategy.client in CLIENTS}
 
 HOLD = 0.02
 """Seconds that the server holds each request, so that as many are in flight as the strategy has."""

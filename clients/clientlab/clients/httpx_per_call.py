@@ -13,7 +13,7 @@ from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
 HTTPX_ERRORS: ErrorTable = (
-    (ssl.SSLError, "tls"),
+    (ssl.SSLError, "tls", "[SSL"),  # one without is anyio's "not yet", in the chain of any other fault
     (httpx.ConnectTimeout, "timeout-connect"),
     (httpx.ReadTimeout, "timeout-read"),
     (httpx.WriteTimeout, "timeout-read"),

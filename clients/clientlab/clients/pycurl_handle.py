@@ -110,4 +110,6 @@ def fault_of(handle: pycurl.Curl, error: pycurl.error) -> Fault:
     kind = CURL_KINDS.get(code, f"other:curl-{code}")
     if kind == "timeout-read" and handle.getinfo(pycurl.REQUEST_SIZE) == 0:
         kind = "timeout-connect"
+    if kind == "reset" and "unexpected eof" in message and handle.getinfo(pycurl.HEADER_SIZE):
+        kind = "protocol"  # cut short, over TLS; libcurl knows only that the peer left without its farewell
     return Fault(kind, message)

@@ -1,0 +1,153 @@
+"""The same over TLS and HTTP/2: certificates verified, the version spoken that is promised, connections counted right."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
+from clientlab.workload import Workload
+from clients.measured import measure
+from counting_server import Last, counting_server, ok
+from tls_servers import Authority, h2_server, tls_relay
+
+HOLD = 0.02
+"""Seconds that the server holds each request, so that as many are in flight as the strategy has."""
+SILENCE = 0.6
+H2_CLIENTS = [name for name, row in CLIENTS.items() if row.http == "2"]
+H2_STRATEGIES = [name for name, strategy in STRATEGIES.items() if strategy.client in H2_CLIENTS]
+RESUMING = {"pycurl", "pyreqwest", "pyreqwest-async"}
+"""Clients that resume a TLS session on a new connection; README says so."""
+
+
+def answer(seen):
+    """What the server behind Caddy answers, by path."""
+    if seen.target == "/silence":
+        time.sleep(SILENCE)  # the server's work, not a wait for a condition
+    return {
+        "/faults/1": ok(status="503 Service Unavailable"),
+        "/faults/2": ok(status="404 Not Found"),
+        "/faults/3": Last(ok()[:-5]),
+    }.get(seen.target, ok())
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    """The CA that signed the servers' certificates."""
+    return Authority(tmp_path_factory.mktemp("tls") / "ours")
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory):
+    """Another CA."""
+    return Authority(tmp_path_factory.mktemp("tls") / "foreign")
+
+
+@pytest.fixture(scope="module")
+def behind():
+    """The server behind Caddy."""
+    with counting_server(answer, hold=HOLD) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(behind, authority, tmp_path_factory):
+    """Where Caddy answers, in HTTP/1.1 and in HTTP/2 as it is asked."""
+    with h2_server(behind.port, authority, tmp_path_factory.mktemp("caddy")) as running:
+        yield running
+
+
+def connections_of(behind) -> int:
+    """How many connections the client had to Caddy."""
+    return len({seen.headers["x-seen-port"] for seen in behind.seen})
+
+
+def versions_of(behind) -> set[str]:
+    """The versions of HTTP that the client spoke to Caddy."""
+    return {seen.headers["x-seen-version"] for seen in behind.seen}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_client_speaks_its_version_over_tls_and_its_connections_are_counted(client, url, behind, authority):
+    """As the server tells: all requests, in the version that the list says, on as many connections as the lab counts."""
+    workload = Workload(path="/item/{k}", method="POST", payload_size=300, requests=5, warmup=1)
+    measured = measure(client, workload, url, at_ready=behind.reset, ca_file=authority.ca_file)
+    assert measured.samples.errors == {}
+    assert [(seen.method, seen.target) for seen in behind.seen] == [("POST", f"/item/{k}") for k in range(5)]
+    assert {len(seen.body) for seen in behind.seen} == {len(b'{"data": ""}') + 300}
+    assert versions_of(behind) == {"HTTP/2.0" if client in H2_CLIENTS else "HTTP/1.1"}
+    assert measured.outcome.connections_begun == connections_of(behind)
+    assert connections_of(behind) == (5 if CLIENTS[client].policy == "per call" else 1)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_certificate_that_does_not_fit_is_of_kind_tls_and_nothing_is_sent(client, authority, foreign):
+    """Signed by another CA, or for another name: every client ends the connection, which counts as one."""
+    contexts = [foreign.context("127.0.0.1"), authority.context("elsewhere.test")]
+    with counting_server() as server, tls_relay(server.port, contexts) as relay:
+        measured = measure(client, Workload(requests=2, warmup=0), relay.url, ca_file=authority.ca_file)
+        assert server.seen == []
+        assert relay.accepted == measured.outcome.connections_begun == 2
+    assert measured.samples.errors == {"tls": 2}
+
+
+@pytest.mark.parametrize("client", [name for name in CLIENTS if name not in H2_CLIENTS])
+def test_faults_are_of_the_same_kind_over_tls(client, authority):
+    """Dropped without an answer: reset; cut short: protocol. The next connection is a new one, and is counted."""
+
+    def by_number(seen):
+        return {"/0": None, "/2": Last(ok()[:-5])}.get(seen.target, ok())
+
+    with counting_server(by_number) as server, tls_relay(server.port, [authority.context("127.0.0.1")]) as relay:
+        workload = Workload(path="/{k}", requests=5, warmup=0)
+        measured = measure(client, workload, relay.url, at_ready=relay.reset, ca_file=authority.ca_file)
+        assert [seen.target for seen in server.seen] == [f"/{k}" for k in range(5)]
+        assert relay.accepted == measured.outcome.connections_begun
+        assert any(relay.resumed) == (client in RESUMING)
+    assert measured.samples.errors == {"reset": 1, "protocol": 1}
+
+
+@pytest.mark.parametrize("strategy", H2_STRATEGIES)
+def test_http2_strategies_reach_their_concurrency_on_the_connections_they_promise(strategy, url, behind, authority):
+    """A pool has all requests in flight on one connection, a handle a thread one for each."""
+    concurrency, requests = 6, 30
+    workload = Workload(path="/item/{k}", requests=requests, concurrency=concurrency, warmup=1)
+    measured = measure(strategy, workload, url, at_ready=behind.reset, ca_file=authority.ca_file)
+    assert sorted(seen.target for seen in behind.seen) == sorted(f"/item/{k}" for k in range(requests))
+    assert (measured.samples.errors, measured.numbers) == ({}, list(range(requests)))
+    assert versions_of(behind) == {"HTTP/2.0"}
+    in_flight = concurrency if EXECUTORS[STRATEGIES[strategy].executor].many else 1
+    assert behind.most_in_flight == in_flight
+    per_thread = CLIENTS[STRATEGIES[strategy].client].policy == "per thread"
+    assert measured.outcome.connections_begun == connections_of(behind) == (in_flight if per_thread else 1)
+
+
+@pytest.mark.parametrize("client", H2_CLIENTS)
+def test_a_server_without_http2_is_an_error_of_kind_protocol(client, authority):
+    """No client falls back to HTTP/1.1 without saying so, on the first request or on a later one."""
+    with counting_server() as server, tls_relay(server.port, [authority.context("127.0.0.1")]) as relay:
+        measured = measure(client, Workload(requests=3, warmup=0), relay.url, ca_file=authority.ca_file)
+        assert relay.accepted == measured.outcome.connections_begun
+    assert measured.samples.errors == {"protocol": 3}
+
+
+@pytest.mark.parametrize("client", H2_CLIENTS)
+def test_faults_are_of_the_same_kind_over_http2(client, url, authority):
+    """Statuses, an answer cut short, and nobody there; the requests after a fault are not spoiled."""
+    workload = Workload(path="/faults/{k}", requests=6, warmup=0)
+    measured = measure(client, workload, url, ca_file=authority.ca_file)
+    assert measured.samples.errors == {"status-5xx": 1, "status-4xx": 1, "protocol": 1}
+    with counting_server() as gone:
+        pass
+    nowhere = f"https://127.0.0.1:{gone.port}"
+    measured = measure(client, Workload(requests=2, warmup=0), nowhere, ca_file=authority.ca_file)
+    assert measured.samples.errors == {"connect": 2}
+
+
+@pytest.mark.parametrize("client", [name for name, row in CLIENTS.items() if row.http == "2" or row.kind == "asyncio"])
+def test_silence_is_a_time_out_over_tls(client, url, authority):
+    """And not a fault of TLS, which waits for bytes by exceptions of its own."""
+    workload = Workload(path="/silence", requests=2, warmup=0, timeout=0.2)
+    measured = measure(client, workload, url, ca_file=authority.ca_file)
+    assert measured.samples.errors == {"timeout-read": 2}
