@@ -8,8 +8,10 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,13 +35,17 @@ class Response(NamedTuple):
 
 @dataclass(frozen=True)
 class Server:
-    """A server of this machine."""
+    """A server of this machine; with TLS where there is a file of its CA."""
 
     port: int
     process: subprocess.Popen[bytes]
+    ca_file: Path | None = None
 
     def connect(self) -> http.client.HTTPConnection:
         """Return a connection, not yet open."""
+        if self.ca_file is not None:
+            context = ssl.create_default_context(cafile=str(self.ca_file))
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=_PATIENCE, context=context)
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
 
     def ask(
@@ -58,6 +64,16 @@ class Server:
     def metric(self, name: str) -> float:
         """Return one sample; 0 where there is none yet."""
         return self.metrics().get(name, 0.0)
+
+
+class Sites(NamedTuple):
+    """The proxy's: before each upstream, of metrics, and before each upstream with TLS."""
+
+    flask: Server
+    aiohttp: Server
+    metrics: Server
+    flask_tls: Server
+    aiohttp_tls: Server
 
 
 def ask(
@@ -107,21 +123,31 @@ def development(framework: str, **settings: str) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def caddy(flask_port: int, aiohttp_port: int) -> Iterator[tuple[Server, Server, Server]]:
-    """Serve the proxy's three sites: before Flask, before aiohttp, and of metrics."""
-    ports = free_ports(3)
+def caddy(flask_port: int, aiohttp_port: int) -> Iterator[Sites]:
+    """Serve the proxy's sites."""
+    names = ("FLASK", "AIOHTTP", "METRICS", "FLASK_TLS", "AIOHTTP_TLS")
+    ports = free_ports(len(names))
+    data = tempfile.TemporaryDirectory()
     environment = {
         **os.environ,
         "PROXY_BIND": "127.0.0.1",
         "FLASK_ADDRESS": f"127.0.0.1:{flask_port}",
         "AIOHTTP_ADDRESS": f"127.0.0.1:{aiohttp_port}",
-        **dict(zip(("PROXY_FLASK_PORT", "PROXY_AIOHTTP_PORT", "PROXY_METRICS_PORT"), map(str, ports), strict=True)),
+        "PROXY_NAME": "proxy.test",
+        "XDG_DATA_HOME": data.name,
+        **{f"PROXY_{name}_PORT": str(port) for name, port in zip(names, ports, strict=True)},
     }
     command = [caddy_path(), "run", "--config", str(ROOT / "proxy/Caddyfile"), "--adapter", "caddyfile"]
-    with subprocess.Popen(command, env=environment) as process, stopped(process):
-        flask, aiohttp, metrics = (Server(port, process) for port in ports)
-        eventually(lambda: _healthy(metrics), "Caddy is healthy")
-        yield flask, aiohttp, metrics
+    with data, subprocess.Popen(command, env=environment) as process, stopped(process):
+        ca_file = Path(data.name, "caddy/pki/authorities/local/root.crt")
+        sites = Sites(
+            *(
+                Server(port, process, ca_file if "TLS" in name else None)
+                for name, port in zip(names, ports, strict=True)
+            )
+        )
+        eventually(lambda: all(_accepts(site) for site in sites) and _healthy(sites.metrics), "Caddy is healthy")
+        yield sites
 
 
 def caddy_path() -> str:
@@ -171,6 +197,16 @@ def free_ports(count: int) -> list[int]:
     """As many ports on which nothing listens."""
     with contextlib.ExitStack() as stack:
         return [stack.enter_context(_listening()).getsockname()[1] for _ in range(count)]
+
+
+def _accepts(server: Server) -> bool:
+    assert server.process.poll() is None, "the server ended"
+    try:
+        with contextlib.closing(server.connect()) as connection:
+            connection.connect()
+    except OSError:  # nobody listens yet, or the certificate is still being made
+        return False
+    return True
 
 
 def _healthy(server: Server) -> bool:

@@ -1,4 +1,4 @@
-"""The same over TLS and HTTP/2: certificates verified, the version spoken that is promised, connections counted right."""
+"""The same over TLS and HTTP/2: certificates verified, the promised version spoken, connections counted right."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def versions_of(behind) -> set[str]:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_every_client_speaks_its_version_over_tls_and_its_connections_are_counted(client, url, behind, authority):
-    """As the server tells: all requests, in the version that the list says, on as many connections as the lab counts."""
+    """As the server tells: all requests, in the version that the list has, on the connections that the lab counts."""
     workload = Workload(path="/item/{k}", method="POST", payload_size=300, requests=5, warmup=1)
     measured = measure(client, workload, url, at_ready=behind.reset, ca_file=authority.ca_file)
     assert measured.samples.errors == {}

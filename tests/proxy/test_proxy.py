@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
+import httpx
 import pytest
 
 from running import FRAMEWORKS, ROOT, Server, ask, caddy, caddy_path, gunicorn
@@ -16,16 +18,18 @@ from running import FRAMEWORKS, ROOT, Server, ask, caddy, caddy_path, gunicorn
 if TYPE_CHECKING:
     import http.client
     from collections.abc import Iterator
+    from pathlib import Path
 
 CADDYFILE = str(ROOT / "proxy/Caddyfile")
 ACCEPTED = "mockupstream_connections_accepted_total"
 
 
 class Routed(NamedTuple):
-    """An upstream and the site of the proxy before it."""
+    """An upstream and the sites of the proxy before it, the second with TLS."""
 
     upstream: Server
     site: Server
+    secure: Server
     metrics: Server
 
 
@@ -35,9 +39,12 @@ def both() -> Iterator[dict[str, Routed]]:
     with (
         gunicorn("flask", threads="40") as flask,
         gunicorn("aiohttp") as aiohttp,
-        caddy(flask.port, aiohttp.port) as (flask_site, aiohttp_site, metrics),
+        caddy(flask.port, aiohttp.port) as sites,
     ):
-        yield {"flask": Routed(flask, flask_site, metrics), "aiohttp": Routed(aiohttp, aiohttp_site, metrics)}
+        yield {
+            "flask": Routed(flask, sites.flask, sites.flask_tls, sites.metrics),
+            "aiohttp": Routed(aiohttp, sites.aiohttp, sites.aiohttp_tls, sites.metrics),
+        }
 
 
 @pytest.fixture(params=FRAMEWORKS)
@@ -52,11 +59,12 @@ def burst(connections: list[http.client.HTTPConnection], path: str) -> list[int]
         return list(pool.map(lambda connection: ask(connection, path).status, connections))
 
 
-def test_the_file_is_valid_and_formatted() -> None:
-    """Caddy takes the file with its defaults, and would format it as it is."""
-    validated = subprocess.run(
-        [caddy_path(), "validate", "--adapter", "caddyfile", "--config", CADDYFILE], check=True, capture_output=True
-    )
+def test_the_file_is_valid_and_formatted(tmp_path: Path) -> None:
+    """Caddy takes the file with its defaults, and would format it as it is; what it writes goes where it is told."""
+    command = [caddy_path(), "validate", "--adapter", "caddyfile", "--config", CADDYFILE]
+    places = {"XDG_DATA_HOME": str(tmp_path / "data"), "HOME": str(tmp_path / "home")}
+    validated = subprocess.run(command, check=True, capture_output=True, env=places)
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert b"Valid configuration" in validated.stdout + validated.stderr
     formatted = subprocess.run([caddy_path(), "fmt", CADDYFILE], check=False, capture_output=True, text=True)
     assert formatted.stdout == (ROOT / "proxy/Caddyfile").read_text()
@@ -65,7 +73,7 @@ def test_the_file_is_valid_and_formatted() -> None:
 def test_sequential_requests_use_one_connection(both: dict[str, Routed]) -> None:
     """Requests one after the other, on one connection or on many, reach a fresh upstream on one connection."""
     fresh = both["aiohttp"].upstream
-    with gunicorn("flask") as flask, caddy(flask.port, fresh.port) as (site, _, _):
+    with gunicorn("flask") as flask, caddy(flask.port, fresh.port) as (site, *_):
         with contextlib.closing(site.connect()) as connection:
             for _ in range(20):
                 assert ask(connection, "/").status == 200
@@ -127,9 +135,41 @@ def test_a_stream_stays_chunked(routed: Routed) -> None:
     assert len(response.body) == 100_000
 
 
+@pytest.mark.parametrize("http2", [False, True])
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "proxy.test"])
+def test_sites_with_tls_speak_the_version_that_is_asked_for(routed: Routed, name: str, *, http2: bool) -> None:
+    """HTTP/1.1 or HTTP/2, with a certificate of the proxy's own CA for each of its names."""
+    context = ssl.create_default_context(cafile=str(routed.secure.ca_file))
+    told = {"Host": f"{name}:{routed.secure.port}"}
+    with httpx.Client(http2=http2, verify=context) as client:
+        response = client.get(
+            f"https://127.0.0.1:{routed.secure.port}/todos/7", headers=told, extensions={"sni_hostname": name}
+        )
+    assert (response.status_code, response.http_version) == (200, "HTTP/2" if http2 else "HTTP/1.1")
+    assert response.content == routed.upstream.ask("/todos/7").body
+    assert "Alt-Svc" not in response.headers
+
+
+def test_plain_sites_speak_http_1_alone(routed: Routed) -> None:
+    """Neither HTTP/2 without TLS, nor a redirect to TLS."""
+    with httpx.Client(http1=False, http2=True) as client, pytest.raises(httpx.RemoteProtocolError):
+        client.get(f"http://127.0.0.1:{routed.site.port}/")
+    assert routed.site.ask("/").status == 200
+
+
+def test_requests_over_http2_share_the_connections_to_the_upstream(routed: Routed) -> None:
+    """The upstreams speak HTTP/1.1: requests one after the other reach them on one connection all the same."""
+    context = ssl.create_default_context(cafile=str(routed.secure.ca_file))
+    before = routed.upstream.metric(ACCEPTED)
+    with httpx.Client(http2=True, verify=context) as client:
+        for _ in range(10):
+            assert client.get(f"https://127.0.0.1:{routed.secure.port}/").status_code == 200
+    assert routed.upstream.metric(ACCEPTED) - before <= 1
+
+
 def test_an_upstream_that_is_down_is_502(both: dict[str, Routed]) -> None:
     """Without an upstream the answer is 502, and the proxy goes on."""
-    with gunicorn("flask", workers="1") as gone, caddy(gone.port, both["aiohttp"].upstream.port) as (site, other, _):
+    with gunicorn("flask", workers="1") as gone, caddy(gone.port, both["aiohttp"].upstream.port) as (site, other, *_):
         gone.process.terminate()
         gone.process.wait(20)
         assert site.ask("/").status == 502

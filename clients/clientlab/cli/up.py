@@ -35,7 +35,7 @@ def up(concurrency: int, **ports: int) -> None:
             for upstream in UPSTREAMS:
                 for route in ROUTES:
                     click.echo(f"{upstream:8} {route:9} {home.base_url(upstream, route)}/")
-            click.echo(f"CA of proxy-tls: {home.ca_file(UPSTREAMS[0], 'proxy-tls')}")
+            click.echo(f"CA of proxy-tls: {home.endpoint(UPSTREAMS[0], 'proxy-tls').ca_file}")
             click.echo(f"logs: {logs}; stop with Ctrl-C")
             while True:
                 home.check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -30,6 +31,8 @@ PYREQWEST_ERRORS: ErrorTable = (
     (exceptions.NetworkError, "reset"),
     (exceptions.DecodeError, "protocol"),
 )
+
+PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 B = TypeVar("B", bound=BaseClientBuilder)
 
@@ -69,7 +72,8 @@ def within(builder: B, budget: Budget) -> B:
     builder = builder.read_timeout(timedelta(seconds=budget.timeout))
     builder = builder.no_proxy().http1_only().follow_redirects(enable=False)
     if budget.ca_file is not None:
-        builder = builder.add_root_certificate_pem(Path(budget.ca_file).read_bytes())
+        for certificate in PEM.findall(Path(budget.ca_file).read_bytes()):
+            builder = builder.add_root_certificate_pem(certificate)
     if budget.connections is None:
         return builder
     return builder.max_connections(budget.connections).pool_idle_timeout(None)

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import certifi
+
 from clientlab import children
 from clientlab.errors import LabError
 from clientlab.homes.metrics_page import Endpoint, proxy_use, upstream_use
@@ -73,6 +75,7 @@ class LocalHome:
         self._proxied = not self._routes <= {"direct"}
         self._logs = logs
         self._proxy_data = logs.resolve() / "caddy"
+        self._bundle = self._proxy_data / "ca-bundle.pem"
         self._workers = workers
         self._ports = ports or Ports()
         self._servers: dict[str, Server] = {}
@@ -88,6 +91,9 @@ class LocalHome:
                 self._start_proxy()
             for server in self._servers.values():
                 server.wait()
+            if self._proxied:
+                own = (self._proxy_data / _CA_FILE).read_text(encoding="ascii")
+                self._bundle.write_text(own + certifi.contents(), encoding="utf-8")
             undo.pop_all()
         return self
 
@@ -107,9 +113,11 @@ class LocalHome:
         return Address(self.endpoint(upstream, route).port)
 
     def ca_file(self, upstream: str, route: str) -> str | None:
-        """The certificate of the proxy's own CA, on the route that has TLS."""
-        found = self.endpoint(upstream, route).ca_file
-        return None if found is None else str(found)
+        """On the route that has TLS, the proxy's own CA among all those that libraries trust by themselves.
+
+        Alone, it would hide what it costs to load them, which some clients do for each connection.
+        """
+        return None if self.endpoint(upstream, route).ca_file is None else str(self._bundle)
 
     def reading(self, upstream: str, route: str) -> Reading:
         """The counters now. Raises IncompleteRun where a server has ended."""

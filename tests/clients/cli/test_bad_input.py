@@ -9,6 +9,7 @@ import socket
 import pytest
 
 from clients.documents import a_run, a_trial
+from tls_servers import Authority, tls_relay
 
 
 def refused(said, says: str, code: int = 2) -> None:
@@ -63,6 +64,11 @@ WRONG_WORDS = [
     ((*RUN, "--url", "http://h:1/", "--route", "proxy"), "--url with --route: "),
     ((*RUN, "--url", "http://h:1/", "--upstream", "flask"), "--url with --upstream: "),
     ((*RUN, "--url", "http://h:1/", "--path", "/x"), "--url with --path: "),
+    ((*RUN, "--ca-file", "ca.pem"), "--ca-file without --url: the lab's own routes bring their CA; leave it out"),
+    ((*RUN, "--ca-file", "ca.pem", "--url", "http://h:1/"), "--ca-file with --url 'http://h:1/': only an https:// add"),
+    ((*RUN, "--ca-file", "ca.pem", "--url", "https://h:1/"), "--ca-file ca.pem: No such file or directory; write a f"),
+    (("run", "-t", "pycurl-h2"), "strategy 'pycurl-h2' speaks HTTP/2, which needs TLS, and the route direct has none"),
+    (("run", "-t", "httpx-client-h2", "--route", "proxy-tls", "--route", "proxy"), "the route proxy has none; give it"),
     (("report",), "Missing argument 'RUN'.*See 'clientlab report --help'"),
     (("report", "nothing"), "run 'nothing' is not in results; there is none yet"),
     (("report", "x" * 300), "File name too long"),
@@ -89,6 +95,22 @@ def test_an_upstream_that_does_not_answer_is_refused(clientlab):
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
         refused(clientlab(*RUN, "--url", f"http://127.0.0.1:{port}/"), f"nothing listens at 127.0.0.1:{port}")
+
+
+def test_http2_is_refused_at_an_address_without_tls(clientlab, server):
+    """Before a request is sent."""
+    said = clientlab("run", "-t", "httpx-async-h2", "--url", server.url)
+    refused(said, "'httpx-async-h2' speaks HTTP/2, which needs TLS.*or an https:// address with --url")
+    assert server.seen == []
+
+
+def test_a_server_whose_certificate_is_not_trusted_is_refused(clientlab, server, tmp_path):
+    """With the option that names its CA; a file that holds none is refused as well."""
+    (tmp_path / "none.pem").write_text("nothing\n")
+    with tls_relay(server.port, [Authority(tmp_path / "tls").context("127.0.0.1")]) as relay:
+        refused(clientlab(*RUN, "--url", relay.url), "certificate verify failed.*name the CA's PEM file with --ca-file")
+        refused(clientlab(*RUN, "--url", relay.url, "--ca-file", "none.pem"), "--ca-file none.pem: .*PEM certificates")
+    assert server.seen == []
 
 
 def test_a_path_that_libraries_would_write_differently_is_refused(clientlab, server):
@@ -153,5 +175,6 @@ def test_a_port_that_is_taken_is_refused(option, name, clientlab):
     """With the server that wanted it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        ports = [f"--{part}-port=0" for part in ("flask", "aiohttp", "proxy-flask", "proxy-aiohttp", "proxy-metrics")]
+        ports = [f"--{part}-port=0" for part in ("flask", "aiohttp", "proxy-flask", "proxy-aiohttp", "proxy-flask-tls",
+                                                        "proxy-aiohttp-tls", "proxy-metrics")]  # fmt: skip
         refused(clientlab("up", *ports, f"{option}={port}"), f"port {port} for {name}: Address already in use")

@@ -18,6 +18,7 @@ from clientlab.runs.document import schema
 from clientlab.runs.store import Store
 from counting_server import counting_server, ok
 from running import eventually
+from tls_servers import Authority, tls_relay
 
 PROGRAM = [sys.executable, "-m", "clientlab"]
 ON_A_FULL_DISK = """
@@ -179,6 +180,31 @@ def test_the_labs_own_upstream_is_started_measured_and_stopped(clientlab, result
         assert trial.latency_seconds.p50 > 0.002
     assert set(run.surroundings.programs) == {"aiohttp", "proxy"}
     assert "overhead" in said.out
+
+
+def test_http2_and_http1_are_compared_on_the_route_with_tls(clientlab, results):
+    """In one run; what connections cost is seen: one for all, or one for each request."""
+    said = clientlab("run", "-t", "httpx-client-h2@threads", "-t", "requests", "-n", 20, "-c", 4, "--rounds", 1,
+                     "--route", "proxy-tls")  # fmt: skip
+    assert said.code == 0
+    trials = {trial.strategy: trial for trial in results.read("last").trials}
+    for trial in trials.values():
+        assert (trial.status, trial.requests, trial.errors, trial.route) == ("done", 20, {}, "proxy-tls")
+        assert trial.upstream_use.requests == 20
+        assert trial.proxy_use.cpu_seconds >= 0
+    assert trials["httpx-client-h2@threads"].connections_opened == 1
+    assert trials["requests"].connections_opened == 20
+
+
+def test_a_server_of_ones_own_with_tls_is_measured(clientlab, server, results, tmp_path):
+    """With the file of its CA, named from wherever the command is called."""
+    authority = Authority(tmp_path / "tls")
+    with tls_relay(server.port, [authority.context("127.0.0.1")]) as relay:
+        said = clientlab("run", "-t", "urllib3", "-t", "pycurl", "-n", 5, "--rounds", 1, "--warmup", 0,
+                         "--url", relay.url, "--ca-file", "tls/ca.pem")  # fmt: skip
+    assert said.code == 0
+    assert [(trial.requests, trial.errors) for trial in results.read("last").trials] == [(5, {})] * 2
+    assert len(server.seen) == 1 + 2 * 5  # and the probe
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

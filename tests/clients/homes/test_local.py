@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -40,7 +40,7 @@ def gone(processes) -> None:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """Both upstreams and the proxy, on free ports."""
-    with LocalHome(("flask", "aiohttp"), ("direct", "proxy"), tmp_path_factory.mktemp("logs"), SMALL) as running:
+    with LocalHome(("flask", "aiohttp"), local.ROUTES, tmp_path_factory.mktemp("logs"), SMALL) as running:
         yield running
 
 
@@ -51,25 +51,27 @@ def taken():
         yield listener.getsockname()[1]
 
 
-@pytest.mark.parametrize("route", ["direct", "proxy"])
+@pytest.mark.parametrize("route", local.ROUTES)
 @pytest.mark.parametrize("upstream", ["flask", "aiohttp"])
 def test_every_upstream_answers_on_every_route(upstream, route, home):
     """At the URL and the port that the home tells; only the proxy says that it is one."""
     endpoint = home.endpoint(upstream, route)
-    assert home.base_url(upstream, route) == f"http://127.0.0.1:{endpoint.port}"
+    secure = route == "proxy-tls"
+    assert home.base_url(upstream, route) == f"http{'s' * secure}://127.0.0.1:{endpoint.port}"
     assert home.address(upstream, route) == Address(endpoint.port)
-    connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=20)
+    assert (home.ca_file(upstream, route) is not None) == secure
+    connection = endpoint.connect(timeout=20)
     connection.request("GET", "/todos/7")
     response = connection.getresponse()
     assert (response.status, b'"id"' in response.read()) == (200, True)
-    assert ("Caddy" in (response.headers.get("Via") or "")) == (route == "proxy")
+    assert ("Caddy" in (response.headers.get("Via") or "")) == (route != "direct")
     connection.close()
 
 
 def test_all_ports_are_different_and_free_ones(home):
     """So that two labs can run on one machine."""
     ports = {home.endpoint(upstream, route).port for upstream in local.UPSTREAMS for route in local.ROUTES}
-    assert len(ports) == 4
+    assert len(ports) == 6
     assert min(ports) > 1024
 
 
@@ -82,7 +84,7 @@ def test_a_reading_counts_requests_over_either_route(upstream, home):
             assert get(home.endpoint(upstream, route), "/")[0] == 200
         after = home.reading(upstream, route)
         assert after.upstream.requests - before.upstream.requests == 5
-        assert (after.proxy is not None) == (route == "proxy")
+        assert (after.proxy is not None) == (route != "direct")
         assert after.upstream_lanes == 1
 
 
@@ -106,6 +108,21 @@ def test_only_what_is_asked_for_is_started_and_all_of_it_is_stopped(tmp_path):
     assert [path.name for path in (tmp_path / "logs").iterdir()] == ["aiohttp.log"]
     with pytest.raises(ConnectionRefusedError):
         get(Endpoint("127.0.0.1", port), "/healthz")
+
+
+def test_the_ca_is_kept_in_the_runs_folder_and_goes_with_the_proxy(tmp_path, monkeypatch):
+    """Nothing is written into the user's home, and no key is left that could sign for this machine."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    with LocalHome(["aiohttp"], ["proxy-tls"], Path("logs"), SMALL) as home:
+        ca_file = Path(home.ca_file("aiohttp", "proxy-tls"))
+        assert ca_file.is_absolute()
+        assert ca_file.is_relative_to(tmp_path / "logs")
+        assert ca_file.read_text().startswith("-----BEGIN CERTIFICATE-----")
+        assert get(home.endpoint("aiohttp", "proxy-tls"), "/")[0] == 200
+    assert [path.name for path in tmp_path.iterdir()] == ["logs"]
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["aiohttp.log", "proxy.log"]
 
 
 def test_an_exception_inside_leaves_no_process(tmp_path):
@@ -146,7 +163,12 @@ def test_a_server_that_does_not_start_is_told_with_its_last_words(tmp_path, monk
 
 @pytest.mark.parametrize(
     ("port", "name"),
-    [("flask", "flask"), ("proxy_aiohttp", "proxy for aiohttp"), ("proxy_metrics", "proxy metrics")],
+    [
+        ("flask", "flask"),
+        ("proxy_aiohttp", "proxy for aiohttp"),
+        ("proxy_aiohttp_tls", "proxy with TLS for aiohttp"),
+        ("proxy_metrics", "proxy metrics"),
+    ],
 )
 def test_a_port_that_is_taken_is_named_with_its_server(port, name, taken, tmp_path):
     """And nothing stays behind of what had started before."""
@@ -208,8 +230,10 @@ def test_no_process_outlives_the_lab(number, code):
         pytest.skip("parent-death signals are Linux'")
     lab, started, printed = up()
     with lab:
-        names = [" ".join(line.split()[:2]) for line in printed.splitlines()[:4]]
-        assert names == ["flask direct", "flask proxy", "aiohttp direct", "aiohttp proxy"]
+        *sites, ca, _ = printed.splitlines()
+        names = [tuple(line.split()[:2]) for line in sites]
+        assert names == [(upstream, route) for upstream in local.UPSTREAMS for route in local.ROUTES]
+        assert Path(ca.removeprefix("CA of proxy-tls: ")).is_file()
         assert len(started) >= 5  # two gunicorns, their workers, Caddy
         lab.send_signal(number)
         rest, errors = lab.communicate(timeout=30)

@@ -35,6 +35,9 @@ class FakeHome:
     def address(self, upstream: str, route: str) -> Address:  # noqa: ARG002
         return Address(self.server.port)
 
+    def ca_file(self, upstream: str, route: str) -> None:
+        """It has no TLS."""
+
     def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
         use = ServerUse(cpu_seconds=0.0, requests=len(self.server.seen), connections=self.server.connections)
         return Reading(use)
