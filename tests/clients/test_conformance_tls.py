@@ -14,7 +14,7 @@ from tls_servers import Authority, h2_server, tls_relay
 
 HOLD = 0.02
 """Seconds that the server holds each request, so that as many are in flight as the strategy has."""
-SILENCE = 0.6
+SILENCE = 0.9
 H2_CLIENTS = [name for name, row in CLIENTS.items() if row.http == "2"]
 H2_STRATEGIES = [name for name, strategy in STRATEGIES.items() if strategy.client in H2_CLIENTS]
 RESUMING = {"pycurl", "pyreqwest", "pyreqwest-async"}
@@ -148,6 +148,6 @@ def test_faults_are_of_the_same_kind_over_http2(client, url, authority):
 @pytest.mark.parametrize("client", [name for name, row in CLIENTS.items() if row.http == "2" or row.kind == "asyncio"])
 def test_silence_is_a_time_out_over_tls(client, url, authority):
     """And not a fault of TLS, which waits for bytes by exceptions of its own."""
-    workload = Workload(path="/silence", requests=2, warmup=0, timeout=0.2)
+    workload = Workload(path="/silence", requests=2, warmup=0, timeout=0.3)
     measured = measure(client, workload, url, ca_file=authority.ca_file)
     assert measured.samples.errors == {"timeout-read": 2}

