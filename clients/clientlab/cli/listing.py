@@ -25,7 +25,7 @@ def strategy_rows() -> Rows:
             "client": strategy.client,
             "executor": strategy.executor,
             "concurrency": strategy.concurrency,
-            "connections": CLIENTS[strategy.client].policy,
+            "connections": strategy.policy,
             "source": strategy.source,
             "note": f"{strategy.wrong}; mended by {strategy.mended_by}" if strategy.wrong else "",
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import aiohttp
 
@@ -34,21 +34,30 @@ class AiohttpSession:
 
     errors: ClassVar[ErrorTable] = AIOHTTP_ERRORS
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the connector's settings
         self,
         budget: Budget,
         opened: Opened,  # noqa: ARG002 - seen by Python
         tls: ssl.SSLContext | None = None,
+        *,
+        limit_per_host: int = 0,
+        ttl_dns_cache: int | None = 10,
+        keepalive_timeout: float = 15.0,
+        force_close: bool = False,
     ) -> None:
         self._budget = budget
         self._tls = tls
+        self._kept: dict[str, Any] = {"force_close": True} if force_close else {"keepalive_timeout": keepalive_timeout}
+        self._kept |= {"limit_per_host": limit_per_host, "ttl_dns_cache": ttl_dns_cache}
 
     async def open(self) -> None:
         self._tls = self._tls or tls_context(self._budget)
         limit = self._budget.connections
         seconds = self._budget.timeout
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=LIBRARY_LIMIT if limit is None else limit, ssl=self._tls or True),
+            connector=aiohttp.TCPConnector(
+                limit=LIBRARY_LIMIT if limit is None else limit, ssl=self._tls or True, **self._kept
+            ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds),
         )
         # aiohttp sends a GET again when its connection is dropped; no other client does, and the

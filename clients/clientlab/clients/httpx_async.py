@@ -19,13 +19,21 @@ class HttpxAsync:
 
     errors: ClassVar[ErrorTable] = HTTPX_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(
+        self,
+        budget: Budget,
+        opened: Opened,  # noqa: ARG002 - seen by Python
+        *,
+        max_keepalive: int | None = None,
+        keepalive_expiry: float | None = None,
+    ) -> None:
         self._budget = budget
+        self._limits = limits_of(budget, max_keepalive, keepalive_expiry)
 
     async def open(self) -> None:
         self._client = httpx.AsyncClient(
             verify=tls_context(self._budget) or True,
-            limits=limits_of(self._budget),
+            limits=self._limits,
             timeout=timeout_of(self._budget),
         )
 

@@ -16,14 +16,22 @@ KEEP_IDLE_SECONDS = 75.0
 """httpx drops idle connections after 5 s by itself; the other clients keep them, so all do."""
 
 
-def limits_of(budget: Budget) -> httpx.Limits:
-    """The budget in httpx's words; its defaults (100 in all, 20 kept, for 5 s) where there is none."""
+def limits_of(
+    budget: Budget, max_keepalive: int | None = None, keepalive_expiry: float | None = None
+) -> httpx.Limits:
+    """The budget in httpx's words, and how many idle connections are kept for how long.
+
+    Where nothing is said: all, or httpx's defaults (100 in all, 20 kept, for 5 s) where there is no budget.
+    """
+    connections = 100 if budget.connections is None else budget.connections or None  # None: no limit
     if budget.connections is None:
-        return httpx.Limits(max_connections=100, max_keepalive_connections=20)
+        kept, seconds = 20, 5.0
+    else:
+        kept, seconds = connections, KEEP_IDLE_SECONDS
     return httpx.Limits(
-        max_connections=budget.connections,
-        max_keepalive_connections=budget.connections,
-        keepalive_expiry=KEEP_IDLE_SECONDS,
+        max_connections=connections,
+        max_keepalive_connections=kept if max_keepalive is None else max_keepalive,
+        keepalive_expiry=seconds if keepalive_expiry is None else keepalive_expiry,
     )
 
 
@@ -37,13 +45,21 @@ class HttpxClient:
 
     errors: ClassVar[ErrorTable] = HTTPX_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(
+        self,
+        budget: Budget,
+        opened: Opened,  # noqa: ARG002 - seen by Python
+        *,
+        max_keepalive: int | None = None,
+        keepalive_expiry: float | None = None,
+    ) -> None:
         self._budget = budget
+        self._limits = limits_of(budget, max_keepalive, keepalive_expiry)
 
     def open(self) -> None:
         self._client = httpx.Client(
             verify=tls_context(self._budget) or True,
-            limits=limits_of(self._budget),
+            limits=self._limits,
             timeout=timeout_of(self._budget),
         )
 

@@ -6,7 +6,7 @@ import h2  # noqa: F401 - httpx[http2] looks for it when a client is made, which
 import httpx
 
 from clientlab.clients.httpx_async import HttpxAsync
-from clientlab.clients.httpx_client import HttpxClient, limits_of, timeout_of
+from clientlab.clients.httpx_client import HttpxClient, timeout_of
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import Fault
 
@@ -18,7 +18,7 @@ class HttpxClientH2(HttpxClient):
         self._client = httpx.Client(
             http2=True,
             verify=tls_context(self._budget) or True,
-            limits=limits_of(self._budget),
+            limits=self._limits,
             timeout=timeout_of(self._budget),
             event_hooks={"response": [check_version]},
         )
@@ -31,7 +31,7 @@ class HttpxAsyncH2(HttpxAsync):
         self._client = httpx.AsyncClient(
             http2=True,
             verify=tls_context(self._budget) or True,
-            limits=limits_of(self._budget),
+            limits=self._limits,
             timeout=timeout_of(self._budget),
             event_hooks={"response": [acheck_version]},
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pycurl
 
@@ -40,9 +40,17 @@ class PycurlHandle:
     errors: ClassVar[ErrorTable] = ()
     version: ClassVar[int] = pycurl.CURL_HTTP_VERSION_1_1  # libcurl would ask for HTTP/2 wherever there is TLS
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:
+    def __init__(
+        self, budget: Budget, opened: Opened, *, dns_cache: int = 60, max_age: int = 118, forbid_reuse: bool = False
+    ) -> None:
         self._budget = budget
+        self.connections = budget.connections
         self._milliseconds = int(budget.timeout * 1000)
+        self._kept = (
+            (pycurl.DNS_CACHE_TIMEOUT, dns_cache),
+            (pycurl.MAXAGE_CONN, max_age),
+            (pycurl.FORBID_REUSE, int(forbid_reuse)),
+        )
         self._opened = opened
         self._mine = threading.local()
         self._all: list[pycurl.Curl] = []
@@ -54,27 +62,23 @@ class PycurlHandle:
         mine = self._mine
         handle = getattr(mine, "handle", None)
         if handle is None:
-            handle = mine.handle = self._new_handle()
+            handle = mine.handle = self.new_handle()
             mine.request = None
         if mine.request is not request:
-            set_request(handle, request)
+            self.set_request(handle, request)
             mine.request = request
         try:
             body: bytes = handle.perform_rb()
         except pycurl.error as error:
-            fault = fault_of(handle, error)
-            if handle.getinfo(pycurl.NUM_CONNECTS) or fault.kind in CONNECT_KINDS:
-                self._opened()
-            raise fault from error
-        if handle.getinfo(pycurl.NUM_CONNECTS):
-            self._opened()
-        return handle.getinfo(pycurl.RESPONSE_CODE), body
+            raise self.fault_of(handle, *error.args[:2]) from error
+        return self.status_of(handle), body
 
     def close(self) -> None:
         for handle in self._all:
             handle.close()
 
-    def _new_handle(self) -> pycurl.Curl:
+    def new_handle(self) -> pycurl.Curl:
+        """An easy handle with the budget's limits; closed with the client."""
         handle = pycurl.Curl()
         handle.setopt(pycurl.NOSIGNAL, 1)  # time limits by signal are for single-threaded programs
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, self._milliseconds)
@@ -83,33 +87,40 @@ class PycurlHandle:
         handle.setopt(pycurl.HTTP_VERSION, self.version)
         if self._budget.ca_file is not None:
             handle.setopt(pycurl.CAINFO, self._budget.ca_file)
+        for option, value in self._kept:
+            handle.setopt(option, value)
         self._all.append(handle)
         return handle
 
+    @staticmethod
+    def set_request(handle: pycurl.Curl, request: Request) -> None:
+        """Put one request on an easy handle that may have sent others."""
+        handle.unsetopt(pycurl.CUSTOMREQUEST)
+        handle.setopt(pycurl.HTTPGET, 1)
+        if request.body is not None:
+            handle.setopt(pycurl.POSTFIELDS, request.body)
+        if request.method == "HEAD":
+            handle.setopt(pycurl.NOBODY, 1)
+        elif request.method != ("GET" if request.body is None else "POST"):
+            handle.setopt(pycurl.CUSTOMREQUEST, request.method)
+        # An empty "Expect:" keeps libcurl from waiting for 100-continue before a large body.
+        lines = [f"{name}: {value}" for name, value in request.headers.items()]
+        handle.setopt(pycurl.HTTPHEADER, [*lines, "Expect:"])
+        handle.setopt(pycurl.URL, request.url)
 
-def set_request(handle: pycurl.Curl, request: Request) -> None:
-    """Put one request on an easy handle that may have sent others."""
-    handle.unsetopt(pycurl.CUSTOMREQUEST)
-    handle.setopt(pycurl.HTTPGET, 1)
-    if request.body is not None:
-        handle.setopt(pycurl.POSTFIELDS, request.body)
-    if request.method == "HEAD":
-        handle.setopt(pycurl.NOBODY, 1)
-    elif request.method != ("GET" if request.body is None else "POST"):
-        handle.setopt(pycurl.CUSTOMREQUEST, request.method)
-    # An empty "Expect:" keeps libcurl from waiting for 100-continue before a large body.
-    lines = [f"{name}: {value}" for name, value in request.headers.items()]
-    handle.setopt(pycurl.HTTPHEADER, [*lines, "Expect:"])
-    handle.setopt(pycurl.URL, request.url)
+    def status_of(self, handle: pycurl.Curl) -> int:
+        """The status that a transfer has got; the connection that it opened is reported."""
+        if handle.getinfo(pycurl.NUM_CONNECTS):
+            self._opened()
+        return handle.getinfo(pycurl.RESPONSE_CODE)
 
-
-def fault_of(handle: pycurl.Curl, error: pycurl.error) -> Fault:
-    """The kind of libcurl's error; a time-out before the request is sent is one of connecting."""
-    details: tuple[Any, ...] = error.args
-    code, message = details[:2]
-    kind = CURL_KINDS.get(code, f"other:curl-{code}")
-    if kind == "timeout-read" and handle.getinfo(pycurl.REQUEST_SIZE) == 0:
-        kind = "timeout-connect"
-    if kind == "reset" and "unexpected eof" in message and handle.getinfo(pycurl.HEADER_SIZE):
-        kind = "protocol"  # cut short, over TLS; libcurl knows only that the peer left without its farewell
-    return Fault(kind, message)
+    def fault_of(self, handle: pycurl.Curl, code: int, message: str) -> Fault:
+        """The kind of libcurl's error; a time-out before the request is sent is one of connecting."""
+        kind = CURL_KINDS.get(code, f"other:curl-{code}")
+        if kind == "timeout-read" and handle.getinfo(pycurl.REQUEST_SIZE) == 0:
+            kind = "timeout-connect"
+        if kind == "reset" and "unexpected eof" in message and handle.getinfo(pycurl.HEADER_SIZE):
+            kind = "protocol"  # cut short, over TLS; libcurl knows only that the peer left without its farewell
+        if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS:
+            self._opened()
+        return Fault(kind, message)

@@ -18,12 +18,13 @@ class PyreqwestAsync:
 
     errors: ClassVar[ErrorTable] = PYREQWEST_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:
+    def __init__(self, budget: Budget, opened: Opened, *, keepalive: float | None = None) -> None:
         self._budget = budget
+        self._keepalive = keepalive
         self._opened = opened
 
     async def open(self) -> None:
-        self._client = within(ClientBuilder(), self._budget).build()
+        self._client = within(ClientBuilder(), self._budget, self._keepalive).build()
         tell_of_connections(self._opened)
 
     async def send(self, request: Request) -> Reply:

@@ -42,12 +42,13 @@ class PyreqwestClient:
 
     errors: ClassVar[ErrorTable] = PYREQWEST_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:
+    def __init__(self, budget: Budget, opened: Opened, *, keepalive: float | None = None) -> None:
         self._budget = budget
+        self._keepalive = keepalive
         self._opened = opened
 
     def open(self) -> None:
-        self._client = within(SyncClientBuilder(), self._budget).build()
+        self._client = within(SyncClientBuilder(), self._budget, self._keepalive).build()
         tell_of_connections(self._opened)
 
     def send(self, request: Request) -> Reply:
@@ -65,8 +66,8 @@ class PyreqwestClient:
         flush_logs()
 
 
-def within(builder: B, budget: Budget) -> B:
-    """The builder with the budget's limits, and what is pinned equal for all."""
+def within(builder: B, budget: Budget, keepalive: float | None) -> B:
+    """The builder with the budget's limits, and what is pinned equal for all; idle connections kept for `keepalive`."""
     # The limit of a read begins with connecting: that of connecting is the shorter one, to be told from it.
     builder = builder.connect_timeout(timedelta(seconds=0.95 * budget.timeout))
     builder = builder.read_timeout(timedelta(seconds=budget.timeout))
@@ -76,7 +77,9 @@ def within(builder: B, budget: Budget) -> B:
             builder = builder.add_root_certificate_pem(certificate)
     if budget.connections is None:
         return builder
-    return builder.max_connections(budget.connections).pool_idle_timeout(None)
+    if budget.connections:
+        builder = builder.max_connections(budget.connections)
+    return builder.pool_idle_timeout(None if keepalive is None else timedelta(seconds=keepalive))
 
 
 def tell_of_connections(opened: Opened) -> None:

@@ -18,19 +18,33 @@ class RequestsSession:
 
     errors: ClassVar[ErrorTable] = REQUESTS_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(
+        self,
+        budget: Budget,
+        opened: Opened,  # noqa: ARG002 - seen by Python
+        *,
+        pool_connections: int = 1,
+        pool_block: bool = False,
+    ) -> None:
         self._budget = budget
+        self._pool_connections = pool_connections
+        self._pool_block = pool_block
+
+    @property
+    def library_defaults(self) -> bool:
+        """Whether the pool is as requests, or what wraps the session, has it."""
+        return self._budget.connections is None
 
     def open(self) -> None:
-        self._session = requests.Session()
+        self.session = requests.Session()
         pool = self._budget.connections
         if pool is not None:
-            adapter = HTTPAdapter(pool_connections=1, pool_maxsize=pool)
-            self._session.mount("http://", adapter)
-            self._session.mount("https://", adapter)
+            adapter = HTTPAdapter(self._pool_connections, pool, pool_block=self._pool_block)
+            self.session.mount("http://", adapter)
+            self.session.mount("https://", adapter)
 
     def send(self, request: Request) -> Reply:
-        response = self._session.request(
+        response = self.session.request(
             request.method,
             request.url,
             headers=request.headers,
@@ -42,4 +56,4 @@ class RequestsSession:
         return response.status_code, response.content
 
     def close(self) -> None:
-        self._session.close()
+        self.session.close()

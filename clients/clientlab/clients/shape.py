@@ -25,9 +25,10 @@ class Budget:
     """What a client may spend: the same for every strategy.
 
     `connections`: at most this many to the upstream by this client (this process), all kept alive;
-    None: the library's own default. `timeout`: seconds for connecting, and for each wait for bytes.
-    `ca_file`: path of a PEM file with the CA that signs the upstream's certificate; None: the CAs that
-    the library trusts by itself. Certificate and host name are verified in either case.
+    0: no limit, for a library that has that; None: the library's own default. `timeout`: seconds for
+    connecting, and for each wait for bytes. `ca_file`: path of a PEM file with the CA that signs the
+    upstream's certificate; None: the CAs that the library trusts by itself. Certificate and host name are
+    verified in either case.
     """
 
     connections: int | None

@@ -28,13 +28,14 @@ class Urllib3Pool:
         (exceptions.ProtocolError, "protocol"),
     )
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(self, budget: Budget, opened: Opened, *, num_pools: int = 1, block: bool = True) -> None:  # noqa: ARG002 - seen by Python
         self._budget = budget
+        self._pools = {"num_pools": num_pools, "block": block}
 
     def open(self) -> None:
         timeout = urllib3.Timeout(connect=self._budget.timeout, read=self._budget.timeout)
         pool, tls = self._budget.connections, tls_context(self._budget)
-        bounds: dict[str, Any] = {} if pool is None else {"num_pools": 1, "maxsize": pool, "block": True}
+        bounds: dict[str, Any] = {} if pool is None else {**self._pools, "maxsize": pool}
         self._manager = urllib3.PoolManager(**bounds, retries=False, timeout=timeout, ssl_context=tls)
 
     def send(self, request: Request) -> Reply:

@@ -22,14 +22,23 @@ class AsyncioProcesses:
     all together keep to it.
     """
 
-    def __init__(self, bench: Bench, *, chunks: int = 6, start_method: str = START_METHOD, loop: str = LOOP) -> None:
+    def __init__(  # noqa: PLR0913 - settings
+        self,
+        bench: Bench,
+        *,
+        chunks: int = 6,
+        processes: int | None = None,
+        start_method: str = START_METHOD,
+        loop: str = LOOP,
+    ) -> None:
         self._bench = bench
+        self._processes = processes or chunks + 1
         self._chunks = chunks
         self._loop = loop
         self._context = multiprocessing.get_context(start_method)
 
     def open(self) -> None:
-        self._pool = ProcessPoolExecutor(self._chunks + 1, self._context)
+        self._pool = ProcessPoolExecutor(self._processes, self._context)
 
     def run(self, numbers: Numbers) -> None:
         parts = share_out(list(numbers), self._chunks, self._bench.concurrency)

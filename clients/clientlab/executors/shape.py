@@ -9,11 +9,15 @@ strategy's client and records it; the clock is the caller's, never the executor'
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from clientlab.workload import Request
+
+if TYPE_CHECKING:
+    import asyncio  # not for all: it imports ssl, which gevent has to patch before
 
 LOOP = "asyncio"
 """The event loop where a strategy names none: Python's own. The other is ``uvloop``."""
@@ -21,6 +25,10 @@ LOOP = "asyncio"
 
 class Caller(Protocol):
     """Sends requests by number, reads the whole answers, records them. Never raises for a failed one."""
+
+    @property
+    def client(self) -> Any:
+        """The strategy's client, opened."""
 
     def __call__(self, number: int) -> None:
         """One request."""
@@ -42,6 +50,26 @@ class AsyncCaller(Protocol):
     async def close(self) -> None: ...
 
 
+class Record(Protocol):
+    """For an executor that drives its client itself: it tells when a request begins, and how it ended."""
+
+    @property
+    def client(self) -> Any:
+        """The strategy's client, opened."""
+
+    def begin(self, number: int) -> Request:
+        """The request of that number, to be sent at once: its time runs."""
+
+    def finish(self, number: int, status: int, body: bytes) -> None:
+        """Its whole answer was read."""
+
+    def fail(self, number: int, error: Exception) -> None:
+        """It had none; the error's kind is recorded."""
+
+    def close(self) -> None:
+        """Close the client and finish this process's records."""
+
+
 class Bench(Protocol):
     """What a trial gives its executor; can be sent to another process."""
 
@@ -51,6 +79,9 @@ class Bench(Protocol):
 
     def open(self, connections: int) -> Caller:
         """A caller in this process, whose client may hold that many connections."""
+
+    def record(self, connections: int) -> Record:
+        """The same for an executor that sends with the client in a way of its own."""
 
     def loop_factory(self, name: str) -> Callable[[], asyncio.AbstractEventLoop]:
         """Makes event loops: ``asyncio`` or ``uvloop``."""
@@ -82,7 +113,10 @@ class Numbers:
 
 
 class Executor(Protocol):
-    """One way of running many requests. Settings of its own are keyword arguments of `__init__`."""
+    """One way of running many requests. Settings of its own are keyword arguments of `__init__`.
+
+    A class method `prepare`, where it has one, is called before the client's library is imported.
+    """
 
     def __init__(self, bench: Bench) -> None: ...
 

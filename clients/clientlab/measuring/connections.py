@@ -58,5 +58,15 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
         return
     peer = arguments[1]
     is_internet = isinstance(peer, tuple) and len(peer) >= 2
-    if is_internet and peer[1] == _Target.address.port and peer[0] not in _Target.address.refusing:
+    ours = is_internet and peer[1] == _Target.address.port and peer[0] not in _Target.address.refusing
+    if ours and not _is_connected(arguments[0]):
         _Target.log.connected()
+
+
+def _is_connected(socket: Any) -> bool:
+    """Whether a socket that is told to connect is connected: gevent tells it twice, to see that it is."""
+    try:
+        socket.getpeername()
+    except OSError:
+        return False
+    return True

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clientlab.measuring import connections
 
-LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+if TYPE_CHECKING:
+    import asyncio
+
+LoopFactory = Callable[[], "asyncio.AbstractEventLoop"]
 
 LOOPS = ("asyncio", "uvloop")
 
 
 def factory(name: str) -> LoopFactory:
     """Makes event loops of that name. Raises ValueError for another; ImportError without uvloop."""
+    import asyncio  # noqa: PLC0415 - gevent's trials patch ssl before it is imported
+
     if name == "asyncio":
         return asyncio.new_event_loop
     if name == "uvloop":

@@ -20,7 +20,7 @@ from clientlab.errors import ErrorTable, kind_of, status_kind
 from clientlab.measuring import connections, loops, usage
 from clientlab.measuring.connections import NOWHERE
 from clientlab.sample import RECORD_SIZE, SampleLog, write_record
-from clientlab.workload import Workload, encodes_each, requests_of, varies
+from clientlab.workload import Request, Workload, encodes_each, requests_of, varies
 
 _GUESSED_RATE = 20_000  # requests a second
 
@@ -53,6 +53,9 @@ class TrialBench:
     def open(self, connections: int) -> BlockingCaller:
         return BlockingCaller(self, connections)
 
+    def record(self, connections: int) -> SteppedCaller:
+        return SteppedCaller(self, connections)
+
     def loop_factory(self, name: str) -> loops.LoopFactory:
         """Makes the event loops of that name; see `loops`."""
         return loops.factory(name)
@@ -64,11 +67,7 @@ class TrialBench:
 
 
 class Recording:
-    """One process's part of a trial: its log, its count of connections, the requests to send.
-
-    For executors that own their clients: `begin` a request, then `finish` it or `fail` it. A caller is
-    the same with fewer steps.
-    """
+    """One process's part of a trial: its log, its count of connections, the requests to send."""
 
     def __init__(self, bench: TrialBench, errors: ErrorTable) -> None:
         self.log = SampleLog(Path(bench.folder), -bench.warm_up, bench.warm_up + _expected(bench.workload))
@@ -98,11 +97,9 @@ class BlockingCaller:
     """Sends requests with a blocking client and records them. Raises only what is the lab's own failure."""
 
     def __init__(self, bench: TrialBench, connections: int) -> None:
-        client_class, settings = _client_of(bench.strategy)
-        self._recording = Recording(bench, client_class.errors)
-        opened = self._recording.log.connected
-        self._client: Client = client_class(_budget(bench, connections), opened, **settings)
-        self._client.open()
+        self._recording, client = _begun(bench, connections)
+        self.client: Client = client
+        self.client.open()
         self._encodes = encodes_each(bench.workload)
         self._parses = bench.workload.parse
 
@@ -111,7 +108,7 @@ class BlockingCaller:
 
     def drain(self, numbers: Iterable[int]) -> None:
         """The measuring itself. Its names are at hand, since every request pays for each look-up."""
-        recording, send = self._recording, self._client.send
+        recording, send = self._recording, self.client.send
         log, request_of, same = recording.log, recording.request, recording.same
         buffer, base, no_room = log.buffer, log.base, struct.error
         encodes, parses = self._encodes, self._parses
@@ -134,18 +131,59 @@ class BlockingCaller:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
 
     def close(self) -> None:
-        self._client.close()
+        self.client.close()
         self._recording.close()
+
+
+class SteppedCaller:
+    """The same in steps, for an executor that drives the client itself: `begin`, then `finish` or `fail`."""
+
+    def __init__(self, bench: TrialBench, connections: int) -> None:
+        self._recording, self.client = _begun(bench, connections)
+        self.client.open()
+        self._encodes = encodes_each(bench.workload)
+        self._parses = bench.workload.parse
+        self._starts: dict[int, float] = {}
+
+    def begin(self, number: int) -> Request:
+        recording = self._recording
+        request = recording.same or (None if self._encodes else recording.request(number))
+        self._starts[number] = perf_counter()
+        return request or recording.request(number)
+
+    def finish(self, number: int, status: int, body: bytes) -> None:
+        try:
+            if self._parses and status < 400:
+                json.loads(body)
+        except Exception as error:  # noqa: BLE001 - as above
+            self.fail(number, error)
+        else:
+            seconds = perf_counter() - self._starts[number]
+            code = self._recording.refused(status) if status >= 400 else 0
+            self._write(number, seconds, len(body), status, code)
+
+    def fail(self, number: int, error: Exception) -> None:
+        seconds = perf_counter() - self._starts[number]
+        self._write(number, seconds, 0, 0, self._recording.failed(error))
+
+    def close(self) -> None:
+        self.client.close()
+        self._recording.close()
+
+    def _write(self, number: int, seconds: float, size: int, status: int, code: int) -> None:
+        log, start = self._recording.log, self._starts.pop(number)
+        try:
+            write_record(log.buffer, number * RECORD_SIZE + log.base, start, seconds, size, status, code, 1)
+        except struct.error:
+            log.write_late(number, start, seconds, size, status, code)
 
 
 class AsyncioCaller:
     """The same for a client of asyncio; what differs is the word `await`."""
 
     def __init__(self, bench: TrialBench, connections: int) -> None:
-        client_class, settings = _client_of(bench.strategy)
-        self._recording = Recording(bench, client_class.errors)
-        opened = self._recording.log.connected
-        self._client: AsyncClient = client_class(_budget(bench, connections), opened, **settings)
+        self._recording, client = _begun(bench, connections)
+        self._client: AsyncClient = client
         self._encodes = encodes_each(bench.workload)
         self._parses = bench.workload.parse
 
@@ -192,12 +230,17 @@ def _expected(workload: Workload) -> int:
     return int((workload.duration or 0.0) * _GUESSED_RATE) + 1
 
 
-def _client_of(strategy: strategies.Strategy) -> tuple[Any, dict[str, Any]]:
-    """The strategy's client class, and those of its settings that the client takes."""
-    place = strategies.CLIENTS[strategy.client].place
-    return strategies.load(place), strategies.chosen(strategy, place)
+def _begun(bench: TrialBench, connections: int) -> tuple[Recording, Any]:
+    """This process's recording, and the strategy's client with those of its settings that it takes."""
+    place = strategies.CLIENTS[bench.strategy.client].place
+    client_class = strategies.load(place)
+    recording = Recording(bench, client_class.errors)
+    settings = strategies.chosen(bench.strategy, place)
+    return recording, client_class(_budget(bench, connections), recording.log.connected, **settings)
 
 
 def _budget(bench: TrialBench, connections: int) -> Budget:
     """The budget: as many connections as there may be requests in flight, unless a setting says otherwise."""
-    return Budget(bench.strategy.settings.get("pool", connections), bench.workload.timeout, bench.ca_file)
+    settings = bench.strategy.settings
+    pool = None if settings.get("library_defaults") else settings.get("pool", connections) or 0
+    return Budget(pool, bench.workload.timeout, bench.ca_file)

@@ -103,6 +103,8 @@ def _end_all(trial: int) -> Callable[[int, FrameType | None], None]:
 def _trial(bench: TrialBench, marks: Marks) -> None:
     row = strategies.EXECUTORS[bench.strategy.executor]
     executor_class = strategies.load(row.place)
+    if hasattr(executor_class, "prepare"):
+        executor_class.prepare()
     # Imported here, off the clock, as a program does at its top: forked children share it.
     strategies.load(strategies.CLIENTS[bench.strategy.client].place)
 

@@ -53,8 +53,10 @@ def cpu_usable() -> float:
 
 def distributions_of(names: Iterable[str]) -> set[str]:
     """The distributions that strategies of these names measure."""
-    clients = {strategies.find(name).client for name in names}
-    return {strategies.CLIENTS[client].distribution for client in clients} - {"python"}
+    found = [strategies.find(name) for name in names]
+    clients = {strategies.CLIENTS[strategy.client].distribution for strategy in found}
+    executors = {strategies.EXECUTORS[strategy.executor].distribution for strategy in found}
+    return (clients | executors) - {"python"}
 
 
 def _versions(distributions: Iterable[str]) -> dict[str, str]:

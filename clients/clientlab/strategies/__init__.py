@@ -3,6 +3,7 @@
 CLI, README, conformance test and dashboards read their names here. Nothing here imports a library.
 """
 
+from clientlab.strategies.availability import merged, unavailable
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.lookup import check_settings, chosen, find, load, settings_of
@@ -21,5 +22,7 @@ __all__ = [
     "chosen",
     "find",
     "load",
+    "merged",
     "settings_of",
+    "unavailable",
 ]

@@ -40,6 +40,7 @@ CLIENTS: dict[str, ClientRow] = {
             "httpx",
             "pool",
             "one httpx.Client",
+            unlimited=True,
         ),
         ClientRow(
             "httpx-async",
@@ -48,6 +49,7 @@ CLIENTS: dict[str, ClientRow] = {
             "httpx",
             "pool",
             "one httpx.AsyncClient",
+            unlimited=True,
         ),
         ClientRow(
             "httpx-client-h2",
@@ -74,6 +76,7 @@ CLIENTS: dict[str, ClientRow] = {
             "aiohttp",
             "pool",
             "one aiohttp.ClientSession",
+            unlimited=True,
         ),
         ClientRow(
             "aiohttp-per-call",
@@ -131,6 +134,7 @@ CLIENTS: dict[str, ClientRow] = {
             "pyreqwest",
             "pool",
             "one pyreqwest SyncClient: Rust's reqwest",
+            unlimited=True,
         ),
         ClientRow(
             "pyreqwest-async",
@@ -139,6 +143,7 @@ CLIENTS: dict[str, ClientRow] = {
             "pyreqwest",
             "pool",
             "one pyreqwest Client of asyncio: Rust's reqwest",
+            unlimited=True,
         ),
         ClientRow(
             "aiosonic",
@@ -147,6 +152,24 @@ CLIENTS: dict[str, ClientRow] = {
             "aiosonic",
             "pool",
             "one aiosonic.HTTPClient",
+        ),
+        ClientRow(
+            "niquests",
+            _CLIENTS + "niquests_session:NiquestsSession",
+            "blocking",
+            "niquests",
+            "pool",
+            "one niquests.Session, HTTP/1.1",
+            extra="niquests",
+        ),
+        ClientRow(
+            "niquests-async",
+            _CLIENTS + "niquests_async:NiquestsAsync",
+            "asyncio",
+            "niquests",
+            "pool",
+            "one niquests.AsyncSession, HTTP/1.1",
+            extra="niquests",
         ),
     )
 }

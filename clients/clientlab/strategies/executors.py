@@ -28,24 +28,28 @@ EXECUTORS: dict[str, ExecutorRow] = {
             _EXECUTORS + "threads:Threads",
             "blocking",
             "ThreadPoolExecutor.map, a thread for each request in flight",
+            size="max_workers",
         ),
         ExecutorRow(
             "queue",
             _EXECUTORS + "thread_queue:ThreadQueue",
             "blocking",
             "worker threads on a queue.Queue, one for each request in flight",
+            size="threads",
         ),
         ExecutorRow(
             "processes",
             _EXECUTORS + "processes:Processes",
             "blocking",
             "ProcessPoolExecutor.map, one request a task, a process for each in flight",
+            size="processes",
         ),
         ExecutorRow(
             "process-chunks",
             _EXECUTORS + "processes:ProcessChunks",
             "blocking",
             "ProcessPoolExecutor.map, one chunk of the requests a process",
+            size="processes",
         ),
         ExecutorRow(
             "gather",
@@ -53,6 +57,7 @@ EXECUTORS: dict[str, ExecutorRow] = {
             "asyncio",
             "asyncio.gather over all at once; the client's pool bounds them",
             counted=True,
+            pool_bound=True,
         ),
         ExecutorRow(
             "unbounded",
@@ -68,6 +73,7 @@ EXECUTORS: dict[str, ExecutorRow] = {
             "asyncio",
             "asyncio.as_completed over all at once; the client's pool bounds them",
             counted=True,
+            pool_bound=True,
         ),
         ExecutorRow(
             "semaphore",
@@ -75,12 +81,14 @@ EXECUTORS: dict[str, ExecutorRow] = {
             "asyncio",
             "asyncio.gather over all, each waiting for a semaphore",
             counted=True,
+            size="semaphore",
         ),
         ExecutorRow(
             "workers",
             _EXECUTORS + "asyncio_tasks:Workers",
             "asyncio",
             "asyncio tasks, one for each request in flight, drawing the next",
+            size="tasks",
         ),
         ExecutorRow(
             "sync_to_async",
@@ -88,6 +96,8 @@ EXECUTORS: dict[str, ExecutorRow] = {
             "blocking",
             "asyncio.gather over sync_to_async(thread_sensitive=False) on a pool of threads",
             counted=True,
+            size="max_workers",
+            distribution="asgiref",
         ),
         ExecutorRow(
             "sync_to_async-sensitive",
@@ -96,6 +106,7 @@ EXECUTORS: dict[str, ExecutorRow] = {
             "asyncio.gather over sync_to_async as it comes: all calls in one thread",
             counted=True,
             many=False,
+            distribution="asgiref",
         ),
         ExecutorRow(
             "blocking-coroutines",
@@ -104,6 +115,7 @@ EXECUTORS: dict[str, ExecutorRow] = {
             "asyncio.gather over coroutines that call a blocking client",
             counted=True,
             many=False,
+            distribution="asgiref",
         ),
         ExecutorRow(
             "async-processes",
@@ -111,6 +123,33 @@ EXECUTORS: dict[str, ExecutorRow] = {
             "asyncio",
             "asyncio.gather over a chunk in each of 6 processes, and one for the remainder",
             counted=True,
+        ),
+        ExecutorRow(
+            "futures",
+            _EXECUTORS + "futures:Futures",
+            "blocking",
+            "requests-futures' FuturesSession over all at once, a worker thread for each in flight",
+            counted=True,
+            size="max_workers",
+            only=("requests-session",),
+            distribution="requests-futures",
+        ),
+        ExecutorRow(
+            "gevent",
+            _EXECUTORS + "gevent_pool:GeventPool",
+            "blocking",
+            "gevent.pool.Pool, a greenlet for each request in flight, everything monkey-patched",
+            size="size",
+            only=("requests", "requests-session", "urllib3"),  # in Python, and no connection a thread
+            distribution="gevent",
+        ),
+        ExecutorRow(
+            "multi",
+            _EXECUTORS + "curl_multi:CurlMulti",
+            "blocking",
+            "libcurl's multi interface: a handle for each request in flight, all driven by one thread",
+            only=("pycurl",),
+            policy="pool",
         ),
     )
 }

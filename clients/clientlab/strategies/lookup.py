@@ -10,10 +10,13 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from clientlab.errors import LabError
+from clientlab.strategies.availability import unavailable
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.pairs import STRATEGIES, Strategy
 from clientlab.strategies.rows import ClientRow, ExecutorRow
+
+_WORDS = {"true": True, "false": False, "none": None}
 
 
 def find(name: str) -> Strategy:
@@ -40,10 +43,10 @@ def _plain(name: str) -> Strategy:
     raise LabError(f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'")
 
 
-def _value(text: str) -> bool | int | float | str:
-    """A setting as written: true, false, a whole number, a number, or a word."""
-    if text in ("true", "false"):
-        return text == "true"
+def _value(text: str) -> bool | int | float | str | None:
+    """A setting as written: true, false, none, a whole number, a number, or a word."""
+    if text in _WORDS:
+        return _WORDS[text]
     for kind in (int, float):
         try:
             return kind(text)
@@ -52,39 +55,53 @@ def _value(text: str) -> bool | int | float | str:
     return text
 
 
-def settings_of(place: str) -> dict[str, Any]:
-    """Names and defaults of the settings of a client or executor: its keyword-only arguments."""
+def settings_of(place: str) -> dict[str, str]:
+    """Names and types of the settings of a client or executor: its keyword-only arguments, as annotated."""
     parameters = inspect.signature(load(place)).parameters.values()
-    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    return {p.name: _kind_of(p) for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def _kind_of(parameter: inspect.Parameter) -> str:
+    if parameter.annotation is inspect.Parameter.empty:
+        return type(parameter.default).__name__
+    return inspect.formatannotation(parameter.annotation).strip("'")
 
 
 def check_settings(strategy: Strategy) -> None:
     """Raises LabError for a library that is missing, or a setting that the strategy does not have."""
-    try:
-        client = settings_of(CLIENTS[strategy.client].place)
-        executor = settings_of(EXECUTORS[strategy.executor].place)
-    except ModuleNotFoundError as error:
-        raise LabError(
-            f"strategy {strategy.name!r} is unavailable: {error.name} is not installed; "
-            "pip install 'clientlab[clients]'"
-        ) from error
-    known: dict[str, Any] = {**client, **executor}
-    if CLIENTS[strategy.client].policy == "pool":
-        known["pool"] = 1
+    if reason := unavailable(strategy):
+        raise LabError(f"strategy {strategy.name!r} is unavailable: {reason}")
+    known = _known(strategy)
     for key, value in strategy.settings.items():
         if key not in known:
             raise LabError(f"strategy {strategy.name!r} has no setting {key!r}; it has {', '.join(known) or 'none'}")
-        if not _fits(value, known[key]):
-            kind = type(known[key]).__name__
-            raise LabError(f"strategy {strategy.name!r}: setting {key}={value} is to be of type {kind}")
-    if strategy.settings.get("pool", 1) < 1:
-        raise LabError(f"strategy {strategy.name!r}: setting pool={strategy.settings['pool']}; write 1 or more")
+        if not any(_fits(value, kind) for kind in known[key].split(" | ")):
+            kind = known[key].replace("None", "none").replace(" | ", " or ")
+            raise LabError(f"strategy {strategy.name!r}: setting {key}={_written(value)} is to be of type {kind}")
+    for key in ("pool", EXECUTORS[strategy.executor].size):
+        if (strategy.settings.get(key) or 1) < 1:
+            raise LabError(f"strategy {strategy.name!r}: setting {key}={strategy.settings[key]}; write 1 or more")
 
 
-def _fits(value: Any, default: Any) -> bool:
-    if isinstance(default, float):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return type(value) is type(default)
+def _known(strategy: Strategy) -> dict[str, str]:
+    """Name and type of every setting that the strategy has."""
+    client, executor = CLIENTS[strategy.client], EXECUTORS[strategy.executor]
+    known = {**settings_of(client.place), **settings_of(executor.place)}
+    if executor.size:
+        known[executor.size] = "int"
+    if strategy.policy == "pool":
+        known |= {"pool": "int | None" if client.unlimited else "int", "library_defaults": "bool"}
+    return known
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind == "float" and type(value) is int:
+        return True
+    return type(value).__name__ == kind.replace("None", "NoneType")
+
+
+def _written(value: Any) -> str:
+    return next((word for word, meant in _WORDS.items() if meant is value), str(value))
 
 
 def chosen(strategy: Strategy, place: str) -> dict[str, Any]:
@@ -94,13 +111,22 @@ def chosen(strategy: Strategy, place: str) -> dict[str, Any]:
 
 
 def _paired(name: str, client: ClientRow, executor: ExecutorRow) -> Strategy:
-    if client.kind != executor.needs:
-        fitting = [row.name for row in EXECUTORS.values() if row.needs == client.kind]
+    fitting = [row.name for row in EXECUTORS.values() if _goes_with(client, row)]
+    if executor.only and executor.name not in fitting:
+        raise LabError(
+            f"strategy {name!r}: {executor.name} runs only {', '.join(executor.only)}; "
+            f"{client.name} goes with {', '.join(fitting)}"
+        )
+    if executor.name not in fitting:
         raise LabError(
             f"strategy {name!r}: {client.name} is a client of kind {client.kind} and {executor.name} runs "
             f"{executor.needs} ones; it goes with {', '.join(fitting)}"
         )
     return Strategy(name, client.name, executor.name)
+
+
+def _goes_with(client: ClientRow, executor: ExecutorRow) -> bool:
+    return client.kind == executor.needs and (not executor.only or client.name in executor.only)
 
 
 def load(place: str) -> Any:

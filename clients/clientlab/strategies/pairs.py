@@ -8,7 +8,7 @@ from typing import Any
 
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
-from clientlab.strategies.rows import ClientRow
+from clientlab.strategies.rows import ClientRow, Policy
 
 DEFAULT_CONCURRENCY = 32
 
@@ -18,32 +18,62 @@ class Strategy:
     """A named pair of client and executor with its settings: what is compared.
 
     `concurrency` is the strategy's own, used where the user names none. `settings` are keyword arguments
-    of its executor or client, or ``pool``: connections that the client may hold, in place of as many as
-    there are requests in flight. `source` is the experiment that it comes from, ``bare`` for a client run
-    serially under its own name, ``pair``, or ``trap``: then `wrong` says what is wrong with it, and
-    `mended_by` which strategy mends it.
+    of its executor or client, the executor's `size`, or ``pool``: connections that the client may hold, in
+    place of as many as there are requests in flight (None: no limit); with ``library_defaults`` the library's
+    own limits hold. `source` names the articles that it comes from, or is ``ecosystem``, or ``trap``: then
+    `wrong` says what is wrong with it, and `mended_by` which strategy mends it.
     """
 
     name: str
     client: str
     executor: str
     concurrency: int = DEFAULT_CONCURRENCY
-    source: str = "pair"
+    source: str = "ecosystem"
     settings: Mapping[str, Any] = field(default_factory=dict)
     wrong: str = ""
     mended_by: str = ""
 
+    @property
+    def policy(self) -> Policy:
+        """Who owns a connection, and for how long: the client's policy, or the executor's where it has one."""
+        return EXECUTORS[self.executor].policy or CLIENTS[self.client].policy
+
     def in_flight(self, asked: int | None, requests: int | None = None) -> int:
         """Requests in flight at once: what is asked for, else the strategy's own.
 
-        1 where it is serial, whatever is asked; all `requests` where nothing bounds it.
+        What its own setting of the executor's size says, or 1 where it is serial, whatever is asked; all
+        `requests` where nothing bounds it.
         """
         row = EXECUTORS[self.executor]
         if not row.many:
             return 1
-        if row.unbounded and requests is not None:
+        unbounded = row.unbounded or (row.pool_bound and self.settings.get("pool", 1) is None)
+        if unbounded and requests is not None:
             return requests
+        if row.size in self.settings:
+            return int(self.settings[row.size])
         return self.concurrency if asked is None else asked
+
+
+_IN_ARTICLES = {
+    "requests": "sessions, semaphore, keepalive",
+    "requests-session": "sessions, keepalive, frameworks",
+    "httpx-client": "keepalive",
+    "requests-session@futures": "sessions",
+    "requests-session@queue": "semaphore",
+    "requests-session@threads": "frameworks",
+    "aiohttp@gather": "sessions, semaphore, frameworks",
+    "aiohttp@semaphore": "semaphore",
+    "aiohttp-uvloop@semaphore": "semaphore",
+    "httpx-async@gather": "semaphore",
+    "httpx-async@semaphore": "semaphore",
+    "pycurl@multi": "semaphore",
+}
+"""Which of the five articles a strategy stands in; "six-strategies" has names of its own."""
+
+
+def _source(name: str) -> str:
+    return _IN_ARTICLES.get(name, "ecosystem")
 
 
 def _article(name: str, client: str, executor: str, concurrency: int) -> Strategy:
@@ -52,7 +82,7 @@ def _article(name: str, client: str, executor: str, concurrency: int) -> Strateg
 
 def _bare(client: ClientRow) -> Strategy:
     executor = "serial" if client.kind == "blocking" else "await"
-    return Strategy(client.name, client.name, executor, 1, "bare")
+    return Strategy(client.name, client.name, executor, 1, _source(client.name))
 
 
 _SIX = (
@@ -66,19 +96,22 @@ _SIX = (
 )
 
 _PAIRS = tuple(
-    Strategy(f"{client}@{executor}", client, executor)
+    Strategy(f"{client}@{executor}", client, executor, source=_source(f"{client}@{executor}"))
     for executor, clients in (
         ("threads", ("requests", "requests-session", "httpx-client", "urllib3", "http.client", "pycurl")),
-        ("threads", ("httplib2", "pyreqwest")),
+        ("threads", ("httplib2", "pyreqwest", "niquests")),
         ("threads", ("httpx-client-h2", "pycurl-h2")),
         ("queue", ("requests-session",)),
+        ("futures", ("requests-session",)),
+        ("gevent", ("requests-session", "urllib3")),
+        ("multi", ("pycurl",)),
         ("processes", ("requests-session", "pycurl")),
         ("process-chunks", ("requests", "requests-session")),
         ("sync_to_async", ("requests-session", "httpx-client")),
         ("gather", ("aiohttp", "httpx-async")),
         ("as-completed", ("aiohttp", "httpx-async")),
         ("semaphore", ("aiohttp", "httpx-async")),
-        ("workers", ("aiohttp", "httpx-async", "pyreqwest-async", "aiosonic")),
+        ("workers", ("aiohttp", "httpx-async", "pyreqwest-async", "aiosonic", "niquests-async")),
         ("workers", ("httpx-async-h2",)),
         ("async-processes", ("aiohttp", "httpx-async")),
     )
@@ -86,8 +119,9 @@ _PAIRS = tuple(
 )
 
 _UVLOOP = tuple(
-    Strategy(f"{client}-uvloop@{executor}", client, executor, settings={"loop": "uvloop"})
+    Strategy(name, client, executor, source=_source(name), settings={"loop": "uvloop"})
     for client, executor in (("aiohttp", "workers"), ("aiohttp", "semaphore"), ("httpx-async", "workers"))
+    for name in (f"{client}-uvloop@{executor}",)
 )
 
 

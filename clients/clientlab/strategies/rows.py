@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["blocking", "asyncio"]
+Policy = Literal["per call", "pool", "per thread"]
 
 
 @dataclass(frozen=True)
@@ -15,15 +16,20 @@ class ClientRow:
     name: str
     place: str  # module:class
     kind: Kind
-    distribution: str  # whose version the run notes
-    policy: Literal["per call", "pool", "per thread"]
+    distribution: str  # whose version the run notes; "python" for the standard library
+    policy: Policy
     says: str
     http: Literal["1.1", "2"] = "1.1"  # the version it speaks, and no other; "2" over TLS only
+    extra: str = "clients"  # of pyproject.toml, that installs it
+    unlimited: bool = False  # its pool can be told to have no limit
 
 
 @dataclass(frozen=True)
 class ExecutorRow:
-    """One way of running many. `needs` is the kind of client that it runs."""
+    """One way of running many. `needs` is the kind of client that it runs.
+
+    `size` names the setting that says how many are in flight, where the strategy says it and not ``-c``.
+    """
 
     name: str
     place: str
@@ -32,3 +38,8 @@ class ExecutorRow:
     counted: bool = False  # starts all at once, so it needs a number of requests
     many: bool = True  # has more than one request in flight
     unbounded: bool = False  # has all of them in flight, whatever is asked
+    pool_bound: bool = False  # the client's pool is all that bounds it
+    size: str = ""
+    only: tuple[str, ...] = ()  # the clients that it goes with; all of its kind where none is named
+    policy: Policy | None = None  # of connections, where it is not the client's
+    distribution: str = "python"  # that it needs, and whose version the run notes

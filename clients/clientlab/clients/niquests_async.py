@@ -1,0 +1,40 @@
+"""niquests with one `AsyncSession`: connections are kept and used again."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import niquests
+
+from clientlab.clients.niquests_session import NIQUESTS_ERRORS, options_of
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable
+from clientlab.workload import Request
+
+
+class NiquestsAsync:
+    """One session for the loop."""
+
+    errors: ClassVar[ErrorTable] = NIQUESTS_ERRORS
+
+    def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:  # noqa: ARG002 - seen by Python
+        self._budget = budget
+        self._options = options_of(budget, pool_connections)
+
+    async def open(self) -> None:
+        self._session = niquests.AsyncSession(**self._options)
+
+    async def send(self, request: Request) -> Reply:
+        response = await self._session.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            data=request.body,
+            timeout=self._budget.timeout,
+            verify=self._budget.ca_file or True,
+            allow_redirects=False,
+        )
+        return response.status_code or 0, response.content or b""
+
+    async def close(self) -> None:
+        await self._session.close()

@@ -1,0 +1,65 @@
+"""niquests with one `Session`: connections are kept and used again."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import niquests
+from niquests.packages import urllib3
+
+from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.errors import ErrorTable
+from clientlab.workload import Request
+
+_urllib3 = urllib3.exceptions  # of urllib3-future, wherever it is installed
+
+NIQUESTS_ERRORS: ErrorTable = (
+    (niquests.exceptions.SSLError, "tls"),
+    (niquests.exceptions.ConnectTimeout, "timeout-connect"),
+    (niquests.exceptions.ReadTimeout, "timeout-read"),
+    (_urllib3.ReadTimeoutError, "timeout-read"),
+    (_urllib3.EmptyPoolError, "timeout-pool"),
+    (_urllib3.NewConnectionError, "connect"),
+    (_urllib3.IncompleteRead, "protocol"),
+    (ConnectionError, "reset"),
+    (niquests.exceptions.ChunkedEncodingError, "protocol"),
+    (niquests.exceptions.ContentDecodingError, "protocol"),
+    (_urllib3.ProtocolError, "protocol"),
+    (niquests.exceptions.ConnectionError, "connect"),
+)
+
+
+class NiquestsSession:
+    """One session, shared by all threads of the process, with a pool of the budget's size."""
+
+    errors: ClassVar[ErrorTable] = NIQUESTS_ERRORS
+
+    def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:  # noqa: ARG002 - seen by Python
+        self._budget = budget
+        self._options = options_of(budget, pool_connections)
+
+    def open(self) -> None:
+        self._session = niquests.Session(**self._options)
+
+    def send(self, request: Request) -> Reply:
+        response = self._session.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            data=request.body,
+            timeout=self._budget.timeout,
+            verify=self._budget.ca_file or True,
+            allow_redirects=False,
+        )
+        return response.status_code or 0, response.content or b""
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def options_of(budget: Budget, pool_connections: int) -> dict[str, Any]:
+    """A session's arguments: HTTP/1.1, no revocation list fetched, which no other client does, and the budget's pool."""
+    options = {"disable_http2": True, "disable_http3": True, "revocation_configuration": None}
+    if budget.connections is None:
+        return options
+    return options | {"pool_connections": pool_connections, "pool_maxsize": budget.connections}

@@ -1,0 +1,122 @@
+"""libcurl's multi interface: many transfers driven from one thread, without an event loop of Python's."""
+
+from __future__ import annotations
+
+import selectors
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pycurl
+
+from clientlab.executors.shape import Bench, Numbers
+from clientlab.workload import Request
+
+_EVENTS = {
+    pycurl.POLL_IN: selectors.EVENT_READ,
+    pycurl.POLL_OUT: selectors.EVENT_WRITE,
+    pycurl.POLL_INOUT: selectors.EVENT_READ | selectors.EVENT_WRITE,
+}
+_ACTIONS = {
+    selectors.EVENT_READ: pycurl.CSELECT_IN,
+    selectors.EVENT_WRITE: pycurl.CSELECT_OUT,
+    selectors.EVENT_READ | selectors.EVENT_WRITE: pycurl.CSELECT_IN | pycurl.CSELECT_OUT,
+}
+
+
+@dataclass
+class _Transfer:
+    """An easy handle, used again and again, and the request that it sends now."""
+
+    handle: pycurl.Curl
+    number: int = 0
+    request: Request | None = None
+    body: list[bytes] = field(default_factory=list)
+
+
+class CurlMulti:
+    """A transfer for each request in flight, in one `pycurl.CurlMulti`; libcurl says which sockets to wait for."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def open(self) -> None:
+        transfers = self._bench.concurrency
+        self._record = self._bench.record(transfers)
+        self._client = self._record.client
+        self._selector = selectors.DefaultSelector()
+        self._watched: dict[int, int] = {}
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, transfers)
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, self._client.connections or 0)
+        made = (_Transfer(self._client.new_handle()) for _ in range(transfers))
+        self._transfers = {transfer.handle: transfer for transfer in made}
+        for transfer in self._transfers.values():
+            transfer.handle.setopt(pycurl.WRITEFUNCTION, transfer.body.append)
+
+    def run(self, numbers: Numbers) -> None:
+        coming = iter(numbers)
+        running = sum(self._begin(transfer, coming) for transfer in self._transfers.values())
+        while running:
+            self._wait()
+            for transfer in self._ended():
+                running -= not self._begin(transfer, coming)
+
+    def close(self) -> None:
+        self._record.close()
+        self._multi.close()
+        self._selector.close()
+
+    def _begin(self, transfer: _Transfer, coming: Iterator[int]) -> bool:
+        """Send the next request, if there is one."""
+        number = next(coming, None)
+        if number is None:
+            return False
+        transfer.number = number
+        request = self._record.begin(number)
+        if request is not transfer.request:
+            self._client.set_request(transfer.handle, request)
+            transfer.request = request
+        self._multi.add_handle(transfer.handle)
+        return True
+
+    def _wait(self) -> None:
+        """Let libcurl go on wherever it can, or when one of its time limits has passed."""
+        milliseconds = self._multi.timeout()
+        ready = self._selector.select(milliseconds / 1000 if milliseconds >= 0 else None)
+        for key, events in ready:
+            self._multi.socket_action(key.fd, _ACTIONS[events])
+        if not ready:
+            self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+
+    def _ended(self) -> Iterator[_Transfer]:
+        """The transfers that have ended, each told to the record."""
+        queued = 1
+        while queued:
+            queued, succeeded, failed = self._multi.info_read()
+            for handle in succeeded:
+                transfer = self._transfers[handle]
+                body = b"".join(transfer.body)
+                self._record.finish(transfer.number, self._client.status_of(handle), body)
+                yield self._free(transfer)
+            for handle, code, message in failed:
+                transfer = self._transfers[handle]
+                self._record.fail(transfer.number, self._client.fault_of(handle, code, message))
+                yield self._free(transfer)
+
+    def _free(self, transfer: _Transfer) -> _Transfer:
+        transfer.body.clear()
+        self._multi.remove_handle(transfer.handle)
+        return transfer
+
+    def _watch(self, what: int, socket: int, _multi: pycurl.CurlMulti, _data: object) -> None:
+        """libcurl's word on which events of a socket it waits for."""
+        events = _EVENTS.get(what)
+        if events is None:
+            if self._watched.pop(socket, None) is not None:
+                self._selector.unregister(socket)
+        elif socket in self._watched:
+            self._selector.modify(socket, events)
+        else:
+            self._selector.register(socket, events)
+            self._watched[socket] = events

@@ -1,0 +1,51 @@
+"""Whether a strategy's libraries are here, and are what their names say. Nothing is imported to find out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from clientlab.strategies.clients import CLIENTS
+from clientlab.strategies.executors import EXECUTORS
+from clientlab.strategies.pairs import Strategy
+
+_ON_URLLIB3 = frozenset({"requests", "urllib3"})
+_FORKS_PATCH = 900
+"""urllib3-future's versions end in .900 and above, so that they are told from urllib3's own."""
+
+MERGED = (
+    "urllib3 is overwritten by urllib3-future here, which came with niquests; scripts/setup keeps both, and so do: "
+    "URLLIB3_NO_OVERRIDE=1 pip install --force-reinstall --no-deps --no-binary urllib3-future urllib3-future, then "
+    "pip install --force-reinstall --no-deps urllib3"
+)
+
+
+def unavailable(strategy: Strategy) -> str | None:
+    """Why the strategy can't be measured here, and what to do, in one line; None where it can."""
+    for distribution, extra in _needed(strategy):
+        if distribution != "python" and find_spec(distribution.replace("-", "_")) is None:
+            return f"{distribution} is not installed; pip install 'clientlab[{extra}]'"
+    if CLIENTS[strategy.client].distribution in _ON_URLLIB3 and merged():
+        return MERGED
+    return None
+
+
+def merged() -> bool:
+    """Whether the package urllib3 holds the files of urllib3-future: requests would be measured on another library."""
+    found = find_spec("urllib3")
+    if found is None or found.origin is None:
+        return False
+    version = Path(found.origin).with_name("_version.py")
+    text = version.read_text(encoding="utf-8") if version.exists() else ""
+    number = re.search(r"""__version__\b.*=\s*["']\d+\.\d+\.(\d+)""", text)
+    return number is not None and int(number[1]) >= _FORKS_PATCH
+
+
+def _needed(strategy: Strategy) -> Iterator[tuple[str, str]]:
+    client = CLIENTS[strategy.client]
+    yield client.distribution, client.extra
+    yield EXECUTORS[strategy.executor].distribution, "clients"
+    if strategy.settings.get("loop") == "uvloop":
+        yield "uvloop", "clients"
