@@ -16,18 +16,17 @@ KEEP_IDLE_SECONDS = 75.0
 """httpx drops idle connections after 5 s by itself; the other clients keep them, so all do."""
 
 
-def limits_of(
-    budget: Budget, max_keepalive: int | None = None, keepalive_expiry: float | None = None
-) -> httpx.Limits:
+def limits_of(budget: Budget, max_keepalive: int | None = None, keepalive_expiry: float | None = None) -> httpx.Limits:
     """The budget in httpx's words, and how many idle connections are kept for how long.
 
     Where nothing is said: all, or httpx's defaults (100 in all, 20 kept, for 5 s) where there is no budget.
     """
-    connections = 100 if budget.connections is None else budget.connections or None  # None: no limit
-    if budget.connections is None:
-        kept, seconds = 20, 5.0
-    else:
-        kept, seconds = connections, KEEP_IDLE_SECONDS
+    connections: int | None = 100
+    kept: int | None = 20
+    seconds = 5.0
+    if budget.connections is not None:
+        connections = kept = budget.connections or None  # None: no limit
+        seconds = KEEP_IDLE_SECONDS
     return httpx.Limits(
         max_connections=connections,
         max_keepalive_connections=kept if max_keepalive is None else max_keepalive,

@@ -112,7 +112,8 @@ class PycurlHandle:
         """The status that a transfer has got; the connection that it opened is reported."""
         if handle.getinfo(pycurl.NUM_CONNECTS):
             self._opened()
-        return handle.getinfo(pycurl.RESPONSE_CODE)
+        status: int = handle.getinfo(pycurl.RESPONSE_CODE)
+        return status
 
     def fault_of(self, handle: pycurl.Curl, code: int, message: str) -> Fault:
         """The kind of libcurl's error; a time-out before the request is sent is one of connecting."""

@@ -30,7 +30,7 @@ class Urllib3Pool:
 
     def __init__(self, budget: Budget, opened: Opened, *, num_pools: int = 1, block: bool = True) -> None:  # noqa: ARG002 - seen by Python
         self._budget = budget
-        self._pools = {"num_pools": num_pools, "block": block}
+        self._pools: dict[str, Any] = {"num_pools": num_pools, "block": block}
 
     def open(self) -> None:
         timeout = urllib3.Timeout(connect=self._budget.timeout, read=self._budget.timeout)

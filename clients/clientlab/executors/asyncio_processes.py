@@ -22,7 +22,7 @@ class AsyncioProcesses:
     all together keep to it.
     """
 
-    def __init__(  # noqa: PLR0913 - settings
+    def __init__(
         self,
         bench: Bench,
         *,

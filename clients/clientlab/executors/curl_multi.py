@@ -110,7 +110,7 @@ class CurlMulti:
         return transfer
 
     def _watch(self, what: int, socket: int, _multi: pycurl.CurlMulti, _data: object) -> None:
-        """libcurl's word on which events of a socket it waits for."""
+        """Note which events of a socket libcurl waits for, as it says."""
         events = _EVENTS.get(what)
         if events is None:
             if self._watched.pop(socket, None) is not None:
