@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from pathlib import Path
+
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, check_settings, find
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, check_settings, find, unavailable
 
 
 def test_every_pair_fits_and_every_setting_exists():
@@ -25,10 +29,10 @@ def test_every_trap_says_what_is_wrong_and_what_mends_it():
 
 
 def test_settings_are_read_as_what_they_look_like():
-    """Whole numbers, numbers, words and truth; the name stays as it was written."""
-    found = find("aiohttp@workers?pool=7&loop=uvloop&a=0.5&b=true")
-    assert found.name == "aiohttp@workers?pool=7&loop=uvloop&a=0.5&b=true"
-    assert found.settings == {"pool": 7, "loop": "uvloop", "a": 0.5, "b": True}
+    """Whole numbers, numbers, words, truth and none; the name stays as it was written."""
+    found = find("aiohttp@workers?pool=7&loop=uvloop&a=0.5&b=true&c=none")
+    assert found.name == "aiohttp@workers?pool=7&loop=uvloop&a=0.5&b=true&c=none"
+    assert found.settings == {"pool": 7, "loop": "uvloop", "a": 0.5, "b": True, "c": None}
     assert (found.client, found.executor) == ("aiohttp", "workers")
 
 
@@ -40,10 +44,19 @@ def test_settings_given_win_over_the_strategys_own():
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("aiohttp@workers?limit=3", "has no setting 'limit'; it has loop, pool"),
-        ("pycurl?pool=3", "has no setting 'pool'; it has none"),
+        ("aiohttp@workers?limit=3", "has no setting 'limit'; it has limit_per_host, .*, loop, tasks, pool"),
+        ("pycurl?pool=3", "has no setting 'pool'; it has dns_cache, max_age, forbid_reuse"),
+        ("requests?library_defaults=true", "has no setting 'library_defaults'; it has none"),
         ("requests-session?pool=many", "setting pool=many is to be of type int"),
         ("requests-session?pool=0", "setting pool=0; write 1 or more"),
+        ("requests-session?pool=none", "setting pool=none is to be of type int"),
+        ("aiohttp?pool=-1", "setting pool=-1; write 0 or more"),
+        ("aiohttp?pool=true", "setting pool=true is to be of type int or none"),
+        ("aiohttp?keepalive_timeout=none", "setting keepalive_timeout=none is to be of type float"),
+        ("requests@threads?max_workers=0", "setting max_workers=0; write 1 or more"),
+        ("aiohttp@async-processes?chunks=0", "setting chunks=0; write 1 or more"),
+        ("aiohttp@workers?loop=trio", "setting loop=trio; write asyncio or uvloop"),
+        ("requests@processes?start_method=thread", "setting start_method=thread; write fork or forkserver or spawn"),
         ("requests@processes?start_method=3", "setting start_method=3 is to be of type str"),
     ],
 )
@@ -59,6 +72,8 @@ def test_a_setting_that_there_is_not_is_answered_with_those_there_are(name, says
         ("sync_thread", "'sync_thread' is unknown; nearest: sync_threads"),
         ("aiohttp@threads", "aiohttp is a client of kind asyncio and threads runs blocking ones; it goes with await"),
         ("nothing@threads", "'nothing@threads' is unknown"),
+        ("urllib3@multi", "multi runs only pycurl; urllib3 goes with serial, threads, .*gevent$"),
+        ("aiohttp@gevent", "gevent runs only requests, requests-session, urllib3; aiohttp goes with await"),
     ],
 )
 def test_an_unknown_strategy_is_answered_with_what_there_is(name, says):
@@ -79,3 +94,67 @@ def test_in_flight_is_what_is_asked_one_or_all():
     assert find("sync_threads").in_flight(None, 100) == 100
     assert find("sync_threads").in_flight(7, 100) == 7
     assert find("trap-gather-everything").in_flight(7, 100) == 100
+    assert find("aiohttp@gather?pool=none").in_flight(7, 100) == 100
+    assert find("aiohttp@workers?pool=none").in_flight(7, 100) == 7
+
+
+def test_a_size_of_its_own_wins_over_what_is_asked_of_all():
+    """The articles' pools: 100 processes, two workers."""
+    assert find("sync_multiprocess?processes=100").in_flight(7, 1000) == 100
+    assert find("requests-session@futures?max_workers=2").in_flight(None, 10) == 2
+
+
+ARTICLES = {"six-strategies", "sessions", "semaphore", "keepalive", "frameworks"}
+
+
+def test_every_strategy_says_where_it_comes_from():
+    """The articles that it stands in, or "trap", or "ecosystem"; every article has some."""
+    sources = {name: set(strategy.source.split(", ")) for name, strategy in STRATEGIES.items()}
+    for name, source in sources.items():
+        assert source <= ARTICLES or source in ({"trap"}, {"ecosystem"}), name
+    assert set().union(*sources.values()) == ARTICLES | {"trap", "ecosystem"}
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "install"),
+    [
+        ("niquests", "niquests", "niquests is not installed; pip install 'clientlab[niquests]'"),
+        ("httpx-client@threads", "httpx", "httpx is not installed; pip install 'clientlab[clients]'"),
+        ("requests-session@futures", "requests_futures", "requests-futures is not installed; pip install 'clientlab[c"),
+        ("urllib3@gevent", "gevent", "gevent is not installed; pip install 'clientlab[clients]'"),
+        ("async_threads", "asgiref", "asgiref is not installed; pip install 'clientlab[clients]'"),
+        ("aiohttp-uvloop@workers", "uvloop", "uvloop is not installed; pip install 'clientlab[clients]'"),
+    ],
+)
+def test_a_strategy_whose_library_is_missing_is_unavailable(name, module, install, monkeypatch):
+    """It says what to install, and the others are not concerned."""
+    assert unavailable(find(name)) is None
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(LabError, match=re.escape(f"strategy {name!r} is unavailable: {install}")):
+        check_settings(find(name))
+    check_settings(find("http.client"))
+
+
+def urllib3_of_version(number: str, folder: Path, monkeypatch) -> None:
+    """Put a package urllib3 of that version before the one that is installed."""
+    (folder / "urllib3").mkdir()
+    (folder / "urllib3" / "__init__.py").touch()
+    (folder / "urllib3" / "_version.py").write_text(f"__version__ = version = '{number}'\n")
+    monkeypatch.delitem(sys.modules, "urllib3", raising=False)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+@pytest.mark.parametrize("name", ["requests", "urllib3@threads", "requests-session@futures", "sync"])
+def test_requests_is_not_measured_on_a_urllib3_that_is_another_library(name, tmp_path, monkeypatch):
+    """Niquests' urllib3-future overwrites urllib3: refused with what to do about it."""
+    urllib3_of_version("2.25.904", tmp_path, monkeypatch)
+    with pytest.raises(LabError, match=r"is unavailable: urllib3 is overwritten by urllib3-future here.*NO_OVERRIDE"):
+        check_settings(find(name))
+    check_settings(find("niquests"))
+
+
+def test_urllib3s_own_versions_are_told_from_the_others(tmp_path, monkeypatch):
+    """Below .900 it is urllib3 itself."""
+    assert unavailable(find("requests")) is None
+    urllib3_of_version("2.99.899", tmp_path, monkeypatch)
+    assert unavailable(find("requests")) is None

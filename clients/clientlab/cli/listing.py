@@ -12,13 +12,13 @@ from rich.table import Table
 
 from clientlab.cli.words import console
 from clientlab.runs.experiment import bundled, read_experiment
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, unavailable
 
 Rows = list[dict[str, Any]]
 
 
 def strategy_rows() -> Rows:
-    """Every listed strategy. `concurrency` is its own, used where -c is not given."""
+    """Every listed strategy. `concurrency` is its own, used where -c is not given; `source` its articles."""
     return [
         {
             "name": strategy.name,
@@ -31,6 +31,15 @@ def strategy_rows() -> Rows:
         }
         for strategy in STRATEGIES.values()
     ]
+
+
+def strategy_rows_here() -> Rows:
+    """The same, with what keeps a strategy from being measured on this machine before its note."""
+    rows = strategy_rows()
+    for row, strategy in zip(rows, STRATEGIES.values(), strict=True):
+        if reason := unavailable(strategy):
+            row["note"] = "; ".join(filter(None, (f"unavailable: {reason}", row["note"])))
+    return rows
 
 
 def client_rows() -> Rows:
@@ -56,7 +65,7 @@ def experiment_rows() -> Rows:
 
 
 _LISTS: dict[str, Callable[[], Rows]] = {
-    "strategies": strategy_rows,
+    "strategies": strategy_rows_here,
     "clients": client_rows,
     "executors": executor_rows,
     "experiments": experiment_rows,
@@ -75,7 +84,7 @@ def markdown(rows: Rows) -> str:
 @click.option("--markdown", "as_markdown", is_flag=True, help="As a Markdown table.")
 def list_(what: str, *, as_json: bool, as_markdown: bool) -> None:
     """List strategies, clients, executors or experiments."""
-    rows = _LISTS[what]()
+    rows = strategy_rows() if as_markdown and what == "strategies" else _LISTS[what]()
     if as_json:
         click.echo(json.dumps(rows, indent=1))
         return

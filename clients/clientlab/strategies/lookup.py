@@ -16,6 +16,8 @@ from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.pairs import STRATEGIES, Strategy
 from clientlab.strategies.rows import ClientRow, ExecutorRow
 
+_CHOICES = {"loop": ("asyncio", "uvloop"), "start_method": ("fork", "forkserver", "spawn")}
+_COUNTS = ("pool", "processes", "chunks", "pool_connections", "num_pools")
 _WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -78,9 +80,18 @@ def check_settings(strategy: Strategy) -> None:
         if not any(_fits(value, kind) for kind in known[key].split(" | ")):
             kind = known[key].replace("None", "none").replace(" | ", " or ")
             raise LabError(f"strategy {strategy.name!r}: setting {key}={_written(value)} is to be of type {kind}")
-    for key in ("pool", EXECUTORS[strategy.executor].size):
-        if (strategy.settings.get(key) or 1) < 1:
-            raise LabError(f"strategy {strategy.name!r}: setting {key}={strategy.settings[key]}; write 1 or more")
+        if advice := _advice(strategy, key, value):
+            raise LabError(f"strategy {strategy.name!r}: setting {key}={_written(value)}; write {advice}")
+
+
+def _advice(strategy: Strategy, key: str, value: Any) -> str | None:
+    """What to write instead of a value that can't be."""
+    if key in _CHOICES:
+        return None if value in _CHOICES[key] else " or ".join(_CHOICES[key])
+    if value is None or key not in {*_COUNTS, EXECUTORS[strategy.executor].size}:
+        return None
+    least = 0 if key == "pool" and CLIENTS[strategy.client].unlimited else 1
+    return None if value >= least else f"{least} or more"
 
 
 def _known(strategy: Strategy) -> dict[str, str]:

@@ -19,7 +19,7 @@ class Strategy:
 
     `concurrency` is the strategy's own, used where the user names none. `settings` are keyword arguments
     of its executor or client, the executor's `size`, or ``pool``: connections that the client may hold, in
-    place of as many as there are requests in flight (None: no limit); with ``library_defaults`` the library's
+    place of as many as there are requests in flight (0 or None: no limit); with ``library_defaults`` the library's
     own limits hold. `source` names the articles that it comes from, or is ``ecosystem``, or ``trap``: then
     `wrong` says what is wrong with it, and `mended_by` which strategy mends it.
     """
@@ -47,7 +47,7 @@ class Strategy:
         row = EXECUTORS[self.executor]
         if not row.many:
             return 1
-        unbounded = row.unbounded or (row.pool_bound and self.settings.get("pool", 1) is None)
+        unbounded = row.unbounded or (row.pool_bound and not self.settings.get("pool", 1))
         if unbounded and requests is not None:
             return requests
         if row.size in self.settings:

@@ -81,6 +81,22 @@ def test_the_list_of_strategies_tells_what_each_is(clientlab):
         "name": "sync_threads", "client": "requests", "executor": "threads", "concurrency": 100,
         "connections": "per call", "source": "six-strategies", "note": "",
     }  # fmt: skip
+    assert rows["pycurl@multi"]["connections"] == "pool"
+    assert rows["requests"]["source"] == "sessions, semaphore, keepalive"
+
+
+def test_the_list_tells_what_is_missing_for_a_strategy(clientlab, monkeypatch):
+    """On this machine, beside what is wrong with it: README's table says nothing of that."""
+    table = clientlab("list", "--markdown").out
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    rows = {row["name"]: row["note"] for row in json.loads(clientlab("list", "--json").out)}
+    says = "unavailable: httpx is not installed; pip install 'clientlab[clients]'"
+    assert rows["httpx-async"] == says
+    assert rows["trap-client-per-request"].startswith(f"{says}; httpx.get builds a client")
+    assert rows["aiohttp"] == ""
+    assert clientlab("list", "--markdown").out == table
+    said = clientlab("run", "-t", "httpx-async")
+    assert (said.code, said.err) == (2, f"clientlab: strategy 'httpx-async' is {says}\n")
 
 
 def test_the_doctor_finds_the_lab_whole(clientlab):
@@ -110,6 +126,16 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it(clientlab, monkeypatc
     assert said.code == 1
     assert len(lines) == 2
     assert all("run the lab from a clone of its repository" in line for line in lines)
+
+
+def test_the_doctor_finds_a_urllib3_that_is_another_library(clientlab, monkeypatch):
+    """And says how to keep both."""
+    monkeypatch.setattr(sys.modules["clientlab.cli.doctor"], "merged", lambda: True)
+    said = clientlab("doctor")
+    assert said.code == 0
+    (line,) = [line for line in said.out.splitlines() if " urllib3 " in line and line.startswith("no")]
+    assert "overwritten by urllib3-future" in " ".join(said.out.split())
+    assert line
 
 
 def test_the_program_tells_its_version_and_its_verbs(clientlab):

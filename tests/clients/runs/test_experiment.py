@@ -54,6 +54,18 @@ def test_a_file_needs_little_and_the_rest_has_defaults(tmp_path):
     assert found.workloads["w"].requests == 1000
 
 
+def test_a_strategy_of_a_file_has_its_settings_behind_its_name(tmp_path):
+    """As on the command line; the same strategy may stand there with others."""
+    lines = 'strategies = ["sync_multiprocess?processes=100", "sync_multiprocess", "aiohttp@gather?pool=none"]'
+    found = read_experiment(written(tmp_path, SMALLEST.replace('strategies = ["urllib3"]', lines)))
+    check_experiment(found)
+    assert [arm.strategy for arm in found.arms()] == found.strategies
+    assert found.most_in_flight() == 1000
+    wrong = read_experiment(written(tmp_path, SMALLEST.replace('"urllib3"', '"urllib3?limit=3"')))
+    with pytest.raises(LabError, match="has no setting 'limit'; it has num_pools, block, pool, library_defaults"):
+        check_experiment(wrong)
+
+
 def test_arms_are_every_combination_in_the_order_written():
     """Workloads, upstreams, routes, strategies."""
     workloads = {"a": Workload(), "b": Workload()}

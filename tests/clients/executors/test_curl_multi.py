@@ -1,0 +1,84 @@
+"""libcurl's multi interface: one thread, many transfers, handles used again, failures by kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.workload import Workload
+from clients.measured import measure
+from counting_server import Last, counting_server, ok
+
+STRATEGY = "pycurl@multi"
+
+
+def test_transfers_use_their_connections_again():
+    """A thousand requests on as many connections as there may be in flight, from one process."""
+    with counting_server() as server:
+        measured = measure(STRATEGY, Workload(path="/{k}", requests=1000, concurrency=7, warmup=0), server.url)
+        assert sorted(seen.target for seen in server.seen) == sorted(f"/{k}" for k in range(1000))
+    assert measured.numbers == list(range(1000))
+    assert measured.samples.errors == {}
+    assert server.connections == measured.outcome.connections_begun <= 7
+    assert measured.outcome.processes == 1
+
+
+def test_warm_connections_are_kept_for_the_measured_part():
+    """Nothing is opened inside the clock."""
+    with counting_server(hold=0.01) as server:
+        workload = Workload(requests=30, concurrency=5, warmup=10, connections="warm")
+        assert measure(STRATEGY, workload, server.url).outcome.connections_begun == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "errors"),
+    [
+        pytest.param(ok(status="503 Service Unavailable"), {"status-5xx": 8}, id="503"),
+        pytest.param(ok(status="404 Not Found"), {"status-4xx": 8}, id="404"),
+        pytest.param(None, {"reset": 8}, id="closed"),
+        pytest.param(Last(ok()[:-5]), {"protocol": 8}, id="truncated"),
+        pytest.param(b"\x00\xff\xfe this is\r\nnot HTTP\r\n\r\n", {"protocol": 8}, id="nonsense"),
+    ],
+)
+def test_faults_have_the_kind_that_they_have_for_the_handle_alone(answer, errors):
+    """Every request is recorded, whatever becomes of it."""
+    with counting_server(lambda _: answer) as server:
+        measured = measure(STRATEGY, Workload(requests=8, concurrency=3, warmup=0), server.url)
+        assert len(server.seen) == 8
+    assert measured.samples.errors == errors
+    assert measured.outcome.connections_begun == server.connections
+
+
+def test_a_fault_spoils_no_other_transfer():
+    """A handle whose request has failed sends the next one whole."""
+    with counting_server(lambda seen: Last(ok()[:-5]) if seen.target.endswith("5") else ok()) as server:
+        measured = measure(STRATEGY, Workload(path="/{k}", requests=40, concurrency=4, warmup=0), server.url)
+    assert measured.samples.errors == {"protocol": 4}
+    assert measured.samples.records["status"].tolist().count(200) == 36
+
+
+def test_silence_is_a_time_out():
+    """Within the time limit, which libcurl's timer keeps while no socket is ready."""
+    with counting_server(hold=1.5) as server:
+        measured = measure(STRATEGY, Workload(requests=6, concurrency=3, warmup=0, timeout=0.2), server.url)
+    assert measured.samples.errors == {"timeout-read": 6}
+    assert measured.samples.records["seconds"].max() < 1.0
+
+
+def test_a_refused_connection_is_an_error_of_connecting():
+    """Nothing listens: kind connect, and begun connections are counted."""
+    with counting_server() as gone:
+        pass
+    measured = measure(STRATEGY, Workload(requests=5, concurrency=2, warmup=0), gone.url)
+    assert measured.samples.errors == {"connect": 5}
+    assert measured.outcome.connections_begun == 5
+
+
+def test_bodies_are_encoded_and_parsed_inside_the_clock_where_asked():
+    """As for every caller: a body that does not parse is an error."""
+    with counting_server(lambda seen: ok(b"{}" if seen.target == "/0" else b"not JSON")) as server:
+        workload = Workload(
+            path="/{k}", method="POST", payload_size=50, encode="each", parse=True, requests=3, concurrency=2, warmup=0
+        )
+        measured = measure(STRATEGY, workload, server.url)
+        assert {len(seen.body) for seen in server.seen} == {len('{"data": ""}') + 50}
+    assert measured.samples.errors == {"protocol": 2}

@@ -1,0 +1,27 @@
+"""requests-futures: the wait in its pool's queue is not the request's."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from clientlab.workload import Workload
+from clients.measured import measure
+from counting_server import counting_server
+
+
+def test_the_time_of_a_request_is_that_in_its_worker():
+    """All are asked for at once, and most wait for a worker: that wait is in the whole, and in no request's time."""
+    with counting_server(hold=0.03) as server:
+        measured = measure("requests-session@futures?max_workers=2", Workload(requests=24, warmup=0), server.url)
+        assert server.connections == 2
+    assert measured.outcome.wall_seconds > 12 * 0.03
+    assert median(measured.samples.records["seconds"].tolist()) < measured.outcome.wall_seconds / 4
+    assert measured.samples.records["start"].max() - measured.outcome.began > 10 * 0.03
+
+
+def test_a_pool_of_the_librarys_own_size_is_the_workers():
+    """With its defaults FuturesSession keeps as many connections as it has workers, where those are more than ten."""
+    with counting_server(hold=0.05) as server:
+        workload = Workload(requests=36, concurrency=12, warmup=0)
+        measure("requests-session@futures?library_defaults=true", workload, server.url)
+        assert server.connections == 12

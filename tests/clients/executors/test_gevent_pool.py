@@ -1,0 +1,43 @@
+"""gevent: what is patched, where, and what is measured then."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from gevent import monkey
+
+from clientlab.strategies import check_settings, find
+from clientlab.workload import Workload
+from clients.measured import measure
+from counting_server import counting_server
+
+STRATEGY = "requests-session@gevent"
+
+
+@pytest.mark.parametrize("strategy", [STRATEGY, "urllib3@gevent"])
+def test_it_patches_before_the_client_is_imported_without_a_warning(strategy, monkeypatch):
+    """A warning, as gevent gives where it comes too late, would fail the trial."""
+    monkeypatch.setenv("PYTHONWARNINGS", "error::Warning:gevent,error::Warning:clientlab")
+    with counting_server(hold=0.02) as server:
+        measured = measure(strategy, Workload(requests=20, concurrency=5, warmup=2), server.url)
+        assert server.most_in_flight == 5
+    assert measured.samples.errors == {}
+
+
+def test_the_trials_process_imports_no_ssl_before_it_is_patched():
+    """Gevent can patch ssl only where nobody has it yet."""
+    code = (
+        "import sys; from clientlab import strategies; import clientlab.measuring.trial_process;"
+        "strategies.load(strategies.EXECUTORS['gevent'].place); print(*sys.modules)"
+    )
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "gevent" in modules
+    assert not {"ssl", "asyncio", "requests", "urllib3"} & set(modules)
+
+
+def test_nothing_is_patched_in_the_labs_own_process():
+    """Asking for it, and looking up its settings, leaves this process as it is."""
+    check_settings(find(STRATEGY))
+    assert not monkey.is_module_patched("socket")

@@ -1,0 +1,78 @@
+"""Settings of a strategy, written behind its name: what the server sees of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.workload import Workload
+from clients.measured import measure
+from counting_server import counting_server
+
+
+def seen_by_server(strategy: str, requests: int, concurrency: int, hold: float = 0.0):
+    """The connections, and the most requests in flight, of one trial without warm-up and without errors."""
+    with counting_server(hold=hold) as server:
+        workload = Workload(requests=requests, concurrency=concurrency, warmup=0)
+        measured = measure(strategy, workload, server.url)
+        assert measured.samples.errors == {}
+        assert measured.numbers == list(range(requests))
+        assert measured.outcome.connections_begun == server.connections
+        return server.connections, server.most_in_flight
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        "aiohttp?force_close=true",
+        "httpx-client?max_keepalive=0",
+        "httpx-async?keepalive_expiry=0",
+        "pycurl?forbid_reuse=true",
+    ],
+)
+def test_a_client_told_to_keep_no_connection_opens_one_a_request(strategy):
+    """By whatever name its library has for that."""
+    assert seen_by_server(strategy, requests=5, concurrency=1)[0] == 5
+
+
+@pytest.mark.parametrize(
+    ("strategy", "most"),
+    [
+        ("aiohttp@gather?limit_per_host=2", 2),
+        ("aiohttp@semaphore?semaphore=3", 3),
+        ("aiohttp@workers?tasks=3", 3),
+        ("requests-session@threads?pool=2&pool_block=true", 2),
+        ("requests-session@threads?max_workers=3", 3),
+        ("requests-session@queue?threads=3", 3),
+        ("requests-session@sync_to_async?max_workers=3", 3),
+        ("requests-session@futures?max_workers=2", 2),
+        ("requests-session@gevent?size=3", 3),
+        ("urllib3@threads?pool=2", 2),
+        ("pycurl@multi?pool=2", 2),
+        ("niquests@threads?max_workers=3", 3),
+        ("sync_multiprocess?processes=3", 3),
+    ],
+)
+def test_a_limit_written_behind_the_name_holds(strategy, most):
+    """Of the library's pool, or of the executor's size, which then wins over -c."""
+    assert seen_by_server(strategy, requests=24, concurrency=6, hold=0.03)[1] == most
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        "aiohttp@gather?pool=none",
+        "aiohttp@gather?pool=0",
+        "httpx-async@gather?pool=none",
+        "aiohttp@gather?library_defaults=true",  # whose limit is 100, as is httpx's
+        "httpx-async@gather?library_defaults=true",
+    ],
+)
+def test_without_a_limit_from_the_lab_gather_sends_all_at_once(strategy):
+    """More requests are in flight than -c says."""
+    assert seen_by_server(strategy, requests=20, concurrency=4, hold=0.3)[1] == 20
+
+
+def test_chunks_in_a_pool_of_processes_are_sized_apart():
+    """The articles have six chunks, and one for the remainder, in a pool of seven."""
+    connections, _ = seen_by_server("aiohttp@async-processes?chunks=2&processes=3", 21, 30, hold=0.02)
+    assert 3 <= connections <= 21
