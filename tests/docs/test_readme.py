@@ -14,6 +14,7 @@ from clientlab.cli import commands
 from clientlab.cli.listing import markdown, strategy_rows
 from clientlab.runs.document import Run
 from clientlab.runs.experiment import bundled, read_experiment
+from clientlab.strategies import CLIENTS, EXECUTORS, settings_of
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,6 +25,17 @@ def test_the_table_of_strategies_is_the_list():
     table = re.search(r"<!-- strategies -->\n(.*)<!-- /strategies -->", README, re.DOTALL)
     assert table
     assert table[1] == markdown(strategy_rows())
+
+
+def test_the_settings_are_those_of_clients_and_executors():
+    """The table of settings names each of them, and no other."""
+    table = re.search(r"\| setting \| of \|\n(.*?)\n\n", README, re.DOTALL)
+    assert table
+    cells = [line.split("|")[1] for line in table[1].splitlines()[1:]]
+    named = {word for cell in cells for word in re.findall(r"[`&?]([a-z_]+)(?=[=`])", cell)}
+    places = [row.place for row in (*CLIENTS.values(), *EXECUTORS.values())]
+    sizes = {row.size for row in EXECUTORS.values()} - {""}
+    assert named == {"pool", "library_defaults", *sizes}.union(*map(settings_of, places))
 
 
 def test_every_verb_is_in_the_readme_and_every_verb_there_exists():
