@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import selectors
+import contextlib
+import select
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,14 +13,9 @@ from clientlab.executors.shape import Bench, Numbers
 from clientlab.workload import Request
 
 _EVENTS = {
-    pycurl.POLL_IN: selectors.EVENT_READ,
-    pycurl.POLL_OUT: selectors.EVENT_WRITE,
-    pycurl.POLL_INOUT: selectors.EVENT_READ | selectors.EVENT_WRITE,
-}
-_ACTIONS = {
-    selectors.EVENT_READ: pycurl.CSELECT_IN,
-    selectors.EVENT_WRITE: pycurl.CSELECT_OUT,
-    selectors.EVENT_READ | selectors.EVENT_WRITE: pycurl.CSELECT_IN | pycurl.CSELECT_OUT,
+    pycurl.POLL_IN: select.POLLIN,
+    pycurl.POLL_OUT: select.POLLOUT,
+    pycurl.POLL_INOUT: select.POLLIN | select.POLLOUT,
 }
 
 
@@ -43,8 +39,7 @@ class CurlMulti:
         transfers = self._bench.concurrency
         self._record = self._bench.record(transfers)
         self._client = self._record.client
-        self._selector = selectors.DefaultSelector()
-        self._watched: dict[int, int] = {}
+        self._sockets = select.poll()  # cheaper than epoll here: libcurl changes its mind twice a request
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_MAXCONNECTS, transfers)
@@ -65,7 +60,6 @@ class CurlMulti:
     def close(self) -> None:
         self._record.close()
         self._multi.close()
-        self._selector.close()
 
     def _begin(self, transfer: _Transfer, coming: Iterator[int]) -> bool:
         """Send the next request, if there is one."""
@@ -83,9 +77,11 @@ class CurlMulti:
     def _wait(self) -> None:
         """Let libcurl go on wherever it can, or when one of its time limits has passed."""
         milliseconds = self._multi.timeout()
-        ready = self._selector.select(milliseconds / 1000 if milliseconds >= 0 else None)
-        for key, events in ready:
-            self._multi.socket_action(key.fd, _ACTIONS[events])
+        ready = self._sockets.poll(milliseconds if milliseconds >= 0 else None)
+        for socket, events in ready:
+            can_write = pycurl.CSELECT_OUT if events & select.POLLOUT else 0
+            can_read = pycurl.CSELECT_IN if events & ~select.POLLOUT else 0  # or has failed, which reading tells
+            self._multi.socket_action(socket, can_read | can_write)
         if not ready:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
 
@@ -111,12 +107,8 @@ class CurlMulti:
 
     def _watch(self, what: int, socket: int, _multi: pycurl.CurlMulti, _data: object) -> None:
         """Note which events of a socket libcurl waits for, as it says."""
-        events = _EVENTS.get(what)
-        if events is None:
-            if self._watched.pop(socket, None) is not None:
-                self._selector.unregister(socket)
-        elif socket in self._watched:
-            self._selector.modify(socket, events)
+        if what in _EVENTS:
+            self._sockets.register(socket, _EVENTS[what])
         else:
-            self._selector.register(socket, events)
-            self._watched[socket] = events
+            with contextlib.suppress(KeyError):
+                self._sockets.unregister(socket)
