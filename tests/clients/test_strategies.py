@@ -120,6 +120,7 @@ def test_every_strategy_says_where_it_comes_from():
     [
         ("niquests", "niquests", "niquests is not installed; pip install 'clientlab[niquests]'"),
         ("httpx-client@threads", "httpx", "httpx is not installed; pip install 'clientlab[clients]'"),
+        ("httpx-client-h2@threads", "h2", "h2 is not installed; pip install 'clientlab[clients]'"),
         ("requests-session@futures", "requests_futures", "requests-futures is not installed; pip install 'clientlab[c"),
         ("urllib3@gevent", "gevent", "gevent is not installed; pip install 'clientlab[clients]'"),
         ("async_threads", "asgiref", "asgiref is not installed; pip install 'clientlab[clients]'"),

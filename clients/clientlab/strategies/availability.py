@@ -45,7 +45,8 @@ def merged() -> bool:
 
 def _needed(strategy: Strategy) -> Iterator[tuple[str, str]]:
     client = CLIENTS[strategy.client]
-    yield client.distribution, client.extra
+    for distribution in (client.distribution, *client.needs):
+        yield distribution, client.extra
     yield EXECUTORS[strategy.executor].distribution, "clients"
     if strategy.settings.get("loop") == "uvloop":
         yield "uvloop", "clients"

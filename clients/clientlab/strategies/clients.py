@@ -59,6 +59,7 @@ CLIENTS: dict[str, ClientRow] = {
             "pool",
             "one httpx.Client over HTTP/2: one connection for all",
             http="2",
+            needs=("h2",),
         ),
         ClientRow(
             "httpx-async-h2",
@@ -68,6 +69,7 @@ CLIENTS: dict[str, ClientRow] = {
             "pool",
             "one httpx.AsyncClient over HTTP/2: one connection for all",
             http="2",
+            needs=("h2",),
         ),
         ClientRow(
             "aiohttp",

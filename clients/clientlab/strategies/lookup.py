@@ -95,9 +95,15 @@ def _advice(strategy: Strategy, key: str, value: Any) -> str | None:
 
 
 def _known(strategy: Strategy) -> dict[str, str]:
-    """Name and type of every setting that the strategy has."""
+    """Name and type of every setting that the strategy has. Raises LabError for a library that is missing."""
     client, executor = CLIENTS[strategy.client], EXECUTORS[strategy.executor]
-    known = {**settings_of(client.place), **settings_of(executor.place)}
+    try:
+        known = {**settings_of(client.place), **settings_of(executor.place)}
+    except ModuleNotFoundError as error:  # what a library needs in its turn
+        raise LabError(
+            f"strategy {strategy.name!r} is unavailable: {error.name} is not installed; "
+            f"pip install 'clientlab[{client.extra}]'"
+        ) from error
     if executor.size:
         known[executor.size] = "int"
     if strategy.policy == "pool":

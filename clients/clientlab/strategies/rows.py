@@ -20,6 +20,7 @@ class ClientRow:
     policy: Policy
     says: str
     http: Literal["1.1", "2"] = "1.1"  # the version it speaks, and no other; "2" over TLS only
+    needs: tuple[str, ...] = ()  # distributions beside its own
     extra: str = "clients"  # of pyproject.toml, that installs it
     unlimited: bool = False  # its pool can be told to have no limit
 
