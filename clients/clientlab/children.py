@@ -16,18 +16,18 @@ _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl(2)
 
 def start(
     command: Sequence[str],
-    log: Path,
+    log: Path | None,
     environment: Mapping[str, str],
     descriptors: Sequence[int] = (),
     *,
     words: int = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
-    """Start a program whose output goes to `log`; `words` becomes its standard input.
+    """Start a program whose output goes to `log`, or to ours without one; `words` becomes its standard input.
 
     A group of its own keeps a terminal's Ctrl-C from it: the lab decides what is stopped, and when.
     Raises OSError.
     """
-    with log.open("ab") as output:
+    with contextlib.nullcontext() if log is None else log.open("ab") as output:
         return subprocess.Popen(
             command,
             stdin=words,

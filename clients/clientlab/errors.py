@@ -21,6 +21,9 @@ KINDS = (
     "tls",
 )
 
+ERROR_OTHER = "other"
+"""Where a kind is a label: all that are of no listed kind, whose names are not a small closed set."""
+
 CONNECT_KINDS = frozenset({"connect", "timeout-connect"})
 """Kinds after which no connection was opened."""
 

@@ -19,7 +19,9 @@ from clientlab.cli.doctor import doctor
 from clientlab.cli.listing import list_
 from clientlab.cli.report import report
 from clientlab.cli.run import run
+from clientlab.cli.serve import serve
 from clientlab.cli.up import up
+from clientlab.cli.work import work
 from clientlab.errors import IncompleteRun, LabError
 
 
@@ -32,7 +34,7 @@ def commands() -> None:
     """
 
 
-for _command in (run, report, list_, up, doctor):
+for _command in (run, report, list_, up, doctor, serve, work):
     commands.add_command(_command)
 
 

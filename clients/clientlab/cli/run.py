@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from rich.console import Console
 from clientlab.cli.report import CHART, draw, show
 from clientlab.cli.words import OUT, SECONDS, body_of, headers_of
 from clientlab.errors import IncompleteRun, LabError
+from clientlab.homes.containers import ContainerHome
 from clientlab.homes.elsewhere import Elsewhere
 from clientlab.homes.local import ROUTES, UPSTREAMS, LocalHome, workers_for
 from clientlab.reports.progress import LiveBar, PlainLines
@@ -33,6 +37,7 @@ from clientlab.runs.store import Store
 from clientlab.runs.surroundings import distributions_of, surroundings
 from clientlab.workload import Workload
 
+_LOOK_SECONDS = 0.5
 _QUESTION = "Which of these strategies is fastest here?"
 
 
@@ -63,11 +68,19 @@ _QUESTION = "Which of these strategies is fastest here?"
 @click.option("--delay", help="Ask the upstream to wait: 140ms, lognormal:100ms,0.3, ...")
 @click.option("--header", "headers", multiple=True, help="'Name: value'; may be repeated.")
 @click.option("--timeout", type=SECONDS, help="Limit for connecting and for each wait for bytes.  [default: 30s]")
+@click.option(
+    "--home",
+    type=click.Choice(["here", "containers"]),
+    envvar="CLIENTLAB_HOME",
+    default="here",
+    show_default=True,
+    help="Start upstreams and proxy here, or use those of the containers.",
+)
 @OUT
 @CHART
 @click.option("--json", "as_json", is_flag=True, help="Print the run document; everything else on standard error.")
-def run(
-    experiment: str | None, url: str | None, folder: Path, chart: Path | None, *, as_json: bool, **words: Any
+def run(  # noqa: PLR0913 - the command's words
+    experiment: str | None, url: str | None, home: str, folder: Path, chart: Path | None, *, as_json: bool, **words: Any
 ) -> int:
     """Measure strategies: EXPERIMENT is a bundled one (see 'list experiments') or a TOML file.
 
@@ -82,7 +95,7 @@ def run(
     if elsewhere is not None:
         for workload in asked.workloads.values():
             elsewhere.probe(workload)
-    finished = _measure(asked, elsewhere, Store(folder))
+    finished = _measure(asked, elsewhere, home, Store(folder))
     show(finished, stderr=as_json)
     if as_json:
         click.echo(finished.model_dump_json(indent=1))
@@ -96,7 +109,7 @@ def run(
 def _asked(name: str | None, elsewhere: Elsewhere | None, words: dict[str, Any]) -> Experiment:
     """The experiment that the words ask for."""
     given = {key: word for key, word in words.items() if word not in (None, ())}
-    base = _named(name) if name else _unnamed(given)
+    base = named(name) if name else _unnamed(given)
     changes: dict[str, Any] = {key: list(given[key]) for key in ("strategies", "upstreams", "routes") if key in given}
     changes |= {key: given[key] for key in ("rounds", "seed") if key in given}
     workload_changes = _workload_changes(given)
@@ -115,7 +128,8 @@ def _asked(name: str | None, elsewhere: Elsewhere | None, words: dict[str, Any])
     return base.model_copy(update=changes)
 
 
-def _named(name: str) -> Experiment:
+def named(name: str) -> Experiment:
+    """The experiment of a bundled name or of a file. Raises LabError."""
     path = bundled().get(name, Path(name))
     if not path.is_file():
         raise LabError(f"experiment {name!r}: neither a bundled one ({', '.join(bundled())}) nor a file")
@@ -162,7 +176,7 @@ def _elsewhere(url: str | None, words: dict[str, Any]) -> Elsewhere | None:
     return Elsewhere(url, words["ca_file"])
 
 
-def _measure(asked: Experiment, elsewhere: Elsewhere | None, store: Store) -> Run:
+def _measure(asked: Experiment, elsewhere: Elsewhere | None, where: str, store: Store) -> Run:
     """Carry out the experiment in its home."""
     name = run_name(asked)
     logs = store.claim(name) / "logs"
@@ -171,6 +185,10 @@ def _measure(asked: Experiment, elsewhere: Elsewhere | None, store: Store) -> Ru
         home: Home
         if elsewhere is not None:
             home, programs = elsewhere, {}
+        elif where == "containers":
+            stack.enter_context(store.alone(_waiting(console)))
+            containers = ContainerHome(os.environ)
+            home, programs = containers, containers.programs()
         else:
             workers = workers_for(asked.most_in_flight())
             local = stack.enter_context(LocalHome(asked.upstreams, asked.routes, logs, workers))
@@ -179,3 +197,16 @@ def _measure(asked: Experiment, elsewhere: Elsewhere | None, store: Store) -> Ru
         planned = new_run(name, asked, surroundings(measured, programs), shlex.join(["clientlab", *sys.argv[1:]]))
         observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
         return execute(planned, Here(home), store, observer)
+
+
+def _waiting(console: Console) -> Callable[[], None]:
+    """Say once that the lab measures, and wait."""
+    said: list[bool] = []
+
+    def wait() -> None:
+        if not said:
+            said.append(True)
+            console.print("the lab is measuring another run; this one begins after it")
+        time.sleep(_LOOK_SECONDS)
+
+    return wait

@@ -15,12 +15,19 @@ from clientlab.runs.schedule import schedule
 from clientlab.runs.store import Store
 from clientlab.workload import Workload
 
+LOST = "worker lost"
+"""How the reason of a lost trial begins: it is given once more at the end of the run."""
+
+
+class TrialLost(Exception):
+    """Whoever measured the trial is gone, and nothing is known of it; the text says who and how."""
+
 
 class Measure(Protocol):
     """Does one planned trial, here or in a worker's container, and returns it with its figures.
 
     A strategy that fails is a failed trial. `folder` is the run's own; `progressed` takes how many requests
-    have finished. Raises IncompleteRun or OSError where the run can't go on.
+    have finished. Raises TrialLost, and IncompleteRun or OSError where the run can't go on.
     """
 
     def __call__(
@@ -43,19 +50,23 @@ class Observer(Protocol):
 def execute(run: Run, measure: Measure, store: Store, observer: Observer) -> Run:
     """Carry out all trials of `run.experiment` and return the finished run.
 
-    Saved after every trial. A strategy that fails is a failed trial; the others go on. Raises
-    IncompleteRun when interrupted or when it can't be saved: what was done is in the file.
+    Saved after every trial. A strategy that fails is a failed trial; the others go on. A run that holds
+    trials already goes on behind them. Raises IncompleteRun when interrupted or when it can't be saved:
+    what was done is in the file.
     """
     folder = store.folder / run.run
     store.save(run)
     observer.run_started(run, folder)
     settings = run.experiment
-    order = schedule(settings.arms, settings.rounds, settings.seed)
-    for index, (number, arm) in enumerate(order):
+    while (index := len(run.trials)) < len(order := order_of(run)):
+        number, arm = order[index]
         planned = _planned(arm, settings.workloads[arm.workload], number, index)
         try:
             observer.trial_started(planned, len(order))
-            trial = measure(planned, settings.workloads[arm.workload], folder, observer.progressed)
+            try:
+                trial = measure(planned, settings.workloads[arm.workload], folder, observer.progressed)
+            except TrialLost as loss:
+                trial = planned.model_copy(update={"reason": f"{LOST}: {loss}"})
             run = _with(run, trial, "running")
             store.save(run)
             observer.trial_ended(trial)
@@ -67,10 +78,26 @@ def execute(run: Run, measure: Measure, store: Store, observer: Observer) -> Run
             raise IncompleteRun(
                 f"{reason} in trial {index + 1} of {len(order)}; what was done is in {folder}"
             ) from error
-    failed = any(trial.status == "failed" for trial in run.trials)
-    run = run.model_copy(update={"status": "incomplete" if failed else "done"})
+    run = run.model_copy(update={"status": "incomplete" if _missing(run) else "done"})
     store.save(run)
     return run
+
+
+def order_of(run: Run) -> list[tuple[int, Arm]]:
+    """(round, arm) of all trials: the schedule, and behind it once more those of its trials that were lost."""
+    settings = run.experiment
+    order = schedule(settings.arms, settings.rounds, settings.seed)
+    return order + [order[trial.order] for trial in run.trials[: len(order)] if _lost(trial)]
+
+
+def _lost(trial: Trial) -> bool:
+    return trial.status == "failed" and (trial.reason or "").startswith(LOST)
+
+
+def _missing(run: Run) -> bool:
+    """Whether a trial has failed and was not made good later."""
+    good = {(trial.arm, trial.round) for trial in run.trials if trial.status == "done"}
+    return any(trial.status == "failed" and (trial.arm, trial.round) not in good for trial in run.trials)
 
 
 def _with(run: Run, trial: Trial, status: str) -> Run:

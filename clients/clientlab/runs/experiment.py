@@ -125,7 +125,7 @@ def read_experiment(path: Path) -> Experiment:
         raise LabError(f"{path}: {where}: {first['msg']}") from error
 
 
-def run_name(experiment: Experiment) -> str:
+def run_name(experiment: Experiment | Settings) -> str:
     """A name for a run that begins now; the names of runs sort by time."""
     now = datetime.now(UTC)
     return f"{now:%Y%m%d-%H%M%S}{now.microsecond // 1000:03}-{experiment.name}-{token_hex(2)}"

@@ -5,8 +5,11 @@ A file is written beside the old one and takes its place whole: whatever happens
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from clientlab.errors import IncompleteRun, LabError
 from clientlab.runs.document import FORMAT, Run
 
 RUN_FILE = "run.json"
+_LOCK_FILE = ".measuring"
 
 
 class Store:
@@ -42,6 +46,18 @@ class Store:
             raise IncompleteRun(
                 f"{place}: {error.strerror}; it holds all but the last trial; make room and run again"
             ) from error
+
+    @contextlib.contextmanager
+    def alone(self, wait: Callable[[], None]) -> Iterator[None]:
+        """Measure alone: while another process does so with this folder, `wait` is called again and again."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(self.folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            while not _locked(file):
+                wait()
+            yield
+        finally:
+            os.close(file)
 
     def find(self, name: str) -> Path:
         """The run file of a path, a run's name, the beginning of one, or ``last``. Raises LabError."""
@@ -88,6 +104,14 @@ def read_run(path: Path) -> Run:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise LabError(f"{path}: {where}: {first['msg']}; the file was changed or damaged") from error
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _write(path: Path, run: Run) -> None:

@@ -1,0 +1,46 @@
+"""`clientlab work`: a worker of the lab service."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import click
+
+from clientlab import strategies
+from clientlab.errors import LabError
+from clientlab.homes.containers import ContainerHome
+from clientlab.service.turns import ANY
+from clientlab.work.lab import Lab
+
+
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "-t", "--strategy", "names", multiple=True, required=True, help="A strategy; may be repeated; '*' takes all."
+)
+@click.option("--lab", envvar="LAB_URL", default="http://127.0.0.1:8000", help="The lab service.")
+@click.option("--host", envvar="WORKER_HOST", default="127.0.0.1", help="Address of the worker's own page.")
+@click.option("--port", envvar="WORKER_PORT", type=click.IntRange(0, 65535), default=9100, help="0 takes a free one.")
+@click.option("--linger", type=click.FloatRange(0), default=5.0, help="Seconds to wait for a trial's last scrape.")
+def work(names: tuple[str, ...], lab: str, host: str, port: int, linger: float) -> None:
+    """Measure for the lab service, a trial at a time, when it is this worker's turn.
+
+    The token is in CLIENTLAB_TOKEN. The upstreams and the proxy are at FLASK_ADDRESS, AIOHTTP_ADDRESS,
+    PROXY_FLASK_ADDRESS, PROXY_AIOHTTP_ADDRESS and PROXY_METRICS_ADDRESS. The worker's page has /metrics, of
+    the trial while there is one, and /healthz. Options may come from LAB_URL, WORKER_HOST and WORKER_PORT as
+    well; a flag wins.
+    """
+    for name in names:
+        if name != ANY:
+            strategies.check_settings(strategies.find(name))
+    ContainerHome(os.environ)
+    Lab(lab, "").split()
+    settings = {"lab": lab, "strategies": names, "host": host, "port": port, "linger": linger}
+    command = [sys.executable, "-m", "clientlab.work.waiting", json.dumps(settings)]
+    sys.stderr.flush()
+    try:
+        # In place of this process, which has all of the lab in its memory: a worker waits most of its life.
+        os.execv(sys.executable, command)  # noqa: S606 - that is the point
+    except OSError as error:
+        raise LabError(f"{sys.executable}: {error.strerror}") from error

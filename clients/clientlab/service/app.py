@@ -1,0 +1,117 @@
+"""The service as a web application: its routes in one list, its parts, its metrics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from clientlab.runs.experiment import Experiment
+from clientlab.runs.store import Store
+from clientlab.service import api, guard, openapi, page
+from clientlab.service.api import Route
+from clientlab.service.archive import Archive
+from clientlab.service.conductor import Conductor
+from clientlab.service.lab import LAB, Lab
+from clientlab.service.turns import Bounds, Turns
+
+_log = logging.getLogger("clientlab.service")
+_DOCUMENT = web.AppKey("document", dict[str, object])
+_REGISTRY = web.AppKey("registry", CollectorRegistry)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the service was asked to serve. `first`: what to begin where no run is unfinished, and its command."""
+
+    folder: Path
+    token: str
+    grafana: str
+    first: tuple[Experiment, str] | None
+    programs: dict[str, str]
+    bounds: Bounds
+
+
+async def healthz(request: web.Request) -> web.Response:  # noqa: ARG001
+    """Whether it answers."""
+    return web.Response(text="ok\n")
+
+
+async def metrics(request: web.Request) -> web.Response:
+    """The service's own metrics, the run in progress, and the newest finished runs."""
+    live = generate_latest(request.app[_REGISTRY])
+    return web.Response(
+        body=live + request.app[LAB].archive.metrics(),
+        headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
+    )
+
+
+async def description(request: web.Request) -> web.Response:
+    """The API's description."""
+    return web.json_response(request.app[_DOCUMENT])
+
+
+ROUTES = (
+    *page.ROUTES,
+    *api.ROUTES,
+    Route("GET", "/api/openapi.json", description, "This description", answer="application/json"),
+    Route("GET", "/healthz", healthz, "Whether the service answers"),
+    Route("GET", "/metrics", metrics, "Metrics of the lab and of its newest finished runs, for Prometheus"),
+)
+
+
+def application(settings: Settings) -> web.Application:
+    """The service, which goes on with its unfinished run, or begins the first, as soon as it runs."""
+    made = web.Application(middlewares=[guard.headers, guard.problems])
+    made[_DOCUMENT] = openapi.document(ROUTES)
+    made[_REGISTRY] = CollectorRegistry()
+    for route in ROUTES:
+        made.router.add_route(route.method, route.path, route.handler)
+
+    async def running(app: web.Application) -> AsyncIterator[None]:
+        lab = app[LAB] = _lab(settings)
+        registry = app[_REGISTRY]
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=registry)
+        registry.register(_Schedule(lab.conductor))
+        if lab.conductor.resume() is None and settings.first is not None:
+            lab.conductor.start(*settings.first)
+        yield
+        await lab.conductor.shut_down()
+
+    made.cleanup_ctx.append(running)
+    return made
+
+
+def _lab(settings: Settings) -> Lab:
+    store = Store(settings.folder)
+    turns = Turns(settings.bounds)
+    conductor = Conductor(store, turns, settings.programs, _log.info)
+    return Lab(store, turns, conductor, Archive(store, _log.warning), settings.token, settings.grafana)
+
+
+class _Schedule(Collector):
+    """How far the run in progress is."""
+
+    def __init__(self, conductor: Conductor) -> None:
+        self._conductor = conductor
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily(
+            "clientlab_schedule_trials", "Trials of the run in progress.", labels=("run", "experiment", "state")
+        )
+        state = self._conductor.state()
+        if state.measuring and state.run is not None and state.experiment is not None:
+            left = state.planned - state.done - state.failed
+            for name, count in (("done", state.done), ("failed", state.failed), ("planned", left)):
+                family.add_metric([state.run, state.experiment, name], count)
+        yield family

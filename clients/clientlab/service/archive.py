@@ -1,0 +1,118 @@
+"""The newest finished runs, read once each: as rows for the page, and as metrics.
+
+A run file does not change once its run has ended, and 50 of them are some megabytes of metrics: they are
+rendered when one is added, and not for each scrape.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from clientlab.errors import LabError
+from clientlab.reports.answer import answers
+from clientlab.reports.rows import groups_of
+from clientlab.runs.document import Run
+from clientlab.runs.store import RUN_FILE, Store
+from clientlab.service import figures
+from clientlab.service.shapes import RunRow
+
+NEWEST = 50
+
+
+@dataclass(frozen=True)
+class _Known:
+    changed: int  # of its file, nanoseconds
+    row: RunRow
+    run: Run | None  # of one that has ended; its histograms and slices left out
+
+
+class Archive:
+    """The newest runs of a store. `say` takes a line about one that can't be shown."""
+
+    def __init__(self, store: Store, say: Callable[[str], None]) -> None:
+        self._store = store
+        self._say = say
+        self._known: dict[str, _Known] = {}
+        self._rendered: tuple[tuple[str, ...], bytes] = ((), b"")
+        self._lock = threading.Lock()
+
+    def rows(self) -> list[RunRow]:
+        """A row a run, the newest first."""
+        with self._lock:
+            self._look()
+            return [known.row for known in self._known.values()]
+
+    def metrics(self) -> bytes:
+        """The finished runs in Prometheus' text format."""
+        with self._lock:
+            self._look()
+            ended = {name: known.run for name, known in self._known.items() if known.run is not None}
+            if self._rendered[0] != tuple(ended):
+                self._rendered = tuple(ended), _render(ended.values(), self._say)
+            return self._rendered[1]
+
+    def _look(self) -> None:
+        """Read what is new or has changed."""
+        found: dict[str, _Known] = {}
+        for name in reversed(self._store.names()[-NEWEST:]):
+            try:
+                changed = (self._store.folder / name / RUN_FILE).stat().st_mtime_ns
+            except FileNotFoundError:
+                continue  # removed just now
+            known = self._known.get(name)
+            found[name] = known if known and known.changed == changed else self._read(name, changed)
+        self._known = found
+
+    def _read(self, name: str, changed: int) -> _Known:
+        try:
+            run = self._store.read(name)
+        except LabError as error:
+            self._say(str(error))
+            row = RunRow(run=name, experiment="", created="", status="unreadable", trials=0, says=[str(error)])
+            return _Known(changed, row, None)
+        ended = run.status != "running"
+        row = RunRow(
+            run=name,
+            experiment=run.experiment.name,
+            created=run.created,
+            status=run.status,
+            trials=len(run.trials),
+            says=_says(run) if ended else [],
+        )
+        return _Known(changed, row, _lean(run) if ended else None)
+
+
+def _says(run: Run) -> list[str]:
+    """What a run found: the verdicts of its claims, or the answer in a sentence a group."""
+    if run.claims:
+        return [f"{claim.verdict}: {claim.text}" for claim in run.claims]
+    return answers(groups_of(run))
+
+
+def _lean(run: Run) -> Run:
+    trials = [trial.model_copy(update={"histogram": None, "over_time": []}) for trial in run.trials]
+    return run.model_copy(update={"trials": trials})
+
+
+class _Finished(Collector):
+    def __init__(self, found: figures.Families) -> None:
+        self._found = found
+
+    def collect(self) -> list[Metric]:
+        return list(self._found.values())
+
+
+def _render(runs: object, say: Callable[[str], None]) -> bytes:
+    found = figures.families()
+    for run in runs:  # type: ignore[attr-defined]
+        if not figures.fill(found, run):
+            say(f"run {run.run} has more than {figures.MOST_SERIES} series: its arms are not in /metrics")
+    registry = CollectorRegistry()
+    registry.register(_Finished(found))
+    return generate_latest(registry)

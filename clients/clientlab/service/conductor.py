@@ -1,0 +1,199 @@
+"""The service's runs: one at a time, in a thread of its own, by the same `execute` as everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from clientlab import __version__
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.runs.document import Run, Trial
+from clientlab.runs.execute import execute, order_of
+from clientlab.runs.experiment import Experiment, check_experiment, new_run, run_name
+from clientlab.runs.store import Store
+from clientlab.runs.surroundings import distributions_of, surroundings
+from clientlab.service.shapes import State
+from clientlab.service.turns import Turns
+from clientlab.workload import Workload
+
+MARK = "served"
+"""A file in a run's folder: the service began it, and goes on with it after a restart."""
+
+_LOOK_SECONDS = 0.5
+
+
+class Busy(LabError):
+    """A run is in progress."""
+
+
+class _Stopped(Exception):
+    """The service ends; its run stays unfinished, and goes on when it is started again."""
+
+
+class Conductor:
+    """Starts runs, goes on with one, and tells how far it is. `say` takes lines for the log."""
+
+    def __init__(self, store: Store, turns: Turns, programs: dict[str, str], say: Callable[[str], None]) -> None:
+        self._store = store
+        self._turns = turns
+        self._programs = programs
+        self._say_line = say
+        self._loop = asyncio.get_running_loop()
+        self._thread: threading.Thread | None = None
+        self._run: Run | None = None
+        self._trial: Trial | None = None
+        self._finished = 0
+        self._resumed = False
+        self._says = ""
+        self._ending = threading.Event()
+
+    def start(self, experiment: Experiment, command: str) -> str:
+        """Begin a run and return its name. Raises LabError."""
+        self._check_idle()
+        check_experiment(experiment)
+        measured = distributions_of(experiment.strategies)
+        name = run_name(experiment)
+        return self._begin(new_run(name, experiment, surroundings(measured, self._programs), command))
+
+    def again(self, old: Run) -> str:
+        """Begin a run of an old one's settings and return its name. Raises LabError."""
+        self._check_idle()
+        measured = distributions_of(arm.strategy for arm in old.experiment.arms)
+        fresh = {
+            "run": run_name(old.experiment),
+            "clientlab": __version__,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "status": "running",
+            "surroundings": surroundings(measured, self._programs),
+            "cautions": [],
+            "claims": [],
+            "trials": [],
+        }
+        return self._begin(old.model_copy(update=fresh))
+
+    def resume(self) -> str | None:
+        """Go on with the newest run that the service had begun and not finished; None where there is none."""
+        for name in reversed(self._store.names()):
+            if not (self._store.folder / name / MARK).exists():
+                continue
+            try:
+                run = self._store.read(name)
+            except LabError as error:
+                self.say(str(error))
+                continue
+            if run.status == "running" and run.clientlab == __version__:
+                self._resumed = True
+                self.say(f"going on with {name} at trial {len(run.trials) + 1} of {len(order_of(run))}")
+                self._carry(run)
+                return name
+        return None
+
+    def stop(self) -> None:
+        """End the run in progress; what was done is kept. Raises LabError where there is none."""
+        if not self.measuring:
+            raise LabError("no run is in progress")
+        self._turns.end(IncompleteRun("stopped on request"))
+
+    async def shut_down(self) -> None:
+        """Leave the run as it is saved, and wait for its thread."""
+        self._ending.set()
+        while self.measuring:
+            self._turns.end(_Stopped())
+            await asyncio.sleep(0.01)
+
+    @property
+    def measuring(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def run(self) -> Run | None:
+        """The run in progress, or the last one, as it was saved last."""
+        return self._run
+
+    def state(self) -> State:
+        """How far it is."""
+        run, trial = self._run, self._trial if self.measuring else None
+        failed = 0 if run is None else sum(trial.status == "failed" for trial in run.trials)
+        return State(
+            run=None if run is None else run.run,
+            experiment=None if run is None else run.experiment.name,
+            measuring=self.measuring,
+            planned=0 if run is None else len(order_of(run)),
+            done=0 if run is None else len(run.trials) - failed,
+            failed=failed,
+            trial=None if trial is None else f"{trial.arm} · {trial.upstream} · {trial.route} · round {trial.round}",
+            finished=self._finished,
+            says=self._says,
+            workers=self._turns.workers(),
+        )
+
+    def say(self, line: str) -> None:
+        """Say a line, in the log and on the page."""
+        self._says = line
+        self._say_line(line)
+
+    # What `execute` tells, in the run's thread.
+
+    def run_started(self, run: Run, folder: Path) -> None:
+        self._run = run
+        self.say(f"run {run.run} -> {folder}")
+
+    def trial_started(self, trial: Trial, planned: int) -> None:  # noqa: ARG002 - counted when asked
+        self._trial, self._finished = trial, 0
+
+    def progressed(self, finished: int) -> None:
+        self._finished = finished
+
+    def trial_ended(self, trial: Trial) -> None:
+        if self._run is not None:
+            self._run = self._run.model_copy(update={"trials": [*self._run.trials, trial]})
+        self._loop.call_soon_threadsafe(self._turns.saved)
+        how = f"failed: {trial.reason}" if trial.status == "failed" else f"{trial.requests:,} requests"
+        self.say(f"trial {trial.order + 1}, {trial.arm}, {trial.upstream}, {trial.route}, round {trial.round}: {how}")
+
+    def _check_idle(self) -> None:
+        if self.measuring:
+            raise Busy(f"run {self._run.run if self._run else ''} is in progress; wait for its end, or stop it")
+
+    def _begin(self, run: Run) -> str:
+        (self._store.claim(run.run) / MARK).touch()
+        self._resumed = False
+        self._carry(run)
+        return run.run
+
+    def _carry(self, run: Run) -> None:
+        self._run, self._trial = run, None
+        self._thread = threading.Thread(target=self._carry_out, args=(run,), name="run", daemon=True)
+        self._thread.start()
+
+    def _carry_out(self, run: Run) -> None:
+        try:
+            with self._store.alone(self._wait):
+                self._run = execute(run, self._measure, self._store, self)
+            self.say(f"run {run.run} is {self._run.status}")
+        except _Stopped:
+            return
+        except LabError as error:
+            self._run = run.model_copy(update={"status": "incomplete", "trials": self._run.trials if self._run else []})
+            self.say(str(error))
+        finally:
+            self._loop.call_soon_threadsafe(self._turns.over)
+
+    def _wait(self) -> None:
+        """Another process measures with the same upstreams, as `clientlab run` in the lab's container does."""
+        line = "another run is being measured; this one begins after it"
+        if self._says != line:
+            self.say(line)
+        if self._ending.wait(_LOOK_SECONDS):
+            raise _Stopped
+
+    def _measure(self, planned: Trial, workload: Workload, folder: Path, progressed: Callable[[int], None]) -> Trial:  # noqa: ARG002
+        if self._run is None:
+            raise AssertionError("trials are of a run")
+        resumed, self._resumed = self._resumed, False
+        name, experiment = self._run.run, self._run.experiment.name
+        given = self._turns.give(name, experiment, planned, workload, progressed, resumed=resumed)
+        return asyncio.run_coroutine_threadsafe(given, self._loop).result()

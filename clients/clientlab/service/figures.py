@@ -1,0 +1,104 @@
+"""A finished run as metrics: what dashboards compare runs by. All figures are medians over rounds of the run file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from statistics import median
+
+from prometheus_client.core import GaugeMetricFamily
+
+from clientlab.analysis.ratios import paired_ratio
+from clientlab.runs.document import Arm, Run, Trial
+
+MOST_SERIES = 3000
+ARM = ("run", "experiment", "arm", "strategy", "workload", "upstream", "route")
+Families = dict[str, GaugeMetricFamily]
+_QUANTILES = {"0.5": "p50", "0.95": "p95", "0.99": "p99"}
+
+
+def families() -> Families:
+    """Every metric of finished runs, still empty."""
+    rows: Iterable[tuple[str, str, tuple[str, ...]]] = (
+        ("info", "A finished run.", ("run", "experiment", "machine", "python", "surroundings")),
+        ("created_timestamp_seconds", "When the run began.", ("run",)),
+        ("requests_per_second", "Successful requests a second.", ARM),
+        ("wall_seconds", "Wall time of a trial.", ARM),
+        ("wall_seconds_low", "Lower end of the 95 % interval of the trials' geometric mean.", ARM),
+        ("wall_seconds_high", "Upper end of it.", ARM),
+        ("latency_seconds", "Exact quantiles of successful requests.", (*ARM, "quantile")),
+        ("overhead_seconds", "Median latency minus the delay asked for.", ARM),
+        ("cpu_seconds_per_request", "CPU time of the client's processes for a request.", ARM),
+        ("peak_memory_bytes", "Peak memory of the client's processes.", ARM),
+        ("connections_opened", "Connections opened in a trial.", ARM),
+        ("errors", "Failed requests, all rounds.", ARM),
+        ("verdict", "1 for what held most of its trials back.", (*ARM, "verdict")),
+        ("axis_value", "An arm's place on an axis of its experiment.", (*ARM, "axis")),
+        ("claim", "b's figure over a's of a claim; NaN where it has none.", ("run", "experiment", "claim", "verdict")),
+    )
+    return {name: GaugeMetricFamily(f"clientlab_run_{name}", says, labels=labels) for name, says, labels in rows}
+
+
+def fill(into: Families, run: Run) -> bool:
+    """Add a run; whether its arms are among it: those of a run of more than 3,000 series are left out."""
+    machine = run.surroundings
+    into["info"].add_metric(
+        [run.run, run.experiment.name, machine.host, machine.python, surroundings_hash(run)], 1,
+    )  # fmt: skip
+    into["created_timestamp_seconds"].add_metric([run.run], datetime.fromisoformat(run.created).timestamp())
+    for claim in run.claims:
+        ratio = math.nan if claim.ratio is None else claim.ratio
+        into["claim"].add_metric([run.run, run.experiment.name, claim.name, claim.verdict], ratio)
+    rows = [row for arm in run.experiment.arms for row in _of_arm(run, arm)]
+    if len(rows) + len(run.claims) + 2 > MOST_SERIES:
+        return False
+    for name, labels, value in rows:
+        into[name].add_metric(labels, value)
+    return True
+
+
+def surroundings_hash(run: Run) -> str:
+    """Equal for runs whose figures may be compared: machine, limits, versions, servers; not its load or its hour."""
+    machine = run.surroundings.model_dump(exclude={"load_average"})
+    return hashlib.sha256(json.dumps(machine, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
+    trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
+    if not trials:
+        return
+    labels = [run.run, run.experiment.name, arm.name, arm.strategy, arm.workload, arm.upstream, arm.route]
+
+    def row(name: str, value: float, *more: str) -> tuple[str, list[str], float]:
+        return name, [*labels, *more], value
+
+    yield row("requests_per_second", _median(trials, lambda trial: trial.requests_per_second))
+    yield row("wall_seconds", _median(trials, lambda trial: trial.wall_seconds))
+    walls = {trial.round: trial.wall_seconds for trial in trials if trial.wall_seconds}
+    mean = paired_ratio(walls, dict.fromkeys(walls, 1.0))
+    if mean is not None and mean.low is not None and mean.high is not None:
+        yield row("wall_seconds_low", mean.low)
+        yield row("wall_seconds_high", mean.high)
+    latencies = [trial.latency_seconds for trial in trials if trial.latency_seconds]
+    for quantile, field in _QUANTILES.items():
+        if latencies:
+            yield row("latency_seconds", median(getattr(latency, field) for latency in latencies), quantile)
+    overheads = [trial.overhead_seconds.p50 for trial in trials if trial.overhead_seconds]
+    if overheads:
+        yield row("overhead_seconds", median(overheads))
+    yield row("cpu_seconds_per_request", _median(trials, lambda t: (t.cpu_seconds or 0.0) / max(1, t.requests)))
+    yield row("peak_memory_bytes", _median(trials, lambda trial: trial.peak_rss_bytes))
+    yield row("connections_opened", _median(trials, lambda trial: trial.connections_opened))
+    yield row("errors", sum(sum(trial.errors.values()) for trial in trials))
+    verdicts = [str(trial.verdict or "unclear") for trial in trials]
+    yield row("verdict", 1, max(dict.fromkeys(verdicts), key=verdicts.count))
+    for axis, place in arm.axes.items():
+        if isinstance(place, int | float):
+            yield row("axis_value", place, axis)
+
+
+def _median(trials: list[Trial], figure: Callable[[Trial], float | None]) -> float:
+    return float(median(figure(trial) or 0.0 for trial in trials))

@@ -1,0 +1,258 @@
+"""Whose turn it is. One trial at a time over all workers: two would measure each other.
+
+All of it lives in the service's event loop; the run's thread waits for `give` from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from clientlab.runs.document import Trial
+from clientlab.runs.execute import TrialLost
+from clientlab.service.shapes import Asking, Beat, Result, ResultAnswer, WorkerState
+from clientlab.work.order import Turn
+from clientlab.workload import Workload
+
+POLL_SECONDS = 20.0
+ANY = "*"
+_TICK = 0.5
+_PRESENT = 30.0
+_FORGOTTEN = 300.0
+_SAVED_WITHIN = 5.0
+_IDENTITY = ("arm", "strategy", "upstream", "route", "workload", "round", "order")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Seconds to wait for a worker of a strategy, before a generic one takes it, and for a beat of a trial."""
+
+    patience: float = 30.0
+    generic: float = 5.0
+    lost: float = 10.0
+
+    @property
+    def beat(self) -> float:
+        return self.lost / 5
+
+
+@dataclass
+class _Worker:
+    asking: Asking
+    seen: float
+    polls: int = 0
+
+    def present(self, now: float) -> bool:
+        return self.polls > 0 or now - self.seen < _PRESENT
+
+    def named(self, strategy: str) -> bool:
+        """Whether it was started for this strategy, settings or not."""
+        return not {strategy, strategy.partition("?")[0]}.isdisjoint(self.asking.strategies)
+
+
+@dataclass
+class _Trial:
+    run: str
+    experiment: str
+    planned: Trial
+    workload: Workload
+    progressed: Callable[[int], None]
+    result: asyncio.Future[Trial]
+    since: float
+    not_before: float  # a worker that has it already, from before a restart, is heard of until then
+    worker: str | None = None
+    seen: float = 0.0
+    beaten: bool = False
+    saved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def identity(self) -> tuple[str, int]:
+        return self.run, self.planned.order
+
+
+@dataclass
+class Turns:
+    """The present trial, and the workers that may do it."""
+
+    bounds: Bounds
+    _workers: dict[str, _Worker] = field(default_factory=dict)
+    _trial: _Trial | None = None
+    _last: _Trial | None = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _uncovered: set[str] = field(default_factory=set)  # strategies for which nobody came in time
+    _by_name: set[str] = field(default_factory=set)  # those that have waited for a worker of their own already
+
+    async def give(  # noqa: PLR0913 - a trial's particulars
+        self, run: str, experiment: str, planned: Trial, workload: Workload, progressed: Callable[[int], None],
+        *, resumed: bool,
+    ) -> Trial:  # fmt: skip
+        """The trial, done by a worker; a failed one where none comes in time.
+
+        Raises TrialLost, or what `end` is given.
+        """
+        now = time.monotonic()
+        result: asyncio.Future[Trial] = asyncio.get_running_loop().create_future()
+        not_before = now + 3 * self.bounds.beat if resumed else now
+        trial = _Trial(run, experiment, planned, workload, progressed, result, now, not_before)
+        self._trial = trial
+        self._tell()
+        try:
+            while not (await asyncio.wait([result], timeout=_TICK))[0]:
+                self._look_after(trial)
+            return result.result()
+        finally:
+            self._trial, self._last = None, trial
+
+    def saved(self) -> None:
+        """The trial that was given last is in the run's file."""
+        if self._last is not None:
+            self._last.saved.set()
+
+    def over(self) -> None:
+        """The run has ended: what is not saved by now never will be."""
+        if self._last is not None and not self._last.saved.is_set():
+            self._last = None
+
+    def end(self, reason: Exception) -> None:
+        """The present trial is not to be waited for."""
+        if self._trial is not None and not self._trial.result.done():
+            self._trial.result.set_exception(reason)
+
+    async def ask(self, asking: Asking, gone: Callable[[], bool]) -> Turn | None:
+        """A worker's turn, as soon as it comes; None where it does not for a while, or the worker is gone."""
+        worker = self._register(asking)
+        worker.polls += 1
+        deadline = time.monotonic() + POLL_SECONDS
+        try:
+            while not gone():
+                if self._trial is not None and self._may(worker, self._trial):
+                    return self._hand(self._trial, worker)
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return None
+                changed = self._changed
+                with contextlib.suppress(TimeoutError):  # looked at again above
+                    async with asyncio.timeout(left):
+                        await changed.wait()
+            return None
+        finally:
+            worker.polls -= 1
+            worker.seen = time.monotonic()
+
+    def beat(self, beat: Beat) -> bool:
+        """A trial is alive; whether it is wanted."""
+        trial, now = self._trial, time.monotonic()
+        if worker := self._workers.get(beat.worker):
+            worker.seen = now
+        if trial is None or trial.identity != (beat.run, beat.order) or trial.worker not in (None, beat.worker):
+            return False
+        trial.worker, trial.seen, trial.beaten = beat.worker, now, True
+        trial.progressed(beat.finished)
+        return True
+
+    async def take(self, result: Result) -> ResultAnswer | None:
+        """Take a result once; None where it is of no trial that was given last.
+
+        Answers when it is in the run's file, so that a worker lets go of nothing that is not kept. Raises
+        TimeoutError where that takes too long.
+        """
+        for trial in (self._trial, self._last):
+            if trial is None or trial.identity != (result.run, result.trial.order):
+                continue
+            if not _same(trial.planned, result.trial):
+                return None
+            if trial.worker not in (None, result.worker):
+                return ResultAnswer(taken=False, says="another worker has this trial now")
+            if not trial.result.done():
+                trial.worker = result.worker
+                trial.result.set_result(result.trial)
+            if trial.result.exception() is not None:
+                return ResultAnswer(taken=False, says=f"the trial was given up before: {trial.result.exception()}")
+            async with asyncio.timeout(_SAVED_WITHIN):
+                await trial.saved.wait()
+            return ResultAnswer(taken=True, says="taken")
+        return None
+
+    def workers(self) -> list[WorkerState]:
+        """All that were heard of lately."""
+        now, busy = time.monotonic(), self._trial.worker if self._trial else None
+        return [
+            WorkerState(
+                worker=name,
+                host=worker.asking.host,
+                strategies=worker.asking.strategies,
+                state="measuring" if name == busy else "waiting" if worker.present(now) else "away",
+            )
+            for name, worker in self._workers.items()
+        ]
+
+    def _register(self, asking: Asking) -> _Worker:
+        now = time.monotonic()
+        for name in [name for name, worker in self._workers.items() if now - worker.seen > _FORGOTTEN]:
+            if not self._workers[name].polls:
+                del self._workers[name]
+        worker = self._workers.setdefault(asking.worker, _Worker(asking, now))
+        worker.asking, worker.seen = asking, now
+        self._uncovered = {s for s in self._uncovered if not (worker.named(s) or ANY in asking.strategies)}
+        trial = self._trial
+        if trial is not None and trial.worker == asking.worker:
+            if trial.beaten:
+                self.end(TrialLost(f"{asking.host} asked for its turn and had one"))
+            else:
+                trial.worker = None  # the answer that gave it never arrived
+        return worker
+
+    def _may(self, worker: _Worker, trial: _Trial) -> bool:
+        now, strategy = time.monotonic(), trial.planned.strategy
+        if trial.worker is not None or trial.result.done() or now < trial.not_before:
+            return False
+        if worker.named(strategy):
+            return True
+        waited = strategy in self._by_name or now - trial.since >= self.bounds.generic
+        nobody = not any(other.named(strategy) and other.present(now) for other in self._workers.values())
+        return ANY in worker.asking.strategies and waited and nobody
+
+    def _hand(self, trial: _Trial, worker: _Worker) -> Turn:
+        if not worker.named(trial.planned.strategy):
+            self._by_name.add(trial.planned.strategy)
+        trial.worker, trial.seen, trial.beaten = worker.asking.worker, time.monotonic(), False
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        planned = trial.planned.model_copy(update={"started": started})
+        return Turn(
+            run=trial.run,
+            experiment=trial.experiment,
+            trial=planned,
+            workload=trial.workload,
+            beat_seconds=self.bounds.beat,
+        )
+
+    def _look_after(self, trial: _Trial) -> None:
+        """End a trial that nobody does, or whose worker is not heard of."""
+        now, strategy = time.monotonic(), trial.planned.strategy
+        if trial.result.done():
+            return
+        if trial.worker is None:
+            patience = 0.0 if strategy in self._uncovered else self.bounds.patience
+            if now - max(trial.since, trial.not_before) >= patience:
+                self._uncovered.add(strategy)
+                bound = f"{self.bounds.patience:g} s"
+                reason = f"no worker for strategy {strategy!r} came within {bound}; start one with 'clientlab work'"
+                trial.result.set_result(trial.planned.model_copy(update={"reason": reason}))
+            else:
+                self._tell()  # it may be a generic worker's by now
+        elif now - trial.seen >= self.bounds.lost:
+            known = self._workers.get(trial.worker)
+            host = known.asking.host if known else trial.worker
+            self.end(TrialLost(f"{host} was not heard of for {self.bounds.lost:g} s"))
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def _same(planned: Trial, done: Trial) -> bool:
+    return all(getattr(planned, name) == getattr(done, name) for name in _IDENTITY)

@@ -1,0 +1,1 @@
+"""The worker: a small process that waits for its turn, and starts the one that measures."""

@@ -1,0 +1,188 @@
+"""The metrics of a trial, read off its sample log while it grows. Their names are what dashboards are built on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from clientlab import delays
+from clientlab.analysis.growing import Fresh, Growing
+from clientlab.errors import CONNECT_KINDS, ERROR_OTHER, KINDS
+from clientlab.runs.document import Trial
+from clientlab.sample import ERROR_CODES, process_notes
+from clientlab.workload import Workload, delay_of
+
+LABELS = ("run", "experiment", "arm", "strategy", "workload", "upstream", "route")
+BUCKETS = (
+    0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.075,
+    0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+)  # fmt: skip
+"""Upper ends of the histogram's buckets, in seconds."""
+
+_KIND_OF = {0: "ok", **{code: kind for kind, code in ERROR_CODES.items()}}
+
+
+class Exporter(Collector):
+    """Collects one trial. A scrape reads what is new in the log, and wakes nothing in the measured processes.
+
+    `settled`: when its values were the last ones, on the monotonic clock.
+    """
+
+    def __init__(self, run: str, experiment: str, planned: Trial, workload: Workload, folder: Path) -> None:
+        self._labels = [run, experiment, planned.arm, planned.strategy, planned.workload]
+        self._labels += [planned.upstream, planned.route]
+        self._round = str(planned.round)
+        self._most_in_flight = planned.concurrency
+        self._delay = None if workload.delay is None else delays.parse(workload.delay)
+        self._delay_of = delay_of(workload)
+        self._folder = folder
+        self._log = Growing(folder)
+        self._lock = threading.Lock()
+        self._outcomes = dict.fromkeys(("ok",), 0)
+        self._buckets = np.zeros(len(BUCKETS) + 1, np.int64)
+        self._seconds = self._delayed = self._in_flight = 0.0
+        self._connections = self._connections_before = self._memory = 0
+        self._cpu = self._cpu_before = 0.0
+        self._started: float | None = None
+        self._ended: float | None = None
+        self._looked = self.settled = time.monotonic()
+
+    def started(self) -> None:
+        """The measured part begins now: what came before is not counted."""
+        with self._lock:
+            self._cpu_before = self._tree()
+            self._connections_before = self._notes()
+            self._started, self._looked = time.time(), time.monotonic()
+
+    def ended(self) -> None:
+        """The measured part is over and its processes are still there: the last values are read."""
+        with self._lock:
+            self._look()
+            self._ended, self._in_flight = time.time(), 0.0
+
+    def settle(self, trial: Trial) -> None:
+        """Show what the trial's own process knows to the microsecond, instead of what was seen from outside."""
+        with self._lock:
+            if self._started is not None and self._ended is None:
+                self._look()
+            self._ended = self._ended or time.time()
+            self._in_flight = 0.0
+            if trial.cpu_seconds is not None and trial.connections_opened is not None:
+                self._cpu, self._connections = trial.cpu_seconds, trial.connections_opened
+            self.settled = time.monotonic()
+
+    def describe(self) -> list[Metric]:
+        """Nothing beforehand: the registry would collect to find out."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics as they are now."""
+        with self._lock:
+            if self._started is not None and self._ended is None:
+                self._look()
+            families = [*self._of_requests(), *self._of_processes(), *self._of_the_trial()]
+        yield from families
+
+    def _look(self) -> None:
+        fresh, now = self._log.fresh(), time.monotonic()
+        self._count(fresh)
+        # Little's law: in flight = arrivals a second x mean seconds, of the requests that ended since the last look.
+        elapsed = max(now - self._looked, 1e-6)
+        self._in_flight = min(self._most_in_flight, float(fresh.records["seconds"].sum()) / elapsed)
+        self._looked = now
+        self._cpu = max(self._cpu, self._tree() - self._cpu_before)
+        refused = sum(count for kind, count in self._outcomes.items() if kind in CONNECT_KINDS)
+        self._connections = max(0, self._notes() - self._connections_before - refused)
+
+    def _count(self, fresh: Fresh) -> None:
+        codes, counts = np.unique(fresh.records["error"], return_counts=True)
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+            kind = _KIND_OF.get(code, ERROR_OTHER)
+            self._outcomes[kind] = self._outcomes.get(kind, 0) + count
+        seconds = fresh.records["seconds"][fresh.records["error"] == 0]
+        self._buckets += np.bincount(np.searchsorted(BUCKETS, seconds), minlength=len(BUCKETS) + 1)
+        self._seconds += float(seconds.sum())
+        if self._delay is not None and self._delay_of is not None:
+            if self._delay.constant is not None:
+                self._delayed += self._delay.constant * len(fresh.numbers)
+            else:
+                self._delayed += sum(map(self._delay_of, fresh.numbers.tolist()))
+
+    def _notes(self) -> int:
+        return sum(note.connections for note in process_notes(self._folder))
+
+    def _tree(self) -> float:
+        """CPU seconds of the trial's processes so far, in steps of 10 ms; their memory is noted beside."""
+        seconds, memory = 0.0, 0
+        for process in psutil.Process().children(recursive=True):
+            try:
+                with process.oneshot():
+                    seconds += sum(process.cpu_times()[:4])
+                    memory += process.memory_info().rss
+            except psutil.NoSuchProcess:
+                continue  # ended meanwhile: its parent's times hold it
+        self._memory = memory or self._memory
+        return seconds
+
+    def _of_requests(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "clientlab_requests",
+            'Requests finished, by outcome: "ok" or the kind of error.',
+            labels=[*LABELS, "outcome"],
+        )
+        for outcome, count in self._outcomes.items():
+            requests.add_metric([*self._labels, outcome], count)
+        yield requests
+        histogram = HistogramMetricFamily(
+            "clientlab_request_seconds",
+            "Latency of successful requests: an error that comes fast must not make a strategy look fast.",
+            labels=LABELS,
+        )
+        below = np.cumsum(self._buckets).tolist()
+        ends = [*map(str, BUCKETS), "+Inf"]
+        histogram.add_metric(self._labels, list(zip(ends, below, strict=True)), self._seconds)
+        yield histogram
+        if self._delay is not None:
+            yield self._counter("clientlab_delay_seconds", "Delay asked of the upstream, all requests.", self._delayed)
+        yield self._gauge(
+            "clientlab_requests_in_flight",
+            "By Little's law over the requests that ended since the last scrape, for a request is logged as it ends.",
+            self._in_flight,
+        )
+
+    def _of_processes(self) -> Iterator[Metric]:
+        yield self._counter("clientlab_connections_opened", "Connections opened.", self._connections)
+        yield self._counter("clientlab_cpu_seconds", "CPU time of the trial's processes.", self._cpu)
+        yield self._gauge("clientlab_memory_bytes", "Resident memory of the trial's processes.", self._memory)
+
+    def _of_the_trial(self) -> Iterator[Metric]:
+        running = GaugeMetricFamily(
+            "clientlab_trial_running", "1 while the trial is measured.", labels=[*LABELS, "round"]
+        )
+        measured = self._started is not None and self._ended is None
+        running.add_metric([*self._labels, self._round], int(measured))
+        yield running
+        for name, at in (("started", self._started), ("ended", self._ended)):
+            if at is not None:
+                yield self._gauge(f"clientlab_trial_{name}_timestamp_seconds", f"When its measured part {name}.", at)
+
+    def _counter(self, name: str, text: str, value: float) -> Metric:
+        family = CounterMetricFamily(name, text, labels=LABELS)
+        family.add_metric(self._labels, value)
+        return family
+
+    def _gauge(self, name: str, text: str, value: float) -> Metric:
+        family = GaugeMetricFamily(name, text, labels=LABELS)
+        family.add_metric(self._labels, value)
+        return family
+
+
+OUTCOMES = ("ok", *KINDS, ERROR_OTHER)
+"""All values that the label `outcome` can have."""
