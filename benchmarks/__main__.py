@@ -1,4 +1,4 @@
-"""Every figure in one table: ``scripts/bench [overhead|upstream|memory ...] [--rounds N]``."""
+"""Every figure in one table: ``scripts/bench [overhead|scrape|upstream|memory ...] [--rounds N]``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import memory, overhead, upstream
+from benchmarks import memory, overhead, scrape, upstream
 from benchmarks.figures import Row
 from clientlab.homes.local import LocalHome, workers_for
 
-PARTS = ("overhead", "upstream", "memory")
+PARTS = ("overhead", "scrape", "upstream", "memory")
 
 
 def main(words: list[str]) -> int:
@@ -42,13 +42,15 @@ def main(words: list[str]) -> int:
 
 def rows(parts: list[str], rounds: int) -> Iterator[Row]:
     """The rows of the parts asked for."""
-    if "overhead" in parts or "memory" in parts:
+    if {"overhead", "scrape", "memory"} & set(parts):
         with tempfile.TemporaryDirectory() as logs:
             home = LocalHome(["aiohttp"], ["direct"], Path(logs), workers_for(32))
             with home:
                 url = home.base_url("aiohttp", "direct")
                 if "overhead" in parts:
                     yield from overhead.rows(url + "/", rounds)
+                if "scrape" in parts:
+                    yield from scrape.rows(url, rounds)
                 if "memory" in parts:
                     yield memory.row(url)
     if "upstream" in parts:

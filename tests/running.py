@@ -89,9 +89,9 @@ def ask(
     return Response(response.status, response.headers, response.read())
 
 
-def eventually(holds: Callable[[], bool], what: str) -> None:
+def eventually(holds: Callable[[], bool], what: str, patience: float = _PATIENCE) -> None:
     """Return as soon as `holds()`; fail with `what` when it never does."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + patience
     while not holds():
         assert time.monotonic() < deadline, f"never: {what}"
         time.sleep(0.01)

@@ -160,6 +160,7 @@ class Conductor:
 
     def _begin(self, run: Run) -> str:
         (self._store.claim(run.run) / MARK).touch()
+        self._store.save(run)
         self._resumed = False
         self._carry(run)
         return run.run

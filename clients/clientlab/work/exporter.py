@@ -87,7 +87,8 @@ class Exporter(Collector):
         with self._lock:
             if self._started is not None and self._ended is None:
                 self._look()
-            families = [*self._of_requests(), *self._of_processes(), *self._of_the_trial()]
+            waiting = GaugeMetricFamily("clientlab_worker_waiting", "1 while the worker waits for its turn.", 0)
+            families = [waiting, *self._of_requests(), *self._of_processes(), *self._of_the_trial()]
         yield from families
 
     def _look(self) -> None:

@@ -21,7 +21,7 @@ _PATIENCE = 2.0  # seconds for a reader that is slow
 class Pages:
     """Serves in a thread of its own. `metrics` is called for each scrape.
 
-    `scrapes` counts those answered whole; `last_began` is when the last of them began, monotonic.
+    `scrapes` counts those begun; `last_began` is when the last one that was answered whole began, monotonic.
     """
 
     def __init__(self, listener: socket.socket, metrics: Callable[[], bytes]) -> None:
@@ -70,6 +70,7 @@ class Pages:
             return 200, b"ok\n"
         if path != "/metrics":
             return 404, b"there are /metrics and /healthz\n"
+        self.scrapes += 1
         try:
             return 200, self._metrics()
         except Exception as error:  # noqa: BLE001 - the reader is told, and the page goes on
@@ -79,7 +80,6 @@ class Pages:
         """Note a page that was sent whole."""
         if path == "/metrics":
             with self._scraped:
-                self.scrapes += 1
                 self.last_began = began
                 self._scraped.notify_all()
 

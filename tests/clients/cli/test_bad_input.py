@@ -178,3 +178,50 @@ def test_a_port_that_is_taken_is_refused(option, name, clientlab):
         ports = [f"--{part}-port=0" for part in ("flask", "aiohttp", "proxy-flask", "proxy-aiohttp", "proxy-flask-tls",
                                                         "proxy-aiohttp-tls", "proxy-metrics")]  # fmt: skip
         refused(clientlab("up", *ports, f"{option}={port}"), f"port {port} for {name}: Address already in use")
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "line"),
+    [
+        (["--experiment", "nonsense"], {}, "experiment 'nonsense': neither a bundled one (demo"),
+        ([], {"EXPERIMENT": "nonsense"}, "experiment 'nonsense': neither a bundled one (demo"),
+        (["--experiment", "demo", "--host", "0.0.0.0"], {"EXPERIMENT": "nonsense"}, "there is no token"),
+        ([], {"ROUNDS": "none"}, "'none' is not a valid integer range"),
+        (["--grafana", "javascript:alert(1)"], {}, "--grafana 'javascript:alert(1)': write it as http://"),
+        ([], {"AIOHTTP_ADDRESS": "aiohttp"}, "AIOHTTP_ADDRESS='aiohttp' is no HOST:PORT"),
+    ],
+)
+def test_a_service_that_can_not_begin_says_why(clientlab, monkeypatch, words, environment, line):
+    """With code 2; a flag wins over the environment."""
+    monkeypatch.delenv("CLIENTLAB_TOKEN", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    said = clientlab("serve", *words)
+    assert said.code == 2
+    assert line in said.err
+
+
+def test_a_port_that_is_taken_is_said(clientlab):
+    """The service ends, with the port in its line."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = clientlab("serve", "--idle", "--port", taken.getsockname()[1])
+    assert said.code == 2
+    assert "address already in use; name another or stop what listens there" in said.err.lower()
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "line"),
+    [
+        ([], {}, "Missing option '-t' / '--strategy'"),
+        (["-t", "reqests"], {}, "strategy 'reqests' is unknown; nearest: requests"),
+        (["-t", "*", "--lab", "lab:8000"], {}, "LAB_URL 'lab:8000': write it as http://lab:8000"),
+        (["-t", "*"], {"FLASK_ADDRESS": "flask"}, "FLASK_ADDRESS='flask' is no HOST:PORT"),
+    ],
+)
+def test_a_worker_that_can_not_begin_says_why(clientlab, monkeypatch, words, environment, line):
+    """With code 2, before it asks the lab for anything."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    said = clientlab("work", *words)
+    assert said.code == 2
+    assert line in said.err

@@ -12,7 +12,7 @@ from clientlab import strategies
 from clientlab.errors import IncompleteRun
 from clientlab.measuring.connections import Address
 from clientlab.runs.document import Run, ServerUse, schema
-from clientlab.runs.execute import execute
+from clientlab.runs.execute import TrialLost, execute
 from clientlab.runs.experiment import Experiment, new_run
 from clientlab.runs.figures import Reading
 from clientlab.runs.here import Here
@@ -243,3 +243,40 @@ def test_a_run_that_cannot_be_saved_ends_and_keeps_its_last_save(store):
 
     with counting_server() as server, pytest.raises(IncompleteRun, match=r"run.json: Is a directory; .*make room"):
         execute(planned("http.client", rounds=3), Here(FakeHome(server)), store, Recorder(at_start=remove))
+
+
+def test_a_run_that_holds_trials_goes_on_behind_them(store):
+    """The order is the seed's, so that it does not matter who had begun."""
+    with counting_server() as server:
+        whole = execute(planned("http.client", "urllib3", rounds=2), Here(FakeHome(server)), store, Recorder())
+        half = whole.model_copy(update={"trials": whole.trials[:3], "status": "running"})
+        recorder = Recorder()
+        run = execute(half, Here(FakeHome(server)), store, recorder)
+    assert run.trials[:3] == whole.trials[:3]
+    assert [(trial.arm, trial.round, trial.order) for trial in run.trials] == [
+        (trial.arm, trial.round, trial.order) for trial in whole.trials
+    ]
+    assert [event[0] for event in recorder.events] == ["run", "start", "end"]
+    assert run.status == "done"
+
+
+def test_a_lost_trial_fails_and_is_given_once_more_at_the_end(store):
+    """Once only: a trial that is lost again leaves the run incomplete."""
+
+    def measure(planned: Trial, *_: object) -> Trial:
+        if planned.order in {0, 2} or planned.order >= 4:
+            if planned.order == 4:
+                return planned.model_copy(update={"status": "done"})
+            raise TrialLost("box was not heard of")
+        return planned.model_copy(update={"status": "done"})
+
+    run = execute(planned("http.client", "urllib3", rounds=2), measure, store, Recorder())
+    assert [trial.status for trial in run.trials] == ["failed", "done", "failed", "done", "done", "failed"]
+    assert run.trials[0].reason == "worker lost: box was not heard of"
+    assert [(run.trials[k].arm, run.trials[k].round) for k in (4, 5)] == [
+        (run.trials[k].arm, run.trials[k].round) for k in (0, 2)
+    ]
+    assert run.status == "incomplete"
+    made_good = run.model_copy(update={"trials": run.trials[:5], "status": "running"})
+    again = execute(made_good, lambda planned, *_: planned.model_copy(update={"status": "done"}), store, Recorder())
+    assert (again.status, len(again.trials)) == ("done", 6)

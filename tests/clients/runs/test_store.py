@@ -173,3 +173,18 @@ def test_a_file_in_another_encoding_is_refused(tmp_path):
     (tmp_path / "run.json").write_bytes(b"\xff\xfe{\x00}\x00")
     with pytest.raises(LabError, match="not a whole JSON document"):
         read_run(tmp_path / "run.json")
+
+
+def test_one_process_measures_at_a_time(tmp_path):
+    """The other waits, as often as it is told to, until the first has let go."""
+    store, waited = Store(tmp_path / "results"), []
+    first = store.alone(lambda: None)
+    first.__enter__()
+
+    def wait() -> None:
+        waited.append(True)
+        if len(waited) == 3:
+            first.__exit__(None, None, None)
+
+    with store.alone(wait):
+        assert len(waited) == 3

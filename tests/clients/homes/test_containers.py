@@ -1,0 +1,63 @@
+"""The home of containers: servers under addresses of the environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.homes.containers import ADDRESSES, ContainerHome
+from counting_server import counting_server
+from running import gunicorn
+
+
+def test_addresses_are_read_from_the_environment_and_looked_up():
+    """A client is given a number: it asks no name server inside the clock."""
+    home = ContainerHome({"AIOHTTP_ADDRESS": "localhost:8123", "PROXY_AIOHTTP_ADDRESS": "127.0.0.1:9123"})
+    assert home.base_url("aiohttp", "direct") == "http://127.0.0.1:8123"
+    assert home.address("aiohttp", "direct").port == 8123
+    assert home.base_url("aiohttp", "proxy") == "http://127.0.0.1:9123"
+    assert home.programs()["aiohttp_address"] == "AIOHTTP_ADDRESS=localhost:8123"
+    assert home.programs()["flask_address"] == "FLASK_ADDRESS=flask:8000"
+
+
+def test_the_counters_are_those_of_the_upstream():
+    """As in the home without containers."""
+    with gunicorn("aiohttp") as server:
+        home = ContainerHome({"AIOHTTP_ADDRESS": f"127.0.0.1:{server.port}"})
+        before = home.reading("aiohttp", "direct")
+        server.ask("/")
+        after = home.reading("aiohttp", "direct")
+    assert after.upstream.requests - before.upstream.requests == 1
+    assert (after.upstream_lanes, after.proxy) == (2, None)
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+@pytest.mark.parametrize("text", ["flask", "flask:", ":8000", "flask:0", "flask:65536", "flask:http"])
+def test_an_address_that_can_not_be_read_is_said_with_its_variable(name, text):
+    """And what it should look like."""
+    with pytest.raises(LabError, match=f"{name}='{text}' is no HOST:PORT; write it as {ADDRESSES[name]}"):
+        ContainerHome({name: text})
+
+
+def test_a_host_that_is_not_there_is_said_with_its_variable():
+    """When it is needed first; a name of the domain .invalid never exists."""
+    home = ContainerHome({"AIOHTTP_ADDRESS": "nowhere.invalid:8000"})
+    with pytest.raises(IncompleteRun, match=r"AIOHTTP_ADDRESS=nowhere.invalid:8000: the host is not found"):
+        home.base_url("aiohttp", "direct")
+
+
+def test_what_containers_do_not_have_is_said():
+    """An upstream or a route of another home."""
+    home = ContainerHome({})
+    with pytest.raises(LabError, match=r"upstream '127.0.0.1:1' by route 'direct' is none of the containers'"):
+        home.base_url("127.0.0.1:1", "direct")
+    with pytest.raises(LabError, match="by route 'carrier pigeon'"):
+        home.base_url("aiohttp", "carrier pigeon")
+
+
+def test_an_upstream_without_counters_can_not_be_measured():
+    """It is not the lab's own."""
+    with counting_server(lambda _: None) as server:
+        home = ContainerHome({"AIOHTTP_ADDRESS": f"127.0.0.1:{server.port}"})
+        with pytest.raises(IncompleteRun, match="/metrics does not answer"):
+            home.reading("aiohttp", "direct")

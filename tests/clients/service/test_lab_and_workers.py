@@ -1,0 +1,153 @@
+"""The lab service and its workers as real processes, against the real aiohttp upstream."""
+
+from __future__ import annotations
+
+import contextlib
+
+import psutil
+import pytest
+
+from clientlab.runs.document import Run
+from clients.labs import Labs, Scraper, get, state
+from running import eventually, gunicorn
+
+
+@pytest.fixture(scope="module")
+def upstream():
+    """The upstream that all these tests measure against."""
+    with gunicorn("aiohttp") as server:
+        yield server
+
+
+@pytest.fixture
+def labs(tmp_path, upstream):
+    """Starts labs and workers in a folder of their own."""
+    with contextlib.ExitStack() as stack:
+        yield Labs(tmp_path, upstream.port, stack)
+
+
+def experiment(strategies: list[str], rounds: int = 1, **workload: object) -> str:
+    """A small experiment as TOML."""
+    lines = [f"{name} = {value!r}" for name, value in ({"warmup": 2, "timeout": 5.0} | workload).items()]
+    return f'question = "?"\nstrategies = {strategies}\nrounds = {rounds}\n[workloads.small]\n' + "\n".join(lines)
+
+
+def requests_at(upstream) -> float:
+    """How many requests the upstream has answered."""
+    return sum(value for name, value in upstream.metrics().items() if name.startswith("mockupstream_requests_total"))
+
+
+def form(document: object) -> object:
+    """What a document is made of: its keys and the types of its values; those that may be null are left open."""
+    if isinstance(document, dict):
+        return {key: form(value) for key, value in document.items()}
+    if isinstance(document, list):
+        return [form(document[0])] if document else []
+    return type(document).__name__
+
+
+def form_of(run: Run) -> object:
+    """A run's form. The libraries of its surroundings and the addresses of its servers have names of their own."""
+    return form(run.model_dump(mode="json", exclude={"cautions": True}))
+
+
+def test_a_lab_and_two_workers_measure_an_experiment_to_its_end(labs):
+    """The file is that of `clientlab run`; a scraper has seen every request, and the last value of each trial."""
+    asked = experiment(["http.client", "urllib3@threads"], rounds=2, requests=300, path="/", delay="2ms", concurrency=4)
+    lab = labs.serve(asked, "--generic-after", "0.2", "--rounds", "2")
+    workers = [labs.work(lab, "http.client"), labs.work(lab, "*")]
+    with Scraper([worker.url for worker in workers]) as scraper:
+        run = labs.await_end(lab)
+        eventually(lambda: scraper.of("clientlab_worker_waiting") == 2, "both wait again, and were scraped")
+    assert (run.status, len(run.trials)) == ("done", 4)
+    assert {trial.status for trial in run.trials} == {"done"}
+    for arm in ("http.client", "urllib3@threads"):
+        last = [trial for trial in run.trials if trial.arm == arm][-1]
+        of = {"arm": arm, "run": run.run}
+        assert scraper.of("clientlab_requests_total", outcome="ok", **of) == last.requests == 300
+        assert scraper.of("clientlab_request_seconds_count", **of) == 300
+        assert scraper.of("clientlab_request_seconds_bucket", le="60.0", **of) == 300
+        assert scraper.of("clientlab_request_seconds_sum", **of) == pytest.approx(300 * last.latency_seconds.mean)
+        assert scraper.of("clientlab_delay_seconds_total", **of) == pytest.approx(0.6)
+        assert scraper.of("clientlab_connections_opened_total", **of) == last.connections_opened
+        assert scraper.of("clientlab_cpu_seconds_total", **of) == pytest.approx(last.cpu_seconds)
+        assert scraper.of("clientlab_trial_running", round="2", **of) == 0
+        began, ended = (scraper.of(f"clientlab_trial_{word}_timestamp_seconds", **of) for word in ("started", "ended"))
+        assert ended - began >= last.wall_seconds
+    assert form_of(run) == form_of(here(labs, asked))
+
+    page, metrics = get(f"{lab.url}/"), Scraper([])
+    metrics.take(get(f"{lab.url}/metrics"))
+    assert run.run in page
+    assert run.run in get(f"{lab.url}/runs/{run.run}")
+    assert Run.model_validate_json(get(f"{lab.url}/api/runs/{run.run}")) == run
+    walls = sorted(trial.wall_seconds for trial in run.trials if trial.arm == "http.client")
+    assert metrics.of("clientlab_run_wall_seconds", arm="http.client") == pytest.approx(sum(walls) / 2)
+    assert metrics.of("clientlab_run_info", run=run.run, experiment="small") == 1
+    assert metrics.of("process_cpu_seconds_total") > 0
+
+
+def here(labs: Labs, asked: str) -> Run:
+    """The same experiment by `clientlab run`, with the same upstream."""
+    (labs.folder / "small.toml").write_text(asked)
+    words = ["run", str(labs.folder / "small.toml"), "--home", "containers", "--out", str(labs.folder / "here")]
+    program = labs.start(words)
+    assert program.process.wait(60) == 0, program.said
+    return Labs(labs.folder, 0, labs.stack).store.read(str(next((labs.folder / "here").glob("*/run.json"))))
+
+
+def test_a_worker_that_is_killed_in_its_trial_fails_it_and_another_does_it_again(labs):
+    """The trial is lost, the run goes on, and the lost one is given once more at its end."""
+    lab = labs.serve(experiment(["http.client"], rounds=2, requests=40, delay="40ms"), "--lost-after", "2")
+    first = labs.work(lab, "http.client")
+    eventually(lambda: state(lab)["finished"] > 0, "the first trial runs")
+    first.kill()
+    labs.work(lab, "http.client")
+    run = labs.await_end(lab)
+    assert [(trial.status, trial.round, trial.order) for trial in run.trials] == [
+        ("failed", 1, 0), ("done", 2, 1), ("done", 1, 2),
+    ]  # fmt: skip
+    assert run.trials[0].reason.startswith("worker lost: ")
+    assert "was not heard of for 2 s" in run.trials[0].reason
+    assert run.status == "done"
+
+
+def test_a_lab_that_is_killed_goes_on_with_its_run_when_it_is_started_again(labs, upstream):
+    """The worker's trial goes on meanwhile, and its result is taken: no request was sent twice."""
+    before = requests_at(upstream)
+    asked = experiment(["http.client"], rounds=3, requests=40, delay="40ms", warmup=1)
+    lab = labs.serve(asked)
+    labs.work(lab, "http.client")
+    eventually(lambda: state(lab)["done"] == 1 and state(lab)["finished"] > 0, "the second trial runs")
+    lab.kill()
+    again = labs.serve(asked, port=lab.port)
+    assert "going on with" in again.said
+    run = labs.await_end(again)
+    assert labs.store.names() == [run.run]
+    assert [(trial.status, trial.order, trial.requests) for trial in run.trials] == [("done", k, 40) for k in range(3)]
+    assert requests_at(upstream) - before == 3 * 41
+
+
+def test_a_lab_and_a_worker_that_are_told_to_end_do_so_with_all_that_they_started(labs):
+    """In a trial as well, with code 0; the run's file says that the run is not over."""
+    lab = labs.serve(experiment(["http.client"], requests=200, delay="40ms"))
+    worker = labs.work(lab, "http.client")
+    eventually(lambda: state(lab)["finished"] > 0, "the trial runs")
+    started = psutil.Process(worker.process.pid).children(recursive=True)
+    assert started
+    lab.process.terminate()
+    assert lab.process.wait(15) == 0
+    assert (labs.run().status, labs.run().trials) == ("running", [])
+    worker.process.terminate()
+    assert worker.process.wait(15) == 0
+    assert psutil.wait_procs(started, timeout=10)[1] == []
+
+
+def test_a_worker_with_the_wrong_token_ends_and_says_so(labs):
+    """With code 2; the lab says it too, and nobody gets a turn."""
+    lab = labs.serve(experiment(["http.client"], requests=10))
+    worker = labs.work(lab, "http.client", CLIENTLAB_TOKEN="another")  # noqa: S106 - a test's own
+    assert worker.process.wait(20) == 2
+    assert "the lab answered 401: wrong token" in worker.said
+    assert "401, wrong token" in lab.said
+    assert state(lab)["workers"] == []

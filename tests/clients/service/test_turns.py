@@ -1,0 +1,210 @@
+"""Whose turn it is: by the clock of the event loop, without workers' processes."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from clientlab.errors import IncompleteRun
+from clientlab.runs.document import Trial
+from clientlab.runs.execute import TrialLost
+from clientlab.service.shapes import Asking, Beat, Result
+from clientlab.service.turns import Bounds, Turns
+from clientlab.workload import Workload
+
+RUN = "20240506-070809-small-abcd"
+QUICK = Bounds(patience=0.2, generic=0.1, lost=0.2)
+CALM = Bounds(patience=30.0, generic=0.1, lost=30.0)
+
+
+def planned(strategy: str = "urllib3", order: int = 0) -> Trial:
+    """A trial that nobody has done."""
+    return Trial(
+        arm=strategy, strategy=strategy, upstream="aiohttp", route="direct", workload="w", round=1, order=order,
+        status="failed", started=datetime.now(UTC).isoformat(), concurrency=1,
+    )  # fmt: skip
+
+
+def give(turns: Turns, trial: Trial, *, resumed: bool = False, progressed=lambda _: None) -> asyncio.Task:
+    """The run's side: a trial that waits for a worker."""
+    given = turns.give(RUN, "small", trial, Workload(), progressed, resumed=resumed)
+    return asyncio.ensure_future(given)
+
+
+def ask(turns: Turns, worker: str, *strategies: str) -> asyncio.Task:
+    """A worker's side: it asks for its turn."""
+    asking = Asking(worker=worker * 16, host=worker, strategies=list(strategies))
+    return asyncio.ensure_future(turns.ask(asking, lambda: False))
+
+
+def done(trial: Trial) -> Trial:
+    """The trial as a worker sends it."""
+    return trial.model_copy(update={"status": "done", "requests": 7})
+
+
+def result(worker: str, trial: Trial, run: str = RUN) -> Result:
+    return Result(worker=worker * 16, run=run, trial=trial)
+
+
+def test_one_trial_at_a_time_over_all_workers():
+    """Of two that can do it one gets it; the next trial is for the other as well."""
+
+    async def go() -> None:
+        turns = Turns(CALM)
+        first, asked = give(turns, planned()), [ask(turns, name, "urllib3") for name in "ab"]
+        had, waits = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        assert (len(had), len(waits)) == (1, 1)
+        turn = had.pop().result()
+        assert (turn.run, turn.experiment, turn.trial.strategy) == (RUN, "small", "urllib3")
+        worker = next(state.worker[0] for state in turns.workers() if state.state == "measuring")
+        taken = asyncio.ensure_future(turns.take(result(worker, done(turn.trial))))
+        assert (await first).requests == 7
+        turns.saved()
+        assert (await taken).taken
+        second = give(turns, planned(order=1))
+        assert (await waits.pop()).trial.order == 1
+        second.cancel()
+
+    asyncio.run(go())
+
+
+def test_a_generic_worker_takes_only_what_no_other_is_there_for():
+    """A strategy of a worker's own waits for it; settings make no other strategy of it."""
+
+    async def go() -> None:
+        turns = Turns(CALM)
+        generic, named = ask(turns, "a", "*"), ask(turns, "b", "urllib3")
+        await asyncio.sleep(0)
+        first = give(turns, planned("urllib3?pool=3"))
+        assert (await named).trial.strategy == "urllib3?pool=3"
+        turns.end(TrialLost("of the test"))
+        with pytest.raises(TrialLost):
+            await first
+        second = give(turns, planned("pycurl", 1))
+        assert (await generic).trial.strategy == "pycurl"
+        second.cancel()
+
+    asyncio.run(go())
+
+
+def test_a_strategy_without_a_worker_fails_in_time_and_once_is_enough():
+    """The reason says so; the second time nobody waits, until a worker has come."""
+
+    async def go() -> None:
+        turns = Turns(QUICK)
+        trial = await give(turns, planned())
+        assert trial.status == "failed"
+        assert trial.reason.startswith("no worker for strategy 'urllib3' came within 0.2 s; start one")
+        assert (await give(turns, planned(order=1))).status == "failed"
+        asked = ask(turns, "a", "urllib3")
+        await asyncio.sleep(0)
+        third = give(turns, planned(order=2))
+        assert (await asked).trial.order == 2
+        third.cancel()
+
+    asyncio.run(go())
+
+
+def test_a_worker_that_is_not_heard_of_has_lost_its_trial():
+    """And one that has beaten has not; what it sends later is not taken, and it is told to stop."""
+
+    async def go() -> None:
+        seen: list[int] = []
+        turns = Turns(QUICK)
+        asked, given = ask(turns, "a", "urllib3"), give(turns, planned(), progressed=seen.append)
+        turn = await asked
+        beat = Beat(worker="a" * 16, run=RUN, order=0, finished=5)
+        assert turns.beat(beat)
+        assert not turns.beat(beat.model_copy(update={"order": 1}))
+        assert not turns.beat(beat.model_copy(update={"worker": "b" * 16}))
+        assert seen == [5]
+        with pytest.raises(TrialLost, match=r"a was not heard of for 0.2 s"):
+            await given
+        assert not turns.beat(beat)
+        late = await turns.take(result("a", done(turn.trial)))
+        assert not late.taken
+        assert "was not heard of" in late.says
+
+    asyncio.run(go())
+
+
+def test_a_worker_that_asks_again_in_its_trial_has_lost_it_unless_the_turn_never_arrived():
+    """A turn whose answer was lost on its way is given again."""
+
+    async def go() -> None:
+        turns = Turns(CALM)
+        given = give(turns, planned())
+        await ask(turns, "a", "urllib3")
+        assert (await ask(turns, "a", "urllib3")).trial.order == 0
+        turns.beat(Beat(worker="a" * 16, run=RUN, order=0, finished=0))
+        asked = ask(turns, "a", "urllib3")
+        with pytest.raises(TrialLost, match="asked for its turn and had one"):
+            await given
+        asked.cancel()
+
+    asyncio.run(go())
+
+
+def test_after_a_restart_the_worker_that_has_the_trial_keeps_it():
+    """It beats or sends its result; nobody else is given the trial meanwhile."""
+
+    async def go() -> None:
+        turns = Turns(CALM)
+        given, other = give(turns, planned(), resumed=True), ask(turns, "b", "urllib3")
+        await asyncio.sleep(0)
+        assert turns.beat(Beat(worker="a" * 16, run=RUN, order=0, finished=3))
+        assert not (await turns.take(result("b", done(planned())))).taken
+        taken = asyncio.ensure_future(turns.take(result("a", done(planned()))))
+        assert (await given).status == "done"
+        turns.saved()
+        assert (await taken).taken
+        assert not other.done()
+        other.cancel()
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "change", [{"run": "20240506-070809-other-abcd"}, {"order": 1}, {"strategy": "pycurl"}, {"route": "proxy"}]
+)
+def test_a_result_that_is_not_of_the_trial_is_not_taken(change):
+    """Another run's, another trial's, or one with another strategy or route in it."""
+
+    async def go() -> None:
+        turns = Turns(CALM)
+        given = give(turns, planned())
+        await asyncio.sleep(0)
+        run = change.get("run", RUN)
+        trial = done(planned()).model_copy(update={k: v for k, v in change.items() if k != "run"})
+        assert await turns.take(result("a", trial, run)) is None
+        given.cancel()
+
+    asyncio.run(go())
+
+
+def test_a_result_is_taken_when_it_is_saved_and_as_often_as_it_is_sent():
+    """A worker lets go of nothing that is not kept; a run that ends unsaved takes nothing."""
+
+    async def go() -> None:
+        turns = Turns(CALM)
+        given = give(turns, planned())
+        await ask(turns, "a", "urllib3")
+        sent = result("a", done(planned()))
+        first = asyncio.ensure_future(turns.take(sent))
+        await given
+        await asyncio.sleep(0)
+        assert not first.done()
+        turns.saved()
+        assert (await first).taken
+        assert (await turns.take(sent)).taken
+        second = give(turns, planned(order=1))
+        await asyncio.sleep(0)
+        turns.end(IncompleteRun("no room"))
+        with pytest.raises(IncompleteRun):
+            await second
+        turns.over()
+        assert await turns.take(result("a", done(planned(order=1)))) is None
+
+    asyncio.run(go())
