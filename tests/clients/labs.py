@@ -21,7 +21,7 @@ from clientlab.runs.document import Run
 from clientlab.runs.store import Store
 from running import eventually
 
-TOKEN = "a token of tests"
+TOKEN = "a token of tests"  # noqa: S105 - as it says
 
 
 @dataclass

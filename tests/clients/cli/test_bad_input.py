@@ -185,7 +185,7 @@ def test_a_port_that_is_taken_is_refused(option, name, clientlab):
     [
         (["--experiment", "nonsense"], {}, "experiment 'nonsense': neither a bundled one (demo"),
         ([], {"EXPERIMENT": "nonsense"}, "experiment 'nonsense': neither a bundled one (demo"),
-        (["--experiment", "demo", "--host", "0.0.0.0"], {"EXPERIMENT": "nonsense"}, "there is no token"),
+        (["--experiment", "demo", "--host", "192.0.2.1"], {"EXPERIMENT": "nonsense"}, "there is no token"),
         ([], {"ROUNDS": "none"}, "'none' is not a valid integer range"),
         (["--grafana", "javascript:alert(1)"], {}, "--grafana 'javascript:alert(1)': write it as http://"),
         ([], {"AIOHTTP_ADDRESS": "aiohttp"}, "AIOHTTP_ADDRESS='aiohttp' is no HOST:PORT"),
@@ -197,8 +197,7 @@ def test_a_service_that_can_not_begin_says_why(clientlab, monkeypatch, words, en
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     said = clientlab("serve", *words)
-    assert said.code == 2
-    assert line in said.err
+    refused(said, re.escape(line))
 
 
 def test_a_port_that_is_taken_is_said(clientlab):
@@ -223,5 +222,4 @@ def test_a_worker_that_can_not_begin_says_why(clientlab, monkeypatch, words, env
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     said = clientlab("work", *words)
-    assert said.code == 2
-    assert line in said.err
+    refused(said, re.escape(line))

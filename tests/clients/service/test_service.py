@@ -48,7 +48,10 @@ def asked(store: Store, method: str, path: str, token: str = TOKEN, **request):
     """Status, text and headers of one request to a service of its own."""
 
     async def go():
-        async with serving(store, token) as client, client.request(method, path, allow_redirects=False, **request) as got:
+        async with (
+            serving(store, token) as client,
+            client.request(method, path, allow_redirects=False, **request) as got,
+        ):
             return got.status, await got.text(), got.headers
 
     return asyncio.run(go())
@@ -187,7 +190,10 @@ def test_the_form_begins_any_bundled_experiment_and_one_at_a_time(store):
             assert (state["measuring"], state["experiment"], state["planned"]) == (True, "demo", 16)
             assert [worker["state"] for worker in state["workers"]] == ["measuring"]
             async with client.get("/metrics") as answer:
-                assert f'clientlab_schedule_trials{{experiment="demo",run="{name}",state="planned"}} 16.0' in await answer.text()
+                assert (
+                    f'clientlab_schedule_trials{{experiment="demo",run="{name}",state="planned"}} 16.0'
+                    in await answer.text()
+                )
             assert (await post("/stop"))[0] == 303
             await asyncio.wait_for(ended(client), 10)
             run = store.read(name)
@@ -265,7 +271,10 @@ def test_finished_runs_are_metrics(store):
         for sample in family.samples:
             if "run" in sample.labels:
                 assert sample.labels["run"] == "20240506-070809-run-abcd"
-                key = sample.name.removeprefix("clientlab_run_"), sample.labels.get("quantile", sample.labels.get("verdict"))
+                key = (
+                    sample.name.removeprefix("clientlab_run_"),
+                    sample.labels.get("quantile", sample.labels.get("verdict")),
+                )
                 found[key] = sample.value
     assert found["wall_seconds", None] == 2.0
     assert found["wall_seconds_low", None] < 2.0 < found["wall_seconds_high", None]
