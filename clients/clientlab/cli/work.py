@@ -27,8 +27,9 @@ def work(names: tuple[str, ...], lab: str, host: str, port: int, linger: float) 
     """Measure for the lab service, a trial at a time, when it is this worker's turn.
 
     The token is in CLIENTLAB_TOKEN. The upstreams and the proxy are at FLASK_ADDRESS, AIOHTTP_ADDRESS,
-    PROXY_FLASK_ADDRESS, PROXY_AIOHTTP_ADDRESS and PROXY_METRICS_ADDRESS. The worker's page has /metrics, of
-    the trial while there is one, and /healthz. Options may come from LAB_URL, WORKER_HOST and WORKER_PORT as
+    PROXY_FLASK_ADDRESS, PROXY_AIOHTTP_ADDRESS, PROXY_FLASK_TLS_ADDRESS, PROXY_AIOHTTP_TLS_ADDRESS and
+    PROXY_METRICS_ADDRESS; the proxy's CA is in the file PROXY_CA_FILE. The worker's page has /metrics, of the
+    trial while there is one, and /healthz. Options may come from LAB_URL, WORKER_HOST and WORKER_PORT as
     well; a flag wins.
     """
     for name in names:

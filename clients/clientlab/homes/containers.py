@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+import certifi
 
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.homes.local import ROUTES, UPSTREAMS
@@ -16,27 +21,49 @@ ADDRESSES = {
     "AIOHTTP_ADDRESS": "aiohttp:8000",
     "PROXY_FLASK_ADDRESS": "proxy:9001",
     "PROXY_AIOHTTP_ADDRESS": "proxy:9002",
+    "PROXY_FLASK_TLS_ADDRESS": "proxy:9443",
+    "PROXY_AIOHTTP_TLS_ADDRESS": "proxy:9444",
     "PROXY_METRICS_ADDRESS": "proxy:9003",
 }
 """Variables of the environment that say where things listen, and what holds without them."""
+
+CA_FILE = "PROXY_CA_FILE"
+"""The variable with the path of the proxy's CA, a PEM file, for the route with TLS."""
+
+_SUFFIXES = dict(zip(ROUTES, ("ADDRESS", "ADDRESS", "TLS_ADDRESS"), strict=True))
 
 
 class ContainerHome:
     """Where upstreams and proxy listen, by the environment. Raises LabError for an address that can't be read.
 
     A name is looked up when it is first needed, off the clock: a container network's name server is no
-    part of what is compared, and would be asked for each connection.
+    part of what is compared, and would be asked for each connection. With TLS the name stays, since the
+    certificate is for it.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._named = {name: _split(name, environment.get(name) or default) for name, default in ADDRESSES.items()}
+        self._authority = environment.get(CA_FILE) or ""
         self._found: dict[str, Endpoint] = {}
+        self._bundle: IO[str] | None = None
 
     def base_url(self, upstream: str, route: str) -> str:
-        return self._endpoint(upstream, route).url
+        name = _variable(upstream, route)
+        if route != "proxy-tls":
+            return self._at(name).url
+        host, port = self._named[name]
+        return f"https://{host}:{port}"
 
     def address(self, upstream: str, route: str) -> Address:
-        return Address(self._endpoint(upstream, route).port)
+        return Address(self._named[_variable(upstream, route)][1])
+
+    def ca_file(self, upstream: str, route: str) -> str | None:  # noqa: ARG002 - both upstreams have the same
+        """As in the home without containers: the proxy's own CA among all those that libraries trust."""
+        if route != "proxy-tls":
+            return None
+        if self._bundle is None:
+            self._bundle = _bundled(self._authority)
+        return self._bundle.name
 
     def reading(self, upstream: str, route: str) -> Reading:
         """The counters now. Raises IncompleteRun where one does not answer."""
@@ -47,9 +74,6 @@ class ContainerHome:
     def programs(self) -> dict[str, str]:
         """What serves, for the run's surroundings."""
         return {name.lower(): f"{name}={host}:{port}" for name, (host, port) in self._named.items()}
-
-    def _endpoint(self, upstream: str, route: str) -> Endpoint:
-        return self._at(_variable(upstream, route))
 
     def _at(self, name: str) -> Endpoint:
         """The endpoint of a variable, its host as a number. Raises IncompleteRun where the name is not known."""
@@ -70,7 +94,20 @@ def _variable(upstream: str, route: str) -> str:
             f"upstream {upstream!r} by route {route!r} is none of the containers' "
             f"({', '.join(UPSTREAMS)}; {', '.join(ROUTES)})"
         )
-    return f"{upstream.upper()}_ADDRESS" if route == "direct" else f"PROXY_{upstream.upper()}_ADDRESS"
+    return f"{'' if route == 'direct' else 'PROXY_'}{upstream.upper()}_{_SUFFIXES[route]}"
+
+
+def _bundled(authority: str) -> IO[str]:
+    """A file of the proxy's CA and the usual ones, gone when it is closed. Raises IncompleteRun."""
+    try:
+        own = Path(authority).read_text(encoding="ascii")
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise IncompleteRun(f"{CA_FILE}={authority!r}: {reason}; the route proxy-tls needs the proxy's CA") from error
+    bundle = tempfile.NamedTemporaryFile("w", prefix="clientlab-ca-", suffix=".pem", encoding="utf-8")  # noqa: SIM115 - kept
+    bundle.write(own + certifi.contents())
+    bundle.flush()
+    return bundle
 
 
 def _split(name: str, text: str) -> tuple[str, int]:

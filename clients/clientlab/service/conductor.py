@@ -10,6 +10,7 @@ from pathlib import Path
 
 from clientlab import __version__
 from clientlab.errors import IncompleteRun, LabError
+from clientlab.homes.local import ROUTES, UPSTREAMS
 from clientlab.runs.document import Run, Trial
 from clientlab.runs.execute import execute, order_of
 from clientlab.runs.experiment import Experiment, check_experiment, new_run, run_name
@@ -61,6 +62,9 @@ class Conductor:
     def again(self, old: Run) -> str:
         """Begin a run of an old one's settings and return its name. Raises LabError."""
         self._check_idle()
+        foreign = next((a for a in old.experiment.arms if a.upstream not in UPSTREAMS or a.route not in ROUTES), None)
+        if foreign is not None:
+            raise LabError(f"run {old.run} measured {foreign.upstream}, and not the lab's own upstreams")
         measured = distributions_of(arm.strategy for arm in old.experiment.arms)
         fresh = {
             "run": run_name(old.experiment),

@@ -53,6 +53,9 @@ class _Told:
     def address(self, upstream: str, route: str) -> Address:
         return self.home.address(upstream, route)
 
+    def ca_file(self, upstream: str, route: str) -> str | None:
+        return self.home.ca_file(upstream, route)
+
     def reading(self, upstream: str, route: str) -> Reading:
         if self.moments:
             self.exporter.ended()

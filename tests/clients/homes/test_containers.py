@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from clientlab.errors import IncompleteRun, LabError
@@ -44,6 +46,25 @@ def test_a_host_that_is_not_there_is_said_with_its_variable():
     home = ContainerHome({"AIOHTTP_ADDRESS": "nowhere.invalid:8000"})
     with pytest.raises(IncompleteRun, match=r"AIOHTTP_ADDRESS=nowhere.invalid:8000: the host is not found"):
         home.base_url("aiohttp", "direct")
+
+
+def test_with_tls_the_name_stays_and_the_ca_is_among_the_usual_ones(tmp_path):
+    """The certificate is for the name; what it costs to load the usual ones is not hidden."""
+    (tmp_path / "root.crt").write_text("OWN\n")
+    home = ContainerHome({"PROXY_FLASK_TLS_ADDRESS": "caddy:9999", "PROXY_CA_FILE": str(tmp_path / "root.crt")})
+    assert home.base_url("flask", "proxy-tls") == "https://caddy:9999"
+    assert home.address("flask", "proxy-tls").port == 9999
+    bundle = Path(home.ca_file("flask", "proxy-tls")).read_text()
+    assert bundle.startswith("OWN\n")
+    assert bundle.count("BEGIN CERTIFICATE") > 50
+    assert home.ca_file("flask", "proxy") is None
+
+
+@pytest.mark.parametrize("authority", ["", "nowhere/root.crt"])
+def test_tls_without_the_proxys_ca_can_not_be_measured(authority):
+    """The variable is named."""
+    with pytest.raises(IncompleteRun, match=f"PROXY_CA_FILE='{authority}': .*; the route proxy-tls needs"):
+        ContainerHome({"PROXY_CA_FILE": authority}).ca_file("aiohttp", "proxy-tls")
 
 
 def test_what_containers_do_not_have_is_said():

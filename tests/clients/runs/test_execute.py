@@ -11,7 +11,7 @@ import pytest
 from clientlab import strategies
 from clientlab.errors import IncompleteRun
 from clientlab.measuring.connections import Address
-from clientlab.runs.document import Run, ServerUse, schema
+from clientlab.runs.document import Run, ServerUse, Trial, schema
 from clientlab.runs.execute import TrialLost, execute
 from clientlab.runs.experiment import Experiment, new_run
 from clientlab.runs.figures import Reading

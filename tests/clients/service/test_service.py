@@ -19,7 +19,7 @@ from clientlab.service.guard import RESULT_BODY, SMALL_BODY
 from clientlab.service.turns import Bounds
 from clients.documents import a_failed_trial, a_run, a_trial
 
-TOKEN = "of the test"
+TOKEN = "of the test"  # noqa: S105 - as it says
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 ASKING = {"worker": "a" * 16, "host": "here", "strategies": ["urllib3"]}
@@ -190,10 +190,8 @@ def test_the_form_begins_any_bundled_experiment_and_one_at_a_time(store):
             assert (state["measuring"], state["experiment"], state["planned"]) == (True, "demo", 16)
             assert [worker["state"] for worker in state["workers"]] == ["measuring"]
             async with client.get("/metrics") as answer:
-                assert (
-                    f'clientlab_schedule_trials{{experiment="demo",run="{name}",state="planned"}} 16.0'
-                    in await answer.text()
-                )
+                left = f'clientlab_schedule_trials{{experiment="demo",run="{name}",state="planned"}} 16.0'
+                assert left in await answer.text()
             assert (await post("/stop"))[0] == 303
             await asyncio.wait_for(ended(client), 10)
             run = store.read(name)
@@ -204,6 +202,16 @@ def test_the_form_begins_any_bundled_experiment_and_one_at_a_time(store):
             assert (again.experiment, again.status, again.trials) == (run.experiment, "running", [])
 
     asyncio.run(go())
+
+
+def test_a_run_against_another_server_is_not_run_again(store):
+    """The service has only its own upstreams."""
+    run = a_run(a_trial(upstream="example.test:80"))
+    keep(store, run)
+    status, text, _ = asked(store, "POST", f"/runs/{run.run}/again", headers=SAME_ORIGIN)
+    assert status == 409
+    assert "measured example.test:80, and not the lab&#39;s own upstreams" in text
+    assert store.names() == [run.run]
 
 
 async def ended(client) -> None:
