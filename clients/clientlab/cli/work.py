@@ -11,7 +11,7 @@ import click
 from clientlab import strategies
 from clientlab.errors import LabError
 from clientlab.homes.containers import ContainerHome
-from clientlab.service.turns import ANY
+from clientlab.service.workers import ANY
 from clientlab.work.lab import Lab
 
 

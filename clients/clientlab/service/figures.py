@@ -45,9 +45,8 @@ def families() -> Families:
 def fill(into: Families, run: Run) -> bool:
     """Add a run; whether its arms are among it: those of a run of more than 3,000 series are left out."""
     machine = run.surroundings
-    into["info"].add_metric(
-        [run.run, run.experiment.name, machine.host, machine.python, surroundings_hash(run)], 1,
-    )  # fmt: skip
+    where = f"{machine.cpu_model}, {machine.cpu_usable:g} cores"
+    into["info"].add_metric([run.run, run.experiment.name, where, machine.python, surroundings_hash(run)], 1)
     into["created_timestamp_seconds"].add_metric([run.run], datetime.fromisoformat(run.created).timestamp())
     for claim in run.claims:
         ratio = math.nan if claim.ratio is None else claim.ratio
@@ -61,8 +60,11 @@ def fill(into: Families, run: Run) -> bool:
 
 
 def surroundings_hash(run: Run) -> str:
-    """Equal for runs whose figures may be compared: machine, limits, versions, servers; not its load or its hour."""
-    machine = run.surroundings.model_dump(exclude={"load_average"})
+    """Equal for runs whose figures may be compared: machine, limits, versions, servers.
+
+    Not the load of the hour, nor the host's name, which is a new one for each container.
+    """
+    machine = run.surroundings.model_dump(exclude={"load_average", "host"})
     return hashlib.sha256(json.dumps(machine, sort_keys=True).encode()).hexdigest()[:8]
 
 

@@ -30,6 +30,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Server": "clientlab",
 }
 
 
@@ -44,7 +45,11 @@ class Answered(Exception):
 @web.middleware
 async def headers(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give every answer its headers; a page that needs others has set them."""
-    response = await handler(request)
+    try:
+        response = await handler(request)
+    except web.HTTPException as answer:
+        answer.headers.update(_HEADERS)
+        raise
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     return response

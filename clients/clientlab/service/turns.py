@@ -15,14 +15,12 @@ from datetime import UTC, datetime
 from clientlab.runs.document import Trial
 from clientlab.runs.execute import TrialLost
 from clientlab.service.shapes import Asking, Beat, Result, ResultAnswer, WorkerState
+from clientlab.service.workers import Worker, Workers
 from clientlab.work.order import Turn
 from clientlab.workload import Workload
 
 POLL_SECONDS = 20.0
-ANY = "*"
 _TICK = 0.5
-_PRESENT = 30.0
-_FORGOTTEN = 300.0
 _SAVED_WITHIN = 5.0
 _IDENTITY = ("arm", "strategy", "upstream", "route", "workload", "round", "order")
 
@@ -38,20 +36,6 @@ class Bounds:
     @property
     def beat(self) -> float:
         return self.lost / 5
-
-
-@dataclass
-class _Worker:
-    asking: Asking
-    seen: float
-    polls: int = 0
-
-    def present(self, now: float) -> bool:
-        return self.polls > 0 or now - self.seen < _PRESENT
-
-    def named(self, strategy: str) -> bool:
-        """Whether it was started for this strategy, settings or not."""
-        return not {strategy, strategy.partition("?")[0]}.isdisjoint(self.asking.strategies)
 
 
 @dataclass
@@ -79,7 +63,7 @@ class Turns:
     """The present trial, and the workers that may do it."""
 
     bounds: Bounds
-    _workers: dict[str, _Worker] = field(default_factory=dict)
+    _workers: Workers = field(default_factory=Workers)
     _trial: _Trial | None = None
     _last: _Trial | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -146,8 +130,7 @@ class Turns:
     def beat(self, beat: Beat) -> bool:
         """A trial is alive; whether it is wanted."""
         trial, now = self._trial, time.monotonic()
-        if worker := self._workers.get(beat.worker):
-            worker.seen = now
+        self._workers.heard_of(beat.worker)
         if trial is None or trial.identity != (beat.run, beat.order) or trial.worker not in (None, beat.worker):
             return False
         trial.worker, trial.seen, trial.beaten = beat.worker, now, True
@@ -179,26 +162,11 @@ class Turns:
 
     def workers(self) -> list[WorkerState]:
         """All that were heard of lately."""
-        now, busy = time.monotonic(), self._trial.worker if self._trial else None
-        return [
-            WorkerState(
-                worker=name,
-                host=worker.asking.host,
-                strategies=worker.asking.strategies,
-                state="measuring" if name == busy else "waiting" if worker.present(now) else "away",
-            )
-            for name, worker in self._workers.items()
-        ]
+        return self._workers.states(self._trial.worker if self._trial else None)
 
-    def _register(self, asking: Asking) -> _Worker:
-        now = time.monotonic()
-        for name in [name for name, worker in self._workers.items() if now - worker.seen > _FORGOTTEN]:
-            if not self._workers[name].polls:
-                del self._workers[name]
-        worker = self._workers.setdefault(asking.worker, _Worker(asking, now))
-        worker.asking, worker.seen = asking, now
-        self._uncovered = {s for s in self._uncovered if not (worker.named(s) or ANY in asking.strategies)}
-        trial = self._trial
+    def _register(self, asking: Asking) -> Worker:
+        worker, trial = self._workers.register(asking), self._trial
+        self._uncovered = {name for name in self._uncovered if not (worker.named(name) or worker.generic())}
         if trial is not None and trial.worker == asking.worker:
             if trial.beaten:
                 self.end(TrialLost(f"{asking.host} asked for its turn and had one"))
@@ -206,17 +174,16 @@ class Turns:
                 trial.worker = None  # the answer that gave it never arrived
         return worker
 
-    def _may(self, worker: _Worker, trial: _Trial) -> bool:
+    def _may(self, worker: Worker, trial: _Trial) -> bool:
         now, strategy = time.monotonic(), trial.planned.strategy
         if trial.worker is not None or trial.result.done() or now < trial.not_before:
             return False
         if worker.named(strategy):
             return True
         waited = strategy in self._by_name or now - trial.since >= self.bounds.generic
-        nobody = not any(other.named(strategy) and other.present(now) for other in self._workers.values())
-        return ANY in worker.asking.strategies and waited and nobody
+        return worker.generic() and waited and not self._workers.any_for(strategy)
 
-    def _hand(self, trial: _Trial, worker: _Worker) -> Turn:
+    def _hand(self, trial: _Trial, worker: Worker) -> Turn:
         if not worker.named(trial.planned.strategy):
             self._by_name.add(trial.planned.strategy)
         trial.worker, trial.seen, trial.beaten = worker.asking.worker, time.monotonic(), False
@@ -245,8 +212,7 @@ class Turns:
             else:
                 self._tell()  # it may be a generic worker's by now
         elif now - trial.seen >= self.bounds.lost:
-            known = self._workers.get(trial.worker)
-            host = known.asking.host if known else trial.worker
+            host = self._workers.host(trial.worker)
             self.end(TrialLost(f"{host} was not heard of for {self.bounds.lost:g} s"))
 
     def _tell(self) -> None:
