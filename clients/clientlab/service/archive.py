@@ -23,6 +23,7 @@ from clientlab.service import figures
 from clientlab.service.shapes import RunRow
 
 NEWEST = 50
+_HEAD = 1000  # characters; the status stands before the experiment
 
 
 @dataclass(frozen=True)
@@ -45,20 +46,20 @@ class Archive:
     def rows(self) -> list[RunRow]:
         """A row a run, the newest first."""
         with self._lock:
-            self._look()
+            self._look(unfinished=True)
             return [known.row for known in self._known.values()]
 
     def metrics(self) -> bytes:
         """The finished runs in Prometheus' text format."""
         with self._lock:
-            self._look()
+            self._look(unfinished=False)
             ended = {name: known.run for name, known in self._known.items() if known.run is not None}
             if self._rendered[0] != tuple(ended):
                 self._rendered = tuple(ended), _render(ended.values(), self._say)
             return self._rendered[1]
 
-    def _look(self) -> None:
-        """Read what is new or has changed."""
+    def _look(self, *, unfinished: bool) -> None:
+        """Read what is new or has changed; an unfinished run, which changes with each trial, only if asked for."""
         found: dict[str, _Known] = {}
         for name in reversed(self._store.names()[-NEWEST:]):
             try:
@@ -66,8 +67,16 @@ class Archive:
             except FileNotFoundError:
                 continue  # removed just now
             known = self._known.get(name)
-            found[name] = known if known and known.changed == changed else self._read(name, changed)
+            if known and known.changed == changed:
+                found[name] = known
+            elif unfinished or not self._running(name):
+                found[name] = self._read(name, changed)
         self._known = found
+
+    def _running(self, name: str) -> bool:
+        """Whether a run is unfinished, by the first lines of its file: it may be long."""
+        with (self._store.folder / name / RUN_FILE).open(encoding="utf-8") as file:
+            return '"status": "running"' in file.read(_HEAD)
 
     def _read(self, name: str, changed: int) -> _Known:
         try:

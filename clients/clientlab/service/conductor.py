@@ -24,10 +24,8 @@ MARK = "served"
 """A file in a run's folder: the service began it, and goes on with it after a restart."""
 
 _LOOK_SECONDS = 0.5
-
-
-class Busy(LabError):
-    """A run is in progress."""
+_MOMENT = 0.01
+_STOPPED = "stopped on request"
 
 
 class _Stopped(Exception):
@@ -49,6 +47,8 @@ class Conductor:
         self._finished = 0
         self._resumed = False
         self._says = ""
+        self._planned = 0
+        self._unwanted = threading.Event()
         self._ending = threading.Event()
 
     def start(self, experiment: Experiment, command: str) -> str:
@@ -79,34 +79,38 @@ class Conductor:
         return self._begin(old.model_copy(update=fresh))
 
     def resume(self) -> str | None:
-        """Go on with the newest run that the service had begun and not finished; None where there is none."""
-        for name in reversed(self._store.names()):
-            if not (self._store.folder / name / MARK).exists():
-                continue
-            try:
-                run = self._store.read(name)
-            except LabError as error:
-                self.say(str(error))
-                continue
-            if run.status == "running" and run.clientlab == __version__:
-                self._resumed = True
-                self.say(f"going on with {name} at trial {len(run.trials) + 1} of {len(order_of(run))}")
-                self._carry(run)
-                return name
-        return None
+        """Go on with the run that the service had begun last, if it is not finished; None where there is none."""
+        served = [name for name in self._store.names() if (self._store.folder / name / MARK).exists()]
+        try:
+            run = self._store.read(served[-1]) if served else None
+        except LabError as error:
+            self.say(str(error))
+            return None
+        if run is None or run.status != "running":
+            return None
+        if run.clientlab != __version__:
+            self.say(f"{run.run} was begun by clientlab {run.clientlab}, and is left as it is")
+            return None
+        self._resumed = True
+        self.say(f"going on with {run.run} at trial {len(run.trials) + 1} of {len(order_of(run))}")
+        self._carry(run)
+        return run.run
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """End the run in progress; what was done is kept. Raises LabError where there is none."""
         if not self.measuring:
             raise LabError("no run is in progress")
-        self._turns.end(IncompleteRun("stopped on request"))
+        self._unwanted.set()
+        while self.measuring:  # it may be between two trials
+            self._turns.end(IncompleteRun(_STOPPED))
+            await asyncio.sleep(_MOMENT)
 
     async def shut_down(self) -> None:
         """Leave the run as it is saved, and wait for its thread."""
         self._ending.set()
         while self.measuring:
             self._turns.end(_Stopped())
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(_MOMENT)
 
     @property
     def measuring(self) -> bool:
@@ -125,7 +129,7 @@ class Conductor:
             run=None if run is None else run.run,
             experiment=None if run is None else run.experiment.name,
             measuring=self.measuring,
-            planned=0 if run is None else len(order_of(run)),
+            planned=self._planned,
             done=0 if run is None else len(run.trials) - failed,
             failed=failed,
             trial=None if trial is None else f"{trial.arm} · {trial.upstream} · {trial.route} · round {trial.round}",
@@ -145,8 +149,8 @@ class Conductor:
         self._run = run
         self.say(f"run {run.run} -> {folder}")
 
-    def trial_started(self, trial: Trial, planned: int) -> None:  # noqa: ARG002 - counted when asked
-        self._trial, self._finished = trial, 0
+    def trial_started(self, trial: Trial, planned: int) -> None:
+        self._trial, self._planned, self._finished = trial, planned, 0
 
     def progressed(self, finished: int) -> None:
         self._finished = finished
@@ -160,7 +164,7 @@ class Conductor:
 
     def _check_idle(self) -> None:
         if self.measuring:
-            raise Busy(f"run {self._run.run if self._run else ''} is in progress; wait for its end, or stop it")
+            raise LabError(f"run {self._run.run if self._run else ''} is in progress; wait for its end, or stop it")
 
     def _begin(self, run: Run) -> str:
         (self._store.claim(run.run) / MARK).touch()
@@ -170,7 +174,8 @@ class Conductor:
         return run.run
 
     def _carry(self, run: Run) -> None:
-        self._run, self._trial = run, None
+        self._run, self._trial, self._planned = run, None, len(order_of(run))
+        self._unwanted.clear()
         self._thread = threading.Thread(target=self._carry_out, args=(run,), name="run", daemon=True)
         self._thread.start()
 
@@ -182,16 +187,31 @@ class Conductor:
         except _Stopped:
             return
         except LabError as error:
-            self._run = run.model_copy(update={"status": "incomplete", "trials": self._run.trials if self._run else []})
-            self.say(str(error))
+            self._break_off(run.run, str(error))
+        except Exception as error:
+            self._break_off(run.run, f"run {run.run} broke off: {type(error).__name__}: {error}")
+            raise  # the log has the rest
         finally:
             self._loop.call_soon_threadsafe(self._turns.over)
+
+    def _break_off(self, name: str, reason: str) -> None:
+        """The run can't go on; its file says so, if it can be written."""
+        self.say(reason)
+        try:
+            self._run = self._store.read(name)
+            if self._run.status == "running":
+                self._run = self._run.model_copy(update={"status": "incomplete"})
+                self._store.save(self._run)
+        except LabError as error:
+            self.say(f"{reason}; {error}")
 
     def _wait(self) -> None:
         """Another process measures with the same upstreams, as `clientlab run` in the lab's container does."""
         line = "another run is being measured; this one begins after it"
         if self._says != line:
             self.say(line)
+        if self._unwanted.is_set():
+            raise IncompleteRun(_STOPPED)
         if self._ending.wait(_LOOK_SECONDS):
             raise _Stopped
 

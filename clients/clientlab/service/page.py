@@ -66,7 +66,7 @@ async def stop(request: web.Request) -> web.Response:
     """The button that ends the run in progress."""
     await _form(request)
     try:
-        request.app[LAB].conductor.stop()
+        await request.app[LAB].conductor.stop()
     except LabError as error:
         return _page(request, str(error), 409)
     raise web.HTTPSeeOther("/")
