@@ -27,11 +27,15 @@ _IDENTITY = ("arm", "strategy", "upstream", "route", "workload", "round", "order
 
 @dataclass(frozen=True)
 class Bounds:
-    """Seconds to wait for a worker of a strategy, before a generic one takes it, and for a beat of a trial."""
+    """Seconds to wait for a worker of a strategy, before a generic one takes it, and for a beat of a trial.
+
+    `start`: how much longer the first beat may take, while the process of the turn is started.
+    """
 
     patience: float = 30.0
     generic: float = 5.0
     lost: float = 10.0
+    start: float = 10.0
 
     @property
     def beat(self) -> float:
@@ -206,14 +210,16 @@ class Turns:
             patience = 0.0 if strategy in self._uncovered else self.bounds.patience
             if now - max(trial.since, trial.not_before) >= patience:
                 self._uncovered.add(strategy)
-                bound = f"{self.bounds.patience:g} s"
-                reason = f"no worker for strategy {strategy!r} came within {bound}; start one with 'clientlab work'"
+                came = f"no worker for strategy {strategy!r} came within {self.bounds.patience:g} s"
+                reason = f"{came}; start one with 'clientlab work'"
                 trial.result.set_result(trial.planned.model_copy(update={"reason": reason}))
             else:
                 self._tell()  # it may be a generic worker's by now
-        elif now - trial.seen >= self.bounds.lost:
-            host = self._workers.host(trial.worker)
-            self.end(TrialLost(f"{host} was not heard of for {self.bounds.lost:g} s"))
+        else:
+            bound = self.bounds.lost + (0.0 if trial.beaten else self.bounds.start)
+            if now - trial.seen >= bound:
+                host = self._workers.host(trial.worker)
+                self.end(TrialLost(f"{host} was not heard of for {bound:g} s"))
 
     def _tell(self) -> None:
         self._changed.set()

@@ -98,7 +98,7 @@ def here(labs: Labs, asked: str) -> Run:
 
 def test_a_worker_that_is_killed_in_its_trial_fails_it_and_another_does_it_again(labs):
     """The trial is lost, the run goes on, and the lost one is given once more at its end."""
-    lab = labs.serve(experiment(["http.client"], rounds=2, requests=40, delay="40ms"), "--lost-after", "2")
+    lab = labs.serve(experiment(["http.client"], rounds=2, requests=40, delay="40ms"), "--lost-after", "3")
     first = labs.work(lab, "http.client")
     eventually(lambda: state(lab)["finished"] > 0, "the first trial runs")
     first.kill()
@@ -108,7 +108,7 @@ def test_a_worker_that_is_killed_in_its_trial_fails_it_and_another_does_it_again
         ("failed", 1, 0), ("done", 2, 1), ("done", 1, 2),
     ]  # fmt: skip
     assert run.trials[0].reason.startswith("worker lost: ")
-    assert "was not heard of for 2 s" in run.trials[0].reason
+    assert "was not heard of for 3 s" in run.trials[0].reason
     assert run.status == "done"
 
 

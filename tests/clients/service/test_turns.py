@@ -15,7 +15,7 @@ from clientlab.service.turns import Bounds, Turns
 from clientlab.workload import Workload
 
 RUN = "20240506-070809-small-abcd"
-QUICK = Bounds(patience=0.2, generic=0.1, lost=0.2)
+QUICK = Bounds(patience=0.2, generic=0.1, lost=0.2, start=0.5)
 CALM = Bounds(patience=30.0, generic=0.1, lost=30.0)
 
 
@@ -126,6 +126,19 @@ def test_a_worker_that_is_not_heard_of_has_lost_its_trial():
         late = await turns.take(result("a", done(turn.trial)))
         assert not late.taken
         assert "was not heard of" in late.says
+
+    asyncio.run(go())
+
+
+def test_the_first_sign_of_a_worker_may_take_longer():
+    """The process of its turn is being started, which takes a while on a busy machine."""
+
+    async def go() -> None:
+        turns = Turns(QUICK)
+        asked, given = ask(turns, "a", "urllib3"), give(turns, planned())
+        await asked
+        with pytest.raises(TrialLost, match=r"a was not heard of for 0.7 s"):
+            await given
 
     asyncio.run(go())
 
