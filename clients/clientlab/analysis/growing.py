@@ -13,6 +13,7 @@ from clientlab.analysis.samples import RECORD, Records
 from clientlab.sample import HEADER, MAGIC, RECORD_SIZE, RECORDS_FILE
 
 _BLOCK = 4096  # records
+_PROBED = 64
 
 Flags = npt.NDArray[np.bool_]
 
@@ -29,33 +30,37 @@ class Growing:
     """The log of a trial's folder. The warm-up, whose numbers are below zero, is left out.
 
     Processes of a trial write to parts of the file that lie far apart, and requests finish out of order:
-    a block is looked at until all of it is done, and never again.
+    a block is looked at from its first record on until all of it is done, and never again.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / RECORDS_FILE
         self._settled: set[int] = set()
         self._seen: dict[int, Flags] = {}
+        self._mapped: Records | None = None
 
-    def fresh(self) -> Fresh:
-        """All records that have been written since the last look."""
-        found = list(self._looked_at())
+    def fresh(self, *, last: bool = False) -> Fresh:
+        """The records that have been written since the last look.
+
+        A block's beginning is seen by a record in 64 of it: a log has room for all that may come, and most
+        of it is empty for long. `last`: every record is looked for, and all that there are have been given.
+        """
+        found = list(self._looked_at(last=last))
         if not found:
             return Fresh(np.empty(0, RECORD), np.empty(0, np.int64))
         return Fresh(np.concatenate([r for r, _ in found]), np.concatenate([n for _, n in found]))
 
-    def _looked_at(self) -> Iterator[tuple[Records, npt.NDArray[np.int64]]]:
+    def _looked_at(self, *, last: bool) -> Iterator[tuple[Records, npt.NDArray[np.int64]]]:
         if not self._path.exists():
             return
         with self._path.open("rb") as log:
             head = log.read(HEADER.size)
-            if len(head) < HEADER.size or not head.startswith(MAGIC):
+            whole = (self._path.stat().st_size - HEADER.size) // RECORD_SIZE
+            if whole < 1 or not head.startswith(MAGIC):
                 return  # its process is about to write it
             first: int = HEADER.unpack(head)[1]
-            whole = (self._path.stat().st_size - HEADER.size) // RECORD_SIZE
-            for block in range(-(-whole // _BLOCK)):
-                if block in self._settled:
-                    continue
+            blocks = set(range(-(-whole // _BLOCK))) if last else self._begun(whole)
+            for block in sorted(blocks - self._settled):
                 log.seek(HEADER.size + block * _BLOCK * RECORD_SIZE)
                 content = log.read(_BLOCK * RECORD_SIZE)
                 rows = np.frombuffer(content, RECORD, len(content) // RECORD_SIZE)
@@ -64,6 +69,13 @@ class Growing:
                 measured = numbers >= 0
                 if measured.any():
                     yield rows[places][measured], numbers[measured]
+
+    def _begun(self, whole: int) -> set[int]:
+        """The blocks of which something is seen to be done."""
+        if self._mapped is None or len(self._mapped) != whole:  # kept: mapping it anew costs more than looking
+            self._mapped = np.memmap(self._path, RECORD, "r", HEADER.size, (whole,))
+        done = self._mapped["done"][::_PROBED]
+        return {*self._seen, *(np.flatnonzero(done) * _PROBED // _BLOCK).tolist()}
 
     def _new_places(self, block: int, rows: Records) -> npt.NDArray[np.int64]:
         """Which records of a block are done and were not at the last look."""

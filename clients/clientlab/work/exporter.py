@@ -64,14 +64,14 @@ class Exporter(Collector):
     def ended(self) -> None:
         """The measured part is over and its processes are still there: the last values are read."""
         with self._lock:
-            self._look()
+            self._look(last=True)
             self._ended, self._in_flight = time.time(), 0.0
 
     def settle(self, trial: Trial) -> None:
         """Show what the trial's own process knows to the microsecond, instead of what was seen from outside."""
         with self._lock:
             if self._started is not None and self._ended is None:
-                self._look()
+                self._look(last=True)
             self._ended = self._ended or time.time()
             self._in_flight = 0.0
             if trial.cpu_seconds is not None and trial.connections_opened is not None:
@@ -91,8 +91,8 @@ class Exporter(Collector):
             families = [waiting, *self._of_requests(), *self._of_processes(), *self._of_the_trial()]
         yield from families
 
-    def _look(self) -> None:
-        fresh, now = self._log.fresh(), time.monotonic()
+    def _look(self, *, last: bool = False) -> None:
+        fresh, now = self._log.fresh(last=last), time.monotonic()
         self._count(fresh)
         # Little's law: in flight = arrivals a second x mean seconds, of the requests that ended since the last look.
         elapsed = max(now - self._looked, 1e-6)

@@ -33,6 +33,17 @@ def test_each_record_is_given_once_whatever_the_order(tmp_path):
     log.close(0)
 
 
+def test_the_last_look_misses_nothing(tmp_path):
+    """A record far from all others may be seen late, but not too late."""
+    log, growing = SampleLog(tmp_path, 0, 100_000), Growing(tmp_path)
+    written(log, 0)
+    assert growing.fresh().numbers.tolist() == [0]
+    written(log, 77_777)
+    assert growing.fresh(last=True).numbers.tolist() == [77_777]
+    assert growing.fresh(last=True).numbers.tolist() == []
+    log.close(0)
+
+
 def test_the_warm_up_is_left_out(tmp_path):
     """Its requests are numbered from below zero."""
     log, growing = SampleLog(tmp_path, -5, 15), Growing(tmp_path)
