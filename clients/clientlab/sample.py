@@ -34,10 +34,12 @@ RECORD_FIELDS = (  # numpy's names for the record's layout; little-endian, packe
     ("status", "<u2"),
     ("error", "u1"),  # 0 none, otherwise a code of ERROR_CODES or of the trial's own names
     ("done", "u1"),
-    ("unused", "<u4"),
+    ("elapsed", "<f4"),  # the library's own seconds, 0 where they are not asked for
 )
 write_record = struct.Struct("<ddQHBB").pack_into
 """write_record(buffer, offset, start, seconds, bytes, status, error, done)."""
+_ELAPSED = struct.Struct("<f")
+_ELAPSED_AT = 28
 
 ERROR_CODES = {kind: code for code, kind in enumerate(KINDS, start=1)}
 _FIRST_OWN_CODE = 64
@@ -75,13 +77,13 @@ class SampleLog:
         self, number: int, start: float, seconds: float, size: int, status: int, code: int
     ) -> mmap.mmap:
         """Write a record for which there was no room yet; returns the buffer for those to come."""
-        at = number * RECORD_SIZE + self.base
-        with self._lock:
-            if at + RECORD_SIZE > len(self.buffer):
-                self._old.append(self.buffer)  # other threads may be writing to it
-                self.buffer = self._map(max(at + RECORD_SIZE, 2 * len(self.buffer)))
+        at = self._place(number)
         write_record(self.buffer, at, start, seconds, size, status, code, 1)
         return self.buffer
+
+    def write_elapsed(self, number: int, seconds: float) -> None:
+        """Write the library's own seconds of a request whose record is not yet done."""
+        _ELAPSED.pack_into(self.buffer, self._place(number) + _ELAPSED_AT, seconds)
 
     def connected(self, count: int = 1) -> None:
         """Count connections that this process began to open."""
@@ -105,6 +107,15 @@ class SampleLog:
         for mapped in (*self._old, self.buffer, self._process):
             mapped.close()
         os.close(self._file)
+
+    def _place(self, number: int) -> int:
+        """Where the record of that number is; takes room for it where there is none."""
+        at = number * RECORD_SIZE + self.base
+        with self._lock:
+            if at + RECORD_SIZE > len(self.buffer):
+                self._old.append(self.buffer)  # other threads may be writing to it
+                self.buffer = self._map(max(at + RECORD_SIZE, 2 * len(self.buffer)))
+        return at
 
     def _map(self, size: int) -> mmap.mmap:
         _take_room(self._file, size)

@@ -9,15 +9,17 @@ import re
 import string
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from clientlab import __version__, delays
 from clientlab.errors import LabError
+from clientlab.uploads import AsyncUpload, Upload
 
 NUMBER_FIELD = "{k}"
 """Where this stands in a path, the number of the request is put (``/todos/{k}``)."""
 
 DEFAULT_REQUESTS = 1000
+DEFAULT_CHUNK_SIZE = 65_536
 MOST_REQUESTS = 1_000_000_000
 """Of one trial: their records take 32 GB of disk."""
 
@@ -26,6 +28,9 @@ MOST_REQUESTS = 1_000_000_000
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _NOT_IN_PATH = re.compile(r"[^A-Za-z0-9/?:@!$&'()*+,;=%._~\[\]-]")
 _HEADER_VALUE = re.compile(r"[ -~\t]*")
+
+Body = bytes | Any
+"""Bytes, or an `Upload` (for clients of asyncio: an `AsyncUpload`), of which libraries have no type in common."""
 
 _PINNED_HEADERS = {
     # Equal for all: no client negotiates compression or names itself with more bytes than another.
@@ -37,12 +42,12 @@ _PINNED_HEADERS = {
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One request as every client gets it. `url` is whole; `body` is bytes ready to be sent."""
+    """One request as every client gets it. `url` is whole; `body` is ready to be sent."""
 
     method: str
     url: str
     headers: dict[str, str]
-    body: bytes | None
+    body: Body | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +55,10 @@ class Workload:
     """A workload of the closed model: `concurrency` in flight until `requests` or `duration` is done.
 
     Lengths of time in seconds. `payload_size` asks for a JSON object with one field ``data`` of that
-    many random upper-case letters and digits (seeded); `body` is sent as it is.
+    many random upper-case letters and digits (seeded); `body` is sent as it is; `upload_size` asks for so many
+    seeded bytes, held in memory ``whole`` or made while they are sent (``stream``). With `read` ``chunks`` no
+    more than `chunk_size` bytes of an answer are asked for at a time, and none is kept. `elapsed` asks for the
+    library's own measure of each request.
     """
 
     path: str = "/"
@@ -60,6 +68,11 @@ class Workload:
     payload_size: int | None = None
     encode: Literal["once", "each"] = "once"
     parse: bool = False
+    upload_size: int | None = None
+    upload: Literal["whole", "stream"] = "whole"
+    read: Literal["whole", "chunks"] = "whole"
+    chunk_size: int = DEFAULT_CHUNK_SIZE
+    elapsed: bool = False
     delay: str | None = None
     requests: int | None = None
     duration: float | None = None
@@ -82,13 +95,14 @@ def delay_of(workload: Workload) -> Callable[[int], float] | None:
     return lambda number: delay.of(workload.seed, number)
 
 
-def requests_of(workload: Workload, base_url: str) -> Callable[[int], Request]:
+def requests_of(workload: Workload, base_url: str, *, awaited: bool = False) -> Callable[[int], Request]:
     """A function from k to request k of the workload at `base_url` (scheme, host and port).
 
-    Where all requests are alike it hands out one object, so that building costs nothing.
+    Where all requests are alike it hands out one object, so that building costs nothing. `awaited`: for a
+    client of asyncio, whose streamed uploads are iterated by `async for`.
     """
     url_of = _urls_of(workload, base_url)
-    body_of = _bodies_of(workload)
+    body_of = _bodies_of(workload, awaited=awaited)
     headers = _headers_of(workload)
     method = workload.method
     if not varies(workload):
@@ -127,10 +141,13 @@ def _urls_of(workload: Workload, base_url: str) -> Callable[[int], str]:
     return url_of
 
 
-def _bodies_of(workload: Workload) -> Callable[[], bytes | None]:
+def _bodies_of(workload: Workload, *, awaited: bool) -> Callable[[], Body | None]:
     if workload.body is not None:
         given = workload.body.encode()
         return lambda: given
+    if workload.upload_size is not None:
+        sent = _upload(workload, Upload(workload.upload_size, workload.seed), awaited=awaited)
+        return lambda: sent
     if workload.payload_size is None:
         return lambda: None
     document = payload(workload)
@@ -140,8 +157,17 @@ def _bodies_of(workload: Workload) -> Callable[[], bytes | None]:
     return lambda: encoded
 
 
+def _upload(workload: Workload, upload: Upload, *, awaited: bool) -> Body:
+    if workload.upload == "whole":
+        return b"".join(upload)
+    return AsyncUpload(upload) if awaited else upload
+
+
 def _headers_of(workload: Workload) -> dict[str, str]:
     headers = dict(_PINNED_HEADERS)
+    if workload.upload_size is not None:
+        # Without a length, each library would choose a framing of its own.
+        headers |= {"Content-Type": "application/octet-stream", "Content-Length": str(workload.upload_size)}
     if workload.payload_size is not None:
         headers["Content-Type"] = "application/json"
     given = {name.lower() for name in workload.headers}
@@ -157,16 +183,40 @@ def check(workload: Workload) -> None:
         raise LabError(f"--warmup {workload.warmup}: requests before the measured ones; write 0 or more")
     if not 0 < workload.timeout < math.inf:
         raise LabError(f"--timeout {workload.timeout:g}: seconds to wait; write more than 0")
-    if workload.body is not None and workload.payload_size is not None:
-        raise LabError("--body and --payload-size: a request has one body; leave out one of them")
-    if workload.payload_size is not None and workload.payload_size < 0:
-        raise LabError(f"--payload-size {workload.payload_size}: characters; write 0 or more")
+    _check_bodies(workload)
+    _check_reading(workload)
     _check_words(workload)
     if workload.delay is not None:
         try:
             delays.parse(workload.delay)
         except ValueError as error:
             raise LabError(f"--delay: {error}") from error
+
+
+def _check_bodies(workload: Workload) -> None:
+    bodies = {
+        "--body": workload.body,
+        "--payload-size": workload.payload_size,
+        "--upload-size": workload.upload_size,
+    }
+    given = [option for option, value in bodies.items() if value is not None]
+    if len(given) > 1:
+        raise LabError(f"{' and '.join(given)}: a request has one body; leave out one of them")
+    if workload.payload_size is not None and workload.payload_size < 0:
+        raise LabError(f"--payload-size {workload.payload_size}: characters; write 0 or more")
+    if workload.upload_size is not None and workload.upload_size < 1:
+        raise LabError(f"--upload-size {workload.upload_size}: bytes; write 1 or more")
+    if workload.upload == "stream" and workload.upload_size is None:
+        raise LabError("--upload stream: there is nothing to send; write how many bytes with --upload-size")
+
+
+def _check_reading(workload: Workload) -> None:
+    if workload.chunk_size < 1:
+        raise LabError(f"--chunk-size {workload.chunk_size}: bytes; write 1 or more")
+    if workload.read == "chunks":
+        for option, asked in (("--parse", workload.parse), ("--elapsed", workload.elapsed)):
+            if asked:
+                raise LabError(f"{option} and --read chunks: {option} is of a body read whole; leave out one of them")
 
 
 def _check_words(workload: Workload) -> None:

@@ -148,6 +148,10 @@ class Contract:
         }
         return Answer(JSON, as_json(document))
 
+    def upload(self, call: Call, _behaviour: Behaviour) -> Answer:
+        """`/upload`: how many bytes of body arrived, and nothing that costs more for more of them."""
+        return Answer(JSON, as_json({"length": call.length}))
+
     def bytes(self, call: Call, behaviour: Behaviour) -> Answer:
         """`/bytes/{n}`: that many seeded bytes."""
         size = self._size(call.arguments["n"], "n")
@@ -213,6 +217,7 @@ ROUTES = (
     Route("/drip", 6, Contract.drip),
     Route("/status/{code}", 7, Contract.status),
     Route("/planets/{name}", 8, Contract.planet),
+    Route("/upload", 9, Contract.upload),
 )
 UNKNOWN = Route("unknown", len(ROUTES), Contract.unknown)
 EVERY_ROUTE = (*ROUTES, UNKNOWN)

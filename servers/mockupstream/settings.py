@@ -65,7 +65,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         status=_read(environment, "STATUS", "", _or_none(_between(200, 599))),
         seed=_read(environment, "SEED", "", _or_none(_between(0, 10**18 - 1))),
         most_delay=Limit(name="delay", value=most_delay, unit="s", variable="MOCKUPSTREAM_MAX_DELAY"),
-        most_body=_bytes_limit(environment, "request body", "MAX_BODY", 64 * _MIB),
+        most_body=_bytes_limit(environment, "request body", "MAX_BODY", 256 * _MIB),
         most_size=_bytes_limit(environment, "response size", "MAX_SIZE", 256 * _MIB),
     )
 

@@ -65,6 +65,11 @@ _QUESTION = "Which of these strategies is fastest here?"
 @click.option("--body", help="Send this text, or @FILE.")
 @click.option("--encode", type=click.Choice(["once", "each"]), help="Encode the payload once, or for each request.")
 @click.option("--parse", is_flag=True, default=None, help="Parse each answer as JSON, inside the clock.")
+@click.option("--read", type=click.Choice(["whole", "chunks"]), help="Keep each answer's body, or stream it.")
+@click.option("--chunk-size", type=int, help="Bytes asked for at a time with --read chunks.  [default: 65536]")
+@click.option("--upload-size", type=int, help="Send so many bytes.")
+@click.option("--upload", type=click.Choice(["whole", "stream"]), help="Hold them in memory, or stream them.")
+@click.option("--elapsed", is_flag=True, default=None, help="Keep the library's own measure of each request as well.")
 @click.option("--delay", help="Ask the upstream to wait: 140ms, lognormal:100ms,0.3, ...")
 @click.option("--header", "headers", multiple=True, help="'Name: value'; may be repeated.")
 @click.option("--timeout", type=SECONDS, help="Limit for connecting and for each wait for bytes.  [default: 30s]")
@@ -145,7 +150,7 @@ def _unnamed(given: dict[str, Any]) -> Experiment:
 
 _WORKLOAD_WORDS = (
     "requests", "duration", "concurrency", "warmup", "connections", "seed", "path", "method",
-    "payload_size", "encode", "parse", "delay", "timeout",
+    "payload_size", "upload_size", "upload", "read", "chunk_size", "elapsed", "encode", "parse", "delay", "timeout",
 )  # fmt: skip
 
 

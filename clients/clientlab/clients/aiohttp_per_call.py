@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from clientlab.clients.aiohttp_session import AIOHTTP_ERRORS, AiohttpSession
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
@@ -29,6 +29,14 @@ class AiohttpPerCall:
         await session.open()
         try:
             return await session.send(request)
+        finally:
+            await session.close()
+
+    async def stream(self, request: Request, sink: Sink) -> int:
+        session = AiohttpSession(self._budget, self._opened, self._tls)
+        await session.open()
+        try:
+            return await session.stream(request, sink)
         finally:
             await session.close()
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import aiohttp
 
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
@@ -73,6 +73,18 @@ class AiohttpSession:
             allow_redirects=False,
         ) as response:
             return response.status, await response.read()
+
+    async def stream(self, request: Request, sink: Sink) -> int:
+        async with self._session.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            data=request.body,
+            allow_redirects=False,
+        ) as response:
+            async for chunk in response.content.iter_chunked(self._budget.chunk_size):
+                sink(chunk)
+            return response.status
 
     async def close(self) -> None:
         await self._session.close()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import aiosonic
 from aiosonic.connection import Connection
@@ -22,9 +23,9 @@ from aiosonic.exceptions import (
 from aiosonic.pools import PoolConfig
 from aiosonic.timeout import Timeouts
 
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
-from clientlab.errors import ErrorTable
+from clientlab.errors import ErrorTable, Fault
 from clientlab.workload import Request
 
 
@@ -39,6 +40,7 @@ class AiosonicClient:
         (RequestTimeout, "timeout-read"),
         (TimeoutError, "timeout-read"),
         (ConnectionDisconnected, "reset"),
+        (ConnectionResetError, "reset"),
         (HttpParsingError, "protocol"),
         (DecompressionError, "protocol"),
         (asyncio.IncompleteReadError, "protocol"),
@@ -46,6 +48,9 @@ class AiosonicClient:
         (ValueError, "protocol", "invalid literal for int()"),  # a size
         (OSError, "connect"),  # what happens to an open connection has one of the classes above
     )
+
+    # It knows no other framing of them than chunks, and does not wait for the peer to take them.
+    streams_uploads: ClassVar[bool] = False
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
         self._budget = budget
@@ -70,8 +75,29 @@ class AiosonicClient:
             async with asyncio.timeout(self._budget.timeout):
                 return response.status_code, await response.content()
 
+    async def stream(self, request: Request, sink: Sink) -> int:
+        """Chunks are the server's own, or of 64 KiB: aiosonic takes no size."""
+        method, seconds = request.method.lower(), self._budget.timeout
+        words: dict[str, Any] = {"headers": request.headers, "data": request.body, "ssl": self._tls}
+        async with self._gate, self._client.stream(method, request.url, **words) as response:
+            chunks = response.iter_bytes()
+            while True:
+                async with asyncio.timeout(seconds):
+                    chunk = await _next(chunks)
+                if chunk is None:
+                    return int(response.status_code)
+                sink(chunk)
+
     async def close(self) -> None:
         await self._client.aclose()
+
+
+async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
+    """The next chunk, or None; aiosonic tells an answer that was cut short as if none had come."""
+    try:
+        return await anext(chunks, None)
+    except ConnectionDisconnected as error:
+        raise Fault("protocol", "the connection was closed in the middle of the body") from error
 
 
 class _Connection(Connection):  # type: ignore[misc]  # aiosonic is not typed

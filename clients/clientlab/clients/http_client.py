@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload import Request
@@ -38,17 +38,26 @@ class HttpClient:
     def send(self, request: Request) -> Reply:
         parts = urlsplit(request.url)
         connection = self._connection(parts)
-        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         try:
-            if connection.sock is None:
-                with connecting():
-                    connection.connect()
-            connection.request(request.method, target, request.body, request.headers)
-            response = connection.getresponse()
+            response = _ask(connection, parts, request)
             return response.status, response.read()
         except BaseException:
             connection.close()  # in an unknown state: the next request opens a new one
             raise
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        parts = urlsplit(request.url)
+        connection = self._connection(parts)
+        try:
+            response = _ask(connection, parts, request)
+            while chunk := response.read(self._budget.chunk_size):
+                sink(chunk)
+            if response.length:  # which only a read of the whole body complains of
+                raise http.client.IncompleteRead(b"", response.length)
+        except BaseException:
+            connection.close()
+            raise
+        return response.status
 
     def close(self) -> None:
         for connection in self._all:
@@ -65,6 +74,15 @@ class HttpClient:
             self._mine.connection = connection
             self._all.append(connection)
         return connection
+
+
+def _ask(connection: http.client.HTTPConnection, parts: SplitResult, request: Request) -> http.client.HTTPResponse:
+    target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    if connection.sock is None:
+        with connecting():
+            connection.connect()
+    connection.request(request.method, target, request.body, request.headers)
+    return connection.getresponse()
 
 
 @contextlib.contextmanager

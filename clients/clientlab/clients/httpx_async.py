@@ -8,7 +8,7 @@ import httpx
 
 from clientlab.clients.httpx_client import limits_of, timeout_of
 from clientlab.clients.httpx_per_call import HTTPX_ERRORS
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
@@ -42,6 +42,19 @@ class HttpxAsync:
             request.method, request.url, headers=request.headers, content=request.body
         )
         return response.status_code, response.content
+
+    async def stream(self, request: Request, sink: Sink) -> int:
+        method, url = request.method, request.url
+        async with self._client.stream(method, url, headers=request.headers, content=request.body) as response:
+            async for chunk in response.aiter_bytes(self._budget.chunk_size):
+                sink(chunk)
+            return response.status_code
+
+    async def timed(self, request: Request) -> tuple[int, bytes, float]:
+        response = await self._client.request(
+            request.method, request.url, headers=request.headers, content=request.body
+        )
+        return response.status_code, response.content, response.elapsed.total_seconds()
 
     async def close(self) -> None:
         await self._client.aclose()

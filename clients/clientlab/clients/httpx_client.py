@@ -7,7 +7,7 @@ from typing import ClassVar
 import httpx
 
 from clientlab.clients.httpx_per_call import HTTPX_ERRORS
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
@@ -65,6 +65,17 @@ class HttpxClient:
     def send(self, request: Request) -> Reply:
         response = self._client.request(request.method, request.url, headers=request.headers, content=request.body)
         return response.status_code, response.content
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        method, url = request.method, request.url
+        with self._client.stream(method, url, headers=request.headers, content=request.body) as response:
+            for chunk in response.iter_bytes(self._budget.chunk_size):
+                sink(chunk)
+            return response.status_code
+
+    def timed(self, request: Request) -> tuple[int, bytes, float]:
+        response = self._client.request(request.method, request.url, headers=request.headers, content=request.body)
+        return response.status_code, response.content, response.elapsed.total_seconds()
 
     def close(self) -> None:
         self._client.close()

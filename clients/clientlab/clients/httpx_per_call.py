@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import httpx
 
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
@@ -40,7 +40,31 @@ class HttpxPerCall:
         """Nothing is kept from call to call."""
 
     def send(self, request: Request) -> Reply:
-        response = httpx.request(
+        response = self._response(request)
+        return response.status_code, response.content
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        with httpx.stream(
+            request.method,
+            request.url,
+            headers=request.headers,
+            content=request.body,
+            timeout=self._budget.timeout,
+            verify=tls_context(self._budget) or True,
+        ) as response:
+            for chunk in response.iter_bytes(self._budget.chunk_size):
+                sink(chunk)
+            return response.status_code
+
+    def timed(self, request: Request) -> tuple[int, bytes, float]:
+        response = self._response(request)
+        return response.status_code, response.content, response.elapsed.total_seconds()
+
+    def close(self) -> None:
+        """Each call closed its own."""
+
+    def _response(self, request: Request) -> httpx.Response:
+        return httpx.request(
             request.method,
             request.url,
             headers=request.headers,
@@ -48,7 +72,3 @@ class HttpxPerCall:
             timeout=self._budget.timeout,
             verify=tls_context(self._budget) or True,  # for each call, as httpx makes its own
         )
-        return response.status_code, response.content
-
-    def close(self) -> None:
-        """Each call closed its own."""

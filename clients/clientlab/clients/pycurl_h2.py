@@ -5,7 +5,7 @@ from __future__ import annotations
 import pycurl
 
 from clientlab.clients.pycurl_handle import PycurlHandle
-from clientlab.clients.shape import Reply
+from clientlab.clients.shape import Reply, Sink
 from clientlab.errors import Fault
 from clientlab.workload import Request
 
@@ -20,6 +20,15 @@ class PycurlH2(PycurlHandle):
 
     def send(self, request: Request) -> Reply:
         reply = super().send(request)
+        self._check_version()
+        return reply
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        status = super().stream(request, sink)
+        self._check_version()
+        return status
+
+    def _check_version(self) -> None:
         handle = self._mine.handle
         # Once a connection. libcurl falls back to HTTP/1.1 without a word, so a handle that did is thrown away.
         if (
@@ -28,4 +37,3 @@ class PycurlH2(PycurlHandle):
         ):
             del self._mine.handle
             raise Fault("protocol", "the server spoke HTTP/1 where HTTP/2 was asked for")
-        return reply

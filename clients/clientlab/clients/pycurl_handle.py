@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import pycurl
 
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
+from clientlab.uploads import Upload
 from clientlab.workload import Request
 
 HTTP2_STREAM = 92  # CURLE_HTTP2_STREAM, which pycurl does not name
@@ -23,6 +24,7 @@ CURL_KINDS = {
     pycurl.E_OPERATION_TIMEDOUT: "timeout-read",
     pycurl.E_SSL_CONNECT_ERROR: "tls",
     pycurl.E_GOT_NOTHING: "reset",
+    pycurl.E_SEND_FAIL_REWIND: "reset",  # a streamed upload on a connection that was dropped can't be sent again
     pycurl.E_SEND_ERROR: "reset",
     pycurl.E_RECV_ERROR: "reset",
     pycurl.E_PEER_FAILED_VERIFICATION: "tls",
@@ -45,6 +47,8 @@ class PycurlHandle:
     ) -> None:
         self._budget = budget
         self.connections = budget.connections
+        # Within what libcurl takes; it hands over 16 KiB at a time at most.
+        self._buffer = min(max(budget.chunk_size, 1024), 10 << 20)
         self._milliseconds = int(budget.timeout * 1000)
         self._kept = (
             (pycurl.DNS_CACHE_TIMEOUT, dns_cache),
@@ -59,23 +63,39 @@ class PycurlHandle:
         """Handles are made by the threads that use them."""
 
     def send(self, request: Request) -> Reply:
-        mine = self._mine
-        handle = getattr(mine, "handle", None)
-        if handle is None:
-            handle = mine.handle = self.new_handle()
-            mine.request = None
-        if mine.request is not request:
-            self.set_request(handle, request)
-            mine.request = request
+        handle = self._handle(request)
         try:
             body: bytes = handle.perform_rb()
         except pycurl.error as error:
             raise self.fault_of(handle, *error.args[:2]) from error
         return self.status_of(handle), body
 
+    def stream(self, request: Request, sink: Sink) -> int:
+        handle = self._handle(request)
+        handle.setopt(pycurl.BUFFERSIZE, self._buffer)
+        handle.setopt(pycurl.WRITEFUNCTION, sink)
+        try:
+            handle.perform()
+        except pycurl.error as error:
+            raise self.fault_of(handle, *error.args[:2]) from error
+        return self.status_of(handle)
+
     def close(self) -> None:
         for handle in self._all:
             handle.close()
+
+    def _handle(self, request: Request) -> pycurl.Curl:
+        """This thread's handle, with the request put on it."""
+        mine = self._mine
+        handle: pycurl.Curl | None = getattr(mine, "handle", None)
+        if handle is None:
+            handle = mine.handle = self.new_handle()
+            mine.request = None
+        if mine.request is not request:
+            self.set_request(handle, request)
+            # A streamed upload is at its end after one request.
+            mine.request = None if isinstance(request.body, Upload) else request
+        return handle
 
     def new_handle(self) -> pycurl.Curl:
         """An easy handle with the budget's limits; closed with the client."""
@@ -97,7 +117,11 @@ class PycurlHandle:
         """Put one request on an easy handle that may have sent others."""
         handle.unsetopt(pycurl.CUSTOMREQUEST)
         handle.setopt(pycurl.HTTPGET, 1)
-        if request.body is not None:
+        if isinstance(request.body, Upload):
+            handle.setopt(pycurl.POST, 1)
+            handle.setopt(pycurl.POSTFIELDSIZE_LARGE, len(request.body))
+            handle.setopt(pycurl.READFUNCTION, request.body.reader())
+        elif request.body is not None:
             handle.setopt(pycurl.POSTFIELDS, request.body)
         if request.method == "HEAD":
             handle.setopt(pycurl.NOBODY, 1)

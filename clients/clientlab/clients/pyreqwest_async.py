@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from pyreqwest.client import ClientBuilder
 from pyreqwest.logging import flush_logs
+from pyreqwest.request import RequestBuilder, StreamRequest
 
-from clientlab.clients.pyreqwest_client import PYREQWEST_ERRORS, tell_of_connections, within
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.pyreqwest_client import PYREQWEST_ERRORS, tell_of_connections, with_body, within
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -28,15 +29,28 @@ class PyreqwestAsync:
         tell_of_connections(self._opened)
 
     async def send(self, request: Request) -> Reply:
-        building = self._client.request(request.method, request.url).headers(request.headers)
-        if request.body is not None:
-            building = building.body_bytes(request.body)
+        building = self._building(request)
         try:
             response = await building.build().send()
             return response.status, (await response.bytes()).to_bytes()
         finally:
             flush_logs()
 
+    async def stream(self, request: Request, sink: Sink) -> int:
+        try:
+            async with self._streaming(request) as response:
+                while (chunk := await response.body_reader.read(self._budget.chunk_size)) is not None:
+                    sink(chunk.to_bytes())
+                return response.status
+        finally:
+            flush_logs()
+
     async def close(self) -> None:
         await self._client.close()
         flush_logs()
+
+    def _streaming(self, request: Request) -> StreamRequest:
+        return self._building(request).streamed_read_buffer_limit(self._budget.chunk_size).build_streamed()
+
+    def _building(self, request: Request) -> RequestBuilder:
+        return with_body(self._client.request(request.method, request.url).headers(request.headers), request)

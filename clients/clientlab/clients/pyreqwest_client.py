@@ -11,8 +11,9 @@ from typing import ClassVar, TypeVar
 from pyreqwest import exceptions
 from pyreqwest.client import BaseClientBuilder, SyncClientBuilder
 from pyreqwest.logging import flush_logs
+from pyreqwest.request import RequestBuilder, SyncRequestBuilder, SyncStreamRequest
 
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -30,11 +31,16 @@ PYREQWEST_ERRORS: ErrorTable = (
     (exceptions.ReadError, "protocol", "unexpected EOF"),
     (exceptions.NetworkError, "reset"),
     (exceptions.DecodeError, "protocol"),
+    # What a body's first part, read ahead where it is streamed, fails of has no class of its own.
+    (exceptions.RequestError, "protocol", "end of file before message length reached"),
+    (exceptions.RequestError, "protocol", "unexpected EOF"),
+    (exceptions.RequestError, "reset", "error reading a body from connection"),
 )
 
 PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 B = TypeVar("B", bound=BaseClientBuilder)
+R = TypeVar("R", SyncRequestBuilder, RequestBuilder)
 
 
 class PyreqwestClient:
@@ -52,18 +58,31 @@ class PyreqwestClient:
         tell_of_connections(self._opened)
 
     def send(self, request: Request) -> Reply:
-        building = self._client.request(request.method, request.url).headers(request.headers)
-        if request.body is not None:
-            building = building.body_bytes(request.body)
+        building = self._building(request)
         try:
             response = building.build().send()
             return response.status, response.bytes().to_bytes()
         finally:
             flush_logs()
 
+    def stream(self, request: Request, sink: Sink) -> int:
+        try:
+            with self._streaming(request) as response:
+                while (chunk := response.body_reader.read(self._budget.chunk_size)) is not None:
+                    sink(chunk.to_bytes())
+                return response.status
+        finally:
+            flush_logs()
+
     def close(self) -> None:
         self._client.close()
         flush_logs()
+
+    def _streaming(self, request: Request) -> SyncStreamRequest:
+        return self._building(request).streamed_read_buffer_limit(self._budget.chunk_size).build_streamed()
+
+    def _building(self, request: Request) -> SyncRequestBuilder:
+        return with_body(self._client.request(request.method, request.url).headers(request.headers), request)
 
 
 def within(builder: B, budget: Budget, keepalive: float | None) -> B:
@@ -80,6 +99,15 @@ def within(builder: B, budget: Budget, keepalive: float | None) -> B:
     if budget.connections:
         builder = builder.max_connections(budget.connections)
     return builder.pool_idle_timeout(None if keepalive is None else timedelta(seconds=keepalive))
+
+
+def with_body(building: R, request: Request) -> R:
+    """The request being built, with its body."""
+    if request.body is None:
+        return building
+    if isinstance(request.body, bytes):
+        return building.body_bytes(request.body)
+    return building.body_stream(request.body)
 
 
 def tell_of_connections(opened: Opened) -> None:

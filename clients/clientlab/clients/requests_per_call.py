@@ -7,7 +7,7 @@ from typing import ClassVar
 import requests
 from urllib3 import exceptions as urllib3_errors
 
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -39,7 +39,24 @@ class RequestsPerCall:
         """Nothing is kept from call to call."""
 
     def send(self, request: Request) -> Reply:
-        response = requests.request(
+        response = self._response(request)
+        return response.status_code, response.content
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        with self._response(request, stream=True) as response:
+            for chunk in response.iter_content(self._budget.chunk_size):
+                sink(chunk)
+            return response.status_code
+
+    def timed(self, request: Request) -> tuple[int, bytes, float]:
+        response = self._response(request)
+        return response.status_code, response.content, response.elapsed.total_seconds()
+
+    def close(self) -> None:
+        """Each call closed its own."""
+
+    def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
+        return requests.request(
             request.method,
             request.url,
             headers=request.headers,
@@ -47,8 +64,5 @@ class RequestsPerCall:
             timeout=self._budget.timeout,
             verify=self._budget.ca_file or True,
             allow_redirects=False,
+            stream=stream,
         )
-        return response.status_code, response.content
-
-    def close(self) -> None:
-        """Each call closed its own."""

@@ -8,7 +8,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from clientlab.clients.requests_per_call import REQUESTS_ERRORS
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -44,7 +44,24 @@ class RequestsSession:
             self.session.mount("https://", adapter)
 
     def send(self, request: Request) -> Reply:
-        response = self.session.request(
+        response = self._response(request)
+        return response.status_code, response.content
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        with self._response(request, stream=True) as response:
+            for chunk in response.iter_content(self._budget.chunk_size):
+                sink(chunk)
+            return response.status_code
+
+    def timed(self, request: Request) -> tuple[int, bytes, float]:
+        response = self._response(request)
+        return response.status_code, response.content, response.elapsed.total_seconds()
+
+    def close(self) -> None:
+        self.session.close()
+
+    def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
+        return self.session.request(
             request.method,
             request.url,
             headers=request.headers,
@@ -52,8 +69,5 @@ class RequestsSession:
             timeout=self._budget.timeout,
             verify=self._budget.ca_file or True,  # that of a session gives way to the environment's
             allow_redirects=False,
+            stream=stream,
         )
-        return response.status_code, response.content
-
-    def close(self) -> None:
-        self.session.close()

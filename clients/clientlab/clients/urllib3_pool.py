@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import urllib3
 from urllib3 import exceptions
 
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
@@ -47,6 +47,19 @@ class Urllib3Pool:
             redirect=False,
         )
         return response.status, response.data
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        with self._manager.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            body=request.body,
+            redirect=False,
+            preload_content=False,
+        ) as response:
+            for chunk in response.stream(self._budget.chunk_size):
+                sink(chunk)
+            return response.status
 
     def close(self) -> None:
         self._manager.clear()

@@ -35,7 +35,7 @@ class Elsewhere:
         client.open()
         request = requests_of(workload, self._base)(0)
         try:
-            status, _ = client.send(request)
+            status = client.stream(request, len)
         except ssl.SSLError as error:
             raise LabError(
                 f"{request.url}: {error}; clients verify certificates: name the CA's PEM file with --ca-file"

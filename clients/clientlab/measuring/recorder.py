@@ -10,19 +10,16 @@ import json
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from clientlab import strategies
-from clientlab.clients.shape import AsyncClient, Budget, Client
-from clientlab.errors import ErrorTable, kind_of, status_kind
-from clientlab.measuring import connections, loops, usage
-from clientlab.measuring.connections import NOWHERE
-from clientlab.sample import RECORD_SIZE, SampleLog, write_record
-from clientlab.workload import Request, Workload, encodes_each, requests_of, varies
-
-_GUESSED_RATE = 20_000  # requests a second
+from clientlab.clients.shape import AsyncClient, AsyncTiming, Budget, Client, Timing
+from clientlab.measuring import connections, loops
+from clientlab.measuring.recording import Recording
+from clientlab.measuring.sending import AsyncSend, Send, Turn, asend_of, send_of
+from clientlab.sample import RECORD_SIZE, write_record
+from clientlab.workload import Request, Workload, encodes_each
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class TrialBench:
         return self.strategy.in_flight(self.workload.concurrency, self.workload.requests)
 
     def open(self, connections: int) -> BlockingCaller:
-        return BlockingCaller(self, connections)
+        return (TimedCaller if self.workload.elapsed else BlockingCaller)(self, connections)
 
     def record(self, connections: int) -> SteppedCaller:
         return SteppedCaller(self, connections)
@@ -61,36 +58,9 @@ class TrialBench:
         return loops.factory(name)
 
     async def aopen(self, connections: int) -> AsyncioCaller:
-        caller = AsyncioCaller(self, connections)
+        caller = (AsyncioTimedCaller if self.workload.elapsed else AsyncioCaller)(self, connections)
         await caller.open()
         return caller
-
-
-class Recording:
-    """One process's part of a trial: its log, its count of connections, the requests to send."""
-
-    def __init__(self, bench: TrialBench, errors: ErrorTable) -> None:
-        self.log = SampleLog(Path(bench.folder), -bench.warm_up, bench.warm_up + _expected(bench.workload))
-        connections.count_into(self.log, bench.address)
-        self.errors: ErrorTable = (*errors, (json.JSONDecodeError, "protocol"))
-        self.request = requests_of(bench.workload, bench.base_url)
-        # One object for all where all are alike, so that none costs a call.
-        self.same = None if varies(bench.workload) else self.request(0)
-
-    def failed(self, error: Exception) -> int:
-        """The log's code for an exception, of any kind."""
-        kind = kind_of(error, self.errors)
-        return self.log.error_code(kind, f"{type(error).__name__}: {error}")
-
-    def refused(self, status: int) -> int:
-        """The log's code for a status that is an error; 0 for all others."""
-        kind = status_kind(status)
-        return 0 if kind is None else self.log.error_code(kind, f"status {status}")
-
-    def close(self) -> None:
-        """Finish this process's records; nothing is recorded afterwards."""
-        connections.count_into(None, NOWHERE)
-        self.log.close(usage.peak_rss())
 
 
 class BlockingCaller:
@@ -100,15 +70,16 @@ class BlockingCaller:
         self._recording, client = _begun(bench, connections)
         self.client: Client = client
         self.client.open()
+        self._send = send_of(self.client, bench.workload)
         self._encodes = encodes_each(bench.workload)
         self._parses = bench.workload.parse
 
     def __call__(self, number: int) -> None:
         self.drain((number,))
 
-    def drain(self, numbers: Iterable[int]) -> None:
+    def drain(self, numbers: Iterable[int], send: Send | None = None) -> None:
         """The measuring itself. Its names are at hand, since every request pays for each look-up."""
-        recording, send = self._recording, self.client.send
+        recording, send = self._recording, send or self._send
         log, request_of, same = recording.log, recording.request, recording.same
         buffer, base, no_room = log.buffer, log.base, struct.error
         encodes, parses = self._encodes, self._parses
@@ -184,6 +155,7 @@ class AsyncioCaller:
     def __init__(self, bench: TrialBench, connections: int) -> None:
         self._recording, client = _begun(bench, connections)
         self._client: AsyncClient = client
+        self._send = asend_of(self._client, bench.workload)
         self._encodes = encodes_each(bench.workload)
         self._parses = bench.workload.parse
 
@@ -194,9 +166,9 @@ class AsyncioCaller:
     async def __call__(self, number: int) -> None:
         await self.drain((number,))
 
-    async def drain(self, numbers: Iterable[int]) -> None:
+    async def drain(self, numbers: Iterable[int], send: AsyncSend | None = None) -> None:
         """The measuring itself, as in `BlockingCaller`."""
-        recording, send = self._recording, self._client.send
+        recording, send = self._recording, send or self._send
         log, request_of, same = recording.log, recording.request, recording.same
         buffer, base, no_room = log.buffer, log.base, struct.error
         encodes, parses = self._encodes, self._parses
@@ -223,19 +195,28 @@ class AsyncioCaller:
         self._recording.close()
 
 
-def _expected(workload: Workload) -> int:
-    """Requests to take room for in advance; a guess where a duration ends them."""
-    if workload.requests is not None:
-        return workload.requests
-    return int((workload.duration or 0.0) * _GUESSED_RATE) + 1
+class TimedCaller(BlockingCaller):
+    """Keeps the library's own measure of each request beside the lab's."""
+
+    def drain(self, numbers: Iterable[int], send: Send | None = None) -> None:
+        turn = Turn(self._recording.log, numbers)
+        super().drain(turn, send or turn.sending(cast("Timing", self.client)))
+
+
+class AsyncioTimedCaller(AsyncioCaller):
+    """The same for a client of asyncio."""
+
+    async def drain(self, numbers: Iterable[int], send: AsyncSend | None = None) -> None:
+        turn = Turn(self._recording.log, numbers)
+        await super().drain(turn, send or turn.asending(cast("AsyncTiming", self._client)))
 
 
 def _begun(bench: TrialBench, connections: int) -> tuple[Recording, Any]:
     """This process's recording, and the strategy's client with those of its settings that it takes."""
-    place = strategies.CLIENTS[bench.strategy.client].place
-    client_class = strategies.load(place)
-    recording = Recording(bench, client_class.errors)
-    settings = strategies.chosen(bench.strategy, place)
+    row = strategies.CLIENTS[bench.strategy.client]
+    client_class = strategies.load(row.place)
+    recording = Recording(bench, client_class.errors, awaited=row.kind == "asyncio")
+    settings = strategies.chosen(bench.strategy, row.place)
     return recording, client_class(_budget(bench, connections), recording.log.connected, **settings)
 
 
@@ -243,4 +224,4 @@ def _budget(bench: TrialBench, connections: int) -> Budget:
     """The budget: as many connections as there may be requests in flight, unless a setting says otherwise."""
     settings = bench.strategy.settings
     pool = None if settings.get("library_defaults") else settings.get("pool", connections) or 0
-    return Budget(pool, bench.workload.timeout, bench.ca_file)
+    return Budget(pool, bench.workload.timeout, bench.ca_file, bench.workload.chunk_size)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +39,7 @@ class Outcome:
     began: float
     wall_seconds: float
     cpu_seconds: float
+    idle_rss_bytes: int
     peak_rss_bytes: int
     connections_begun: int
     processes: int  # that sent requests
@@ -62,7 +64,8 @@ def run_trial(
         process.mark("ready", watch, longest)
         at_ready()
         tree_before, folder = process.children_cpu(), Path(bench.folder)
-        connections_before = sum(note.connections for note in process_notes(folder))
+        warm = process_notes(folder)
+        idle = _settle({process.pid, *(note.pid for note in warm)})
         process.go_on()
         done = process.mark("done", watch, longest)
         tree_after = process.children_cpu()
@@ -75,10 +78,26 @@ def run_trial(
         began=done["began"],
         wall_seconds=done["wall_seconds"],
         cpu_seconds=max(0.0, done["cpu_seconds"] + tree_after - tree_before),
+        idle_rss_bytes=idle,
         peak_rss_bytes=peak,
-        connections_begun=sum(note.connections for note in notes) - connections_before,
+        connections_begun=sum(note.connections for note in notes) - sum(note.connections for note in warm),
         processes=max(1, len(notes)),
     )
+
+
+def _settle(pids: Iterable[int]) -> int:
+    """Resident bytes of the processes now, from where their high-water marks begin anew.
+
+    Linux alone can set a mark back (proc(5), clear_refs); elsewhere, and where it does not permit that, a peak is
+    that of the warm-up as well.
+    """
+    resident = 0
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):  # what has ended holds nothing
+            resident += psutil.Process(pid).memory_info().rss
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
+    return resident
 
 
 def _peak(note: ProcessNote) -> int:

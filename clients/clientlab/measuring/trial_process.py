@@ -12,6 +12,7 @@ It imports no more of the lab than the recorder, and no library but the strategy
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -122,10 +123,7 @@ def _cold(bench: TrialBench, executor_on: Callable[[TrialBench], Executor], mark
     The warm-up before it has its own, so that code is loaded and specialised, and nothing else is warm.
     """
     if bench.workload.warmup:
-        aside = executor_on(replace(bench, folder=str(Path(bench.folder) / "warm-up")))
-        aside.open()
-        aside.run(Numbers(bench.workload.warmup))
-        aside.close()
+        _warm_aside(bench, executor_on)
     executor = executor_on(bench)
     marks.send_and_wait("ready")
     cpu, began = usage.cpu_seconds(), perf_counter()
@@ -133,6 +131,16 @@ def _cold(bench: TrialBench, executor_on: Callable[[TrialBench], Executor], mark
     executor.run(_numbers(bench.workload, began))
     executor.close()
     _done(marks, cpu, began)
+
+
+def _warm_aside(bench: TrialBench, executor_on: Callable[[TrialBench], Executor]) -> None:
+    """Nothing of it is kept: what the measured part needs of memory is counted from here."""
+    aside = executor_on(replace(bench, folder=str(Path(bench.folder) / "warm-up")))
+    aside.open()
+    aside.run(Numbers(bench.workload.warmup))
+    aside.close()
+    del aside
+    gc.collect()
 
 
 def _warm(bench: TrialBench, executor_on: Callable[[TrialBench], Executor], marks: Marks) -> None:

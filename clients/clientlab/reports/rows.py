@@ -10,12 +10,15 @@ from clientlab.analysis.ratios import Ratio
 from clientlab.analysis.standings import Figures, Standing, standings
 from clientlab.runs.document import Run, Trial
 
+LARGE_BODY = 1 << 20
+
 
 @dataclass(frozen=True)
 class Row:
     """A strategy's medians over its rounds.
 
-    `costs`: seconds for a successful request, by round; `errors` are summed.
+    `costs`: seconds for a successful request, by round; `errors` are summed. `body_bytes`: received for a
+    request. `elapsed`: the library's own seconds, summed over a trial.
     """
 
     strategy: str
@@ -31,6 +34,9 @@ class Row:
     connections: float
     cpu_per_request: float
     peak_rss_bytes: float
+    above_idle_bytes: float | None
+    body_bytes: float
+    elapsed: float | None
     concurrency: int
     verdict: str
 
@@ -44,6 +50,12 @@ class Group:
     route: str
     rows: list[Row]
     requests: int | None  # of each trial; None where it is a duration that ends it
+    upload_size: int = 0  # bytes that each request sends, where they are generated
+
+    @property
+    def large(self) -> bool:
+        """Whether bodies are so large that they are seen in the memory of a trial."""
+        return max([self.upload_size, *(row.body_bytes for row in self.rows)]) >= LARGE_BODY
 
     @property
     def title(self) -> str:
@@ -60,6 +72,7 @@ def groups_of(run: Run) -> list[Group]:
             *group,
             [_row(standing, _of(done, group, standing)) for standing in ranked[group]],
             run.experiment.workloads[group[0]].requests,
+            run.experiment.workloads[group[0]].upload_size or 0,
         )
         for group in order
         if group in ranked
@@ -104,6 +117,9 @@ def _row(standing: Standing, trials: list[Trial]) -> Row:
         connections=_median(trials, lambda trial: trial.connections_opened or 0),
         cpu_per_request=_median(trials, lambda trial: (trial.cpu_seconds or 0.0) / max(1, trial.requests)),
         peak_rss_bytes=_median(trials, lambda trial: trial.peak_rss_bytes or 0),
+        above_idle_bytes=_known(trials, _above_idle),
+        body_bytes=_median(trials, lambda trial: trial.bytes_received / max(1, trial.requests)),
+        elapsed=_known(trials, lambda trial: trial.elapsed_seconds_sum),
         concurrency=trials[0].concurrency,
         verdict=_commonest([trial.verdict or "unclear" for trial in trials]),
     )
@@ -111,6 +127,18 @@ def _row(standing: Standing, trials: list[Trial]) -> Row:
 
 def _median(trials: list[Trial], figure: Callable[[Trial], float]) -> float:
     return float(median(figure(trial) for trial in trials))
+
+
+def _known(trials: list[Trial], figure: Callable[[Trial], float | None]) -> float | None:
+    """The median of those trials that have the figure; None where none has."""
+    found = [value for trial in trials if (value := figure(trial)) is not None]
+    return float(median(found)) if found else None
+
+
+def _above_idle(trial: Trial) -> float | None:
+    if trial.peak_rss_bytes is None or trial.idle_rss_bytes is None:
+        return None
+    return max(0, trial.peak_rss_bytes - trial.idle_rss_bytes)
 
 
 def _commonest(words: list[str]) -> str:

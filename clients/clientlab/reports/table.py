@@ -56,7 +56,7 @@ class _Fitted:
         unbounded = options.update(max_width=_UNBOUNDED)
         columns: list[_Column] = []
         yield Text(self._group.title, style="bold")
-        for column in _columns(rows):
+        for column in _columns(self._group):
             piece = _table(rows, [*columns, column])
             if columns and Measurement.get(console, unbounded, piece).maximum > options.max_width:
                 yield _table(rows, columns)
@@ -65,8 +65,9 @@ class _Fitted:
         yield _table(rows, columns)
 
 
-def _columns(rows: list[Row]) -> Iterator[_Column]:
-    """Headings and cells, but for the strategies' names; no column of overhead where no delay was asked for."""
+def _columns(group: Group) -> Iterator[_Column]:
+    """Headings and cells, but for the strategies' names; no column of what was not asked for."""
+    rows = group.rows
     yield "c", [str(row.concurrency) for row in rows]
     yield "wall", [units.time(row.wall) for row in rows]
     yield "req/s", [units.rate(row.requests_per_second) for row in rows]
@@ -75,10 +76,14 @@ def _columns(rows: list[Row]) -> Iterator[_Column]:
     yield "p99", [units.time(row.p99) for row in rows]
     if any(row.overhead is not None for row in rows):
         yield "overhead", [units.time(row.overhead) for row in rows]
+    if any(row.elapsed is not None for row in rows):
+        yield "own elapsed", [units.time(row.elapsed) for row in rows]
     yield "errors", [", ".join(f"{count:,} {kind}" for kind, count in row.errors.items()) or "0" for row in rows]
     yield "conns", [f"{row.connections:,.0f}" for row in rows]
     yield "CPU µs/req", [units.micro(row.cpu_per_request) for row in rows]
     yield "memory", [units.memory(row.peak_rss_bytes) for row in rows]
+    if group.large:
+        yield "above idle", [units.memory(row.above_idle_bytes) for row in rows]
     yield "held back by", [row.verdict.removesuffix("-bound") for row in rows]
 
 

@@ -84,10 +84,16 @@ class Trial(_Part):
     requests_per_second: Annotated[float | None, Field(description="successful ones")] = None
     connections_opened: int | None = None
     cpu_seconds: Annotated[float | None, Field(description="the process and all its children")] = None
+    idle_rss_bytes: Annotated[
+        int | None, Field(description="after the warm-up, before the measured part, of the processes there already")
+    ] = None
     peak_rss_bytes: Annotated[
         int | None, Field(description="sum of each process's peak; shared pages count in each")
     ] = None
     latency_seconds: Quantiles | None = None
+    elapsed_seconds_sum: Annotated[
+        float | None, Field(description="the library's own measure, over successful requests")
+    ] = None
     overhead_seconds: Annotated[
         Quantiles | None, Field(description="latency minus the delay asked of the upstream")
     ] = None

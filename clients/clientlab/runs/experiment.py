@@ -75,6 +75,7 @@ def check_experiment(experiment: Experiment, secure: Collection[str] = TLS_ROUTE
         for name in experiment.strategies:
             strategy = strategies.find(name)
             strategies.check_settings(strategy)
+            strategies.check_abilities(strategy, workload)
             row = strategies.EXECUTORS[strategy.executor]
             if row.counted and workload.requests is None:
                 raise LabError(

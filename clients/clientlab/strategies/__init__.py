@@ -3,6 +3,7 @@
 CLI, README, conformance test and dashboards read their names here. Nothing here imports a library.
 """
 
+from clientlab.strategies.abilities import check_abilities
 from clientlab.strategies.availability import merged, unavailable
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
@@ -18,6 +19,7 @@ __all__ = [
     "ClientRow",
     "ExecutorRow",
     "Strategy",
+    "check_abilities",
     "check_settings",
     "chosen",
     "find",
