@@ -1,4 +1,4 @@
-"""Every figure in one table: ``scripts/bench [overhead|scrape|upstream|memory ...] [--rounds N]``."""
+"""Every figure in one table: ``scripts/bench [overhead|scrape|upstream|memory|streaming ...] [--rounds N]``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import memory, overhead, scrape, upstream
+from benchmarks import memory, overhead, scrape, streaming, upstream
 from benchmarks.figures import Row
 from clientlab.homes.local import LocalHome, workers_for
 
-PARTS = ("overhead", "scrape", "upstream", "memory")
+PARTS = ("overhead", "scrape", "upstream", "memory", "streaming")
+_IN_A_LAB = {"overhead", "scrape", "memory", "streaming"}
 
 
 def main(words: list[str]) -> int:
@@ -42,7 +43,7 @@ def main(words: list[str]) -> int:
 
 def rows(parts: list[str], rounds: int) -> Iterator[Row]:
     """The rows of the parts asked for."""
-    if {"overhead", "scrape", "memory"} & set(parts):
+    if _IN_A_LAB & set(parts):
         with tempfile.TemporaryDirectory() as logs:
             home = LocalHome(["aiohttp"], ["direct"], Path(logs), workers_for(32))
             with home:
@@ -53,6 +54,8 @@ def rows(parts: list[str], rounds: int) -> Iterator[Row]:
                     yield from scrape.rows(url, rounds)
                 if "memory" in parts:
                     yield memory.row(url)
+                if "streaming" in parts:
+                    yield from streaming.rows(url)
     if "upstream" in parts:
         if shutil.which("wrk") is None:
             print("upstream: left out, wrk is not installed (Debian: apt-get install wrk)", file=sys.stderr)

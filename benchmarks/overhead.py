@@ -15,7 +15,7 @@ from clientlab import strategies
 from clientlab.analysis import samples
 from clientlab.measuring.connections import Address
 from clientlab.measuring.recorder import TrialBench
-from clientlab.measuring.trial import run_trial
+from clientlab.measuring.trial import Outcome, run_trial
 from clientlab.workload import Workload
 
 REQUESTS = 5000
@@ -44,12 +44,19 @@ def lab_seconds(strategy: str, url: str, requests: int = REQUESTS) -> float:
 
 def lab_trial(strategy: str, url: str, requests: int) -> tuple[float, int]:
     """Wall seconds and peak memory in bytes of one trial."""
-    workload = Workload(requests=requests, warmup=WARM_UP)
+    outcome = outcome_of(strategy, url, Workload(requests=requests, warmup=WARM_UP))
+    return outcome.wall_seconds, outcome.peak_rss_bytes
+
+
+def outcome_of(strategy: str, url: str, workload: Workload) -> Outcome:
+    """One trial in the lab. Raises SystemExit where a request failed: that is another workload."""
     with tempfile.TemporaryDirectory() as folder:
         address = Address(urlsplit(url).port or 80)
         bench = TrialBench(strategies.find(strategy), workload, url, folder, address)
         outcome = run_trial(bench, samples.Tail(Path(folder)).finished, _nothing, _nothing)
-    return outcome.wall_seconds, outcome.peak_rss_bytes
+        if errors := samples.read(Path(folder), outcome.began).errors:
+            raise SystemExit(f"{strategy}: {errors}")
+    return outcome
 
 
 def bare_seconds(strategy: str, url: str) -> float:

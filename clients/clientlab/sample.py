@@ -83,7 +83,8 @@ class SampleLog:
 
     def write_elapsed(self, number: int, seconds: float) -> None:
         """Write the library's own seconds of a request whose record is not yet done."""
-        _ELAPSED.pack_into(self.buffer, self._place(number) + _ELAPSED_AT, seconds)
+        at = self._place(number)
+        _ELAPSED.pack_into(self.buffer, at + _ELAPSED_AT, seconds)
 
     def connected(self, count: int = 1) -> None:
         """Count connections that this process began to open."""

@@ -181,7 +181,7 @@ def test_without_being_asked_no_elapsed_is_kept():
 @pytest.mark.parametrize(
     ("strategy", "changes", "says"),
     [
-        ("httplib2@threads", {"read": "chunks"}, r"--read chunks: .*'httplib2@threads' reads no .* are requests, .*urllib3"),
+        ("httplib2@threads", {"read": "chunks"}, r"--read chunks: .*'httplib2@threads' reads no .* requests, .*url"),
         ("aiosonic", {"upload_size": 5, "upload": "stream"}, r"--upload stream: .*'aiosonic' streams no .*http.client"),
         ("urllib3", {"elapsed": True}, r"--elapsed: .*'urllib3' does not measure .* are requests, .*httpx-async"),
     ],

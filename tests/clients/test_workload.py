@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -103,6 +104,33 @@ def test_a_body_is_sent_as_it_is(body, wanted):
     assert bodies(Workload(body=body)) == [wanted] * 3
 
 
+@pytest.mark.parametrize("size", [1, 65_535, 65_536, 65_537, 200_000])
+def test_an_upload_is_of_the_size_asked_for_and_the_same_for_a_seed(size):
+    """Held whole, iterated with and without await, and read piece by piece: the same bytes, again and again."""
+    whole = bodies(Workload(upload_size=size, seed=3))[0]
+    assert len(whole) == size
+    streamed = bodies(Workload(upload_size=size, seed=3, upload="stream"))[0]
+    assert len(streamed) == size
+    assert [b"".join(streamed) for _ in range(2)] == [whole] * 2
+    read = streamed.reader()
+    assert b"".join(iter(lambda: read(1000), b"")) == whole
+    awaited = requests_of(Workload(upload_size=size, seed=3, upload="stream"), BASE, awaited=True)(0).body
+
+    async def all_of(body):
+        return b"".join([block async for block in body])
+
+    assert asyncio.run(all_of(awaited)) == whole
+    assert len(awaited) == size
+    assert whole != bodies(Workload(upload_size=size, seed=4))[0]
+
+
+def test_an_upload_tells_its_length_whether_it_is_streamed_or_not():
+    """Or libraries would frame it each in its own way."""
+    for upload in ("whole", "stream"):
+        headers = requests_of(Workload(upload_size=12, upload=upload), BASE)(0).headers
+        assert (headers["Content-Length"], headers["Content-Type"]) == ("12", "application/octet-stream")
+
+
 def test_headers_are_pinned_equal_and_any_can_be_overridden():
     """Whatever the case of its letters; those not overridden stay."""
     pinned = requests_of(Workload(), BASE)(0).headers
@@ -133,6 +161,7 @@ def test_a_workload_without_amount_does_1000_requests():
 GOOD = (
     Workload(), Workload(requests=1, concurrency=1, warmup=0), Workload(duration=0.001), Workload(payload_size=0),
     Workload(delay="lognormal:100ms,0.3"), Workload(path="/a-b_c.d~e/%20;x=1?y=(z)&q='!*,$@:+[1]&n={k}"),
+    Workload(read="chunks", chunk_size=1), Workload(upload_size=1, upload="stream"), Workload(elapsed=True),
     Workload(headers={"X-A": "a b\tc: d", "x!#$": ""}), Workload(method="PROPFIND"),
 )  # fmt: skip
 
@@ -158,6 +187,12 @@ def test_a_workload_that_can_be_done_passes(workload):
         ({"timeout": 0.0}, "--timeout 0: .*more than 0"),
         ({"timeout": float("nan")}, "--timeout nan: .*more than 0"),
         ({"body": "x", "payload_size": 1}, "--body and --payload-size: .*leave out one"),
+        ({"body": "x", "upload_size": 1}, "--body and --upload-size: .*leave out one"),
+        ({"upload_size": 0}, "--upload-size 0: bytes; write 1 or more"),
+        ({"upload": "stream"}, "--upload stream: .*with --upload-size"),
+        ({"chunk_size": 0}, "--chunk-size 0: bytes; write 1 or more"),
+        ({"read": "chunks", "parse": True}, "--parse and --read chunks: .*leave out one"),
+        ({"read": "chunks", "elapsed": True}, "--elapsed and --read chunks: .*leave out one"),
         ({"payload_size": -1}, "--payload-size -1: .*write 0 or more"),
         ({"path": "todos"}, "--path 'todos': write it from the root"),
         ({"path": "/a b"}, "path '/a b': ' ' can't stand in a URL"),

@@ -20,6 +20,7 @@ SAME = [
     "/bytes/-1", "/bytes/1048577", "/stream/5?chunk=2&seed=3", "/stream/5?chunk=0", "/stream/5?chunk=70000",
     "/drip?duration=0&numbytes=5&code=201", "/drip?numbytes=0", "/drip?duration=11", "/status/418", "/status/99",
     "/status/x", "/planets/mars?when=2018-11-01", "/planets/vulcan", "/planets/%7Bx%7D",
+    "/upload", "/upload?status=503",
     "/planets/mars?lon=x", "/?delay=11s", "/?delay=soon", "/?status=x", "/?seed=-1", "/delay/soon", "/delay/11",
     "/?delay=normal:10s,1s&seed=1", "/?delay=%zz&x=%ff", "/?delay=1ms&delay=2ms", "/delay/1ms?delay=5s",
 ]  # fmt: skip
@@ -107,6 +108,17 @@ def test_echo_tells_what_arrived(upstream: Server, framing: str) -> None:
     assert document["body"] == {"length": len(body), "sha256": hashlib.sha256(body).hexdigest()}
     assert document["headers"]["x-twice"] == "a,b"
     assert document["headers"]["x-word"] == "gr\u00fcn"
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_upload_tells_how_much_arrived(upstream: Server, framing: str) -> None:
+    """/upload swallows the body and answers its length, 0 where there is none; its connection stays good."""
+    body = bytes(range(256)) * 3000
+    with contextlib.closing(upstream.connect()) as connection:
+        sent = iter([body]) if framing == "chunked" else body
+        connection.request("POST", "/upload", sent, encode_chunked=framing == "chunked")
+        assert json.loads(connection.getresponse().read()) == {"length": len(body)}
+        assert json.loads(ask(connection, "/upload").body) == {"length": 0}
 
 
 def test_echo_joins_repeated_headers(upstream: Server) -> None:

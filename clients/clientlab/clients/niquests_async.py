@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import niquests
 
 from clientlab.clients.niquests_session import NIQUESTS_ERRORS, options_of
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -25,16 +25,27 @@ class NiquestsAsync:
         self._session = niquests.AsyncSession(**self._options)
 
     async def send(self, request: Request) -> Reply:
-        response = await self._session.request(
-            request.method,
-            request.url,
-            headers=request.headers,
-            data=request.body,
-            timeout=self._budget.timeout,
-            verify=self._budget.ca_file or True,
-            allow_redirects=False,
-        )
+        response = await self._session.request(request.method, request.url, data=request.body, **self._words(request))
         return response.status_code or 0, response.content or b""
+
+    async def stream(self, request: Request, sink: Sink) -> int:
+        method, url, words = request.method, request.url, self._words(request)
+        async with await self._session.request(method, url, data=request.body, stream=True, **words) as response:
+            async for chunk in await response.iter_content(self._budget.chunk_size):
+                sink(chunk)
+            return response.status_code or 0
+
+    async def timed(self, request: Request) -> tuple[int, bytes, float]:
+        response = await self._session.request(request.method, request.url, data=request.body, **self._words(request))
+        return response.status_code or 0, response.content or b"", response.elapsed.total_seconds()
 
     async def close(self) -> None:
         await self._session.close()
+
+    def _words(self, request: Request) -> dict[str, Any]:
+        return {
+            "headers": request.headers,
+            "timeout": self._budget.timeout,
+            "verify": self._budget.ca_file or True,
+            "allow_redirects": False,
+        }

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import niquests
 from niquests.packages import urllib3
 
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
@@ -42,19 +42,30 @@ class NiquestsSession:
         self._session = niquests.Session(**self._options)
 
     def send(self, request: Request) -> Reply:
-        response = self._session.request(
-            request.method,
-            request.url,
-            headers=request.headers,
-            data=request.body,
-            timeout=self._budget.timeout,
-            verify=self._budget.ca_file or True,
-            allow_redirects=False,
-        )
+        response = self._session.request(request.method, request.url, data=request.body, **self._words(request))
         return response.status_code or 0, response.content or b""
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        method, url, words = request.method, request.url, self._words(request)
+        with self._session.request(method, url, data=request.body, stream=True, **words) as response:
+            for chunk in response.iter_content(self._budget.chunk_size):
+                sink(chunk)
+            return response.status_code or 0
+
+    def timed(self, request: Request) -> tuple[int, bytes, float]:
+        response = self._session.request(request.method, request.url, data=request.body, **self._words(request))
+        return response.status_code or 0, response.content or b"", response.elapsed.total_seconds()
 
     def close(self) -> None:
         self._session.close()
+
+    def _words(self, request: Request) -> dict[str, Any]:
+        return {
+            "headers": request.headers,
+            "timeout": self._budget.timeout,
+            "verify": self._budget.ca_file or True,
+            "allow_redirects": False,
+        }
 
 
 def options_of(budget: Budget, pool_connections: int) -> dict[str, Any]:

@@ -55,6 +55,18 @@ def test_every_finished_request_is_read_with_what_was_written(log, tmp_path):
     assert (found.errors, found.examples) == ({}, {})
 
 
+def test_the_librarys_own_seconds_are_read_beside_the_labs(log, tmp_path):
+    """In single precision, 0 where there are none; also where there is no room yet for the record."""
+    for number in (0, 40):
+        log.write_elapsed(number, 0.125)
+        put(log, number)
+    put(log, 1)
+    found = samples.read(tmp_path)
+    assert found.numbers.tolist() == [0, 1, 40]
+    assert found.records["elapsed"].tolist() == [0.125, 0.0, 0.125]
+    assert found.records["seconds"].tolist() == [0.25] * 3
+
+
 def test_requests_come_in_the_order_of_their_start(log, tmp_path):
     """Which is not that of their numbers, where several send at once."""
     for number, start in ((0, 5.0), (1, 3.0), (2, 4.0)):

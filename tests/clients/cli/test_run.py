@@ -113,6 +113,36 @@ def test_options_win_over_the_experiment(clientlab, server, results, tmp_path):
     }  # fmt: skip
 
 
+def test_large_bodies_are_streamed_both_ways_and_their_memory_is_told(clientlab, results, tmp_path):
+    """An experiment's words or the command line's: through the proxy as well, all bytes arrive and none is kept."""
+    size = 48 << 20
+    (tmp_path / "large.toml").write_text(
+        f'question = "Large?"\nstrategies = ["http.client"]\nroutes = ["direct", "proxy"]\nrounds = 1\n'
+        f'[workloads.down]\npath = "/bytes/{size}"\nrequests = 2\nwarmup = 1\nread = "chunks"\n'
+        f'[workloads.up]\npath = "/upload"\nmethod = "POST"\nrequests = 2\nwarmup = 1\nupload_size = {size}\n'
+    )
+    said = clientlab("run", "large.toml", "--upload", "whole")
+    assert said.code == 0
+    assert "above idle" in said.out
+    trials = {(trial.workload, trial.route): trial for trial in results.read("last").trials}
+    assert len(trials) == 4
+    for (workload, _), trial in trials.items():
+        assert (trial.status, trial.errors, trial.elapsed_seconds_sum) == ("done", {}, None)
+        above = trial.peak_rss_bytes - trial.idle_rss_bytes
+        assert (above < size / 2) if workload == "down" else (above >= 0.9 * size)
+        expected = size if workload == "down" else len(f'{{"length": {size}}}\n')
+        assert trial.bytes_received == 2 * expected
+
+
+def test_the_librarys_own_elapsed_is_summed(clientlab, server, results):
+    """Beside the lab's own time, in the table and in the run file."""
+    said = clientlab("run", "-t", "requests-session", "-n", 20, "--rounds", 1, "--elapsed", "--url", server.url)
+    assert said.code == 0
+    (trial,) = results.read("last").trials
+    assert 0 < trial.elapsed_seconds_sum <= 20 * trial.latency_seconds.mean
+    assert "own elapsed" in said.out
+
+
 def test_a_duration_takes_the_place_of_a_number(clientlab, server, results):
     """The trial ends by the clock."""
     said = clientlab("run", "-t", "http.client", "-d", "200ms", "--rounds", 1, "--url", server.url)

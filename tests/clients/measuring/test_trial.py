@@ -88,6 +88,26 @@ def test_cpu_and_memory_are_those_of_all_processes(connections, server):
     assert outcome.peak_rss_bytes > 3 * alone
 
 
+@pytest.mark.parametrize("connections", ["cold", "warm"])
+@pytest.mark.parametrize(("read", "least", "most"), [("whole", 30, 200), ("chunks", 0, 20)])
+def test_memory_above_idle_is_what_the_bodies_cost(connections, read, least, most):
+    """A body of 32 MiB read whole is in the peak, one read in chunks is not, and neither is the warm-up in both."""
+    body = ok(bytes(32 << 20))
+    with counting_server(lambda _: body) as server:
+        workload = Workload(requests=2, warmup=1, read=read, connections=connections)
+        outcome = measure("http.client", workload, server.url).outcome
+    assert least << 20 <= outcome.peak_rss_bytes - outcome.idle_rss_bytes <= most << 20
+    assert outcome.idle_rss_bytes < 64 << 20
+
+
+def test_the_peak_is_that_of_the_measured_part():
+    """A large answer in the warm-up alone does not count: the mark is set back before the clock starts."""
+    answers = iter([ok(bytes(64 << 20))])
+    with counting_server(lambda _: next(answers, ok())) as server:
+        outcome = measure("http.client", Workload(requests=2, warmup=1), server.url).outcome
+    assert outcome.peak_rss_bytes < 64 << 20
+
+
 def test_progress_is_seen_while_it_runs():
     """The watch sees the number of finished requests grow, and in the end all of them."""
     seen = []

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from clientlab.reports import table
 from clientlab.runs.document import Caution
+from clientlab.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
 
@@ -68,6 +69,25 @@ def test_overhead_is_a_column_only_where_a_delay_was_asked_for():
     assert "overhead" not in shown(RUN)
     assert "overhead" in shown(delayed)
     assert "420 µs" in shown(delayed)
+
+
+def test_memory_above_idle_is_a_column_only_where_bodies_are_large():
+    """Received or sent; the median of the rounds."""
+    large = {"idle_rss_bytes": 30 << 20, "peak_rss_bytes": 286 << 20, "bytes_received": 1000 << 20}
+    received = a_run(*(a_trial(number=number, **large) for number in (1, 2, 3)))
+    assert "above idle" in shown(received)
+    assert "286 MiB 256 MiB" in " ".join(cells(shown(received))["urllib3"])
+    sent = a_run(a_trial(idle_rss_bytes=30 << 20), workloads={"workload": Workload(upload_size=1 << 20)})
+    assert "32.0 MiB 2.00 MiB" in " ".join(cells(shown(sent))["urllib3"])
+    assert "above idle" not in shown(a_run(a_trial(idle_rss_bytes=30 << 20)))
+
+
+def test_the_librarys_own_elapsed_is_a_column_only_where_it_was_asked_for():
+    """Summed over a trial's requests."""
+    assert "own elapsed" not in shown(RUN)
+    timed = a_run(a_trial(elapsed_seconds_sum=1.5))
+    assert "own elapsed" in shown(timed)
+    assert " 1.50 s " in shown(timed)
 
 
 def test_the_heading_tells_question_run_and_machine():

@@ -1,0 +1,49 @@
+"""What a large body costs in memory: peak of a trial above its idle, read whole and in chunks, sent whole and streamed.
+
+Without a warm-up: what a client takes for its first request is a part of the figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.figures import Row
+from benchmarks.overhead import outcome_of
+from clientlab.errors import LabError
+from clientlab.strategies import CLIENTS, STRATEGIES, check_abilities
+from clientlab.workload import Workload
+
+SIZE = 256 << 20
+REQUESTS = 3
+LIMIT = 60
+_MIB = 1 << 20
+
+_READ = {"path": f"/bytes/{SIZE}", "requests": REQUESTS, "warmup": 0}
+_SENT = {"path": "/upload", "method": "POST", "upload_size": SIZE, "requests": REQUESTS, "warmup": 0}
+_WAYS: tuple[tuple[str, dict[str, Any], bool], ...] = (
+    ("read whole", _READ, False),
+    ("read in chunks", _READ | {"read": "chunks"}, True),
+    ("sent whole", _SENT, False),
+    ("sent as a stream", _SENT | {"upload": "stream"}, True),
+)
+
+
+def rows(url: str) -> Iterator[Row]:
+    """A row a client and way, in MiB above idle; those that a client can't are left out."""
+    for client in CLIENTS:
+        for way, words, streams in _WAYS:
+            workload = Workload(**words)
+            try:
+                check_abilities(STRATEGIES[client], workload)
+            except LabError:
+                continue  # the lab refuses what its library can't
+            yield _row(f"{SIZE // _MIB} MiB {way}, {client}", client, url, workload, streams=streams)
+
+
+def _row(name: str, client: str, url: str, workload: Workload, *, streams: bool) -> Row:
+    outcome = outcome_of(client, url, workload)
+    above = (outcome.peak_rss_bytes - outcome.idle_rss_bytes) / _MIB
+    seconds = outcome.wall_seconds / REQUESTS
+    target, met = (f"<= {LIMIT}", above <= LIMIT) if streams else ("none", True)
+    return Row(f"{name} ({seconds:.2f} s each)", above, above, above, f"{REQUESTS} requests", target, met, "MiB")
