@@ -10,12 +10,13 @@ import pytest
 from clientlab import strategies
 from clientlab.clients.shape import Budget
 from clientlab.errors import LabError
-from clientlab.strategies import CLIENTS, STRATEGIES, check_abilities
+from clientlab.strategies import STRATEGIES, check_abilities
 from clientlab.uploads import Upload
 from clientlab.workload import Workload, requests_of
 from clients.measured import measure
 from counting_server import Last, counting_server, ok
 
+CLIENTS = {name: row for name, row in strategies.CLIENTS.items() if row.http == "1.1"}
 SIZE = 300_000
 CHUNK = 10_000
 BODY = bytes(range(250)) * (SIZE // 250)
@@ -60,7 +61,7 @@ def test_most_clients_stream_and_those_that_cannot_are_known():
     """A client that loses the ability is noticed here."""
     assert set(CLIENTS) - set(STREAMING) == {"httplib2"}
     assert set(CLIENTS) - set(UPLOADING) == {"aiosonic"}
-    assert {"requests", "requests-session", "httpx", "httpx-client", "httpx-async"} <= set(TIMING)
+    assert {"requests", "requests-session", "httpx", "httpx-client", "httpx-async", "niquests"} <= set(TIMING)
 
 
 @pytest.mark.parametrize("client", STREAMING)
@@ -130,7 +131,9 @@ def test_an_upload_arrives_whole_with_its_length(client, upload):
     assert not any("transfer-encoding" in seen.headers or "expect" in seen.headers for seen in server.seen)
 
 
-@pytest.mark.parametrize("strategy", ["requests-session@threads", "aiohttp@workers", "urllib3@processes"])
+@pytest.mark.parametrize(
+    "strategy", ["requests-session@threads", "aiohttp@workers", "urllib3@processes", "requests-session@gevent"]
+)
 def test_many_requests_in_flight_stream_each_their_own(strategy):
     """Bodies are not mixed up: each request sends and receives all of its bytes."""
     workload = Workload(
@@ -182,6 +185,8 @@ def test_without_being_asked_no_elapsed_is_kept():
     ("strategy", "changes", "says"),
     [
         ("httplib2@threads", {"read": "chunks"}, r"--read chunks: .*'httplib2@threads' reads no .* requests, .*url"),
+        ("pycurl@multi", {"read": "chunks"}, r"--read chunks: .*'pycurl@multi' sends whole .* client pycurl with"),
+        ("pycurl@multi", {"upload_size": 5, "upload": "stream"}, r"--upload stream: .*'pycurl@multi' sends whole"),
         ("aiosonic", {"upload_size": 5, "upload": "stream"}, r"--upload stream: .*'aiosonic' streams no .*http.client"),
         ("urllib3", {"elapsed": True}, r"--elapsed: .*'urllib3' does not measure .* are requests, .*httpx-async"),
     ],

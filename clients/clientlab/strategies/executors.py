@@ -150,6 +150,7 @@ EXECUTORS: dict[str, ExecutorRow] = {
             "libcurl's multi interface: a handle for each request in flight, all driven by one thread",
             only=("pycurl",),
             policy="pool",
+            sends=True,
         ),
     )
 }

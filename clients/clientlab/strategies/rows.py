@@ -43,4 +43,5 @@ class ExecutorRow:
     size: str = ""
     only: tuple[str, ...] = ()  # the clients that it goes with; all of its kind where none is named
     policy: Policy | None = None  # of connections, where it is not the client's
+    sends: bool = False  # by itself, with the client's handles: bodies whole, and nothing but the lab's own time
     distribution: str = "python"  # that it needs, and whose version the run notes
