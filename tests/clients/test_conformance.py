@@ -7,10 +7,10 @@ import json
 import pytest
 
 from clientlab import strategies
+from clientlab.conformance.server import CountingServer, Last, counting_server, ok
 from clientlab.strategies import EXECUTORS
 from clientlab.workload import Workload
 from clients.measured import Measured, measure
-from counting_server import CountingServer, Last, counting_server, ok
 
 # The server speaks HTTP/1.1; test_conformance_tls.py has the others.
 CLIENTS = {name: row for name, row in strategies.CLIENTS.items() if row.http == "1.1"}

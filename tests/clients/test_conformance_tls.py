@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
 from clientlab.workload import Workload
 from clients.measured import measure
-from counting_server import Last, counting_server, ok
 from tls_servers import Authority, h2_server, tls_relay
 
 HOLD = 0.02

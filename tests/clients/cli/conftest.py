@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clientlab.cli import run_command_line
+from clientlab.conformance.server import counting_server
 from clientlab.runs.store import Store
-from counting_server import counting_server
 
 
 @dataclass(frozen=True)

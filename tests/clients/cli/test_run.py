@@ -14,9 +14,9 @@ import jsonschema
 import psutil
 import pytest
 
+from clientlab.conformance.server import counting_server, ok
 from clientlab.runs.document import schema
 from clientlab.runs.store import Store
-from counting_server import counting_server, ok
 from running import eventually
 from tls_servers import Authority, tls_relay
 

@@ -7,13 +7,13 @@ import socket
 
 import pytest
 
+from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import LabError
 from clientlab.homes import elsewhere
 from clientlab.homes.elsewhere import Elsewhere, split_url
 from clientlab.measuring.connections import Address
 from clientlab.runs.figures import Reading
 from clientlab.workload import Workload
-from counting_server import counting_server, ok
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import http.client
 
 import pytest
 
+from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import IncompleteRun
 from clientlab.homes.metrics_page import Endpoint, get, proxy_use, upstream_use
-from counting_server import counting_server, ok
 from running import FRAMEWORKS, gunicorn
 
 

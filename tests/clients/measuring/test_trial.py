@@ -14,12 +14,12 @@ import pytest
 
 from clientlab import strategies
 from clientlab.analysis import samples
+from clientlab.conformance.server import counting_server, ok
 from clientlab.measuring.connections import Address
 from clientlab.measuring.recorder import TrialBench
 from clientlab.measuring.trial import TrialFailed, run_trial
 from clientlab.workload import Workload
 from clients.measured import measure, trial_processes
-from counting_server import counting_server, ok
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from clientlab import strategies
+from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import IncompleteRun
 from clientlab.measuring.connections import Address
 from clientlab.runs.document import Run, ServerUse, Trial, schema
@@ -20,7 +21,6 @@ from clientlab.runs.store import Store
 from clientlab.workload import Workload
 from clients.documents import SURROUNDINGS
 from clients.measured import trial_processes
-from counting_server import counting_server, ok
 
 
 class FakeHome:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 Answer = bytes | None
 """The raw bytes to send back; None closes the connection without an answer."""
@@ -129,7 +130,7 @@ class _Service:
         return answer
 
 
-def _read(stream) -> tuple[str, str, dict[str, str], bytes] | None:
+def _read(stream: BinaryIO) -> tuple[str, str, dict[str, str], bytes] | None:
     line = stream.readline()
     if not line:
         return None
@@ -143,7 +144,7 @@ def _read(stream) -> tuple[str, str, dict[str, str], bytes] | None:
     return method, target, headers, stream.read(int(headers.get("content-length", 0)))
 
 
-def _chunks(stream) -> Iterator[bytes]:
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
     while size := int(stream.readline().split(b";")[0], 16):
         yield stream.read(size)
         stream.readline()
