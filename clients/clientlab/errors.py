@@ -82,6 +82,10 @@ class LabError(Exception):
     exit_code = 2
 
 
+class PluginError(LabError):
+    """What is wrong with code that is not the lab's: a second line may hold its own error."""
+
+
 class IncompleteRun(LabError):
     """A run that had begun could not be finished; what was done is saved."""
 

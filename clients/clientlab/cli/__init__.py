@@ -15,6 +15,7 @@ from types import FrameType
 import click
 
 from clientlab import __version__
+from clientlab.cli.conform import conform
 from clientlab.cli.doctor import doctor
 from clientlab.cli.listing import list_
 from clientlab.cli.report import report
@@ -22,7 +23,7 @@ from clientlab.cli.run import run
 from clientlab.cli.serve import serve
 from clientlab.cli.up import up
 from clientlab.cli.work import work
-from clientlab.errors import IncompleteRun, LabError
+from clientlab.errors import IncompleteRun, LabError, PluginError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -34,7 +35,7 @@ def commands() -> None:
     """
 
 
-for _command in (run, report, list_, up, doctor, serve, work):
+for _command in (run, report, list_, conform, up, doctor, serve, work):
     commands.add_command(_command)
 
 
@@ -50,7 +51,8 @@ def run_command_line(words: Sequence[str]) -> int:
     except click.ClickException as error:
         return _say(error.format_message(), LabError.exit_code)
     except LabError as error:
-        return _say(str(error), error.exit_code)
+        where, _, what = str(error).partition("\n" if isinstance(error, PluginError) else "\0")
+        return _say(where, error.exit_code, what)
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted before anything was measured", IncompleteRun.exit_code)
     except OSError as error:
@@ -58,8 +60,11 @@ def run_command_line(words: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _say(line: str, code: int) -> int:
+def _say(line: str, code: int, more: str = "") -> int:
+    """One line; a second one where code that is not the lab's has an error of its own."""
     print(f"clientlab: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201
+    if more:
+        print(f"  {' '.join(more.split())}", file=sys.stderr)  # noqa: T201
     return code
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from clientlab.cli.words import console
 from clientlab.runs.experiment import bundled, read_experiment
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, unavailable
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, foreign, plugins, unavailable
 
 Rows = list[dict[str, Any]]
 
@@ -29,14 +29,14 @@ def strategy_rows() -> Rows:
             "source": strategy.source,
             "note": f"{strategy.wrong}; mended by {strategy.mended_by}" if strategy.wrong else "",
         }
-        for strategy in STRATEGIES.values()
+        for strategy in (*STRATEGIES.values(), *foreign.of_packages().values())
     ]
 
 
 def strategy_rows_here() -> Rows:
     """The same, with what keeps a strategy from being measured on this machine before its note."""
     rows = strategy_rows()
-    for row, strategy in zip(rows, STRATEGIES.values(), strict=True):
+    for row, strategy in zip(rows, (*STRATEGIES.values(), *foreign.of_packages().values()), strict=True):
         if reason := unavailable(strategy):
             row["note"] = "; ".join(filter(None, (f"unavailable: {reason}", row["note"])))
     return rows
@@ -46,13 +46,14 @@ def client_rows() -> Rows:
     """Every client."""
     return [
         {"name": row.name, "kind": row.kind, "http": row.http, "connections": row.policy, "says": row.says}
-        for row in CLIENTS.values()
+        for row in (*CLIENTS.values(), *plugins.installed().clients.values())
     ]
 
 
 def executor_rows() -> Rows:
     """Every executor."""
-    return [{"name": row.name, "runs": row.needs, "says": row.says} for row in EXECUTORS.values()]
+    rows = (*EXECUTORS.values(), *plugins.installed().executors.values())
+    return [{"name": row.name, "runs": row.needs, "says": row.says} for row in rows]
 
 
 def experiment_rows() -> Rows:
@@ -84,6 +85,9 @@ def markdown(rows: Rows) -> str:
 @click.option("--markdown", "as_markdown", is_flag=True, help="As a Markdown table.")
 def list_(what: str, *, as_json: bool, as_markdown: bool) -> None:
     """List strategies, clients, executors or experiments."""
+    for fault in foreign.faults():
+        where, _, error = str(fault).partition("\n")
+        click.echo(f"clientlab: {where}" + (f"\n  {error}" if error else ""), err=True)
     rows = strategy_rows() if as_markdown and what == "strategies" else _LISTS[what]()
     if as_json:
         click.echo(json.dumps(rows, indent=1))

@@ -140,12 +140,18 @@ class PycurlHandle:
         return status
 
     def fault_of(self, handle: pycurl.Curl, code: int, message: str) -> Fault:
-        """The kind of libcurl's error; a time-out before the request is sent is one of connecting."""
+        """The kind of libcurl's error.
+
+        A time-out before the request is sent is one of connecting. A malformed chunk has the code of a
+        connection that was reset.
+        """
         kind = CURL_KINDS.get(code, f"other:curl-{code}")
         if kind == "timeout-read" and handle.getinfo(pycurl.REQUEST_SIZE) == 0:
             kind = "timeout-connect"
         if kind == "reset" and "unexpected eof" in message and handle.getinfo(pycurl.HEADER_SIZE):
             kind = "protocol"  # cut short, over TLS; libcurl knows only that the peer left without its farewell
+        if code == pycurl.E_RECV_ERROR and "chunk" in message:
+            kind = "protocol"
         if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS:
             self._opened()
         return Fault(kind, message)

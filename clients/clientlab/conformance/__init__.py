@@ -1,1 +1,28 @@
 """Conformance: what every strategy has to keep to, seen by a server that shares no code with the lab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from clientlab.conformance.budget import BUDGET
+from clientlab.conformance.connecting import REFUSED, UNANSWERED
+from clientlab.conformance.drill import Drill, Result
+from clientlab.conformance.ending import DURATION, STOP
+from clientlab.conformance.faults import DRILL as FAULTS
+from clientlab.strategies import Strategy
+
+DRILLS: tuple[Drill[Any], ...] = (BUDGET, FAULTS, REFUSED, UNANSWERED, DURATION, STOP)
+
+__all__ = ["DRILLS", "Drill", "Result", "conform", "drills_of"]
+
+
+def drills_of(strategy: Strategy) -> list[Drill[Any]]:
+    """Those that can be asked of it: what starts all at once has no duration."""
+    return [drill for drill in DRILLS if drill.fits(strategy)]
+
+
+def conform(strategy: Strategy) -> Iterator[Result]:
+    """Every check of a strategy, as it is known; some seconds in all."""
+    for drill in drills_of(strategy):
+        yield from drill.judge(strategy)

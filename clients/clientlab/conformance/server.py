@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,9 +14,27 @@ from typing import BinaryIO
 Answer = bytes | None
 """The raw bytes to send back; None closes the connection without an answer."""
 
+PATIENCE = 10.0
+"""Seconds that the server waits for a client to let go of a connection on which nothing comes."""
+
+_DRIP_BYTES = 3
+_DRIP_SECONDS = 0.02
+
 
 class Last(bytes):
     """An answer after which the server closes the connection, whatever the answer says."""
+
+    __slots__ = ()
+
+
+class Reset(Last):
+    """An answer after which the server resets the connection (RST)."""
+
+    __slots__ = ()
+
+
+class Stall(Last):
+    """The beginning of an answer, its last bytes one by one; no more comes until the client lets go."""
 
     __slots__ = ()
 
@@ -33,12 +52,17 @@ class Seen:
 
 @dataclass
 class CountingServer:
-    """What has reached the server so far. `most_in_flight`: requests read and not yet answered at once."""
+    """What has reached the server so far.
+
+    `most_in_flight`: requests read and not yet answered at once. `let_go`: for each target that stalled,
+    the seconds from its request to the client's closing of the connection.
+    """
 
     port: int = 0
     connections: int = 0
     most_in_flight: int = 0
     seen: list[Seen] = field(default_factory=list)
+    let_go: dict[str, float] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -48,6 +72,7 @@ class CountingServer:
         """Forget everything."""
         self.connections = self.most_in_flight = 0
         self.seen = []
+        self.let_go = {}
 
 
 def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
@@ -107,11 +132,16 @@ class _Service:
                     with self._lock:
                         self._state.connections += 1
                         number = self._state.connections
-                answer = self._note(Seen(*request, connection=number))
-                if answer is None:
-                    break
-                connection.sendall(answer)
-                if isinstance(answer, Last):
+                seen, began = Seen(*request, connection=number), time.monotonic()
+                answer = self._note(seen)
+                if isinstance(answer, Stall):
+                    _drip(connection, answer)
+                    self._state.let_go[seen.target] = time.monotonic() - began
+                elif answer is not None:
+                    connection.sendall(answer)
+                if isinstance(answer, Reset):
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                if answer is None or isinstance(answer, Last):
                     break
         with self._lock:
             self._open.discard(connection)
@@ -128,6 +158,18 @@ class _Service:
             # Before the answer is out: the client may send its next at once.
             self._in_flight -= 1
         return answer
+
+
+def _drip(connection: socket.socket, answer: bytes) -> None:
+    """Send an answer slowly, and wait until the client closes the connection, or for `PATIENCE`."""
+    connection.settimeout(PATIENCE)
+    connection.sendall(answer[:-_DRIP_BYTES])
+    with contextlib.suppress(OSError):  # reset by the client, or out of patience
+        for byte in answer[-_DRIP_BYTES:]:
+            time.sleep(_DRIP_SECONDS)  # the server's slowness, not a wait for a condition
+            connection.sendall(bytes([byte]))
+        while connection.recv(65536):
+            continue
 
 
 def _read(stream: BinaryIO) -> tuple[str, str, dict[str, str], bytes] | None:

@@ -213,9 +213,9 @@ class AsyncioTimedCaller(AsyncioCaller):
 
 def _begun(bench: TrialBench, connections: int) -> tuple[Recording, Any]:
     """This process's recording, and the strategy's client with those of its settings that it takes."""
-    row = strategies.CLIENTS[bench.strategy.client]
+    row = strategies.client_row(bench.strategy.client)
     client_class = strategies.load(row.place)
-    recording = Recording(bench, client_class.errors, awaited=row.kind == "asyncio")
+    recording = Recording(bench, getattr(client_class, "errors", ()), awaited=row.kind == "asyncio")
     settings = strategies.chosen(bench.strategy, row.place)
     return recording, client_class(_budget(bench, connections), recording.log.connected, **settings)
 

@@ -30,7 +30,7 @@ from clientlab.executors.shape import Executor, Numbers
 from clientlab.measuring import usage
 from clientlab.measuring.connections import Address
 from clientlab.measuring.recorder import TrialBench
-from clientlab.strategies import Strategy
+from clientlab.strategies import Strategy, user_file
 from clientlab.workload import Workload
 
 
@@ -54,11 +54,13 @@ def main(argv: list[str]) -> None:
     """Run the trial that standard input orders."""
     signal.signal(signal.SIGTERM, _end_all(os.getpid()))
     marks = Marks(int(argv[1]))
+    bench = None
     try:
-        _trial(bench_of(json.loads(sys.stdin.readline())), marks)
+        bench = bench_of(json.loads(sys.stdin.readline()))
+        _trial(bench, marks)
     except Exception as error:  # noqa: BLE001 - the reason is the trial's result; the rest goes to its log
         traceback.print_exc()
-        marks.send("failed", reason=_reason(error))
+        marks.send("failed", reason=_reason(error, bench))
 
 
 def order_of(bench: TrialBench) -> dict[str, Any]:
@@ -102,12 +104,12 @@ def _end_all(trial: int) -> Callable[[int, FrameType | None], None]:
 
 
 def _trial(bench: TrialBench, marks: Marks) -> None:
-    row = strategies.EXECUTORS[bench.strategy.executor]
+    row = strategies.executor_row(bench.strategy.executor)
     executor_class = strategies.load(row.place)
     if hasattr(executor_class, "prepare"):
         executor_class.prepare()
     # Imported here, off the clock, as a program does at its top: forked children share it.
-    strategies.load(strategies.CLIENTS[bench.strategy.client].place)
+    strategies.load(strategies.client_row(bench.strategy.client).place)
 
     def executor_on(bench: TrialBench) -> Executor:
         made: Executor = executor_class(bench, **strategies.chosen(bench.strategy, row.place))
@@ -167,7 +169,12 @@ def _numbers(workload: Workload, began: float) -> Numbers:
     return Numbers(None, began + (workload.duration or 0.0))
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, bench: TrialBench | None) -> str:
+    """The error and its place: in a user's file where it came out of one, else the innermost."""
+    for place in (bench.strategy.client, bench.strategy.executor) if bench else ():
+        path = user_file.file_of(place)
+        if path is not None and (line := user_file.line_of(error, path)):
+            return f"{type(error).__name__}: {error} ({path}:{line})"
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
 

@@ -76,7 +76,7 @@ def check_experiment(experiment: Experiment, secure: Collection[str] = TLS_ROUTE
             strategy = strategies.find(name)
             strategies.check_settings(strategy)
             strategies.check_abilities(strategy, workload)
-            row = strategies.EXECUTORS[strategy.executor]
+            row = strategies.executor_row(strategy.executor)
             if row.counted and workload.requests is None:
                 raise LabError(
                     f"strategy {name!r} starts all its requests at once and can't run for a duration; "

@@ -14,6 +14,7 @@ import psutil
 
 from clientlab import strategies
 from clientlab.runs.document import Surroundings
+from clientlab.strategies import user_file
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _CGROUP = Path("/sys/fs/cgroup")
@@ -52,16 +53,19 @@ def cpu_usable() -> float:
 
 
 def distributions_of(names: Iterable[str]) -> set[str]:
-    """The distributions that strategies of these names measure."""
+    """The distributions that strategies of these names measure; the paths of users' files."""
     found = [strategies.find(name) for name in names]
-    clients = {strategies.CLIENTS[strategy.client].distribution for strategy in found}
-    executors = {strategies.EXECUTORS[strategy.executor].distribution for strategy in found}
+    clients = {strategies.client_row(strategy.client).distribution for strategy in found}
+    executors = {strategies.executor_row(strategy.executor).distribution for strategy in found}
     return (clients | executors) - {"python"}
 
 
 def _versions(distributions: Iterable[str]) -> dict[str, str]:
     versions = {}
     for name in sorted({*distributions, *_LAB_LIBRARIES}):
+        if name.endswith(".py"):
+            versions[name] = user_file.hash_of(Path(name))
+            continue
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -9,6 +9,7 @@ from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.lookup import check_settings, chosen, find, load, settings_of
 from clientlab.strategies.pairs import DEFAULT_CONCURRENCY, STRATEGIES, Strategy
+from clientlab.strategies.plugins import client_row, executor_row
 from clientlab.strategies.rows import ClientRow, ExecutorRow
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "check_abilities",
     "check_settings",
     "chosen",
+    "client_row",
+    "executor_row",
     "find",
     "load",
     "merged",

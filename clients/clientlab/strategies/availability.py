@@ -10,6 +10,7 @@ from pathlib import Path
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.pairs import Strategy
+from clientlab.strategies.plugins import client_row
 
 _ON_URLLIB3 = frozenset({"requests", "urllib3"})
 _FORKS_PATCH = 900
@@ -27,7 +28,7 @@ def unavailable(strategy: Strategy) -> str | None:
     for distribution, extra in _needed(strategy):
         if distribution != "python" and find_spec(distribution.replace("-", "_")) is None:
             return f"{distribution} is not installed; pip install 'clientlab[{extra}]'"
-    if CLIENTS[strategy.client].distribution in _ON_URLLIB3 and merged():
+    if client_row(strategy.client).distribution in _ON_URLLIB3 and merged():
         return MERGED
     return None
 
@@ -44,9 +45,11 @@ def merged() -> bool:
 
 
 def _needed(strategy: Strategy) -> Iterator[tuple[str, str]]:
-    client = CLIENTS[strategy.client]
-    for distribution in (client.distribution, *client.needs):
-        yield distribution, client.extra
-    yield EXECUTORS[strategy.executor].distribution, "clients"
+    """What is from elsewhere has been loaded when its row was looked for."""
+    client, executor = CLIENTS.get(strategy.client), EXECUTORS.get(strategy.executor)
+    if client is not None:
+        yield from ((distribution, client.extra) for distribution in (client.distribution, *client.needs))
+    if executor is not None:
+        yield executor.distribution, "clients"
     if strategy.settings.get("loop") == "uvloop":
         yield "uvloop", "clients"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import inspect
@@ -10,10 +11,11 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from clientlab.errors import LabError
+from clientlab.strategies import foreign, user_file
 from clientlab.strategies.availability import unavailable
-from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.pairs import STRATEGIES, Strategy
+from clientlab.strategies.plugins import client_row, executor_row
 from clientlab.strategies.rows import ClientRow, ExecutorRow
 
 _CHOICES = {"loop": ("asyncio", "uvloop"), "start_method": ("fork", "forkserver", "spawn")}
@@ -37,10 +39,15 @@ def find(name: str) -> Strategy:
 def _plain(name: str) -> Strategy:
     if name in STRATEGIES:
         return STRATEGIES[name]
-    client, at, executor = name.partition("@")
-    if at and client in CLIENTS and executor in EXECUTORS:
-        return _paired(name, CLIENTS[client], EXECUTORS[executor])
-    near = difflib.get_close_matches(name, STRATEGIES, n=3, cutoff=0.4)
+    client, executor = foreign.parts(name)
+    if not executor:
+        found = foreign.alone(name)
+        if found is not None:
+            return found
+    else:
+        with contextlib.suppress(KeyError):  # told below
+            return _paired(name, client_row(client), executor_row(executor))
+    near = difflib.get_close_matches(name, [*STRATEGIES, *foreign.of_packages()], n=3, cutoff=0.4)
     hint = f"; nearest: {', '.join(near)}" if near else ""
     raise LabError(f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'")
 
@@ -88,15 +95,15 @@ def _advice(strategy: Strategy, key: str, value: Any) -> str | None:
     """What to write instead of a value that can't be."""
     if key in _CHOICES:
         return None if value in _CHOICES[key] else " or ".join(_CHOICES[key])
-    if value is None or key not in {*_COUNTS, EXECUTORS[strategy.executor].size}:
+    if value is None or key not in {*_COUNTS, executor_row(strategy.executor).size}:
         return None
-    least = 0 if key == "pool" and CLIENTS[strategy.client].unlimited else 1
+    least = 0 if key == "pool" and client_row(strategy.client).unlimited else 1
     return None if value >= least else f"{least} or more"
 
 
 def _known(strategy: Strategy) -> dict[str, str]:
     """Name and type of every setting that the strategy has. Raises LabError for a library that is missing."""
-    client, executor = CLIENTS[strategy.client], EXECUTORS[strategy.executor]
+    client, executor = client_row(strategy.client), executor_row(strategy.executor)
     try:
         known = {**settings_of(client.place), **settings_of(executor.place)}
     except ModuleNotFoundError as error:  # what a library needs in its turn
@@ -147,6 +154,8 @@ def _goes_with(client: ClientRow, executor: ExecutorRow) -> bool:
 
 
 def load(place: str) -> Any:
-    """The class at ``module:class``; imports its library."""
+    """The class at ``module:class`` or ``path/to/file.py:class``; imports its library."""
+    if user_file.is_place(place):
+        return user_file.load(place)
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -8,6 +8,7 @@ from typing import Any
 
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
+from clientlab.strategies.plugins import client_row, executor_row
 from clientlab.strategies.rows import ClientRow, Policy
 
 DEFAULT_CONCURRENCY = 32
@@ -36,7 +37,7 @@ class Strategy:
     @property
     def policy(self) -> Policy:
         """Who owns a connection, and for how long: the client's policy, or the executor's where it has one."""
-        return EXECUTORS[self.executor].policy or CLIENTS[self.client].policy
+        return executor_row(self.executor).policy or client_row(self.client).policy
 
     def in_flight(self, asked: int | None, requests: int | None = None) -> int:
         """Requests in flight at once: what is asked for, else the strategy's own.
@@ -44,7 +45,7 @@ class Strategy:
         What its own setting of the executor's size says, or 1 where it is serial, whatever is asked; all
         `requests` where nothing bounds it.
         """
-        row = EXECUTORS[self.executor]
+        row = executor_row(self.executor)
         if not row.many:
             return 1
         unbounded = row.unbounded or (row.pool_bound and not self.settings.get("pool", 1))

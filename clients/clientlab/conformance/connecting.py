@@ -1,0 +1,68 @@
+"""The drills of connecting: nobody listens, or nobody takes the connection up."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from clientlab.conformance.drill import Drill
+from clientlab.conformance.evidence import Evidence, measure
+from clientlab.conformance.faults import SLACK, of_kind
+from clientlab.strategies import Strategy
+from clientlab.workload import Workload
+
+TIMEOUT = 0.3
+_REFUSED = "connection refused"
+_UNANSWERED = "connecting not answered"
+_FILLING = 4  # connections; a queue of length 0 holds one or two
+
+
+@contextlib.contextmanager
+def refusing() -> Iterator[int]:
+    """A port of loopback that nothing listens on, held for as long as it is needed."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@contextlib.contextmanager
+def unanswering() -> Iterator[int]:
+    """A port of loopback whose queue is full: Linux then leaves further attempts without any answer."""
+    with socket.socket() as listener, contextlib.ExitStack() as stack:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(_FILLING):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                filler.connect(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+def _do(port: Callable[[], contextlib.AbstractContextManager[int]]) -> Callable[[Strategy], Evidence]:
+    def do(strategy: Strategy) -> Evidence:
+        with port() as number:
+            workload = Workload(requests=1, concurrency=1, warmup=0, timeout=TIMEOUT)
+            return measure(strategy, workload, f"http://127.0.0.1:{number}")
+
+    return do
+
+
+def _kind(found: Evidence, check: str) -> str | None:
+    return found.kind(0) if check in {_REFUSED, _UNANSWERED} else None
+
+
+def _in_time(found: Evidence) -> str:
+    longest = max(found.samples.records["seconds"].tolist(), default=0.0)
+    return "" if longest < TIMEOUT + SLACK else f"the time limit is {TIMEOUT:g} s; connecting took {longest:.1f} s"
+
+
+REFUSED = Drill("refused", _do(refusing), {_REFUSED: partial(of_kind, 0, "connect")}, kind=_kind)
+UNANSWERED = Drill(
+    "unanswered",
+    _do(unanswering),
+    {_UNANSWERED: partial(of_kind, 0, "timeout-connect"), "time limit of connecting": _in_time},
+    kind=_kind,
+)

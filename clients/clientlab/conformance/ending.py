@@ -1,0 +1,127 @@
+"""The drills of ending: a duration that is over, and a trial that is told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from clientlab.conformance.budget import numbers
+from clientlab.conformance.drill import Drill
+from clientlab.conformance.evidence import Evidence, serve
+from clientlab.conformance.server import Answer, Seen, ok
+from clientlab.measuring.trial import TrialFailed
+from clientlab.sample import process_notes
+from clientlab.strategies import Strategy, executor_row
+from clientlab.workload import Workload
+
+SECONDS = 0.4
+LATE = 1.0
+"""Seconds after the end in which a request may still begin on a busy machine."""
+
+_CONCURRENCY = 4
+_HOLD = 0.01
+_ENDLESS = 15.0
+_FEW, _WIDE, _MANY = 7, 10, 40
+_BEFORE_THE_END = 5
+_GRACE = 5.0
+
+
+def _for_a_while(strategy: Strategy) -> Evidence:
+    began = time.monotonic()
+
+    def watch(_folder: Path) -> None:
+        if time.monotonic() - began > _ENDLESS:
+            raise TrialFailed(f"a workload of {SECONDS:g} s went on for {_ENDLESS:g} s")
+
+    workload = Workload(duration=SECONDS, concurrency=_CONCURRENCY, warmup=1)
+    return serve(strategy, workload, lambda _: ok(), hold=_HOLD, watch=watch)
+
+
+def _on_time(found: Evidence) -> str:
+    starts = found.samples.records["start"] - found.outcome.began
+    latest = max(starts.tolist(), default=0.0)
+    return "" if latest <= SECONDS + LATE else f"after {SECONDS:g} s none is to begin; one began at {latest:.1f} s"
+
+
+def _all_recorded(found: Evidence) -> str:
+    recorded, sent = found.samples.numbers.tolist(), len(found.server.seen)
+    if len(set(recorded)) != len(recorded):
+        return "requests of one number were recorded twice"
+    if len(recorded) == sent > _CONCURRENCY:
+        return ""
+    return f"{sent} requests reached the server in {SECONDS:g} s, and {len(recorded)} were recorded"
+
+
+def _can_take_a_duration(strategy: Strategy) -> bool:
+    return not executor_row(strategy.executor).counted
+
+
+@dataclass
+class Stopped:
+    """What is left of a trial that was told to end: its processes, and those of them alive."""
+
+    warmed: list[Seen] = field(default_factory=list)
+    processes: list[psutil.Process] = field(default_factory=list)
+    left: list[psutil.Process] = field(default_factory=list)
+    went_on: bool = False
+
+
+class _Held:
+    """Answers the warm-up and a few more, and then nobody until it is let go."""
+
+    def __init__(self) -> None:
+        self.seen: list[Seen] = []
+        self.release = threading.Event()
+
+    def __call__(self, seen: Seen) -> Answer:
+        self.seen.append(seen)
+        if len(self.seen) > _FEW + _BEFORE_THE_END:
+            self.release.wait()
+        return ok()
+
+
+def _stop(strategy: Strategy) -> Stopped:
+    """Seven requests of the warm-up with more allowed in flight; then SIGTERM amid forty."""
+    found, answer = Stopped(), _Held()
+
+    def watch(folder: Path) -> None:
+        if len(answer.seen) > _FEW + _BEFORE_THE_END and not found.processes:
+            trial = psutil.Process(os.getsid(process_notes(folder)[0].pid))
+            found.processes = [trial, *trial.children(recursive=True)]
+            trial.send_signal(signal.SIGTERM)
+
+    workload = Workload(path="/item/{k}?x=1", requests=_MANY, concurrency=_WIDE, warmup=_FEW)
+    try:
+        serve(strategy, workload, answer, watch=watch)
+        found.went_on = True
+    except TrialFailed:
+        if not found.processes:
+            raise  # by itself, before it was told to
+    finally:
+        answer.release.set()
+    found.warmed = answer.seen[:_FEW]
+    _, left = psutil.wait_procs(found.processes, timeout=_GRACE)
+    found.left = [process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    return found
+
+
+def _seven(found: Stopped) -> str:
+    return numbers(_FEW, found.warmed)
+
+
+def _no_process(found: Stopped) -> str:
+    if found.went_on:
+        return "the trial went on after SIGTERM"
+    return f"{len(found.left)} of {len(found.processes)} processes are left after SIGTERM" if found.left else ""
+
+
+DURATION = Drill(
+    "duration", _for_a_while, {"ends on time": _on_time, "all of a duration": _all_recorded}, _can_take_a_duration
+)
+STOP = Drill("stop", _stop, {"seven of ten in flight": _seven, "no process left": _no_process})

@@ -1,0 +1,101 @@
+"""What a drill's trial leaves: what the lab recorded, and what the counting server saw."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from clientlab.analysis import samples
+from clientlab.analysis.samples import Samples
+from clientlab.conformance.server import Answer, CountingServer, Seen, counting_server
+from clientlab.measuring.connections import Address
+from clientlab.measuring.recorder import TrialBench
+from clientlab.measuring.trial import Outcome, run_trial
+from clientlab.sample import ERROR_CODES, error_names
+from clientlab.strategies import Strategy
+from clientlab.workload import Workload
+
+Watch = Callable[[Path], None]
+"""Called with the trial's folder every half second while it runs."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One trial from both ends.
+
+    `kinds`: the number of each request that failed, and its kind. `server`: what reached it in the
+    measured part, `warmed`: before that.
+    """
+
+    strategy: Strategy
+    workload: Workload
+    outcome: Outcome
+    samples: Samples
+    kinds: dict[int, str]
+    server: CountingServer = field(default_factory=CountingServer)
+    warmed: list[Seen] = field(default_factory=list)
+
+    def kind(self, number: int) -> str:
+        """The kind of error of a request; ``none`` where it is recorded as none."""
+        return self.kinds.get(number, "none")
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that may be in flight at once."""
+        return self.strategy.in_flight(self.workload.concurrency, self.workload.requests)
+
+
+def _nothing(*_of: object) -> None:
+    """Nothing is done."""
+
+
+def measure(
+    strategy: Strategy,
+    workload: Workload,
+    url: str,
+    at_ready: Callable[[], None] = _nothing,
+    watch: Watch = _nothing,
+) -> Evidence:
+    """One trial against the server at `url`. Raises TrialFailed, and what `watch` raises."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bench = TrialBench(strategy, workload, url, name, Address(urlsplit(url).port or 80))
+        tail = samples.Tail(folder)
+
+        def look() -> int:
+            watch(folder)
+            return tail.finished()
+
+        outcome = run_trial(bench, look, at_ready, _nothing)
+        found = samples.read(folder, outcome.began)
+        return Evidence(strategy, workload, outcome, found, _kinds(found, folder))
+
+
+def serve(
+    strategy: Strategy,
+    workload: Workload,
+    answer: Callable[[Seen], Answer],
+    *,
+    hold: float = 0.0,
+    watch: Watch = _nothing,
+) -> Evidence:
+    """One trial against a counting server that answers so. What it saw of the warm-up is kept apart."""
+    warmed: list[Seen] = []
+    with counting_server(answer, hold) as server:
+
+        def at_ready() -> None:
+            warmed.extend(server.seen)
+            server.reset()
+
+        found = measure(strategy, workload, server.url, at_ready, watch=watch)
+        return replace(found, server=server, warmed=warmed)
+
+
+def _kinds(found: Samples, folder: Path) -> dict[int, str]:
+    names = {code: kind for kind, code in ERROR_CODES.items()}
+    names |= {code: kind for code, (kind, _) in error_names(folder).items()}
+    pairs = zip(found.numbers.tolist(), found.records["error"].tolist(), strict=True)
+    return {number: names[code] for number, code in pairs if code}
