@@ -1,4 +1,8 @@
-"""Every figure in one table: ``scripts/bench [overhead|scrape|upstream|memory|streaming ...] [--rounds N]``."""
+"""Every figure in one table: ``scripts/bench [PART ...] [--rounds N] [--client NAME]``.
+
+overhead: what the lab adds to a bare loop of each client, in 15 minutes. scrape: what live metrics add.
+upstream: how fast and exact it is. memory: what a request costs. streaming: what a large body costs.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from rich.table import Table
 from benchmarks import memory, overhead, scrape, streaming, upstream
 from benchmarks.figures import Row
 from clientlab.homes.local import LocalHome, workers_for
+from clientlab.strategies import CLIENTS
 
 PARTS = ("overhead", "scrape", "upstream", "memory", "streaming")
 _IN_A_LAB = {"overhead", "scrape", "memory", "streaming"}
@@ -28,20 +33,27 @@ def main(words: list[str]) -> int:
         "--rounds",
         type=int,
         default=31,
-        help="pairs of a strategy and its bare loop (31); a third of them for upstreams",
+        help="pairs of a client and its bare loop (31; fewer for slow ones); a third of them for upstreams",
+    )
+    parser.add_argument(
+        "--client",
+        action="append",
+        default=[],
+        choices=list(CLIENTS),
+        help="overhead of this client only; may be repeated",
     )
     asked = parser.parse_args(words)
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     found = []
-    for row in rows(asked.parts or list(PARTS), asked.rounds):
+    for row in rows(asked.parts or list(PARTS), asked.rounds, asked.client):
         print(f"{row.name}: {row.value:.3f} {row.unit}", file=sys.stderr, flush=True)
         found.append(row)
     Console(width=140).print(_table(found))
     return 0 if all(row.met for row in found) else 1
 
 
-def rows(parts: list[str], rounds: int) -> Iterator[Row]:
+def rows(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Row]:
     """The rows of the parts asked for."""
     if _IN_A_LAB & set(parts):
         with tempfile.TemporaryDirectory() as logs:
@@ -49,7 +61,7 @@ def rows(parts: list[str], rounds: int) -> Iterator[Row]:
             with home:
                 url = home.base_url("aiohttp", "direct")
                 if "overhead" in parts:
-                    yield from overhead.rows(url + "/", rounds)
+                    yield from overhead.rows(url + "/", rounds, clients)
                 if "scrape" in parts:
                     yield from scrape.rows(url, rounds)
                 if "memory" in parts:

@@ -6,74 +6,31 @@ same calls of the same library with the same arguments as the lab's client, and 
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
 from time import perf_counter
 
+from benchmarks import bare_asyncio, bare_blocking
+
 WARM_UP = 10
-CONCURRENCY = 32
-TIMEOUT = 30.0
-HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "clientlab/0.1.0"}
-
-
-def requests_session(url: str, count: int) -> None:
-    """One session, one request after the other."""
-    import requests
-    from requests.adapters import HTTPAdapter
-
-    with requests.Session() as session:
-        session.mount("http://", HTTPAdapter(pool_connections=1, pool_maxsize=1))
-        for _ in range(count):
-            response = session.request("GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, allow_redirects=False)
-            _expect(response.status_code, response.content)
-
-
-def pycurl_serial(url: str, count: int) -> None:
-    """One handle, one request after the other."""
-    import pycurl
-
-    handle = pycurl.Curl()
-    handle.setopt(pycurl.NOSIGNAL, 1)
-    handle.setopt(pycurl.TIMEOUT_MS, int(TIMEOUT * 1000))
-    handle.setopt(pycurl.HTTPHEADER, [f"{name}: {value}" for name, value in HEADERS.items()])
-    handle.setopt(pycurl.URL, url)
-    for _ in range(count):
-        body = handle.perform_rb()
-        _expect(handle.getinfo(pycurl.RESPONSE_CODE), body)
-    handle.close()
-
-
-def aiohttp_workers(url: str, count: int) -> None:
-    """One session, and worker tasks that draw the next request."""
-    import aiohttp
-
-    async def worker(session: aiohttp.ClientSession, numbers: object) -> None:
-        for _ in numbers:  # type: ignore[attr-defined]
-            async with session.request("GET", url, headers=HEADERS, data=None, allow_redirects=False) as response:
-                _expect(response.status, await response.read())
-
-    async def main() -> None:
-        numbers = iter(range(count))
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=TIMEOUT)
-        connector = aiohttp.TCPConnector(limit=CONCURRENCY)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-            await asyncio.gather(*(worker(session, numbers) for _ in range(CONCURRENCY)))
-
-    asyncio.run(main())
-
 
 LOOPS: dict[str, Callable[[str, int], None]] = {
-    "requests-session": requests_session,
-    "aiohttp@workers": aiohttp_workers,
-    "pycurl": pycurl_serial,
+    "requests": bare_blocking.requests_per_call,
+    "requests-session": bare_blocking.requests_session,
+    "httpx": bare_blocking.httpx_per_call,
+    "httpx-client": bare_blocking.httpx_client,
+    "urllib3": bare_blocking.urllib3_pool,
+    "http.client": bare_blocking.http_client,
+    "pycurl": bare_blocking.pycurl_handle,
+    "httplib2": bare_blocking.httplib2_http,
+    "pyreqwest": bare_blocking.pyreqwest_client,
+    "httpx-async@workers": bare_asyncio.httpx_async,
+    "aiohttp@workers": bare_asyncio.aiohttp_session,
+    "aiohttp-per-call@workers": bare_asyncio.aiohttp_per_call,
+    "pyreqwest-async@workers": bare_asyncio.pyreqwest_async,
+    "aiosonic@workers": bare_asyncio.aiosonic_client,
 }
-"""Strategy → its bare loop."""
-
-
-def _expect(status: int, body: bytes) -> None:
-    if status != 200 or not body:
-        raise SystemExit(f"status {status}, {len(body)} bytes")
+"""Strategy → its bare loop: a client that blocks one by one, one of asyncio with 32 in flight."""
 
 
 def main(name: str, url: str, count: int) -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,23 +19,36 @@ from clientlab.measuring.recorder import TrialBench
 from clientlab.measuring.trial import Outcome, run_trial
 from clientlab.workload import Workload
 
-REQUESTS = 5000
-LIMIT = 1.02
+REQUESTS = 3000
+LIMIT = 1.03
+SECONDS_IN_ALL = 660.0
+"""Shared out among the clients: those that are slow get fewer rounds, and `FEWEST_ROUNDS` at least."""
+
+FEWEST_ROUNDS = 3
 
 
-def rows(url: str, rounds: int) -> Iterator[Row]:
-    """A row a strategy. Each pair is two fresh processes, the first of them in turn."""
-    for name in LOOPS:
-        ratios = []
-        for number in range(rounds):
-            if number % 2:
-                bare = bare_seconds(name, url)
-                lab = lab_seconds(name, url)
-            else:
-                lab = lab_seconds(name, url)
-                bare = bare_seconds(name, url)
-            ratios.append(lab / bare)
-        yield at_most(f"lab over bare loop, {name}, N={REQUESTS:,}", ratios, LIMIT)
+def rows(url: str, rounds: int, clients: Sequence[str] = ()) -> Iterator[Row]:
+    """A row a client, of those named or of all. Each pair is two fresh processes, the first of them in turn."""
+    chosen = {name: strategies.find(name) for name in LOOPS}
+    chosen = {name: strategy for name, strategy in chosen.items() if strategy.client in (clients or strategies.CLIENTS)}
+    for client in sorted(set(clients or strategies.CLIENTS) - {strategy.client for strategy in chosen.values()}):
+        print(f"overhead: {client} is left out, it has no bare loop", file=sys.stderr)
+    for name in chosen:
+        ratios: list[float] = []
+        end = time.monotonic() + SECONDS_IN_ALL / len(LOOPS)
+        while len(ratios) < FEWEST_ROUNDS or (len(ratios) < rounds and time.monotonic() < end):
+            ratios.append(_pair(name, url, lab_first=len(ratios) % 2 == 0))
+        flights = "" if chosen[name].concurrency == 1 else f", c={chosen[name].concurrency}"
+        yield at_most(f"lab over bare loop, {name}, N={REQUESTS:,}{flights}", ratios, LIMIT)
+
+
+def _pair(name: str, url: str, *, lab_first: bool) -> float:
+    """Wall time in the lab over that of the bare loop."""
+    if lab_first:
+        lab = lab_seconds(name, url)
+        return lab / bare_seconds(name, url)
+    bare = bare_seconds(name, url)
+    return lab_seconds(name, url) / bare
 
 
 def lab_seconds(strategy: str, url: str, requests: int = REQUESTS) -> float:

@@ -30,6 +30,7 @@ _ENDLESS = 15.0
 _FEW, _WIDE, _MANY = 7, 10, 40
 _BEFORE_THE_END = 5
 _GRACE = 5.0
+_TIMEOUT = 3.0
 
 
 def _for_a_while(strategy: Strategy) -> Evidence:
@@ -87,7 +88,10 @@ class _Held:
 
 
 def _stop(strategy: Strategy) -> Stopped:
-    """Seven requests of the warm-up with more allowed in flight; then SIGTERM amid forty."""
+    """Seven requests of the warm-up with more allowed in flight; then SIGTERM amid forty.
+
+    libcurl in a program's main thread lets a signal wait until its request is over: hence the time limit.
+    """
     found, answer = Stopped(), _Held()
 
     def watch(folder: Path) -> None:
@@ -96,7 +100,7 @@ def _stop(strategy: Strategy) -> Stopped:
             found.processes = [trial, *trial.children(recursive=True)]
             trial.send_signal(signal.SIGTERM)
 
-    workload = Workload(path="/item/{k}?x=1", requests=_MANY, concurrency=_WIDE, warmup=_FEW)
+    workload = Workload(path="/item/{k}?x=1", requests=_MANY, concurrency=_WIDE, warmup=_FEW, timeout=_TIMEOUT)
     try:
         serve(strategy, workload, answer, watch=watch)
         found.went_on = True

@@ -1,0 +1,115 @@
+"""Bare loops of blocking libraries: one request after the other, with the options of the lab's clients."""
+
+from __future__ import annotations
+
+from benchmarks.bare import HEADERS, TIMEOUT, expect
+
+
+def requests_per_call(url: str, count: int) -> None:
+    """A session and a connection a call."""
+    import requests
+
+    for _ in range(count):
+        response = requests.request("GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, allow_redirects=False)
+        expect(response.status_code, response.content)
+
+
+def requests_session(url: str, count: int) -> None:
+    """One session."""
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    with requests.Session() as session:
+        adapter = HTTPAdapter(pool_connections=1, pool_maxsize=1)
+        session.mount("http://", adapter)
+        session.mount("https://", adapter)
+        for _ in range(count):
+            response = session.request("GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, allow_redirects=False)
+            expect(response.status_code, response.content)
+
+
+def httpx_per_call(url: str, count: int) -> None:
+    """A client, its TLS set-up and a connection a call."""
+    import httpx
+
+    for _ in range(count):
+        response = httpx.request("GET", url, headers=HEADERS, content=None, timeout=TIMEOUT)
+        expect(response.status_code, response.content)
+
+
+def httpx_client(url: str, count: int) -> None:
+    """One client."""
+    import httpx
+
+    limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=75.0)
+    with httpx.Client(limits=limits, timeout=httpx.Timeout(TIMEOUT, pool=None)) as client:
+        for _ in range(count):
+            response = client.request("GET", url, headers=HEADERS, content=None)
+            expect(response.status_code, response.content)
+
+
+def urllib3_pool(url: str, count: int) -> None:
+    """One pool manager."""
+    import urllib3
+
+    timeout = urllib3.Timeout(connect=TIMEOUT, read=TIMEOUT)
+    with urllib3.PoolManager(num_pools=1, maxsize=1, block=True, retries=False, timeout=timeout) as manager:
+        for _ in range(count):
+            response = manager.request("GET", url, headers=HEADERS, body=None, redirect=False)
+            expect(response.status, response.data)
+
+
+def http_client(url: str, count: int) -> None:
+    """One connection of the standard library."""
+    import http.client
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIMEOUT)
+    for _ in range(count):
+        connection.request("GET", parts.path, None, HEADERS)
+        response = connection.getresponse()
+        expect(response.status, response.read())
+    connection.close()
+
+
+def pycurl_handle(url: str, count: int) -> None:
+    """One handle."""
+    import pycurl
+
+    handle = pycurl.Curl()
+    handle.setopt(pycurl.NOSIGNAL, 1)
+    handle.setopt(pycurl.CONNECTTIMEOUT_MS, int(TIMEOUT * 1000))
+    handle.setopt(pycurl.TIMEOUT_MS, int(TIMEOUT * 1000))
+    handle.setopt(pycurl.HTTPHEADER, [*(f"{name}: {value}" for name, value in HEADERS.items()), "Expect:"])
+    handle.setopt(pycurl.URL, url)
+    for _ in range(count):
+        body = handle.perform_rb()
+        expect(handle.getinfo(pycurl.RESPONSE_CODE), body)
+    handle.close()
+
+
+def httplib2_http(url: str, count: int) -> None:
+    """One `Http` object."""
+    import httplib2
+
+    http = httplib2.Http(timeout=TIMEOUT, proxy_info=None)
+    http.follow_redirects = False
+    for _ in range(count):
+        response, body = http.request(url, "GET", None, HEADERS)
+        expect(response.status, body)
+    http.close()
+
+
+def pyreqwest_client(url: str, count: int) -> None:
+    """One `SyncClient`."""
+    from datetime import timedelta
+
+    from pyreqwest.client import SyncClientBuilder
+
+    builder = SyncClientBuilder().connect_timeout(timedelta(seconds=0.95 * TIMEOUT))
+    builder = builder.read_timeout(timedelta(seconds=TIMEOUT)).no_proxy().http1_only().follow_redirects(enable=False)
+    with builder.max_connections(1).pool_idle_timeout(None).build() as client:
+        for _ in range(count):
+            response = client.request("GET", url).headers(HEADERS).build().send()
+            expect(response.status, response.bytes().to_bytes())

@@ -1,0 +1,97 @@
+"""`clientlab conform`."""
+
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+
+import pytest
+
+from clientlab.conformance import drills_of
+from clientlab.strategies import find
+
+MINE = """
+    from clientlab.clients.http_client import HttpClient
+
+    class Silent(HttpClient):
+        policy = "per thread"
+        errors = ()
+
+        def send(self, request):
+            status, body = super().send(request)
+            return 200, body
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """A user's file in the folder that the command is called in."""
+    (tmp_path / "mine.py").write_text(dedent(MINE))
+    return "mine.py:Silent"
+
+
+def test_a_strategy_that_conforms_is_said_to_with_the_kinds_of_its_faults(clientlab):
+    """Exit code 0."""
+    said = clientlab("conform", "http.client@threads")
+    assert (said.code, said.err) == (0, "")
+    checks = sum(len(drill.checks) for drill in drills_of(find("http.client")))
+    assert said.out.startswith(f"http.client@threads: keeps to all {checks} checks\n")
+    rows = {line[:23].strip(): line[23:].strip() for line in said.out.splitlines()[2:]}
+    assert rows["truncated body"] == "protocol"
+    assert rows["connection refused"] == "connect"
+    assert rows["redirect"] == "none"
+
+
+def test_what_a_strategy_breaks_is_said_check_by_check(clientlab, mine):
+    """Exit code 1; a pair that is not listed, or a class of one's own."""
+    said = clientlab("conform", mine)
+    assert (said.code, said.err) == (1, "")
+    assert "mine.py:Silent: breaks " in said.out
+    assert "\n  answer 503: its kind is status-5xx, and it is recorded as none\n" in said.out
+    assert "  silence in the body: its kind is timeout-read, and it is recorded as other:TimeoutError" in said.out
+    assert "  1,000 requests: " not in said.out
+
+
+def test_as_json_it_is_every_check(clientlab, mine):
+    """Of every strategy, each asked once."""
+    said = clientlab("conform", "--json", "urllib3", mine, mine)
+    assert said.code == 1
+    sound, silent = json.loads(said.out)
+    assert (sound["strategy"], sound["conforms"], silent["strategy"], silent["conforms"]) == (
+        "urllib3", True, mine, False,
+    )  # fmt: skip
+    assert [row["check"] for row in sound["checks"]] == [row["check"] for row in silent["checks"]]
+    assert all(row["passed"] and row["broken"] == "" for row in sound["checks"])
+    found = {row["check"]: row for row in silent["checks"]}
+    assert found["answer 404"] == {
+        "check": "answer 404",
+        "passed": False,
+        "broken": "its kind is status-4xx, and it is recorded as none",
+        "kind": "none",
+    }
+
+
+def test_a_broken_file_is_refused_at_once_in_two_lines(clientlab, tmp_path):
+    """With file and line, whatever else was asked for; nothing is measured. Exit code 2."""
+    path = tmp_path / "broken.py"
+    path.write_text("import requests\n\nrequests.nothing\n")
+    for words in (("conform", "urllib3", "broken.py:Client"), ("run", "-t", "urllib3", "-t", "broken.py:Client")):
+        said = clientlab(*words)
+        assert (said.code, said.out) == (2, "")
+        assert said.err.splitlines() == [
+            f"clientlab: {path} can't be imported, line 3",
+            "  AttributeError: module 'requests' has no attribute 'nothing'",
+        ]
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_users_strategy_that_raises_fails_alone(clientlab, mine, server, tmp_path, results):
+    """The other strategies of the run go on; exit code 3, with the reason in the run file."""
+    text = (tmp_path / "mine.py").read_text().replace("status, body = super().send(request)", "status, body = 1")
+    (tmp_path / "raises.py").write_text(text.replace("def send", "def open(self):\n        1 / 0\n\n    def send"))
+    said = clientlab("run", "-t", "raises.py:Silent", "-t", mine, "-n", "5", "--rounds", "1", "--url", server.url)
+    assert said.code == 3
+    trials = {trial.strategy: trial for trial in results.read("last").trials}
+    assert trials["mine.py:Silent"].requests == 5
+    assert trials["raises.py:Silent"].status == "failed"
+    assert trials["raises.py:Silent"].reason == f"ZeroDivisionError: division by zero ({tmp_path}/raises.py:9)"

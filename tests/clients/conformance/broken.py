@@ -1,0 +1,218 @@
+"""Clients of a user's file that break one thing each, and one that breaks none."""
+
+from __future__ import annotations
+
+import http.client
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from clientlab.clients.http_client import HttpClient
+from clientlab.clients.urllib3_pool import Urllib3Pool
+from clientlab.errors import Fault
+from clientlab.executors.threads import Threads
+from clientlab.workload import Request
+
+
+class Sound(Urllib3Pool):
+    """Breaks nothing."""
+
+
+class SendsTwice(Urllib3Pool):
+    """Each request a second time."""
+
+    def send(self, request):
+        super().send(request)
+        return super().send(request)
+
+
+class Skips(Urllib3Pool):
+    """Says that it sent what it did not."""
+
+    sent = 0
+
+    def send(self, request):
+        self.sent += 1
+        return super().send(request) if self.sent % 10 else (200, b'{"ok": true}')
+
+
+class OtherMethod(Urllib3Pool):
+    """PUT for POST."""
+
+    def send(self, request):
+        method = "PUT" if request.method == "POST" else request.method
+        return super().send(Request(method, request.url, request.headers, request.body))
+
+
+class LosesHeaders(Urllib3Pool):
+    """None but the library's own."""
+
+    def send(self, request):
+        return super().send(Request(request.method, request.url, {}, request.body))
+
+
+class ChangesBody(Urllib3Pool):
+    """Another body than that asked for."""
+
+    def send(self, request):
+        body = None if request.body is None else request.body[:-9] + b'"}'
+        return super().send(Request(request.method, request.url, request.headers, body))
+
+
+class ReadsPart(Urllib3Pool):
+    """Not the whole answer: what it returns is JSON, but not what came."""
+
+    def send(self, request):
+        status, body = super().send(request)
+        return status, b'{"ok": true}' if status == 200 else body
+
+
+class KeepsNothing(HttpClient):
+    """A connection a call, where it says that it keeps them."""
+
+    policy = "per thread"
+
+    def send(self, request):
+        try:
+            return super().send(request)
+        finally:
+            self._mine.connection.close()
+
+
+class KeepsAll(Urllib3Pool):
+    """Connections kept, where it says that each call has its own."""
+
+    policy = "per call"
+
+
+class CountsTwice(Urllib3Pool):
+    """Tells the lab of connections that Python has seen."""
+
+    def __init__(self, budget, opened):
+        super().__init__(budget, opened)
+        self._opened = opened
+
+    def open(self):
+        super().open()
+        self._opened()
+
+
+class OneAtATime(Urllib3Pool):
+    """A pool of one, which requests wait for."""
+
+    def open(self):
+        super().open()
+        self._manager.connection_pool_kw["maxsize"] = 1
+
+
+class Swallows(Urllib3Pool):
+    """Every error is a good answer."""
+
+    def send(self, request):
+        try:
+            _, body = super().send(request)
+        except Exception:  # noqa: BLE001 - what is wrong with it
+            body = b""
+        return 200, body
+
+
+class KnowsNoKinds(Urllib3Pool):
+    """No table of errors."""
+
+    errors = ()
+
+
+class Retries(Urllib3Pool):
+    """Sends again what failed."""
+
+    def send(self, request):
+        try:
+            return super().send(request)
+        except Exception:  # noqa: BLE001 - what is wrong with it
+            return super().send(request)
+
+
+class Follows(Urllib3Pool):
+    """Goes where it is redirected to."""
+
+    def send(self, request):
+        response = self._manager.request(request.method, request.url, headers=request.headers, body=request.body)
+        if location := response.headers.get("location"):
+            there = "/".join([*request.url.split("/")[:3], location.lstrip("/")])
+            response = self._manager.request("GET", there, headers=request.headers)
+        return response.status, response.data
+
+
+class IsPatient(Urllib3Pool):
+    """Waits for three seconds longer than it may."""
+
+    def open(self):
+        super().open()
+        self._manager.connection_pool_kw["timeout"] = self._budget.timeout + 3
+
+
+class ReusesSpoiled(HttpClient):
+    """Goes on with a connection that had a fault."""
+
+    def send(self, request):
+        connection = self._connection_to(request)
+        connection.request(request.method, "/" + request.url.split("/", 3)[3], request.body, request.headers)
+        response = connection.getresponse()
+        return response.status, response.read()
+
+    def _connection_to(self, request):
+        made = getattr(self._mine, "kept", None)
+        if made is None:
+            made = http.client.HTTPConnection(request.url.split("/")[2], timeout=self._timeout)
+            self._mine.kept = made
+            self._all.append(made)
+        return made
+
+
+class IgnoresTheEnd:
+    """An executor that sends five times as long as it is asked to."""
+
+    def __init__(self, bench):
+        self._bench = bench
+
+    def open(self):
+        self._call = self._bench.open(1)
+
+    def run(self, numbers):
+        if numbers.deadline is not None:
+            numbers.deadline += 2
+        self._call.drain(numbers)
+
+    def close(self):
+        self._call.close()
+
+
+class LeavesOneOut(IgnoresTheEnd):
+    """An executor that never sends the last."""
+
+    def run(self, numbers):
+        every = list(numbers) if numbers.count is not None else numbers
+        self._call.drain(every[:-1] if isinstance(every, list) else every)
+
+
+class OneMore(Threads):
+    """An executor with a thread more than it may have."""
+
+    def open(self):
+        super().open()
+        self._pool = ThreadPoolExecutor(self._bench.concurrency + 1)
+
+
+class LeavesAProcess(Threads):
+    """An executor that starts a process which outlives it."""
+
+    def open(self):
+        super().open()
+        subprocess.Popen(["sleep", "9"], start_new_session=True)
+
+
+class Raises(Urllib3Pool):
+    """Its own mistake, before the first request."""
+
+    def open(self):
+        raise Fault("other", Path(__file__).name + " can't be opened")

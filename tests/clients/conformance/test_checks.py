@@ -1,0 +1,77 @@
+"""The checks themselves: each finds what it is there for, in a client that breaks that one thing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from clientlab.conformance import DRILLS
+
+HERE = Path(__file__).with_name("broken.py")
+
+
+EXECUTORS = {"IgnoresTheEnd", "LeavesOneOut", "OneMore", "LeavesAProcess"}
+
+
+def path_of(name):
+    """How a class of the file is asked for."""
+    if name in EXECUTORS:
+        return f"http.client@{HERE}:{name}"
+    return f"{HERE}:{name}@threads" if name in {"OneAtATime", "KeepsNothing"} else f"{HERE}:{name}"
+
+
+BROKEN = [
+    ("SendsTwice", "budget", "1,000 requests", "of 1000 requests, 2000 reached .*: 1000 sent more than once"),
+    ("SendsTwice", "budget", "one request", "of 1 request, 2 reached the server"),
+    ("Skips", "budget", "1,000 requests", "100 never sent, as /item/"),
+    ("OtherMethod", "budget", "method, headers, body", "the method is POST, and PUT reached the server"),
+    ("LosesHeaders", "budget", "method, headers, body", "header x-mine: yes reached the server as None"),
+    ("ChangesBody", "budget", "method, headers, body", "is not an object with 'data' of 300 characters"),
+    ("ReadsPart", "budget", "whole body read", "the answer to request 0 has .* bytes, and 12 were read"),
+    ("KeepsNothing", "budget", "connection policy", "at most 7 are to be opened; 1000 were"),
+    ("KeepsAll", "budget", "connection policy", "a connection for each of 1000 requests is its policy; 1 "),
+    ("CountsTwice", "budget", "connections counted", "the lab counted 2 connections, the server 1"),
+    ("OneAtATime", "budget", "as many in flight", "7 are to be in flight at once; never more than 1 were"),
+    ("OneMore", "budget", "never more in flight", "7 may be in flight at once; 8 were"),
+    ("LeavesAProcess", "stop", "no process left", r"[12] of [23] processes are left after SIGTERM"),
+    ("LeavesOneOut", "stop", "seven of ten in flight", "of 7 requests, "),
+    ("LeavesOneOut", "budget", "recorded once", "1000 requests are to be recorded once each; 999 were"),
+    ("Swallows", "faults", "answer 503", "its kind is status-5xx, and it is recorded as none"),
+    ("Swallows", "faults", "truncated body", "its kind is protocol, and it is recorded as none"),
+    ("Swallows", "refused", "connection refused", "its kind is connect, and it is recorded as none"),
+    ("KnowsNoKinds", "faults", "reset in the body", "its kind is reset, and it is recorded as other:ProtocolError"),
+    ("KnowsNoKinds", "unanswered", "connecting not answered", "recorded as other:ConnectTimeoutError"),
+    ("Retries", "faults", "nothing sent again", "was sent again after: closed before an answer, reset before"),
+    ("Follows", "faults", "redirect not followed", "the redirect was followed"),
+    ("IsPatient", "faults", "time limit kept", r"the time limit is 0.5 s; 'no answer' was waited for 3.5 s"),
+    ("IsPatient", "unanswered", "time limit of connecting", r"the time limit is 0.3 s; connecting took 3.3 s"),
+    ("ReusesSpoiled", "faults", "goes on after a fault", "the request after '.*': its kind is none"),
+    ("IgnoresTheEnd", "duration", "ends on time", r"after 0.4 s none is to begin; one began at 2.\d s"),
+    ("Raises", "budget", "one request", r"the trial failed: Fault: broken.py can't be opened \(.*broken.py:\d+\)"),
+    ("Raises", "stop", "no process left", "the trial failed: "),
+]  # fmt: skip
+
+
+@pytest.mark.timeout(300)  # the first waits for the trials of all that stand before it
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [pytest.param((path_of(name), drill, check), says, id=f"{name}: {check}") for name, drill, check, says in BROKEN],
+)
+def test_a_strategy_that_breaks_something_is_found(asked, says, judged):
+    """The check of that thing says so in a sentence."""
+    strategy, drill, check = asked
+    found = judged(strategy, drill)[check].broken
+    assert re.search(says, found), found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "asked",
+    [pytest.param((path_of("Sound"), drill.name, check), id=check) for drill in DRILLS for check in drill.checks],
+)
+def test_a_users_own_strategy_that_breaks_nothing_passes(asked, judged):
+    """Every check, as for the lab's own."""
+    strategy, drill, check = asked
+    assert judged(strategy, drill)[check].broken == ""

@@ -1,0 +1,273 @@
+"""Strategies from elsewhere: classes of a user's file, and entry points of packages."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from importlib.metadata import version
+from textwrap import dedent
+
+import pytest
+
+from clientlab.cli.listing import client_rows, executor_rows, strategy_rows
+from clientlab.conformance.server import counting_server
+from clientlab.errors import PluginError
+from clientlab.measuring.trial import TrialFailed
+from clientlab.runs.surroundings import distributions_of, surroundings
+from clientlab.strategies import check_settings, client_row, executor_row, find, foreign, plugins
+from clientlab.workload import Workload
+from clients.measured import measure
+
+MINE = """
+    from clientlab.clients.http_client import HttpClient
+    from clientlab.clients.aiohttp_session import AiohttpSession
+
+    class Blocking(HttpClient):
+        '''Mine, and blocking.
+
+        In many words.
+        '''
+        policy = "per thread"
+
+        def __init__(self, budget, opened, *, fails: bool = False):
+            super().__init__(budget, opened)
+            self.fails = fails
+
+        def open(self):
+            if self.fails:
+                raise RuntimeError("not today")
+
+    class Awaiting(AiohttpSession):
+        pass
+
+    class Executor:
+        needs = "asyncio"
+        counted = True
+
+        def __init__(self, bench, *, times: int = 1):
+            self.bench = bench
+
+        def open(self):
+            import asyncio
+            self.runner = asyncio.Runner()
+            self.call = self.runner.run(self.bench.aopen(self.bench.concurrency))
+
+        def run(self, numbers):
+            self.runner.run(self.call.drain(numbers))
+
+        def close(self):
+            self.runner.run(self.call.close())
+            self.runner.close()
+
+    class NoSend:
+        def open(self): ...
+        def close(self): ...
+
+    class StrangePolicy(Blocking):
+        policy = "sometimes"
+
+    class StrangeNeeds(Executor):
+        needs = "threads"
+
+    number = 3
+"""
+
+
+@pytest.fixture
+def server():
+    """A server that answers at once."""
+    with counting_server() as running:
+        yield running
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A user's file in the working folder, whose path holds an @."""
+    folder = tmp_path / "a@b"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    path = folder / "mine.py"
+    path.write_text(dedent(MINE))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "client", "executor", "concurrency"),
+    [
+        ("mine.py:Blocking", "mine.py:Blocking", "serial", 1),
+        ("../a@b/mine.py:Awaiting", "mine.py:Awaiting", "await", 1),
+        ("mine.py:Blocking@threads", "mine.py:Blocking", "threads", 32),
+        ("aiohttp@mine.py:Executor", "aiohttp", "mine.py:Executor", 32),
+        ("aiohttp@../a@b/mine.py:Executor?times=2", "aiohttp", "mine.py:Executor", 32),
+        ("../a@b/mine.py:Awaiting@mine.py:Executor", "mine.py:Awaiting", "mine.py:Executor", 32),
+    ],
+)
+def test_a_class_of_a_file_is_a_client_or_an_executor(name, client, executor, concurrency, mine):
+    """By its path, alone or paired; found again from any folder."""
+    found = find(name)
+    check_settings(found)
+    wanted = tuple(str(mine.parent / part) if ".py:" in part else part for part in (client, executor))
+    assert (found.name, found.client, found.executor) == (name, *wanted)
+    assert found.concurrency == concurrency
+
+
+def test_a_class_says_what_a_row_of_the_lists_says(mine):
+    """Kind by its `send`, the rest by attributes; what it says of itself by its docstring's first line."""
+    blocking, awaiting = client_row(f"{mine}:Blocking"), client_row(f"{mine}:Awaiting")
+    assert (blocking.kind, blocking.policy, blocking.says) == ("blocking", "per thread", "Mine, and blocking.")
+    assert (awaiting.kind, awaiting.policy) == ("asyncio", "pool")
+    executor = executor_row(f"{mine}:Executor")
+    assert (executor.needs, executor.counted, executor.many, executor.unbounded) == ("asyncio", True, True, False)
+
+
+@pytest.mark.parametrize(
+    "name", ["mine.py:Blocking?fails=false", "mine.py:Awaiting@workers", "mine.py:Awaiting@mine.py:Executor"]
+)
+@pytest.mark.usefixtures("mine")
+def test_a_users_strategy_is_measured(name, server):
+    """In its own process, as any other."""
+    measured = measure(name, Workload(requests=7, concurrency=2, warmup=1), server.url)
+    assert measured.numbers == list(range(7))
+    assert measured.samples.errors == {}
+    assert len(server.seen) == 8
+
+
+@pytest.mark.usefixtures("mine")
+def test_a_users_strategy_that_raises_is_a_failed_trial(server):
+    """With file and line of the user's own code."""
+    with pytest.raises(TrialFailed, match=r"RuntimeError: not today \(.*mine.py:18\)"):
+        measure("mine.py:Blocking?fails=true", Workload(requests=3), server.url)
+
+
+def test_a_run_notes_the_file_and_its_hash(mine):
+    """In place of a version, for clients and executors."""
+    noted = distributions_of(["mine.py:Blocking", "aiohttp@mine.py:Executor"])
+    assert noted == {str(mine), "aiohttp"}
+    found = surroundings(noted, {}).libraries
+    assert found[str(mine)] == f"sha256:{hashlib.sha256(mine.read_bytes()).hexdigest()}"
+    assert found["aiohttp"] == version("aiohttp")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("mine.py:Nobody", "mine.py has no class Nobody; it has Blocking, Awaiting, Executor, NoSend"),
+        ("mine.py:number", "mine.py has no class number; it has"),
+        ("other.py:Client", "there is no file .*other.py; write the path of a Python file"),
+        ("mine.py:NoSend", "mine.py, line 42: class NoSend\nit lacks send: a client has open, send, close"),
+        ("aiohttp@mine.py:NoSend", "line 42: class NoSend\nit lacks run: an executor has open, run, close"),
+        ("mine.py:StrangePolicy", "\npolicy is 'sometimes'; it is to be one of per call, pool, per thread"),
+        ("aiohttp@mine.py:StrangeNeeds", "\nneeds is 'threads'; it is to be one of blocking, asyncio"),
+        ("mine.py:Executor", "'mine.py:Executor' is an executor, and runs a client; write aiohttp@mine.py:Executor"),
+    ],
+)
+@pytest.mark.usefixtures("mine")
+def test_a_class_that_lacks_the_shape_is_told(name, says):
+    """In two lines at most, with file and line."""
+    with pytest.raises(PluginError, match=says) as raised:
+        find(name)
+    assert str(raised.value).count("\n") <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import os\nimport no_such_module", "line 2\nModuleNotFoundError: No module named 'no_such_module'"),
+        ("x = 1\n\ndef f(:", "line 3\nSyntaxError: "),
+        ("def f():\n    raise ValueError('late')\n\nf()", "line 2\nValueError: late"),
+        ("raise SystemExit(3)", "line 1\nSystemExit: 3"),
+    ],
+)
+def test_a_file_that_does_not_import_is_told_with_its_line(text, says, tmp_path):
+    """And with its own error."""
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    with pytest.raises(PluginError, match=f"{path} can't be imported, {says}"):
+        find(f"{path}:Client")
+
+
+PACKAGE = """
+    from clientlab.clients.http_client import HttpClient
+    from clientlab.strategies import ClientRow, ExecutorRow, Strategy
+
+    class Theirs(HttpClient):
+        "A class of a package."
+
+    class Runs:
+        "An executor of a package."
+        many = False
+        def __init__(self, bench): self.bench = bench
+        def open(self): self.call = self.bench.open(1)
+        def run(self, numbers): self.call.drain(numbers)
+        def close(self): self.call.close()
+
+    row = ClientRow("their-row", "their_package:Theirs", "blocking", "their-package", "per thread", "a row")
+    runs = ExecutorRow("their-serial", "clientlab.executors.serial:Serial", "blocking", "says", many=False)
+    pair = Strategy("their-pair", "their-class", "threads", 5)
+    taken = ClientRow("aiohttp", "their_package:Theirs", "blocking", "their-package", "pool", "")
+    again = Strategy("sync", "requests", "serial")
+    number = 3
+"""
+POINTS = """
+    [clientlab.strategies]
+    their-class = their_package:Theirs
+    their-executor = their_package:Runs
+    a = their_package:row
+    b = their_package:runs
+    c = their_package:pair
+    taken = their_package:taken
+    again = their_package:again
+    number = their_package:number
+    missing = their_package:nothing
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """An installed distribution with entry points, seen by this process and by those it starts."""
+    (tmp_path / "their_package.py").write_text(dedent(PACKAGE))
+    info = tmp_path / "their_package-2.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 2.5\n")
+    (info / "entry_points.txt").write_text(dedent(POINTS))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    plugins.installed.cache_clear()
+    yield
+    plugins.installed.cache_clear()
+    sys.modules.pop("their_package", None)
+
+
+@pytest.mark.usefixtures("package")
+def test_what_a_package_brings_is_listed_with_it_as_the_source():
+    """A class and a row are a client each and a strategy of that name; executors and strategies are as they say."""
+    listed = {row["name"]: row for row in strategy_rows() if row["source"] == "their-package"}
+    assert set(listed) == {"their-class", "their-row", "their-pair"}
+    assert (listed["their-pair"]["concurrency"], listed["their-pair"]["executor"]) == (5, "threads")
+    assert listed["their-row"]["connections"] == "per thread"
+    assert {"their-class", "their-row"} <= {row["name"] for row in client_rows()}
+    assert {"their-executor", "their-serial"} <= {row["name"] for row in executor_rows()}
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("name", ["their-class", "their-pair", "their-row@their-executor", "urllib3@their-serial"])
+def test_what_a_package_brings_is_measured(name, server):
+    """The trial's process finds it by itself."""
+    check_settings(find(name))
+    measured = measure(name, Workload(requests=6, concurrency=2, warmup=1), server.url)
+    assert measured.numbers == list(range(6))
+    assert measured.samples.errors == {}
+    assert distributions_of(["their-class"]) == {"their-package"}
+
+
+@pytest.mark.usefixtures("package")
+def test_entry_points_that_bring_nothing_are_told_and_the_others_go_on():
+    """Each with its name and package; asked for by name, it is the error."""
+    told = "\n".join(str(fault) for fault in foreign.faults())
+    assert "strategy 'aiohttp' of their-package: the name is taken" in told
+    assert "strategy 'sync' of their-package: neither" in told
+    assert "strategy 'number' of their-package: neither a class, a row nor a strategy" in told
+    assert "'missing': their_package:nothing of their-package can't be loaded\nAttributeError: " in told
+    with pytest.raises(PluginError, match="can't be loaded"):
+        find("missing")
+    assert find("their-class").source == "their-package"
