@@ -1,0 +1,49 @@
+"""The README's client of one's own, as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from clientlab.cli import run_command_line
+from clientlab.conformance.server import counting_server
+from clientlab.runs.store import Store
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """The README's file in a folder of its own."""
+    found = re.search(r"<!-- mine.py -->\n```python\n(.*?)```", README, re.DOTALL)
+    assert found
+    (tmp_path / "mine.py").write_text(found[1])
+    monkeypatch.chdir(tmp_path)
+    return found[1]
+
+
+def test_it_is_a_short_one(mine):
+    """Fifteen lines, imports included."""
+    assert sum(bool(line.strip()) for line in mine.splitlines()) <= 15
+
+
+@pytest.mark.usefixtures("mine")
+@pytest.mark.parametrize("name", ["mine.py:Mine", "mine.py:Mine@threads"])
+def test_it_conforms(name, capfd):
+    """`clientlab conform` finds nothing broken."""
+    assert run_command_line(["conform", name]) == 0, capfd.readouterr().out
+    assert capfd.readouterr().out.startswith(f"{name}: keeps to all ")
+
+
+@pytest.mark.usefixtures("mine")
+def test_it_is_measured_beside_a_listed_one():
+    """With its settings, and with a hash of its file in the run."""
+    names = ["mine.py:Mine", "mine.py:Mine@threads?block=false", "urllib3"]
+    asked = [word for name in names for word in ("-t", name)]
+    with counting_server() as server:
+        assert run_command_line(["run", *asked, "-n", "20", "-c", "3", "--rounds", "1", "--url", server.url]) == 0
+    run = Store(Path("results")).read("last")
+    assert {trial.strategy: (trial.requests, trial.errors) for trial in run.trials} == dict.fromkeys(names, (20, {}))
+    assert run.surroundings.libraries[str(Path("mine.py").resolve())].startswith("sha256:")
