@@ -45,7 +45,10 @@ def conform(names: tuple[str, ...], *, as_json: bool) -> int:
 
 
 def _document(name: str, results: Sequence[Result]) -> dict[str, object]:
-    checks = [{"check": r.check, "passed": r.passed, "broken": r.broken, "kind": r.kind} for r in results]
+    checks = [
+        {"check": r.check, "passed": r.passed, "broken": r.broken, "kind": r.kind, "unchecked": r.unchecked}
+        for r in results
+    ]
     return {"strategy": name, "conforms": all(result.passed for result in results), "checks": checks}
 
 
@@ -55,6 +58,9 @@ def _tell(name: str, results: Sequence[Result]) -> None:
     click.echo(f"{name}: {how}")
     for result in broken:
         click.echo(f"  {result.check}: {' '.join(result.broken.split())}")
+    for result in results:
+        if result.unchecked:
+            click.echo(f"  {result.check}: not checked, {result.unchecked}")
 
 
 def _faults(judged: dict[str, Sequence[Result]]) -> Table:

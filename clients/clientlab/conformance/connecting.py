@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from clientlab.conformance.drill import Drill
+from clientlab.conformance.drill import CannotProvoke, Drill
 from clientlab.conformance.evidence import Evidence, measure
 from clientlab.conformance.faults import SLACK, of_kind
 from clientlab.strategies import Strategy
@@ -16,6 +16,7 @@ from clientlab.workload import Workload
 TIMEOUT = 0.3
 _REFUSED = "connection refused"
 _UNANSWERED = "connecting not answered"
+_LOOK = 0.05
 _FILLING = 4  # connections; a queue of length 0 holds one or two
 
 
@@ -29,7 +30,10 @@ def refusing() -> Iterator[int]:
 
 @contextlib.contextmanager
 def unanswering() -> Iterator[int]:
-    """A port of loopback whose queue is full: Linux then leaves further attempts without any answer."""
+    """A port of loopback whose queue is full: Linux then leaves further attempts without any answer.
+
+    Raises CannotProvoke where the system accepts or refuses them all the same.
+    """
     with socket.socket() as listener, contextlib.ExitStack() as stack:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -38,7 +42,21 @@ def unanswering() -> Iterator[int]:
             filler.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 filler.connect(listener.getsockname())
+        if _answers(listener.getsockname()):
+            raise CannotProvoke("this system answers an attempt to connect to a full queue")
         yield listener.getsockname()[1]
+
+
+def _answers(address: tuple[str, int]) -> bool:
+    with socket.socket() as attempt:
+        attempt.settimeout(_LOOK)
+        try:
+            attempt.connect(address)
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+    return True
 
 
 def _do(port: Callable[[], contextlib.AbstractContextManager[int]]) -> Callable[[Strategy], Evidence]:

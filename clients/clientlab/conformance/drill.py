@@ -20,13 +20,15 @@ class Result:
     """What a check found.
 
     `broken`: what the strategy breaks, in one sentence; empty where it keeps to it. `kind`: of a check
-    that provokes a fault, the kind of error that the strategy makes of it.
+    that provokes a fault, the kind of error that the strategy makes of it. `unchecked`: why this machine
+    can't check it.
     """
 
     strategy: str
     check: str
     broken: str = ""
     kind: str | None = None
+    unchecked: str = ""
 
     @property
     def passed(self) -> bool:
@@ -39,6 +41,10 @@ def _all_strategies(_strategy: Strategy) -> bool:
 
 def _no_kind(_found: object, _check: str) -> str | None:
     return None
+
+
+class CannotProvoke(Exception):
+    """This machine can't be brought to do what a drill is about; why, in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +61,11 @@ class Drill(Generic[E]):
     kind: Callable[[E, str], str | None] = _no_kind
 
     def judge(self, strategy: Strategy) -> list[Result]:
-        """A result for each check. A trial that fails breaks them all."""
+        """A result for each check. A trial that fails breaks them all; nothing is broken where it can't be."""
         try:
             found = self.do(strategy)
+        except CannotProvoke as reason:
+            return [Result(strategy.name, name, unchecked=str(reason)) for name in self.checks]
         except TrialFailed as failure:
             return [Result(strategy.name, name, f"the trial failed: {failure}") for name in self.checks]
         return [

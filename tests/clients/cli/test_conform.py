@@ -68,6 +68,7 @@ def test_as_json_it_is_every_check(clientlab, mine):
         "passed": False,
         "broken": "its kind is status-4xx, and it is recorded as none",
         "kind": "none",
+        "unchecked": "",
     }
 
 

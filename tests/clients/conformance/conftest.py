@@ -18,7 +18,7 @@ BY_NAME = {drill.name: drill for drill in DRILLS}
 
 @pytest.fixture(scope="session")
 def judged(request):
-    """The results of a drill of a strategy, by check: those that the tests will ask for, begun in their order."""
+    """The result of a check of a strategy. The trials that tests will ask for are begun in the tests' order."""
     asked = [item.callspec.params["asked"] for item in request.session.items if "judged" in item.fixturenames]
     pool = ThreadPoolExecutor(AT_ONCE)
     begun: dict[tuple[str, str], Future[list[Result]]] = {}
@@ -30,5 +30,11 @@ def judged(request):
     def results(strategy: str, drill: str) -> dict[str, Result]:
         return {result.check: result for result in begun[strategy, drill].result()}
 
-    yield results
+    def result(strategy: str, drill: str, check: str) -> Result:
+        found = results(strategy, drill)[check]
+        if found.unchecked:
+            pytest.skip(found.unchecked)
+        return found
+
+    yield result
     pool.shutdown(cancel_futures=True)

@@ -20,7 +20,7 @@ CHECKS = [
 def test_every_strategy_keeps_to_the_conformance(asked, judged):
     """What `clientlab conform` says of it: nothing is broken."""
     strategy, drill, check = asked
-    assert judged(strategy, drill)[check].broken == ""
+    assert judged(strategy, drill, check).broken == ""
 
 
 def test_every_client_runs_bare_under_its_own_name():

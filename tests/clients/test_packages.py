@@ -1,0 +1,119 @@
+"""Strategies that an installed package brings by entry points."""
+
+from __future__ import annotations
+
+import sys
+from textwrap import dedent
+
+import pytest
+
+from clientlab.cli import run_command_line
+from clientlab.cli.listing import client_rows, executor_rows, strategy_rows
+from clientlab.conformance.server import counting_server
+from clientlab.errors import PluginError
+from clientlab.runs.surroundings import distributions_of
+from clientlab.strategies import check_settings, find, foreign, plugins
+from clientlab.workload import Workload
+from clients.measured import measure
+
+PACKAGE = """
+    from clientlab.clients.http_client import HttpClient
+    from clientlab.strategies import ClientRow, ExecutorRow, Strategy
+
+    class Theirs(HttpClient):
+        "A class of a package."
+
+    class Runs:
+        "An executor of a package."
+        many = False
+        def __init__(self, bench): self.bench = bench
+        def open(self): self.call = self.bench.open(1)
+        def run(self, numbers): self.call.drain(numbers)
+        def close(self): self.call.close()
+
+    row = ClientRow("their-row", "their_package:Theirs", "blocking", "their-package", "per thread", "a row")
+    runs = ExecutorRow("their-serial", "clientlab.executors.serial:Serial", "blocking", "says", many=False)
+    pair = Strategy("their-pair", "their-class", "threads", 5)
+    taken = ClientRow("aiohttp", "their_package:Theirs", "blocking", "their-package", "pool", "")
+    again = Strategy("sync", "requests", "serial")
+    number = 3
+"""
+POINTS = """
+    [clientlab.strategies]
+    their-class = their_package:Theirs
+    their-executor = their_package:Runs
+    a = their_package:row
+    b = their_package:runs
+    c = their_package:pair
+    taken = their_package:taken
+    again = their_package:again
+    number = their_package:number
+    missing = their_package:nothing
+"""
+
+
+@pytest.fixture
+def server():
+    """A server that answers at once."""
+    with counting_server() as running:
+        yield running
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """An installed distribution with entry points, seen by this process and by those it starts."""
+    (tmp_path / "their_package.py").write_text(dedent(PACKAGE))
+    info = tmp_path / "their_package-2.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 2.5\n")
+    (info / "entry_points.txt").write_text(dedent(POINTS))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    plugins.installed.cache_clear()
+    yield
+    plugins.installed.cache_clear()
+    sys.modules.pop("their_package", None)
+
+
+@pytest.mark.usefixtures("package")
+def test_what_a_package_brings_is_listed_with_it_as_the_source():
+    """A class and a row are a client each and a strategy of that name; executors and strategies are as they say."""
+    listed = {row["name"]: row for row in strategy_rows() if row["source"] == "their-package"}
+    assert set(listed) == {"their-class", "their-row", "their-pair"}
+    assert (listed["their-pair"]["concurrency"], listed["their-pair"]["executor"]) == (5, "threads")
+    assert listed["their-row"]["connections"] == "per thread"
+    assert {"their-class", "their-row"} <= {row["name"] for row in client_rows()}
+    assert {"their-executor", "their-serial"} <= {row["name"] for row in executor_rows()}
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("name", ["their-class", "their-pair", "their-row@their-executor", "urllib3@their-serial"])
+def test_what_a_package_brings_is_measured(name, server):
+    """The trial's process finds it by itself."""
+    check_settings(find(name))
+    measured = measure(name, Workload(requests=6, concurrency=2, warmup=1), server.url)
+    assert measured.numbers == list(range(6))
+    assert measured.samples.errors == {}
+    assert distributions_of(["their-class"]) == {"their-package"}
+
+
+@pytest.mark.usefixtures("package")
+def test_entry_points_that_bring_nothing_are_told_and_the_others_go_on():
+    """Each with its name and package; asked for by name, it is the error."""
+    told = "\n".join(str(fault) for fault in foreign.faults())
+    assert "strategy 'aiohttp' of their-package: the name is taken" in told
+    assert "strategy 'sync' of their-package: neither" in told
+    assert "strategy 'number' of their-package: neither a class, a row nor a strategy" in told
+    assert "'missing': their_package:nothing of their-package can't be loaded\nAttributeError: " in told
+    with pytest.raises(PluginError, match="can't be loaded"):
+        find("missing")
+    assert find("their-class").source == "their-package"
+
+
+@pytest.mark.usefixtures("package")
+def test_the_list_goes_on_after_what_does_not_load(capsys):
+    """Its errors are on standard error, and the exit code is 0."""
+    assert run_command_line(["list", "clients"]) == 0
+    said = capsys.readouterr()
+    assert "clientlab: strategy 'missing': their_package:nothing of their-package can't be loaded\n  Attr" in said.err
+    assert "A class of a package." in said.out
