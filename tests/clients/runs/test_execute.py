@@ -170,7 +170,7 @@ def test_a_strategy_whose_process_fails_is_a_failed_trial_with_the_reason(store,
     found = {trial.strategy: trial for trial in run.trials}
     assert found["urllib3"].status == "done"
     assert found["broken"].status == "failed"
-    assert found["broken"].reason.startswith("KeyError: 'no-such-client' (trial_process.py:")
+    assert found["broken"].reason.startswith("KeyError: 'no-such-client' (plugins.py:")
     log = store.folder / NAME / f"trial-{found['broken'].order:04d}" / "trial.log"
     assert "Traceback" in log.read_text()
 
