@@ -10,8 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from clientlab.cli.words import console
-from clientlab.conformance import Result
+from clientlab.conformance import Result, drills_of
 from clientlab.conformance import conform as results_of
+from clientlab.errors import LabError
 from clientlab.strategies import check_settings, find
 
 _ABREAST = 5
@@ -30,6 +31,11 @@ def conform(names: tuple[str, ...], *, as_json: bool) -> int:
     strategies = [find(name) for name in dict.fromkeys(names)]
     for strategy in strategies:
         check_settings(strategy)
+        if not drills_of(strategy):
+            raise LabError(
+                f"strategy {strategy.name!r} speaks HTTP/2, which needs TLS, and the checks' server HTTP/1.1 without; "
+                "scripts/test tests/clients/test_conformance_tls.py has its checks"
+            )
     judged = {}
     for strategy in strategies:
         judged[strategy.name] = results = list(results_of(strategy))

@@ -10,7 +10,7 @@ from clientlab.conformance.connecting import REFUSED, UNANSWERED
 from clientlab.conformance.drill import Drill, Result
 from clientlab.conformance.ending import DURATION, STOP
 from clientlab.conformance.faults import DRILL as FAULTS
-from clientlab.strategies import Strategy
+from clientlab.strategies import Strategy, client_row
 
 DRILLS: tuple[Drill[Any], ...] = (BUDGET, FAULTS, REFUSED, UNANSWERED, DURATION, STOP)
 
@@ -18,7 +18,12 @@ __all__ = ["DRILLS", "Drill", "Result", "conform", "drills_of"]
 
 
 def drills_of(strategy: Strategy) -> list[Drill[Any]]:
-    """Those that can be asked of it: what starts all at once has no duration."""
+    """Those that can be asked of it: what starts all at once has no duration.
+
+    None of a client that speaks HTTP/2: it needs TLS, and the server of the checks speaks HTTP/1.1 without.
+    """
+    if client_row(strategy.client).http != "1.1":
+        return []
     return [drill for drill in DRILLS if drill.fits(strategy)]
 
 

@@ -184,8 +184,13 @@ def _policy(found: Evidence) -> str:
 
 
 def _counted(found: Evidence) -> str:
+    # reqwest opens one while it waits for another to be free, and may leave it unused: both counts are right.
     counted, opened = found.outcome.connections_begun, found.server.connections
-    return "" if counted == opened else f"the lab counted {counted} connections, the server {opened}"
+    return (
+        ""
+        if counted in {opened, found.server.accepted}
+        else f"the lab counted {counted} connections, the server {opened}"
+    )
 
 
 CHECKS: dict[str, Check[Evidence]] = {

@@ -54,12 +54,14 @@ class Seen:
 class CountingServer:
     """What has reached the server so far.
 
-    `most_in_flight`: requests read and not yet answered at once. `let_go`: for each target that stalled,
-    the seconds from its request to the client's closing of the connection.
+    `connections`: those that a request came on, `accepted`: all. `most_in_flight`: requests read and not yet
+    answered at once. `let_go`: for each target that stalled, the seconds from its request to the client's
+    closing of the connection.
     """
 
     port: int = 0
     connections: int = 0
+    accepted: int = 0
     most_in_flight: int = 0
     seen: list[Seen] = field(default_factory=list)
     let_go: dict[str, float] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class CountingServer:
 
     def reset(self) -> None:
         """Forget everything."""
-        self.connections = self.most_in_flight = 0
+        self.connections = self.accepted = self.most_in_flight = 0
         self.seen = []
         self.let_go = {}
 
@@ -115,6 +117,7 @@ class _Service:
                 return  # closed by the test's end
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
+                self._state.accepted += 1
                 self._open.add(connection)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 

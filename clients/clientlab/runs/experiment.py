@@ -97,7 +97,7 @@ def check_experiment(experiment: Experiment, secure: Collection[str] = TLS_ROUTE
 def _check_versions(experiment: Experiment, secure: Collection[str]) -> None:
     plain = next((route for route in experiment.routes if route not in secure), None)
     for name in experiment.strategies:
-        if plain is not None and strategies.CLIENTS[strategies.find(name).client].http == "2":
+        if plain is not None and strategies.client_row(strategies.find(name).client).http == "2":
             raise LabError(
                 f"strategy {name!r} speaks HTTP/2, which needs TLS, and the route {plain} has none; "
                 "give it a run with --route proxy-tls alone, or an https:// address with --url"

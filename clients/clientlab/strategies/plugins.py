@@ -1,7 +1,7 @@
 """Clients and executors from elsewhere: classes of a user's file, and entry points of packages.
 
 `open`, `send` and `close` make a client, `open`, `run` and `close` an executor. What a row of the lists
-says of it, a class says by attributes, all of which have defaults: `policy` of a client; `needs`,
+says of it, a class says by attributes, all of which have defaults: `policy` and `http` of a client; `needs`,
 `counted`, `many` and `unbounded` of an executor.
 """
 
@@ -109,7 +109,8 @@ def _client(name: str, place: str, cls: type, distribution: str) -> ClientRow:
     _shaped(cls, _CLIENT, "a client")
     kind: Kind = "asyncio" if inspect.iscoroutinefunction(getattr(cls, "send")) else "blocking"  # noqa: B009
     policy = _one_of(cls, "policy", "pool", get_args(Policy))
-    return ClientRow(name, place, kind, distribution, policy, _first_line(cls))
+    http = _one_of(cls, "http", "1.1", ("1.1", "2"))
+    return ClientRow(name, place, kind, distribution, policy, _first_line(cls), http)
 
 
 def _executor(name: str, place: str, cls: type, distribution: str) -> ExecutorRow:
