@@ -65,6 +65,26 @@ def httpx_async(url: str, count: int) -> None:
     asyncio.run(main())
 
 
+def niquests_async(url: str, count: int) -> None:
+    """One session of niquests."""
+    import niquests
+
+    options = {"disable_http2": True, "disable_http3": True, "revocation_configuration": None}
+
+    async def main() -> None:
+        async with niquests.AsyncSession(**options, pool_connections=1, pool_maxsize=CONCURRENCY) as session:
+
+            async def send() -> tuple[int, bytes]:
+                response = await session.request(
+                    "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
+                )
+                return response.status_code or 0, response.content or b""
+
+            await _drawn(send, count)
+
+    asyncio.run(main())
+
+
 def pyreqwest_async(url: str, count: int) -> None:
     """One client."""
     from datetime import timedelta

@@ -10,7 +10,9 @@ def requests_per_call(url: str, count: int) -> None:
     import requests
 
     for _ in range(count):
-        response = requests.request("GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, allow_redirects=False)
+        response = requests.request(
+            "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
+        )
         expect(response.status_code, response.content)
 
 
@@ -24,7 +26,9 @@ def requests_session(url: str, count: int) -> None:
         session.mount("http://", adapter)
         session.mount("https://", adapter)
         for _ in range(count):
-            response = session.request("GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, allow_redirects=False)
+            response = session.request(
+                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
+            )
             expect(response.status_code, response.content)
 
 
@@ -59,6 +63,19 @@ def urllib3_pool(url: str, count: int) -> None:
             expect(response.status, response.data)
 
 
+def niquests_session(url: str, count: int) -> None:
+    """One session of niquests."""
+    import niquests
+
+    options = {"disable_http2": True, "disable_http3": True, "revocation_configuration": None}
+    with niquests.Session(**options, pool_connections=1, pool_maxsize=1) as session:
+        for _ in range(count):
+            response = session.request(
+                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
+            )
+            expect(response.status_code or 0, response.content or b"")
+
+
 def http_client(url: str, count: int) -> None:
     """One connection of the standard library."""
     import http.client
@@ -79,6 +96,7 @@ def pycurl_handle(url: str, count: int) -> None:
 
     handle = pycurl.Curl()
     handle.setopt(pycurl.NOSIGNAL, 1)
+    handle.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
     handle.setopt(pycurl.CONNECTTIMEOUT_MS, int(TIMEOUT * 1000))
     handle.setopt(pycurl.TIMEOUT_MS, int(TIMEOUT * 1000))
     handle.setopt(pycurl.HTTPHEADER, [*(f"{name}: {value}" for name, value in HEADERS.items()), "Expect:"])

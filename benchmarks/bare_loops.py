@@ -20,6 +20,7 @@ LOOPS: dict[str, Callable[[str, int], None]] = {
     "httpx": bare_blocking.httpx_per_call,
     "httpx-client": bare_blocking.httpx_client,
     "urllib3": bare_blocking.urllib3_pool,
+    "niquests": bare_blocking.niquests_session,
     "http.client": bare_blocking.http_client,
     "pycurl": bare_blocking.pycurl_handle,
     "httplib2": bare_blocking.httplib2_http,
@@ -27,6 +28,7 @@ LOOPS: dict[str, Callable[[str, int], None]] = {
     "httpx-async@workers": bare_asyncio.httpx_async,
     "aiohttp@workers": bare_asyncio.aiohttp_session,
     "aiohttp-per-call@workers": bare_asyncio.aiohttp_per_call,
+    "niquests-async@workers": bare_asyncio.niquests_async,
     "pyreqwest-async@workers": bare_asyncio.pyreqwest_async,
     "aiosonic@workers": bare_asyncio.aiosonic_client,
 }

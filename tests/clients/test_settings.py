@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from clientlab.conformance.server import counting_server
 from clientlab.workload import Workload
 from clients.measured import measure
-from counting_server import counting_server
 
 
 def seen_by_server(strategy: str, requests: int, concurrency: int, hold: float = 0.0):

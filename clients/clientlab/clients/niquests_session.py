@@ -21,6 +21,7 @@ NIQUESTS_ERRORS: ErrorTable = (
     (_urllib3.EmptyPoolError, "timeout-pool"),
     (_urllib3.NewConnectionError, "connect"),
     (_urllib3.IncompleteRead, "protocol"),
+    (_urllib3.InvalidHeader, "protocol"),  # of a chunk
     (ConnectionError, "reset"),
     (niquests.exceptions.ChunkedEncodingError, "protocol"),
     (niquests.exceptions.ContentDecodingError, "protocol"),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from clientlab.conformance.drill import Check, Drill
 from clientlab.conformance.evidence import Evidence, serve
 from clientlab.conformance.server import Answer, Seen, ok
-from clientlab.strategies import Strategy, client_row, executor_row
+from clientlab.strategies import Strategy, executor_row
 from clientlab.workload import Workload
 
 REQUESTS = 1000
@@ -165,12 +165,14 @@ def _reached(found: Evidence) -> str:
 
 
 def _narrowed(found: Evidence) -> bool:
-    """Whether its settings leave it fewer connections than requests in flight."""
-    return bool(found.strategy.settings.get("pool", found.in_flight) < found.in_flight)
+    """Whether its settings leave it fewer connections than requests in flight, or as many as its library likes."""
+    settings = found.strategy.settings
+    pool = settings.get("pool", found.in_flight)  # 0 and None: no limit
+    return bool(settings.get("library_defaults") or (pool and pool < found.in_flight))
 
 
 def _policy(found: Evidence) -> str:
-    opened, policy = found.server.connections, client_row(found.strategy.client).policy
+    opened, policy = found.server.connections, found.strategy.policy
     if policy == "per call":
         return (
             ""

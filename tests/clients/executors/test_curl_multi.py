@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.workload import Workload
 from clients.measured import measure
-from counting_server import Last, counting_server, ok
 
 STRATEGY = "pycurl@multi"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from statistics import median
 
+from clientlab.conformance.server import counting_server
 from clientlab.workload import Workload
 from clients.measured import measure
-from counting_server import counting_server
 
 
 def test_the_time_of_a_request_is_that_in_its_worker():

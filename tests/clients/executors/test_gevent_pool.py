@@ -8,10 +8,10 @@ import sys
 import pytest
 from gevent import monkey
 
+from clientlab.conformance.server import counting_server
 from clientlab.strategies import check_settings, find
 from clientlab.workload import Workload
 from clients.measured import measure
-from counting_server import counting_server
 
 STRATEGY = "requests-session@gevent"
 

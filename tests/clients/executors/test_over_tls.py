@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from clientlab.conformance.server import counting_server
 from clientlab.workload import Workload
 from clients.measured import measure
-from counting_server import counting_server
 from tls_servers import Authority, tls_relay
 
 STRATEGIES = ["pycurl@multi", "requests-session@gevent", "urllib3@gevent", "requests-session@futures"]
