@@ -69,10 +69,14 @@ def niquests_async(url: str, count: int) -> None:
     """One session of niquests."""
     import niquests
 
-    options = {"disable_http2": True, "disable_http3": True, "revocation_configuration": None}
-
     async def main() -> None:
-        async with niquests.AsyncSession(**options, pool_connections=1, pool_maxsize=CONCURRENCY) as session:
+        async with niquests.AsyncSession(
+            disable_http2=True,
+            disable_http3=True,
+            revocation_configuration=None,
+            pool_connections=1,
+            pool_maxsize=CONCURRENCY,
+        ) as session:
 
             async def send() -> tuple[int, bytes]:
                 response = await session.request(

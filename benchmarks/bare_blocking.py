@@ -67,8 +67,9 @@ def niquests_session(url: str, count: int) -> None:
     """One session of niquests."""
     import niquests
 
-    options = {"disable_http2": True, "disable_http3": True, "revocation_configuration": None}
-    with niquests.Session(**options, pool_connections=1, pool_maxsize=1) as session:
+    with niquests.Session(
+        disable_http2=True, disable_http3=True, revocation_configuration=None, pool_connections=1, pool_maxsize=1
+    ) as session:
         for _ in range(count):
             response = session.request(
                 "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False

@@ -135,18 +135,18 @@ def chosen(strategy: Strategy, place: str) -> dict[str, Any]:
 
 
 def _paired(name: str, client: ClientRow, executor: ExecutorRow) -> Strategy:
+    if _goes_with(client, executor):
+        return Strategy(name, client.name, executor.name)
     fitting = [row.name for row in EXECUTORS.values() if _goes_with(client, row)]
-    if executor.only and executor.name not in fitting:
+    if executor.only:
         raise LabError(
             f"strategy {name!r}: {executor.name} runs only {', '.join(executor.only)}; "
             f"{client.name} goes with {', '.join(fitting)}"
         )
-    if executor.name not in fitting:
-        raise LabError(
-            f"strategy {name!r}: {client.name} is a client of kind {client.kind} and {executor.name} runs "
-            f"{executor.needs} ones; it goes with {', '.join(fitting)}"
-        )
-    return Strategy(name, client.name, executor.name)
+    raise LabError(
+        f"strategy {name!r}: {client.name} is a client of kind {client.kind} and {executor.name} runs "
+        f"{executor.needs} ones; it goes with {', '.join(fitting)}"
+    )
 
 
 def _goes_with(client: ClientRow, executor: ExecutorRow) -> bool:

@@ -16,6 +16,11 @@ AT_ONCE = 4
 BY_NAME = {drill.name: drill for drill in DRILLS}
 
 
+def judge(strategy: str, drill: str) -> list[Result]:
+    """Each result of one drill."""
+    return BY_NAME[drill].judge(strategies.find(strategy))
+
+
 @pytest.fixture(scope="session")
 def judged(request):
     """The result of a check of a strategy. The trials that tests will ask for are begun in the tests' order."""
@@ -24,7 +29,7 @@ def judged(request):
     begun: dict[tuple[str, str], Future[list[Result]]] = {}
     for strategy, drill, _ in asked:
         if (strategy, drill) not in begun:
-            begun[strategy, drill] = pool.submit(BY_NAME[drill].judge, strategies.find(strategy))
+            begun[strategy, drill] = pool.submit(judge, strategy, drill)
 
     @functools.cache
     def results(strategy: str, drill: str) -> dict[str, Result]:
