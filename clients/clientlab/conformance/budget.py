@@ -11,7 +11,7 @@ from collections.abc import Callable
 from clientlab.conformance.drill import Check, Drill
 from clientlab.conformance.evidence import Evidence, serve
 from clientlab.conformance.server import Answer, Seen, ok
-from clientlab.strategies import Strategy, executor_row
+from clientlab.strategies import Strategy, client_row, executor_row
 from clientlab.workload import Workload
 
 REQUESTS = 1000
@@ -22,6 +22,8 @@ _CHUNKED_EVERY = 10
 _MOMENT = 0.03
 _PATIENCE = 5.0
 _HOLD = 0.001
+_OPENS_AHEAD = {"pyreqwest"}
+"""Distributions that may open a connection while a used one is on its way back to the pool. README names them."""
 
 
 class Gate:
@@ -179,7 +181,9 @@ def _policy(found: Evidence) -> str:
             if opened == REQUESTS
             else f"a connection for each of {REQUESTS} requests is its policy; {opened} were opened"
         )
-    most = REQUESTS if _narrowed(found) else found.in_flight  # a pool too small opens them again
+    ahead = client_row(found.strategy.client).distribution in _OPENS_AHEAD
+    most = found.in_flight * 2 if ahead else found.in_flight
+    most = REQUESTS if _narrowed(found) else most  # a pool too small opens them again
     if 1 <= opened <= most:
         return ""
     return f"connections are kept ({policy}): at most {most} are to be opened; {opened} were"
