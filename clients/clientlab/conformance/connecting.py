@@ -13,7 +13,7 @@ from clientlab.conformance.faults import SLACK, of_kind
 from clientlab.strategies import Strategy
 from clientlab.workload import Workload
 
-TIMEOUT = 0.3
+TIMEOUT = 1.5
 _REFUSED = "connection refused"
 _UNANSWERED = "connecting not answered"
 _LOOK = 0.05

@@ -10,7 +10,7 @@ import pytest
 from clientlab import strategies
 from clientlab.conformance import DRILLS, Result
 
-AT_ONCE = 4
+AT_ONCE = 5
 """Trials at once: half of a drill's time is spent waiting."""
 
 BY_NAME = {drill.name: drill for drill in DRILLS}

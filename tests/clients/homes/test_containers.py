@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from clientlab.conformance.server import counting_server
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.homes.containers import ADDRESSES, ContainerHome
-from counting_server import counting_server
 from running import gunicorn
 
 
