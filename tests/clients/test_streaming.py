@@ -9,12 +9,12 @@ import pytest
 
 from clientlab import strategies
 from clientlab.clients.shape import Budget
+from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.errors import LabError
 from clientlab.strategies import STRATEGIES, check_abilities
 from clientlab.uploads import Upload
 from clientlab.workload import Workload, requests_of
 from clients.measured import measure
-from counting_server import Last, counting_server, ok
 
 CLIENTS = {name: row for name, row in strategies.CLIENTS.items() if row.http == "1.1"}
 SIZE = 300_000

@@ -8,9 +8,9 @@ from typing import Any
 
 from clientlab.errors import LabError
 from clientlab.strategies.clients import CLIENTS
-from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.lookup import load
 from clientlab.strategies.pairs import Strategy
+from clientlab.strategies.plugins import client_row, executor_row
 from clientlab.workload import Workload
 
 
@@ -49,12 +49,12 @@ _ABILITIES = (
 def check_abilities(strategy: Strategy, workload: Workload) -> None:
     """Raises LabError where the workload asks for what the strategy's client can't do."""
     asked = [ability for ability in _ABILITIES if ability.asked(workload)]
-    if asked and EXECUTORS[strategy.executor].sends:
+    if asked and executor_row(strategy.executor).sends:
         raise LabError(
             f"{asked[0].option}: strategy {strategy.name!r} sends whole bodies by its executor {strategy.executor}; "
             f"run its client {strategy.client} with another"
         )
-    client = load(CLIENTS[strategy.client].place)
+    client = load(client_row(strategy.client).place)
     for ability in asked:
         if not ability.has(client):
             able = ", ".join(_clients_with(ability))
