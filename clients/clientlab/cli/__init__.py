@@ -15,6 +15,7 @@ from types import FrameType
 import click
 
 from clientlab import __version__
+from clientlab.cli.compare import compare
 from clientlab.cli.conform import conform
 from clientlab.cli.doctor import doctor
 from clientlab.cli.listing import list_
@@ -35,7 +36,7 @@ def commands() -> None:
     """
 
 
-for _command in (run, report, list_, conform, up, doctor, serve, work):
+for _command in (run, report, compare, list_, conform, up, doctor, serve, work):
     commands.add_command(_command)
 
 
