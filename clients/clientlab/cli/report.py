@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from clientlab.cli.exports import export, exports
 from clientlab.cli.words import OUT, console
 from clientlab.reports import table
 from clientlab.runs.document import Run
@@ -32,12 +34,16 @@ CHART = click.option(
 @click.command()
 @click.argument("name", metavar="RUN")
 @CHART
+@exports
 @OUT
-def report(name: str, chart: Path | None, folder: Path) -> None:
+def report(name: str, chart: Path | None, folder: Path, **formats: Any) -> int:
     """Show a run: RUN is its name, the beginning of it, "last", or the path of its file."""
     found = Store(folder).read(name)
-    show(found, stderr=False)
-    draw(found, chart, stderr=False)
+    taken, code = export(found, formats)
+    if not taken:
+        show(found, stderr=False)
+    draw(found, chart, stderr=taken)
+    return code
 
 
 def show(run: Run, *, stderr: bool) -> None:

@@ -56,7 +56,7 @@ class _Fitted:
         unbounded = options.update(max_width=_UNBOUNDED)
         columns: list[_Column] = []
         yield Text(self._group.title, style="bold")
-        for column in _columns(self._group):
+        for column in headed_cells(self._group):
             piece = _table(rows, [*columns, column])
             if columns and Measurement.get(console, unbounded, piece).maximum > options.max_width:
                 yield _table(rows, columns)
@@ -65,7 +65,7 @@ class _Fitted:
         yield _table(rows, columns)
 
 
-def _columns(group: Group) -> Iterator[_Column]:
+def headed_cells(group: Group) -> Iterator[_Column]:
     """Headings and cells, but for the strategies' names; no column of what was not asked for."""
     rows = group.rows
     yield "c", [str(row.concurrency) for row in rows]

@@ -1,0 +1,92 @@
+"""A run as JUnit XML, which GitLab, Jenkins and GitHub's actions read: arms, claims and thresholds as test cases.
+
+Elements and attributes as in Jenkins' schema (jenkinsci/xunit-plugin, junit-10.xsd): testsuites > testsuite >
+testcase, in it failure, error or skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from xml.etree import ElementTree as ET
+
+from clientlab.reports.compared import judged as said
+from clientlab.runs.document import Run
+from clientlab.runs.thresholds import Judged
+
+# XML 1.0, 2.2: what is no Char can't be written, not even as a reference.
+_NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class _Case:
+    name: str
+    outcome: Literal["failure", "error", "skipped"] | None = None
+    text: str = ""
+    seconds: float = 0.0
+
+
+def render(run: Run, judged: Sequence[Judged]) -> str:
+    """A suite each for arms (an error where a trial failed), claims (contradicted: a failure) and thresholds."""
+    root = ET.Element("testsuites", name="clientlab")
+    suites = {"arms": _arms(run), "claims": _claims(run), "thresholds": _thresholds(judged)}
+    for name, cases in suites.items():
+        _suite(root, f"{run.experiment.name}.{name}", list(cases), run)
+    for count in ("tests", "failures", "errors", "skipped"):
+        root.set(count, str(sum(int(suite.get(count, 0)) for suite in root)))
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _arms(run: Run) -> Iterator[_Case]:
+    for arm in run.experiment.arms:
+        trials = [trial for trial in run.trials if trial.arm == arm.name]
+        seconds = sum(trial.wall_seconds or 0.0 for trial in trials)
+        failed = [trial for trial in trials if trial.status == "failed"]
+        missing = run.experiment.rounds - len(trials)
+        if failed:
+            text = f"{len(failed)} of {len(trials)} trials failed; the first: {failed[0].reason}"
+            yield _Case(arm.name, "error", text, seconds)
+        elif missing > 0:
+            yield _Case(arm.name, "error", f"{missing} of {run.experiment.rounds} trials are missing", seconds)
+        else:
+            yield _Case(arm.name, seconds=seconds)
+
+
+def _claims(run: Run) -> Iterator[_Case]:
+    for claim in run.claims:
+        name = f"{claim.name}: {claim.text}"
+        if claim.verdict == "contradicted":
+            yield _Case(name, "failure", claim.measured)
+        elif claim.verdict == "inconclusive":
+            yield _Case(name, "skipped", f"{claim.measured}; {claim.settles or 'inconclusive'}")
+        else:
+            yield _Case(name)
+
+
+def _thresholds(judged: Iterable[Judged]) -> Iterator[_Case]:
+    for one in judged:
+        failed = one.outcome == "failed"
+        yield _Case(f"{one.threshold.text} ({one.arm})", "failure" if failed else None, said(one) if failed else "")
+
+
+def _suite(root: ET.Element, name: str, cases: list[_Case], run: Run) -> None:
+    if not cases:
+        return
+    suite = ET.SubElement(root, "testsuite", name=name, tests=str(len(cases)), timestamp=run.created)
+    for count, outcome in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(count, str(sum(case.outcome == outcome for case in cases)))
+    suite.set("time", f"{sum(case.seconds for case in cases):.3f}")
+    suite.set("hostname", _legal(run.surroundings.host))
+    for case in cases:
+        found = ET.SubElement(
+            suite, "testcase", name=_legal(case.name), classname=f"clientlab.{name}", time=f"{case.seconds:.3f}"
+        )
+        if case.outcome is not None:
+            ET.SubElement(found, case.outcome, message=_legal(case.text)).text = _legal(case.text)
+
+
+def _legal(text: str) -> str:
+    return _NO_CHARACTER.sub("�", text)
