@@ -2,6 +2,7 @@
 
 overhead: what the lab adds to a bare loop of each client, in 15 minutes. scrape: what live metrics add.
 upstream: how fast and exact it is. memory: what a request costs. streaming: what a large body costs.
+reports: how long a large run takes to be read.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import memory, overhead, scrape, streaming, upstream
+from benchmarks import memory, overhead, reports, scrape, streaming, upstream
 from benchmarks.figures import Row
 from clientlab.homes.local import LocalHome, workers_for
 from clientlab.strategies import CLIENTS
 
-PARTS = ("overhead", "scrape", "upstream", "memory", "streaming")
+PARTS = ("overhead", "scrape", "upstream", "memory", "streaming", "reports")
 _IN_A_LAB = {"overhead", "scrape", "memory", "streaming"}
 
 
@@ -68,6 +69,8 @@ def rows(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Row]:
                     yield memory.row(url)
                 if "streaming" in parts:
                     yield from streaming.rows(url)
+    if "reports" in parts:
+        yield from reports.rows(max(3, rounds // 6))
     if "upstream" in parts:
         if shutil.which("wrk") is None:
             print("upstream: left out, wrk is not installed (Debian: apt-get install wrk)", file=sys.stderr)

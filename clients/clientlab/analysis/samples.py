@@ -21,13 +21,14 @@ class Samples:
     """The samples of one trial.
 
     `records`: one a finished request, in the order of their start, and `numbers` which requests they
-    are. `errors`: kind → how many; `examples`: kind → the first message.
+    are. `errors`: kind → how many; `examples`: kind → the first message; `kinds`: a record's code → kind.
     """
 
     records: Records
     numbers: npt.NDArray[np.int64]
     errors: dict[str, int]
     examples: dict[str, str]
+    kinds: dict[int, str]
 
 
 def read(folder: Path, began: float = 0.0) -> Samples:
@@ -42,7 +43,7 @@ def read(folder: Path, began: float = 0.0) -> Samples:
     codes, counts = np.unique(records["error"][records["error"] > 0], return_counts=True)
     errors = {names[code]: count for code, count in zip(codes.tolist(), counts.tolist(), strict=True)}
     examples = {kind: example for kind, example in named.values() if kind in errors}
-    return Samples(records, places + first, errors, examples)
+    return Samples(records, places + first, errors, examples, names)
 
 
 class Tail:

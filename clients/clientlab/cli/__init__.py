@@ -21,6 +21,7 @@ from clientlab.cli.doctor import doctor
 from clientlab.cli.listing import list_
 from clientlab.cli.report import report
 from clientlab.cli.run import run
+from clientlab.cli.runs import runs
 from clientlab.cli.serve import serve
 from clientlab.cli.up import up
 from clientlab.cli.work import work
@@ -36,7 +37,7 @@ def commands() -> None:
     """
 
 
-for _command in (run, report, compare, list_, conform, up, doctor, serve, work):
+for _command in (run, report, compare, runs, list_, conform, up, doctor, serve, work):
     commands.add_command(_command)
 
 

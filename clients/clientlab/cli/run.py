@@ -83,6 +83,7 @@ _QUESTION = "Which of these strategies is fastest here?"
 )
 @OUT
 @CHART
+@click.option("--keep-samples", is_flag=True, help="Keep every request's sample, a compressed file a trial.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run document; everything else on standard error.")
 def run(  # noqa: PLR0913 - the command's words
     experiment: str | None, url: str | None, home: str, folder: Path, chart: Path | None, *, as_json: bool, **words: Any
@@ -100,7 +101,7 @@ def run(  # noqa: PLR0913 - the command's words
     if elsewhere is not None:
         for workload in asked.workloads.values():
             elsewhere.probe(workload)
-    finished = _measure(asked, elsewhere, home, Store(folder))
+    finished = _measure(asked, elsewhere, home, Store(folder), keep_samples=words["keep_samples"])
     show(finished, stderr=as_json)
     if as_json:
         click.echo(finished.model_dump_json(indent=1))
@@ -181,7 +182,7 @@ def _elsewhere(url: str | None, words: dict[str, Any]) -> Elsewhere | None:
     return Elsewhere(url, words["ca_file"])
 
 
-def _measure(asked: Experiment, elsewhere: Elsewhere | None, where: str, store: Store) -> Run:
+def _measure(asked: Experiment, elsewhere: Elsewhere | None, where: str, store: Store, *, keep_samples: bool) -> Run:
     """Carry out the experiment in its home."""
     name = run_name(asked)
     logs = store.claim(name) / "logs"
@@ -201,7 +202,7 @@ def _measure(asked: Experiment, elsewhere: Elsewhere | None, where: str, store: 
         measured = distributions_of(asked.strategies)
         planned = new_run(name, asked, surroundings(measured, programs), shlex.join(["clientlab", *sys.argv[1:]]))
         observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
-        return execute(planned, Here(home), store, observer)
+        return execute(planned, Here(home, keep_samples), store, observer)
 
 
 def _waiting(console: Console) -> Callable[[], None]:

@@ -1,4 +1,7 @@
-"""A run as CSV: a row a trial, for a spreadsheet or a data frame. Units stand in the columns' names."""
+"""A run as CSV: a row a trial, for a spreadsheet or a data frame. Units stand in the columns' names.
+
+The plain fields of a trial have the names of the run document (docs/run.schema.json says what they hold).
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,14 @@ from typing import Any
 
 from clientlab.runs.document import Quantiles, Run, ServerUse, Trial
 
-_PLAIN = {
-    "arm": "the experiment's arm",
-    "strategy": "client and executor",
-    "upstream": "what was called",
-    "route": "how it was reached",
-    "workload": "what was asked",
-    "round": "from 1",
-    "order": "place in the run, from 0",
-    "status": "done or failed",
-    "reason": "of a failed trial",
-    "started": "UTC",
-    "concurrency": "requests in flight at once, at most",
-    "wall_seconds": "the whole trial, warm-up left out",
-    "requests": "finished, errors included",
-    "requests_per_second": "successful ones",
-    "connections_opened": "by the client",
-    "cpu_seconds": "of the client's processes",
-    "peak_rss_bytes": "likewise, summed",
-    "bytes_received": "bodies",
-    "verdict": "what held it back",
-}
+_PARTS = ("errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "over_time", "busy")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
+_PLAIN = {
+    name: field.description or name.replace("_", " ")
+    for name, field in Trial.model_fields.items()
+    if name not in {*_PARTS, *_SERVERS.values()}
+}
+"""Fields of a trial that are one value, with what they hold."""
 
 
 def columns() -> dict[str, str]:

@@ -13,6 +13,7 @@ from clientlab.analysis import samples
 from clientlab.measuring.connections import Address
 from clientlab.measuring.recorder import TrialBench
 from clientlab.measuring.trial import TrialFailed, run_trial
+from clientlab.runs import kept_samples
 from clientlab.runs.document import Trial
 from clientlab.runs.figures import Reading, spent, with_figures
 from clientlab.workload import Workload
@@ -39,9 +40,10 @@ class Here:
     """Does trials as child processes of this one, against a home's upstreams."""
 
     home: Home
+    keep_samples: bool = False
 
     def __call__(self, planned: Trial, workload: Workload, folder: Path, progressed: Callable[[int], None]) -> Trial:
-        """One trial with its figures; its sample log is read and removed."""
+        """One trial with its figures; its sample log is read and removed, and kept in another form where asked."""
         place = folder / f"trial-{planned.order:04d}"
         bench = TrialBench(
             strategies.find(planned.strategy),
@@ -70,5 +72,7 @@ class Here:
             return planned.model_copy(update={"status": "failed", "reason": str(failure)})
         found = samples.read(place, outcome.began)
         trial = with_figures(planned, workload, outcome, found, spent(*readings))
+        if self.keep_samples:
+            kept_samples.write(folder, trial, workload, found, outcome.began)
         shutil.rmtree(place)
         return trial

@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,21 @@ class Store:
         """The names of all runs, the oldest first."""
         return sorted(file.parent.name for file in self.folder.glob(f"*/{RUN_FILE}"))
 
+    def inside(self, name: str) -> str:
+        """The whole name of a run that lies in this folder. Raises LabError for one elsewhere."""
+        place = self.find(name).parent
+        if place.is_symlink() or place.resolve().parent != self.folder.resolve():
+            raise LabError(f"{name!r}: {place} is not a run of {self.folder}; name its folder with --out")
+        return place.resolve().name
+
+    def remove(self, name: str) -> None:
+        """Remove a run of that whole name with all that is kept of it. Raises LabError."""
+        place = self.folder / self.inside(name)
+        try:
+            shutil.rmtree(place)
+        except OSError as error:
+            raise LabError(f"{error.filename}: {error.strerror}; run {place.name} is not wholly removed") from error
+
     def read(self, name: str) -> Run:
         """The run of that name or path. Raises LabError."""
         return read_run(self.find(name))
@@ -87,10 +103,16 @@ class Store:
 def read_run(path: Path) -> Run:
     """Read a run file. Raises LabError for one of another version, cut short, or not a run at all."""
     try:
-        document: Any = json.loads(path.read_text(encoding="utf-8"))
+        return run_of(path.read_bytes(), str(path))
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
+
+
+def run_of(content: bytes, path: str) -> Run:
+    """The run that a file holds; `path` is named where it holds none. Raises LabError."""
+    try:
+        document: Any = json.loads(content.decode())
+    except (ValueError, RecursionError) as error:
         raise LabError(f"{path}: not a whole JSON document ({error}); it was cut short or is no run file") from error
     version = document.get("format") if isinstance(document, dict) else None
     if version != FORMAT:

@@ -1,0 +1,89 @@
+"""`clientlab runs`: the results folder: what is in it, removing, and giving runs away."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clientlab.cli.words import OUT, console
+from clientlab.errors import LabError
+from clientlab.reports import run_list
+from clientlab.runs import parcel
+from clientlab.runs.store import Store
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@OUT
+@click.pass_context
+def runs(context: click.Context, folder: Path, *, as_json: bool) -> None:
+    """List the runs of a results folder; remove them, give them away, take them in."""
+    context.obj = folder
+    if context.invoked_subcommand is not None:
+        return
+    rows = run_list.rows(Store(folder))
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+    elif rows:
+        console().print(run_list.render(rows))
+    else:
+        click.echo(f"no run in {folder} yet")
+
+
+def _out(command: Any) -> Any:
+    """The results folder, of the verb or of the one below it."""
+    return click.option(
+        "--out", "folder", type=click.Path(file_okay=False, path_type=Path), callback=_given, help="Folder of results."
+    )(command)
+
+
+def _given(context: click.Context, _option: click.Parameter, folder: Path | None) -> Path:
+    return folder if folder is not None else context.obj
+
+
+@runs.command()
+@click.argument("names", metavar="RUN...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_out
+def rm(names: tuple[str, ...], folder: Path, *, yes: bool) -> None:
+    """Remove runs, with their samples and logs. Runs outside the results folder are refused."""
+    store = Store(folder)
+    found = list(dict.fromkeys(store.inside(name) for name in names))
+    if not yes:
+        _confirm(found)
+    for name in found:
+        store.remove(name)
+        click.echo(f"removed: {name}")
+
+
+def _confirm(names: list[str]) -> None:
+    try:
+        agreed = click.confirm(f"Remove {', '.join(names)}?", err=True)
+    except click.Abort:
+        click.echo(err=True)
+        agreed = False
+    if not agreed:
+        raise LabError("runs rm: nothing was removed; answer y, or say --yes")
+
+
+@runs.command()
+@click.argument("name", metavar="RUN")
+@click.argument("target", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@_out
+def export(name: str, target: Path, folder: Path) -> None:
+    """Write a run and its kept samples to one file, FILE.zip."""
+    count = parcel.pack(Store(folder), name, target)
+    click.echo(f"{target}: the run, and samples of {count} trials")
+
+
+@runs.command(name="import")
+@click.argument("source", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Replace a run of the same name.")
+@_out
+def import_(source: Path, folder: Path, *, force: bool) -> None:
+    """Take in a run that was exported. Everything in FILE is checked before any of it is kept."""
+    run = parcel.unpack(Store(folder), source, force=force)
+    click.echo(f"{folder / run.run}: {len(run.trials)} trials")
