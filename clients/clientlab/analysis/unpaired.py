@@ -17,6 +17,8 @@ from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS
 
 Array = npt.NDArray[np.float64]
 
+_FEW = 6
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -61,6 +63,10 @@ def welch(these: Array, those: Array, step: float = 0.0) -> tuple[Array, Array]:
     # (a + b)² / (a² / (n - 1) + b² / (m - 1)), a and b the squared standard errors
     shares = one**2 / (n - 1) + other**2 / (m - 1)
     freedom = np.divide(total**2, shares, out=np.ones_like(total), where=shares > 0)
+    if min(n, m) < _FEW and max(n, m) > 2 * min(n, m):
+        # Where few rounds are beside many, Welch's are too many: simulated, 3 and 20 equal rounds differ in 7.5 % of
+        # cases. Those of the smaller side alone are never too many (Mickey and Brown 1966).
+        freedom = np.full_like(total, min(n, m) - 1)
     reach = stdtrit(freedom, (1 + CONFIDENCE) / 2) * np.sqrt(total)
     return these.mean(axis=-1) - those.mean(axis=-1), reach
 

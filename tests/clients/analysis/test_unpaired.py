@@ -1,0 +1,95 @@
+"""Ratios of figures that are not paired: against scipy's own Welch test, and what 2,000 simulated runs say of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from clientlab.analysis.unpaired import unpaired_difference, unpaired_ratio, welch
+
+SIMULATIONS = 2000
+
+
+def drawn(seed: int, rounds: tuple[int, int], spreads: tuple[float, float], truth: float = 1.0):
+    """Logarithms of the figures of so many pairs of runs, and those of the true ratio's."""
+    draw = np.random.default_rng(seed)
+    return (
+        draw.normal(np.log(truth), spreads[0], (SIMULATIONS, rounds[0])),
+        draw.normal(0.0, spreads[1], (SIMULATIONS, rounds[1])),
+    )
+
+
+@pytest.mark.parametrize("rounds", [(3, 3), (5, 3), (6, 11)])
+def test_value_and_interval_are_those_of_welchs_test_of_logarithms(rounds):
+    """As scipy has them."""
+    draw = np.random.default_rng(3)
+    these, those = draw.lognormal(1, 0.2, rounds[0]), draw.lognormal(0, 0.4, rounds[1])
+    interval = stats.ttest_ind(np.log(these), np.log(those), equal_var=False).confidence_interval(0.95)
+    found = unpaired_ratio(these.tolist(), those.tolist())
+    assert found.value == pytest.approx(stats.gmean(these) / stats.gmean(those))
+    assert (found.low, found.high) == pytest.approx((np.exp(interval.low), np.exp(interval.high)))
+
+
+@pytest.mark.parametrize("spreads", [(0.05, 0.05), (0.02, 0.1)])
+@pytest.mark.parametrize("rounds", [(5, 5), (10, 10), (4, 8), (6, 15)])
+def test_the_interval_holds_the_truth_in_95_of_100_runs(rounds, spreads):
+    """Between 93 and 97 %, for equal and unequal spreads and numbers of rounds."""
+    value, reach = welch(*drawn(17, rounds, spreads, truth=1.3))
+    held = np.abs(value - np.log(1.3)) <= reach
+    assert 0.93 <= held.mean() <= 0.97
+
+
+@pytest.mark.parametrize("rounds", [(3, 3), (3, 6), (3, 10), (3, 20), (4, 12), (5, 5), (5, 20), (20, 20)])
+def test_equal_runs_are_called_different_in_one_of_twenty_at_most(rounds):
+    """Within the chance of 2,000 simulations, whose three standard errors are 1.5 %: also where few rounds meet many."""
+    value, reach = welch(*drawn(23, rounds, (0.1, 0.1)))
+    assert (np.abs(value) > reach).mean() <= 0.05 + 0.015
+
+
+def test_three_rounds_are_wide_rather_than_wrong():
+    """The fewest that have an interval: it holds the truth at least as often as it says."""
+    value, reach = welch(*drawn(29, (3, 3), (0.05, 0.05)))
+    assert 0.94 <= (np.abs(value) <= reach).mean() <= 0.99
+
+
+def test_all_simulations_at_once_are_those_one_by_one():
+    """The vectorised core is what a single comparison calls."""
+    these, those = drawn(31, (4, 6), (0.1, 0.3))
+    value, reach = welch(these, those)
+    for index in (0, 700, 1999):
+        found = unpaired_ratio(np.exp(these[index]).tolist(), np.exp(those[index]).tolist())
+        assert np.log(found.high) == pytest.approx(value[index] + reach[index])
+
+
+@pytest.mark.parametrize("rounds", [(1, 5), (5, 2), (2, 2)])
+def test_fewer_than_three_rounds_on_a_side_have_no_interval(rounds):
+    """The ratio is told, and nothing about how sure it is."""
+    found = unpaired_ratio([4.0] * rounds[0], [2.0] * rounds[1])
+    assert (found.value, found.low, found.high) == (pytest.approx(2), None, None)
+    assert unpaired_difference([4.0] * rounds[0], [2.0] * rounds[1]).low is None
+
+
+@pytest.mark.parametrize(("these", "those"), [([], [1.0]), ([1.0], []), ([0.0, 1.0], [1.0]), ([1.0], [-1.0])])
+def test_what_is_not_above_zero_has_no_ratio(these, those):
+    """Nor has what is not there."""
+    assert unpaired_ratio(these, those) is None
+
+
+def test_figures_without_spread_are_as_sure_as_their_resolution():
+    """Counts that are always the same are exact; a median known to three digits is not."""
+    counts = unpaired_ratio([130.0] * 3, [1.0] * 3)
+    assert (counts.low, counts.value, counts.high) == pytest.approx((130, 130, 130))
+    rounded = unpaired_ratio([1.001] * 3, [1.0] * 3, step=1e-3)
+    assert rounded.low < 1.001 < rounded.high
+    # s = step / sqrt(12) on both sides, 4 degrees of freedom
+    reach = stats.t.ppf(0.975, 4) * 1e-3 / np.sqrt(12) * np.sqrt(2 / 3)
+    assert np.log(rounded.high) - np.log(rounded.value) == pytest.approx(reach)
+
+
+def test_differences_are_those_of_the_means():
+    """Of shares, which may be 0."""
+    found = unpaired_difference([0.0, 0.1, 0.2], [0.0, 0.0, 0.0])
+    interval = stats.ttest_1samp([0.0, 0.1, 0.2], 0.0).confidence_interval(0.95)
+    assert (found.value, found.low, found.high) == pytest.approx((0.1, interval.low, interval.high))
+    assert unpaired_difference([], [1.0]) is None
