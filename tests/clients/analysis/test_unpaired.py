@@ -42,7 +42,7 @@ def test_the_interval_holds_the_truth_in_95_of_100_runs(rounds, spreads):
 
 @pytest.mark.parametrize("rounds", [(3, 3), (3, 6), (3, 10), (3, 20), (4, 12), (5, 5), (5, 20), (20, 20)])
 def test_equal_runs_are_called_different_in_one_of_twenty_at_most(rounds):
-    """Within the chance of 2,000 simulations, whose three standard errors are 1.5 %: also where few rounds meet many."""
+    """Within the chance of 2,000 simulations (three standard errors: 1.5 %); also where few rounds meet many."""
     value, reach = welch(*drawn(23, rounds, (0.1, 0.1)))
     assert (np.abs(value) > reach).mean() <= 0.05 + 0.015
 
