@@ -89,6 +89,22 @@ WRONG_WORDS = [
     (("report", "nothing"), "run 'nothing' is not in results; there is none yet"),
     (("report", "x" * 300), "File name too long"),
     (("report", "last", "--chart", "x.gif"), "chart x.gif: the ending"),
+    (("report", "last", "--fail-on", "p99 > 50ms"), "run 'last' is not in results"),
+    (("compare",), "nothing to compare: name the baseline and one run or more"),
+    (("compare", "last"), "nothing to compare: name the baseline and one run or more"),
+    (("compare", "last", "other"), "run 'last' is not in results; there is none yet"),
+    (("compare", "a", "b", "--fail-on", "p99"), "--fail-on 'p99': write a figure and a change, as 'p99 .10%'"),
+    (("compare", "a", "b", "--fail-on", "p99 -5%"), "--fail-on 'p99 -5%': that is the good direction; write p99 .5%"),
+    (("compare", "a", "b", "--fail-on", "p98 +5%"), "--fail-on 'p98 .5%': 'p98' is not one of wall, throughput, p50"),
+    (("compare", "a", "b", "--fail-on", "p99 +5ms"), "--fail-on 'p99 .5ms': write a figure and a change"),
+    (("compare", "a", "b", "--strict"), "--strict without --fail-on: .*leave it out"),
+    (("compare", "a", "b", "--json", "--markdown"), "--markdown and --json: leave out one of them"),
+    (("runs", "rm"), "Missing argument 'RUN...'.*See 'clientlab runs rm --help'"),
+    (("runs", "rm", "last", "--yes"), "run 'last' is not in results; there is none yet"),
+    (("runs", "export", "last", "x.zip"), "run 'last' is not in results; there is none yet"),
+    (("runs", "export", "last", "x.tar"), "x.tar: a run is given away as a zip; end the name with .zip"),
+    (("runs", "import", "x.zip"), "x.zip: No such file or directory"),
+    (("runs", "nonsense"), "No such command 'nonsense'.*See 'clientlab runs --help'"),
     (("list", "nonsense"), "'nonsense' is not one of 'strategies', 'clients', 'executors', 'experiments'"),
     (("up", "--flask-port", "99999"), "'--flask-port': 99999 is not in the range"),
     (("up", "--proxy-metrics-port", "-1"), "'--proxy-metrics-port': -1 is not in the range"),
@@ -184,6 +200,39 @@ def test_a_run_file_that_cannot_be_read_is_refused(change, says, clientlab, resu
     text = json.dumps(json.loads(run.model_dump_json()), separators=(",", ":"))
     results.find(run.run).write_text(change(text))
     refused(clientlab("report", "last"), says)
+
+
+@pytest.fixture
+def two_runs(results, clientlab):  # noqa: ARG001 - which changes into the test's folder
+    """Two runs of two rounds, of unlike workloads, and one of a run in another format."""
+    for name, route in (("a", "direct"), ("b", "proxy")):
+        run = a_run(*(a_trial("urllib3", number, route=route) for number in (1, 2)), name=name)
+        results.claim(name)
+        results.save(run)
+    (results.claim("c") / "run.json").write_text(results.find("a").read_text().replace('"format": 2', '"format": 1'))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("compare", "a", "b"), "runs a and b are not alike: arm 'urllib3' has route 'direct' and 'proxy'; .*--force"),
+        (("compare", "a", "c"), "results/c/run.json: format 1, and this clientlab reads format 2"),
+        (("compare", "a", "d"), "run 'd' is not in results; there are a, b, c"),
+        (("compare", "a", "a", "--fail-on", "p99 +5%"), "arm 'urllib3' has 2 of at least 3 rounds.*--strict"),
+        (("report", "a", "--fail-on", "p99 +5%"), "--fail-on 'p99 .5%': write a figure and its limit, as 'p99 > 50ms'"),
+        (("report", "a", "--fail-on", "p99 < 5ms"), "it would fail what is good; write p99 > 5ms"),
+        (("report", "a", "--fail-on", "p99 > 5"), "write it in us or µs or ms or s or m"),
+        (("report", "a", "--fail-on", "overhead > 5ms"), "run a has no median of latency less the delay asked for"),
+        (("report", "a", "--csv", "none/x.csv"), "--csv none/x.csv: No such file or directory; name another file"),
+        (("report", "a", "--csv", "-", "--markdown", "-"), "--csv and --markdown: only one of them can go to standard"),
+        (("report", "a", "--junit", "results"), "'--junit': File 'results' is a directory"),
+        (("runs", "export", "a", "none/x.zip"), "none/x.zip: No such file or directory; name another file"),
+        (("runs", "import", "results/a/run.json"), "results/a/run.json: not a whole zip of a run"),
+    ],
+)
+def test_runs_that_can_not_be_compared_or_given_away_are_refused(words, says, clientlab, two_runs):  # noqa: ARG001
+    """With what stands in the way."""
+    refused(clientlab(*words), says)
 
 
 @pytest.mark.parametrize(("option", "name"), [("--flask-port", "flask"), ("--proxy-aiohttp-port", "proxy for aiohttp")])

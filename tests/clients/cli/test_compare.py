@@ -1,0 +1,172 @@
+"""`clientlab compare`, the exports of `report`, `runs`, and `run --keep-samples`: words in, exit code out."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from clients.documents import a_run, a_trial
+
+
+def a_run_at(pace: float, name: str, **changes):
+    """Three rounds of one arm."""
+    return a_run(*(a_trial("urllib3", n, pace * (1 + n / 100), **changes) for n in (1, 2, 3)), name=name)
+
+
+@pytest.fixture
+def runs(results, clientlab):  # noqa: ARG001 - which changes into the test's folder
+    """A baseline, the same again, and one that is slower; `d-broken` is cut short."""
+    for run in (a_run_at(1.0, "a-base"), a_run_at(1.0, "b-same"), a_run_at(1.5, "c-slow")):
+        results.claim(run.run)
+        results.save(run)
+    (results.claim("d-broken") / "run.json").write_text("{")
+    return results
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("a", "b"), 0),
+        (("a", "c"), 0),
+        (("a", "c", "--fail-on", "wall +10%"), 1),
+        (("a", "c", "--fail-on", "wall +60%", "--fail-on", "errors +0"), 0),
+        (("a", "c", "--fail-on", "wall +49%"), 0),
+        (("a", "c", "--fail-on", "wall +49%", "--strict"), 1),
+        (("a", "b", "c", "--fail-on", "p95 +0"), 0),
+        (("c", "a", "--fail-on", "throughput -5%"), 0),
+    ],
+)
+@pytest.mark.parametrize("form", [(), ("--markdown",), ("--json",)])
+def test_a_comparison_exits_1_where_a_threshold_failed(words, code, form, clientlab, runs):  # noqa: ARG001
+    """In every form alike, and a change alone is no failure."""
+    said = clientlab("compare", *words, *form)
+    assert (said.code, said.err) == (code, "")
+    assert said.out
+    if form == ("--json",):
+        outcomes = {one["outcome"] for one in json.loads(said.out)["thresholds"]}
+        assert ("failed" in outcomes) == (code == 1)
+
+
+def test_a_report_writes_every_format_that_is_asked_for(clientlab, runs, tmp_path):  # noqa: ARG001
+    """Beside the table, and says where."""
+    said = clientlab("report", "a", "--csv", "x.csv", "--markdown", "x.md", "--junit", "x.xml")
+    assert said.code == 0
+    assert [line for line in said.out.splitlines() if ": x." in line] == [
+        "csv: x.csv",
+        "markdown: x.md",
+        "junit: x.xml",
+    ]
+    assert "Which is fastest?" in said.out
+    assert (tmp_path / "x.csv").read_text().startswith("run,arm,")
+    assert (tmp_path / "x.md").read_text().startswith("**Which is fastest?**")
+    assert (tmp_path / "x.xml").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"), [(("--markdown",), "**Which"), (("--markdown", "-"), "**Which"), (("--csv", "-"), "run,arm")]
+)
+def test_a_format_that_goes_to_standard_output_is_alone_there(words, begins, clientlab, runs, tmp_path):  # noqa: ARG001
+    """What else is to be said is said on standard error."""
+    said = clientlab("report", "a", "--junit", "x.xml", "--fail-on", "wall > 1ms", *words)
+    assert said.code == 1
+    assert said.out.startswith(begins)
+    assert "FAILED" not in said.out
+    assert said.err.splitlines()[0] == "junit: x.xml"
+    assert said.err.splitlines()[1].startswith("FAILED: wall > 1ms · urllib3 · a-base: wall time 1.02 s")
+
+
+@pytest.mark.parametrize(("limit", "code"), [("wall > 2s", 0), ("wall > 1s", 1), ("throughput < 990", 1)])
+def test_limits_of_a_single_run_decide_the_exit_code(limit, code, clientlab, runs):  # noqa: ARG001
+    """And are told below the table."""
+    said = clientlab("report", "a", "--fail-on", limit)
+    assert said.code == code
+    assert ("FAILED: " in said.out, "all thresholds held (1 checked)" in said.out) == (code == 1, code == 0)
+
+
+def test_the_runs_are_listed_with_what_they_are(clientlab, runs):  # noqa: ARG001
+    """One that can't be read as well, with the reason."""
+    rows = {row["run"]: row for row in json.loads(clientlab("runs", "--json").out)}
+    assert list(rows) == ["a-base", "b-same", "c-slow", "d-broken"]
+    assert rows["a-base"] == {
+        "run": "a-base", "experiment": "run", "when": "2024-05-06T07:08:09+00:00", "machine": "here, A CPU",
+        "status": "done", "trials": 3, "failed": 0, "claims": {}, "reason": None,
+    }  # fmt: skip
+    assert (rows["d-broken"]["status"], rows["d-broken"]["trials"]) == ("unreadable", None)
+    assert "cut short" in rows["d-broken"]["reason"]
+    table = clientlab("runs")
+    assert table.code == 0
+    assert [line.split()[0] for line in table.out.splitlines() if line[0] != " "] == ["run", *rows]
+
+
+def test_a_folder_without_runs_says_so(clientlab):
+    """Also one that is not there."""
+    assert clientlab("runs", "--out", "none").out == "no run in none yet\n"
+    assert clientlab("runs", "--out", "none", "--json").out == "[]\n"
+
+
+def test_runs_are_removed_by_name_or_beginning(clientlab, runs):
+    """Damaged ones as well; others stay."""
+    said = clientlab("runs", "rm", "a", "d-broken", "a-base", "--yes")
+    assert (said.code, said.out) == (0, "removed: a-base\nremoved: d-broken\n")
+    assert runs.names() == ["b-same", "c-slow"]
+
+
+@pytest.mark.parametrize(("answer", "left"), [("y\n", 3), ("n\n", 4), ("", 4)])
+def test_removing_is_asked_for(answer, left, clientlab, runs, monkeypatch):
+    """No answer is no."""
+    read = iter(answer.splitlines())
+
+    def visible(_prompt: str) -> str:
+        try:
+            return next(read)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("click.termui.visible_prompt_func", visible)
+    said = clientlab("runs", "rm", "a")
+    assert (said.code, len(runs.names())) == (0 if left == 3 else 2, left)
+    assert ("nothing was removed" in said.err) == (left == 4)
+
+
+def test_runs_outside_the_folder_are_not_removed(clientlab, runs, tmp_path):
+    """Neither by path nor through a link."""
+    (tmp_path / "other").mkdir()
+    (runs.folder / "a-base").rename(tmp_path / "other" / "a-base")
+    (runs.folder / "linked").symlink_to(tmp_path / "other" / "a-base")
+    for name in ("other/a-base", tmp_path / "other" / "a-base" / "run.json", "linked", "results/linked"):
+        said = clientlab("runs", "rm", name, "--yes")
+        assert (said.code, said.out) == (2, "")
+        assert "is not a run of results; name its folder with --out" in said.err
+    assert (tmp_path / "other" / "a-base" / "run.json").exists()
+    assert clientlab("runs", "rm", "a-base", "--out", "other", "--yes").code == 0
+    assert not (tmp_path / "other" / "a-base").exists()
+
+
+def test_a_run_is_given_away_and_taken_in(clientlab, runs):  # noqa: ARG001
+    """By one file; it can be compared there."""
+    said = clientlab("runs", "export", "a", "x.zip")
+    assert (said.code, said.out) == (0, "x.zip: the run, and samples of 0 trials\n")
+    said = clientlab("runs", "--out", "other", "import", "x.zip")
+    assert (said.code, said.out) == (0, "other/a-base: 3 trials\n")
+    assert clientlab("compare", "other/a-base", "b").code == 0
+    assert clientlab("runs", "import", "x.zip", "--out", "other").code == 2
+    assert clientlab("runs", "import", "x.zip", "--out", "other", "--force").code == 0
+
+
+def test_samples_are_kept_where_they_are_asked_for(clientlab, server, results):
+    """Each trial's, every request once, the warm-up left out; without the words there are none."""
+    words = ("run", "-t", "http.client", "-n", 20, "--rounds", 2, "--warmup", 3, "--url", server.url)
+    assert clientlab(*words).code == 0
+    assert not (results.find("last").parent / "samples").exists()
+    assert clientlab(*words, "--keep-samples").code == 0
+    run, folder = results.read("last"), results.find("last").parent
+    assert sorted(path.name for path in folder.iterdir() if path.name.startswith("trial")) == []
+    for trial in run.trials:
+        with np.load(folder / "samples" / f"trial-{trial.order:04d}.npz") as columns:
+            assert sorted(columns["number"].tolist()) == list(range(20))
+            assert (columns["start_seconds"] >= 0).all()
+            assert columns["seconds"].max() == pytest.approx(trial.latency_seconds.max)
+            assert int(columns["bytes"].sum()) == trial.bytes_received
+    assert len(list((folder / "samples").iterdir())) == 2

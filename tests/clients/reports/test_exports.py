@@ -1,0 +1,141 @@
+"""A run as CSV, Markdown and JUnit XML: whole, escaped, and readable by what they are for."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from clientlab.reports import as_csv, as_junit, as_markdown
+from clientlab.runs.document import Caution, Claim, Quantiles, ServerUse, Trial
+from clientlab.runs.thresholds import judge_limits, limit
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+
+HOSTILE = 'a|b <script>`x` _y_ "z"\n\x00'
+
+
+def a_claim(name: str, verdict: str, **changes) -> Claim:
+    """A claim of three rounds."""
+    whole = {"text": f"{name} is so", "source": None, "kind": "less", "figure": "wall_seconds", "control": False,
+             "published": None, "rounds": 3, "measured": "it took 2.00 times as long", "ratio": 2.0,
+             "interval": (1.5, 2.6)}  # fmt: skip
+    return Claim(name=name, verdict=verdict, **(whole | changes))
+
+
+def rows(run) -> list[dict[str, str]]:
+    """The CSV as a program reads it."""
+    return list(csv.DictReader(io.StringIO(as_csv.render(run))))
+
+
+def test_csv_has_a_row_a_trial_with_units_in_the_names():
+    """Seconds and bytes as the run document has them, to the last digit."""
+    trial = a_trial(
+        "urllib3", 2, 0.1 + 0.2, errors={"reset": 3, "tls": 1}, busy={"client": 0.5}, overhead_seconds=quantiles(0.25),
+        upstream_use=ServerUse(cpu_seconds=0.7, requests=1000),
+    )  # fmt: skip
+    first, second = rows(a_run(trial, a_failed_trial("pycurl", 'it "broke", badly')))
+    assert float(first["wall_seconds"]) == 0.1 + 0.2
+    assert (first["arm"], first["round"], first["peak_rss_bytes"]) == ("urllib3", "2", str(32 << 20))
+    assert (first["errors"], json.loads(first["errors_by_kind"])) == ("4", {"reset": 3, "tls": 1})
+    assert (first["latency_p99_seconds"], first["overhead_p50_seconds"]) == ("0.009", "0.25")
+    assert (first["upstream_cpu_seconds"], first["proxy_cpu_seconds"], first["client_busy_share"]) == ("0.7", "", "0.5")
+    assert (second["status"], second["reason"], second["wall_seconds"]) == ("failed", 'it "broke", badly', "")
+
+
+def test_csv_leaves_no_figure_of_a_trial_out_but_its_curves():
+    """Every plain field of a trial, every quantile, every server's counter; each column says what it holds."""
+    columns = as_csv.columns()
+    structured = {"errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "over_time", "busy",
+                  "upstream_use", "proxy_use"}  # fmt: skip
+    assert set(Trial.model_fields) - structured <= set(columns)
+    assert {f"latency_{name}_seconds" for name in Quantiles.model_fields} <= set(columns)
+    assert all(columns.values())
+    assert list(rows(a_run(a_trial()))[0]) == list(columns)
+
+
+def test_a_run_without_trials_is_a_csv_of_names():
+    """One line."""
+    assert as_csv.render(a_run()).count("\n") == 1
+
+
+def test_markdown_tells_all_that_the_terminal_does():
+    """The answer, cautions, the table, claims, the machine and the command."""
+    run = a_run(*(a_trial(name, n, wall) for name, wall in (("urllib3", 1.0), ("requests", 2.0)) for n in (1, 2, 3)))
+    run = run.model_copy(
+        update={
+            "cautions": [Caution(kind="x", text="it was busy", advice="wait")],
+            "claims": [a_claim("c", "supported", source="somebody", published="2 x")],
+        }
+    )
+    text = as_markdown.render(run)
+    assert "**Which is fastest?**" in text
+    assert "2.00 (2.00 to 2.00) times as fast as requests" in text
+    assert "> **it was busy** - wait" in text
+    assert "| urllib3 | 1 | 1.00 s | 1,000 | 1 |" in text
+    assert "| c is so | supported | 2.00 (1.50 to 2.60) | 3 |" in text
+    assert "Again: `clientlab run`" in text
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count(" |") for line in tables[:4]} == {tables[0].count(" |")}
+
+
+def test_markdown_escapes_what_a_user_gave():
+    """A question or an arm with Markdown, HTML or line breaks in it stays one cell of text."""
+    run = a_run(a_trial("urllib3"), question=HOSTILE, command=f"clientlab run --body '{HOSTILE}'")
+    text = as_markdown.render(run)
+    assert "<script>" not in text.replace("`` clientlab run --body 'a|b <script>", "")
+    assert r"a\|b &lt;script&gt;\`x\` \_y\_" in text
+    assert "`` clientlab run --body" in text
+
+
+def junit(run, *limits: str) -> ET.Element:
+    """The XML as a program reads it."""
+    return ET.fromstring(as_junit.render(run, judge_limits(run, [limit(text) for text in limits])))  # noqa: S314
+
+
+def cases(root: ET.Element) -> dict[str, str]:
+    """Test case → what is in it."""
+    return {case.get("name"): next((part.tag for part in case), "passed") for case in root.iter("testcase")}
+
+
+def test_junit_has_a_case_for_every_arm_claim_and_threshold():
+    """Contradicted claims and thresholds beyond fail, failed trials are errors, inconclusive claims are skipped."""
+    run = a_run(a_trial("urllib3"), a_failed_trial("pycurl"), a_trial("requests", wall=3.0))
+    claims = [a_claim("a", "supported"), a_claim("b", "contradicted"), a_claim("c", "inconclusive", settles="rounds")]
+    root = junit(run.model_copy(update={"claims": claims}), "wall > 2s", "errors > 0")
+    assert cases(root) == {
+        "urllib3": "passed", "pycurl": "error", "requests": "passed",
+        "a: a is so": "passed", "b: b is so": "failure", "c: c is so": "skipped",
+        "wall > 2s (urllib3)": "passed", "wall > 2s (pycurl)": "failure", "wall > 2s (requests)": "failure",
+        "errors > 0 (urllib3)": "passed", "errors > 0 (pycurl)": "failure", "errors > 0 (requests)": "passed",
+    }  # fmt: skip
+    assert {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "12", "failures": "4", "errors": "1", "skipped": "1",
+    }  # fmt: skip
+    assert [suite.get("name") for suite in root] == ["run.arms", "run.claims", "run.thresholds"]
+    for suite in root:
+        assert int(suite.get("tests")) == len(suite)
+        assert int(suite.get("failures")) == len(suite.findall("testcase/failure"))
+    failure = root.find(".//testcase[@name='wall > 2s (requests)']/failure")
+    assert failure.get("message").endswith("wall time 3.00 s")
+    assert failure.text == failure.get("message")
+
+
+def test_junit_tells_of_trials_that_are_missing():
+    """A run that was interrupted is not green."""
+    run = a_run(a_trial("urllib3"), a_trial("urllib3", 2), a_trial("pycurl"))
+    assert cases(junit(run)) == {"urllib3": "passed", "pycurl": "error"}
+
+
+def test_junit_escapes_what_a_user_gave_and_what_xml_can_not_hold():
+    """A reason with markup and control characters comes back as text."""
+    root = junit(a_run(a_failed_trial("urllib3", HOSTILE)))
+    assert root.find(".//error").text.endswith(HOSTILE.replace("\x00", "�"))
+
+
+@pytest.mark.parametrize("render", [as_csv.render, as_markdown.render, lambda run: as_junit.render(run, [])])
+def test_every_format_can_tell_of_a_run_that_measured_nothing(render):
+    """Interrupted in its first trial."""
+    assert render(a_run(a_failed_trial("urllib3", "interrupted")))
