@@ -37,8 +37,8 @@ def compare(  # noqa: PLR0913 - an option each
     """Compare runs with the first, the baseline, arm by arm.
 
     A change is called one where the 95 % interval of its ratio (Welch's, over rounds) does not hold 1.
-    --fail-on fails where that interval lies beyond the threshold as a whole: by noise alone, one build in
-    40 at most. Errors are counted: any beyond the threshold fails.
+    --fail-on fails where that interval lies beyond the threshold as a whole: an arm at the threshold fails
+    one time in 40. Errors are counted: any beyond the threshold fails.
     """
     if as_markdown and as_json:
         raise LabError("--markdown and --json: leave out one of them")
