@@ -36,6 +36,7 @@ COLUMNS = {
     "bytes": ("u", "of the answer's body"),
     "delay_seconds": ("f", "asked of the upstream; NaN where none was"),
     "overhead_seconds": ("f", "seconds less delay_seconds"),
+    "elapsed_seconds": ("f", "the library's own measure; NaN where it was not asked for"),
 }
 """Column → the kind of NumPy type, and what it holds."""
 
@@ -108,4 +109,5 @@ def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> 
         "bytes": records["bytes"],
         "delay_seconds": asked,
         "overhead_seconds": records["seconds"] - asked,
+        "elapsed_seconds": records["elapsed"] if workload.elapsed else np.broadcast_to(np.float32(np.nan), count),
     }

@@ -25,6 +25,7 @@ def found() -> Samples:
     """Three requests: one succeeded, one was reset, one raised what has no kind of its own."""
     records = np.zeros(3, RECORD)
     records["start"], records["seconds"] = [100.5, 101.0, 103.0], [0.25, 0.5, 1.0]
+    records["elapsed"] = [0.125, 0.25, 0.5]
     records["bytes"], records["status"], records["error"] = [150, 0, 0], [200, 0, 0], [0, 6, 64]
     return Samples(records, np.array([7, 5, 9]), {}, {}, {6: "reset", 64: "other:Odd"})
 
@@ -32,7 +33,9 @@ def found() -> Samples:
 @pytest.fixture
 def kept(tmp_path):
     """The file of the fourth trial."""
-    return write(tmp_path, a_trial("urllib3", 2, order=3), Workload(requests=3, delay="100ms"), found(), 100.0)
+    return write(
+        tmp_path, a_trial("urllib3", 2, order=3), Workload(requests=3, delay="100ms", elapsed=True), found(), 100.0
+    )
 
 
 EXPECTED = {
@@ -40,6 +43,7 @@ EXPECTED = {
     "start_seconds": [0.5, 1.0, 3.0], "seconds": [0.25, 0.5, 1.0], "status": [200, 0, 0],
     "error": ["", "reset", "other:Odd"], "bytes": [150, 0, 0], "delay_seconds": [0.1] * 3,
     "overhead_seconds": [0.15, 0.4, 0.9],
+    "elapsed_seconds": [0.125, 0.25, 0.5],
 }  # fmt: skip
 
 
@@ -53,12 +57,13 @@ def test_a_column_each_with_every_request_in_the_order_of_its_start(kept):
     assert [path.name for path in kept.parent.iterdir()] == ["trial-0003.npz"]
 
 
-def test_without_a_delay_there_is_no_overhead(tmp_path):
-    """Not a number, as data frames have it."""
+def test_what_was_not_asked_for_is_not_a_number(tmp_path):
+    """Delay, overhead and the library's own measure, as data frames have it."""
     file = write(tmp_path, a_trial(), Workload(requests=3), found(), 100.0)
     with np.load(file) as columns:
         assert np.isnan(columns["delay_seconds"]).all()
         assert np.isnan(columns["overhead_seconds"]).all()
+        assert np.isnan(columns["elapsed_seconds"]).all()
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
