@@ -81,10 +81,11 @@ def groups_of(run: Run) -> list[Group]:
 
 def _figures(trial: Trial) -> Figures:
     group = (trial.workload, trial.upstream, trial.route)
-    return Figures(trial.strategy, group, trial.round, _seconds_a_request(trial), sum(trial.errors.values()))
+    return Figures(trial.strategy, group, trial.round, seconds_a_request(trial), sum(trial.errors.values()))
 
 
-def _seconds_a_request(trial: Trial) -> float:
+def seconds_a_request(trial: Trial) -> float:
+    """Wall seconds of a finished trial over its successful requests."""
     return (trial.wall_seconds or 0.0) / (trial.requests - sum(trial.errors.values()))
 
 
@@ -107,7 +108,7 @@ def _row(standing: Standing, trials: list[Trial]) -> Row:
         strategy=standing.strategy,
         fastest=standing.fastest,
         ratio=standing.ratio,
-        costs=tuple(map(_seconds_a_request, trials)),
+        costs=tuple(map(seconds_a_request, trials)),
         wall=_median(trials, lambda trial: trial.wall_seconds or 0.0),
         requests_per_second=_median(trials, lambda trial: trial.requests_per_second or 0.0),
         p50=median(latency.p50 for latency in latencies) if latencies else None,

@@ -1,0 +1,75 @@
+"""The articles' picture: a bar a strategy with its seconds and their interval; every round is a dot."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from clientlab.analysis.ratios import Ratio, paired_ratio
+from clientlab.reports import units
+from clientlab.reports.html.entries import Entry, Way
+from clientlab.reports.html.plot import Bar, Bars
+from clientlab.reports.html.scale import Scale, even
+
+_REQUESTS = 1000  # where trials did unlike numbers of requests
+_REACH = 1.5  # how far beyond the slowest round an interval is drawn
+
+
+def charts(ways: list[Way]) -> list[Bars]:
+    """One a way, all with the same scale, so that they can be compared by eye."""
+    counts = {way.group.requests for way in ways}
+    requests = ways[0].group.requests or _REQUESTS if len(counts) == 1 else _REQUESTS
+    entries = [entry for way in ways for entry in way.entries]
+    slowest = max((max(entry.row.costs) * requests for entry in entries), default=1.0)
+    ends = [found.high * requests for entry in entries if (found := _interval(entry)) and found.high]
+    scale = even([slowest, min(max(ends, default=0.0), slowest * _REACH)])
+    return [_chart(way, requests, scale) for way in ways]
+
+
+def _chart(way: Way, requests: int, scale: Scale) -> Bars:
+    notes = [f"{name} made errors: see them before its speed." for name in _faulty(way)]
+    wide = [entry.name for entry in way.entries if (found := _interval(entry)) and _beyond(found, requests, scale)]
+    if wide:
+        notes.append(f"The interval goes on beyond the picture for {', '.join(wide)}.")
+    return Bars(
+        title=way.title,
+        rows=[_bar(entry, requests, scale) for entry in way.entries],
+        ticks=scale.ticks(units.time),
+        axis=f"seconds for {requests:,} requests; shorter is better",
+        notes=notes,
+    )
+
+
+def _bar(entry: Entry, requests: int, scale: Scale) -> Bar:
+    seconds = [cost * requests for cost in entry.row.costs]
+    middle, found = median(seconds), _interval(entry)
+    rounds = ", ".join(map(units.time, seconds))
+    title = f"{entry.name}: median {units.time(middle)} of {len(seconds)} rounds ({rounds})"
+    span = None
+    if found and found.low is not None and found.high is not None:
+        low, high = found.low * requests, found.high * requests
+        title += f"; 95 % interval of their mean {units.time(low)} to {units.time(high)}"
+        span = (scale.place(low), scale.place(high))
+    return Bar(
+        name=entry.name,
+        look=entry.look,
+        value=units.time(middle),
+        title=title,
+        length=scale.place(middle),
+        span=span,
+        dots=[scale.place(value) for value in seconds],
+        first=entry.row.fastest,
+    )
+
+
+def _interval(entry: Entry) -> Ratio | None:
+    """The geometric mean of seconds a request over the rounds, with Student's interval, as for ratios: to 1 s."""
+    costs = dict(enumerate(entry.row.costs))
+    return paired_ratio(costs, dict.fromkeys(costs, 1.0))
+
+
+def _beyond(found: Ratio, requests: int, scale: Scale) -> bool:
+    return found.high is not None and found.high * requests > scale.high
+
+
+def _faulty(way: Way) -> list[str]:
+    return [entry.name for entry in way.entries if entry.row.errors]

@@ -1,0 +1,69 @@
+"""What the strategies cost besides time: CPU, memory, connections; small pictures beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+from clientlab.reports import units
+from clientlab.reports.html.entries import Entry, Way
+from clientlab.reports.html.plot import Bar, Bars
+from clientlab.reports.html.scale import Scale, even, logarithmic
+from clientlab.runs.document import Trial
+
+_FAR = 50.0
+"""From this ratio of the largest to the least on, dots on a logarithmic axis take the place of bars."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    title: str
+    axis: str
+    figure: Callable[[Trial], float | None]
+    words: Callable[[float], str]
+
+
+def _cpu(trial: Trial) -> float | None:
+    return None if trial.cpu_seconds is None or not trial.requests else trial.cpu_seconds / trial.requests
+
+
+_KINDS = (
+    _Kind("CPU time", "CPU time for a request, of the process and its children", _cpu, units.time),
+    _Kind("Memory", "peak of memory, of the process and its children", lambda t: t.peak_rss_bytes, units.memory),
+    _Kind("Connections", "connections opened in a trial", lambda t: t.connections_opened, lambda v: f"{v:,.4g}"),
+)
+
+
+def charts(way: Way) -> list[Bars]:
+    """Those of a way, of what its trials have figures of."""
+    return [bars for kind in _KINDS if (bars := _chart(way, kind))]
+
+
+def _chart(way: Way, kind: _Kind) -> Bars | None:
+    found = [(entry, values) for entry in way.entries if (values := entry.figures(kind.figure))]
+    if not found:
+        return None
+    positive = [value for _, values in found for value in values if value > 0]
+    far = bool(positive) and max(positive) / min(positive) > _FAR
+    scale = (logarithmic(positive) if far else None) or even(positive)
+    return Bars(
+        title=kind.title,
+        rows=[_bar(entry, values, kind, scale) for entry, values in found],
+        ticks=scale.ticks(kind.words),
+        axis=f"{kind.axis}{' (logarithmic)' if scale.log else ''}",
+    )
+
+
+def _bar(entry: Entry, values: list[float], kind: _Kind, scale: Scale) -> Bar:
+    middle = median(values)
+    rounds = ", ".join(map(kind.words, values))
+    return Bar(
+        name=entry.name,
+        look=entry.look,
+        value=kind.words(middle),
+        title=f"{entry.name}: median {kind.words(middle)} of {len(values)} rounds ({rounds})",
+        length=None if scale.log else scale.place(middle),
+        dots=[scale.place(value) for value in values],
+        first=entry.row.fastest,
+    )
