@@ -26,7 +26,8 @@ def charts(ways: list[Way]) -> list[Bars]:
 
 
 def _chart(way: Way, requests: int, scale: Scale) -> Bars:
-    notes = [f"{name} made errors: see them before its speed." for name in _faulty(way)]
+    faulty = [entry.name for entry in way.entries if entry.row.errors]
+    notes = [f"Errors were made by {', '.join(faulty)}: see them before the speed."] if faulty else []
     wide = [entry.name for entry in way.entries if (found := _interval(entry)) and _beyond(found, requests, scale)]
     if wide:
         notes.append(f"The interval goes on beyond the picture for {', '.join(wide)}.")
@@ -52,7 +53,7 @@ def _bar(entry: Entry, requests: int, scale: Scale) -> Bar:
     return Bar(
         name=entry.name,
         look=entry.look,
-        value=units.time(middle),
+        value=units.time(middle) + (" ⚠ errors" if entry.row.errors else ""),
         title=title,
         length=scale.place(middle),
         span=span,
@@ -69,7 +70,3 @@ def _interval(entry: Entry) -> Ratio | None:
 
 def _beyond(found: Ratio, requests: int, scale: Scale) -> bool:
     return found.high is not None and found.high * requests > scale.high
-
-
-def _faulty(way: Way) -> list[str]:
-    return [entry.name for entry in way.entries if entry.row.errors]

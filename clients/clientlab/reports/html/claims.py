@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clientlab.reports import units
-from clientlab.reports.html.palette import Look
+from clientlab.reports.html.palette import COLOURS, Look
 from clientlab.reports.html.plot import Bar, Bars
 from clientlab.reports.html.scale import Scale, logarithmic
 from clientlab.runs.document import Claim, Run
@@ -46,7 +46,7 @@ def chart(run: Run) -> Bars | None:
 def _bar(claim: Claim, scale: Scale) -> Bar:
     return Bar(
         name=claim.name,
-        look=Look(),
+        look=Look(COLOURS - 1),
         value=_ratio(claim),
         title=f"{claim.name}: {claim.verdict}, ratio {_ratio(claim)}",
         span=(scale.place(claim.interval[0]), scale.place(claim.interval[1])) if claim.interval else None,

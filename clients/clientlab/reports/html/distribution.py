@@ -38,7 +38,7 @@ def _chart(way: Way) -> Bars | None:
         rows=[_area(entry, scale) for entry in way.entries if entry.latencies],
         ticks=scale.ticks(units.time),
         axis=f"latency of a request, to its {_TAIL:.1%} quantile".replace("%", " %"),
-        notes=[f"Behind each: p50 and p99, all rounds together.{delay}"],
+        notes=[f"The figures are p50 · p99 of all rounds together.{delay}"],
     )
 
 
@@ -71,7 +71,7 @@ def _overhead(way: Way) -> Bars | None:
         rows=[_range(entry, scale) for entry in known],
         ticks=scale.ticks(units.time),
         axis=f"latency less the delay of {way.workload.delay} that was asked for",
-        notes=["A dot is the median of a round, a ring its 99th percentile; behind them the medians of the rounds."],
+        notes=["A dot is the median of a round, a ring its 99th percentile; the figures are p50 · p99, medians of the rounds."],
     )
 
 

@@ -11,6 +11,8 @@ from clientlab.reports.html.plot import Figures
 from clientlab.runs.document import Run, Trial
 from clientlab.workload import Workload
 
+_SECONDS = ("timeout", "duration")
+
 
 def figures(way: Way) -> Figures:
     """The terminal's table: the same columns and cells."""
@@ -28,7 +30,7 @@ def errors(run: Run) -> Figures | None:
     counts: dict[tuple[str, str], int] = {}
     requests: dict[str, int] = {}
     examples: dict[tuple[str, str], str] = {}
-    for trial in run.trials:
+    for trial in sorted(run.trials, key=arm_of):
         name = arm_of(trial)
         requests[name] = requests.get(name, 0) + trial.requests
         for kind, count in trial.errors.items():
@@ -45,7 +47,7 @@ def failures(run: Run) -> Figures | None:
     """Failed trials and why; None without any."""
     rows = [
         [arm_of(trial), str(trial.round), trial.reason or "no reason is known", f"{trial.requests:,}"]
-        for trial in run.trials
+        for trial in sorted(run.trials, key=arm_of)
         if trial.status == "failed"
     ]
     return Figures(["arm", "round", "reason", "requests finished"], rows) if rows else None
@@ -67,6 +69,8 @@ def _fields_of(workload: Workload) -> Iterator[tuple[str, str]]:
         value = getattr(workload, field.name)
         if field.name == "headers":
             yield from ((f"header {name}", text) for name, text in value.items())
+        elif field.name in _SECONDS and value is not None:
+            yield field.name, units.time(value)
         elif value is not None:
             plain = isinstance(value, bool | str)
             yield field.name.replace("_", " "), str(value) if plain else f"{value:,}"

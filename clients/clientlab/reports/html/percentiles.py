@@ -33,7 +33,7 @@ def _chart(way: Way) -> Plot | None:
     if y is None:
         return None
     lines = [_line(entry, found[entry.name], x, y, faint=True) for entry in grey]
-    lines += [_line(entry, found[entry.name], x, y) for entry in reversed(coloured)]
+    lines += [_line(entry, found[entry.name], x, y) for entry in coloured]
     return Plot(
         title=way.title,
         lines=lines,

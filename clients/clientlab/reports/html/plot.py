@@ -100,7 +100,7 @@ class Plot:
     @property
     def legend(self) -> list[Line]:
         """One line a name, those that stand back left out."""
-        return list({line.name: line for line in reversed(self.lines) if not line.faint}.values())[::-1]
+        return list({line.name: line for line in self.lines if not line.faint}.values())
 
 
 def path_of(points: Iterable[Point], x: Scale, y: Scale) -> str:

@@ -9,11 +9,14 @@ from statistics import median
 from clientlab.reports import units
 from clientlab.reports.html.entries import Entry, Way
 from clientlab.reports.html.plot import Bar, Bars
-from clientlab.reports.html.scale import Scale, even, logarithmic
+from clientlab.reports.html.scale import FEW_TICKS, Scale, even, logarithmic
 from clientlab.runs.document import Trial
 
 _FAR = 50.0
 """From this ratio of the largest to the least on, dots on a logarithmic axis take the place of bars."""
+
+
+_MEBIBYTE = 1 << 20  # ticks are round numbers of these
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,13 @@ def _cpu(trial: Trial) -> float | None:
     return None if trial.cpu_seconds is None or not trial.requests else trial.cpu_seconds / trial.requests
 
 
+def _mebibytes(trial: Trial) -> float | None:
+    return None if trial.peak_rss_bytes is None else trial.peak_rss_bytes / _MEBIBYTE
+
+
 _KINDS = (
-    _Kind("CPU time", "CPU time for a request, of the process and its children", _cpu, units.time),
-    _Kind("Memory", "peak of memory, of the process and its children", lambda t: t.peak_rss_bytes, units.memory),
+    _Kind("CPU time", "CPU time for a request", _cpu, units.time),
+    _Kind("Memory", "peak of memory", _mebibytes, lambda v: units.memory(v * _MEBIBYTE)),
     _Kind("Connections", "connections opened in a trial", lambda t: t.connections_opened, lambda v: f"{v:,.4g}"),
 )
 
@@ -50,7 +57,7 @@ def _chart(way: Way, kind: _Kind) -> Bars | None:
     return Bars(
         title=kind.title,
         rows=[_bar(entry, values, kind, scale) for entry, values in found],
-        ticks=scale.ticks(kind.words),
+        ticks=scale.ticks(kind.words, FEW_TICKS),
         axis=f"{kind.axis}{' (logarithmic)' if scale.log else ''}",
     )
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 Words = Callable[[float], str]
 
 _STEPS = (1.0, 2.0, 5.0)
-_MOST_TICKS = 6
+MOST_TICKS, FEW_TICKS = 6, 4
+"""Ticks of an axis that has the width of the page, and of one that shares it."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,9 @@ class Scale:
             share = (value - self.low) / (self.high - self.low)
         return 100 * share
 
-    def ticks(self, words: Words) -> list[Tick]:
-        """Round figures, no more than can be read on a narrow screen."""
-        values = _log_values(self.low, self.high) if self.log else _even_values(self.low, self.high)
+    def ticks(self, words: Words, most: int = MOST_TICKS) -> list[Tick]:
+        """Round figures, about as many as `most`, so that they can be read on a narrow screen too."""
+        values = _log_values(self.low, self.high, most) if self.log else _even_values(self.low, self.high, most)
         return [Tick(self.place(value), shortened(words(value))) for value in values]
 
 
@@ -58,25 +59,25 @@ def logarithmic(values: Iterable[float], room: float = 1.08) -> Scale | None:
 
 def shortened(text: str) -> str:
     """A number without the noughts that say nothing on an axis: ``5.00 ms`` as ``5 ms``."""
-    return re.sub(r"(\.\d*?)0+(?=\D|$)", r"\1", text).replace(". ", " ").rstrip(".")
+    return re.sub(r"\.(?!\d)", "", re.sub(r"(\.\d*?)0+(?!\d)", r"\1", text))
 
 
-def _even_values(low: float, high: float) -> list[float]:
-    raw = (high - low) / _MOST_TICKS
+def _even_values(low: float, high: float, most: int) -> list[float]:
+    raw = (high - low) / most
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(size * power for size in (*_STEPS, 10.0) if size * power >= raw)
     first = math.ceil(low / step - 1e-9)
     return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def _log_values(low: float, high: float) -> list[float]:
+def _log_values(low: float, high: float, most: int) -> list[float]:
     """Decades; where these are few, 1 2 5 in each; where even these are, round figures evenly."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for steps in (_STEPS, (1.0, 3.0), (1.0,)):
         found = [step * 10.0**power for power in range(first, last + 1) for step in steps]
         found = [value for value in found if low <= value <= high]
-        if len(found) <= _MOST_TICKS + 1:
+        if len(found) <= most + 1:
             break
-    if len(found) > _MOST_TICKS + 1:
-        found = found[:: math.ceil(len(found) / _MOST_TICKS)]
-    return found if len(found) > 1 else _even_values(low, high)
+    if len(found) > most + 1:
+        found = found[:: math.ceil(len(found) / most)]
+    return found if len(found) > 1 else _even_values(low, high, most)

@@ -19,6 +19,7 @@ KNEE = 1.05
 _FEWEST_PLACES = 3
 _FAR = 10.0  # from this ratio of its ends on, an axis is logarithmic
 _REQUESTS = 1000
+_ROOM = 9.0  # per cent of the axis that a tick needs
 
 _NOTE = (
     "The line joins the medians of the rounds; a dot is a round, the band the 95 % interval of their mean. "
@@ -125,7 +126,17 @@ def _across(values: list[Value]) -> tuple[Scale, list[Tick], dict[Value, float]]
         return x, [Tick(x.place(across[value]), str(value)) for value in values], across
     far = numbers[0] > 0 and numbers[-1] / numbers[0] >= _FAR
     x = Scale(numbers[0], numbers[-1], log=far)
-    return x, x.ticks(lambda value: f"{value:,g}"), {value: float(value) for value in values}
+    return x, _apart(x, numbers), {value: float(value) for value in values}
+
+
+def _apart(x: Scale, numbers: list[float]) -> list[Tick]:
+    """The values themselves, from the last one down, without those that would touch the one after."""
+    ticks: list[Tick] = []
+    for number in reversed(numbers):
+        room = _ROOM if len(ticks) > 1 else 1.5 * _ROOM  # the last one's word ends at its place
+        if not ticks or ticks[-1].place - x.place(number) >= room:
+            ticks.append(Tick(x.place(number), f"{number:,g}"))
+    return ticks
 
 
 def _upright(values: list[float]) -> Scale:

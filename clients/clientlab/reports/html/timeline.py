@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clientlab.reports import units
 from clientlab.reports.html.entries import Entry, Way
 from clientlab.reports.html.plot import Line, Plot, path_of
-from clientlab.reports.html.scale import Scale, even, logarithmic
+from clientlab.reports.html.scale import FEW_TICKS, Scale, Words, even, logarithmic
 from clientlab.runs.document import Trial
 
 MOST_TRIALS = 240
@@ -62,7 +62,7 @@ def _pair(entry: Entry, trials: list[Trial]) -> Pair:
     ]
     every = [rate for points in rates for _, rate in points]
     told = f"{entry.name}: {len(trials)} rounds, from {units.rate(min(every))} to {units.rate(max(every))} requests/s."
-    throughput = _plot(f"{entry.name}: requests/s", lines, x, (y, units.rate), told)
+    throughput = _plot("requests/s", lines, x, (y, units.rate), told)
     return Pair(entry.name, throughput, _latency(entry, trials, x))
 
 
@@ -84,12 +84,12 @@ def _latency(entry: Entry, trials: list[Trial], x: Scale) -> Plot | None:
         f"{entry.name}: p50 from {units.time(min(p50s))} to {units.time(max(p50s))}, "
         f"p99 from {units.time(min(p99s))} to {units.time(max(p99s))}."
     )
-    return _plot(f"{entry.name}: latency, p50 and (thin) p99", lines, x, (y, units.time), told)
+    return _plot("latency: p50, thin p99", lines, x, (y, units.time), told)
 
 
-def _plot(title: str, lines: list[Line], x: Scale, upright: tuple[Scale, units.Words], told: str) -> Plot:
+def _plot(title: str, lines: list[Line], x: Scale, upright: tuple[Scale, Words], told: str) -> Plot:
     y, words = upright
-    return Plot(title, lines, x.ticks(units.time), y.ticks(words), "", "", told, small=True)
+    return Plot(title, lines, x.ticks(units.time, FEW_TICKS), y.ticks(words, FEW_TICKS), "", "", told, small=True)
 
 
 def _throughput(trial: Trial) -> Iterator[tuple[float, float]]:
