@@ -32,7 +32,8 @@ class Distribution:
         """
         running = self.counts.cumsum()
         ranks = np.clip(np.ceil(shares * running[-1] - 1e-9), 1, running[-1])
-        return self.seconds[np.searchsorted(running, ranks)]
+        found: Floats = self.seconds[np.searchsorted(running, ranks)]
+        return found
 
     def shares(self, edges: Floats) -> Floats:
         """The share of latencies between each two neighbours of `edges` (seconds, ascending)."""

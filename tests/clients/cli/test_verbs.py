@@ -54,6 +54,16 @@ def test_a_report_draws_a_chart(clientlab, run_file, tmp_path):  # noqa: ARG001
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_report_writes_a_page(clientlab, run_file, tmp_path):  # noqa: ARG001
+    """And says where; a place that can't be written is refused before anything is shown."""
+    said = clientlab("report", "last", "--html", "x.html")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "report: x.html")
+    assert (tmp_path / "x.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    said = clientlab("report", "last", "--html", "x.txt")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "clientlab: report x.txt: the ending is to be one of .html, .htm\n"
+
+
 @pytest.mark.parametrize(
     ("what", "names"),
     [

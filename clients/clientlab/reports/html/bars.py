@@ -34,7 +34,7 @@ def _chart(way: Way, requests: int, scale: Scale) -> Bars:
     return Bars(
         title=way.title,
         rows=[_bar(entry, requests, scale) for entry in way.entries],
-        ticks=scale.ticks(units.time),
+        ticks=scale.ticks_across(units.time),
         axis=f"seconds for {requests:,} requests; shorter is better",
         notes=notes,
     )

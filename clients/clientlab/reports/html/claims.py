@@ -37,7 +37,7 @@ def chart(run: Run) -> Bars | None:
     return Bars(
         title="Ratios and their intervals",
         rows=[_bar(claim, scale) for claim in found],
-        ticks=scale.ticks(lambda value: f"{units.digits(value, 2)}×"),
+        ticks=scale.ticks_across(lambda value: f"{units.digits(value, 2)}×"),
         axis="ratio of the second arm's figure to the first's (logarithmic); the line is 1: no difference",
         line=scale.place(1.0),
     )

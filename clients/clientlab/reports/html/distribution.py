@@ -36,7 +36,7 @@ def _chart(way: Way) -> Bars | None:
     return Bars(
         title=way.title,
         rows=[_area(entry, scale) for entry in way.entries if entry.latencies],
-        ticks=scale.ticks(units.time),
+        ticks=scale.ticks_across(units.time),
         axis=f"latency of a request, to its {_TAIL:.1%} quantile".replace("%", " %"),
         notes=[f"The figures are p50 · p99 of all rounds together.{delay}"],
     )
@@ -69,9 +69,9 @@ def _overhead(way: Way) -> Bars | None:
     return Bars(
         title=way.title,
         rows=[_range(entry, scale) for entry in known],
-        ticks=scale.ticks(units.time),
+        ticks=scale.ticks_across(units.time),
         axis=f"latency less the delay of {way.workload.delay} that was asked for",
-        notes=["A dot is the median of a round, a ring its 99th percentile; the figures are p50 · p99, medians of the rounds."],
+        notes=["A dot is the median of a round, a ring its p99; the figures are p50 · p99, medians of the rounds."],
     )
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+import jinja2
 
-from clientlab.reports import units
 from clientlab.reports.answer import answers
 from clientlab.reports.html import bars, claims, distribution, facts, percentiles, resources, sweep, timeline
 from clientlab.reports.html.entries import Way, ways_of
@@ -18,13 +16,21 @@ from clientlab.runs.document import Run
 MOST_WAYS = 40
 """Ways to an upstream that pictures are drawn of; the tables have all."""
 
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("clientlab.reports.html"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.globals |= {"COLOURS": COLOURS, "DASHES": DASHES}
+
 
 def render(run: Run) -> str:
     """The whole report as one HTML document."""
     ways = ways_of(run)
     drawn = ways[:MOST_WAYS]
-    template = _environment().get_template("report.html.j2")
-    return template.render(
+    return _TEMPLATES.get_template("report.html.j2").render(
         run=run,
         source_url=_link(run),
         answers=answers([way.group for way in ways]),
@@ -66,16 +72,3 @@ def _link(run: Run) -> str | None:
     """The source's address where it is one of the web: a run file may hold any text there."""
     url = run.experiment.source.url if run.experiment.source else None
     return url if url and urlsplit(url).scheme in ("http", "https") else None
-
-
-def _environment() -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters["seconds"] = units.time
-    made.globals |= {"COLOURS": COLOURS, "DASHES": DASHES}
-    return made

@@ -87,4 +87,6 @@ def _told(found: dict[str, Distribution]) -> str:
 def _notes(grey: list[Entry]) -> list[str]:
     if not grey:
         return []
-    return [f"The {MOST_LINES} fastest are in colour; {len(grey)} others are grey: point at one, or read the table below."]
+    return [
+        f"The {MOST_LINES} fastest are in colour; {len(grey)} others are grey: point at one, or read the table below."
+    ]

@@ -9,7 +9,7 @@ from statistics import median
 from clientlab.reports import units
 from clientlab.reports.html.entries import Entry, Way
 from clientlab.reports.html.plot import Bar, Bars
-from clientlab.reports.html.scale import FEW_TICKS, Scale, even, logarithmic
+from clientlab.reports.html.scale import Scale, even, logarithmic, shortened
 from clientlab.runs.document import Trial
 
 _FAR = 50.0
@@ -35,10 +35,14 @@ def _mebibytes(trial: Trial) -> float | None:
     return None if trial.peak_rss_bytes is None else trial.peak_rss_bytes / _MEBIBYTE
 
 
+def _count(value: float) -> str:
+    return shortened(units.digits(value))
+
+
 _KINDS = (
     _Kind("CPU time", "CPU time for a request", _cpu, units.time),
     _Kind("Memory", "peak of memory", _mebibytes, lambda v: units.memory(v * _MEBIBYTE)),
-    _Kind("Connections", "connections opened in a trial", lambda t: t.connections_opened, lambda v: f"{v:,.4g}"),
+    _Kind("Connections", "connections opened in a trial", lambda t: t.connections_opened, _count),
 )
 
 
@@ -57,7 +61,7 @@ def _chart(way: Way, kind: _Kind) -> Bars | None:
     return Bars(
         title=kind.title,
         rows=[_bar(entry, values, kind, scale) for entry, values in found],
-        ticks=scale.ticks(kind.words, FEW_TICKS),
+        ticks=scale.ticks_across(kind.words),
         axis=f"{kind.axis}{' (logarithmic)' if scale.log else ''}",
     )
 

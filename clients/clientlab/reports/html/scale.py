@@ -6,12 +6,19 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 Words = Callable[[float], str]
 
 _STEPS = (1.0, 2.0, 5.0)
 MOST_TICKS, FEW_TICKS = 6, 4
-"""Ticks of an axis that has the width of the page, and of one that shares it."""
+"""Ticks of an axis that has the width or height of the page, and of one that shares it."""
+
+NARROW, HALF = 240, 170
+"""Pixels of a telephone's screen, and of a small picture, that an axis has at least."""
+
+_LETTER = 7.0  # pixels
+_EDGE = 6.0  # per cent from either end, within which a word does not stand in the middle of its place
 
 
 @dataclass(frozen=True)
@@ -20,6 +27,17 @@ class Tick:
 
     place: float
     text: str
+
+    @property
+    def edge(self) -> str:
+        """Near which end it stands; its word must not go beyond."""
+        return "first" if self.place < _EDGE else "last" if self.place > 100 - _EDGE else ""
+
+    def span(self, pixels: float) -> tuple[float, float]:
+        """From where to where its word goes, in per cent of an axis that is so long."""
+        width = 100 * (len(self.text) + 1) * _LETTER / pixels
+        start = self.place - {"first": 0.0, "": width / 2, "last": width}[self.edge]
+        return start, start + width
 
 
 @dataclass(frozen=True)
@@ -40,9 +58,17 @@ class Scale:
         return 100 * share
 
     def ticks(self, words: Words, most: int = MOST_TICKS) -> list[Tick]:
-        """Round figures, about as many as `most`, so that they can be read on a narrow screen too."""
+        """Round figures, about as many as `most`."""
         values = _log_values(self.low, self.high, most) if self.log else _even_values(self.low, self.high, most)
         return [Tick(self.place(value), shortened(words(value))) for value in values]
+
+    def ticks_across(self, words: Words, pixels: float = NARROW) -> list[Tick]:
+        """As many round figures as have room beside each other on an axis of that length."""
+        for most in range(MOST_TICKS, 0, -1):
+            ticks = self.ticks(words, most)
+            if ticks and not _touching(ticks, pixels):
+                return ticks
+        return self.ticks(words)[:1]
 
 
 def even(values: Iterable[float], room: float = 1.04) -> Scale:
@@ -60,6 +86,11 @@ def logarithmic(values: Iterable[float], room: float = 1.08) -> Scale | None:
 def shortened(text: str) -> str:
     """A number without the noughts that say nothing on an axis: ``5.00 ms`` as ``5 ms``."""
     return re.sub(r"\.(?!\d)", "", re.sub(r"(\.\d*?)0+(?!\d)", r"\1", text))
+
+
+def _touching(ticks: list[Tick], pixels: float) -> bool:
+    spans = [tick.span(pixels) for tick in ticks]
+    return any(after[0] < before[1] for before, after in pairwise(spans))
 
 
 def _even_values(low: float, high: float, most: int) -> list[float]:

@@ -9,7 +9,7 @@ from clientlab.analysis.ratios import Ratio, paired_ratio
 from clientlab.reports import units
 from clientlab.reports.html.palette import Look, distinct, looks_of
 from clientlab.reports.html.plot import Figures, Line, Plot, band_of, dots_of, path_of
-from clientlab.reports.html.scale import Scale, Tick, even, logarithmic
+from clientlab.reports.html.scale import Scale, Tick, even, logarithmic, shortened
 from clientlab.reports.rows import seconds_a_request
 from clientlab.runs.document import Arm, Run
 
@@ -135,7 +135,7 @@ def _apart(x: Scale, numbers: list[float]) -> list[Tick]:
     for number in reversed(numbers):
         room = _ROOM if len(ticks) > 1 else 1.5 * _ROOM  # the last one's word ends at its place
         if not ticks or ticks[-1].place - x.place(number) >= room:
-            ticks.append(Tick(x.place(number), f"{number:,g}"))
+            ticks.append(Tick(x.place(number), shortened(units.digits(number))))
     return ticks
 
 
@@ -179,4 +179,3 @@ def _cell(place: Place) -> str:
     if place.mean.low is None or place.mean.high is None:
         return text
     return f"{text} ({units.time(place.mean.low)} to {units.time(place.mean.high)})"
-

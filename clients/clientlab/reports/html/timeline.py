@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clientlab.reports import units
 from clientlab.reports.html.entries import Entry, Way
 from clientlab.reports.html.plot import Line, Plot, path_of
-from clientlab.reports.html.scale import FEW_TICKS, Scale, Words, even, logarithmic
+from clientlab.reports.html.scale import FEW_TICKS, HALF, Scale, Words, even, logarithmic
 from clientlab.runs.document import Trial
 
 MOST_TRIALS = 240
@@ -89,7 +89,7 @@ def _latency(entry: Entry, trials: list[Trial], x: Scale) -> Plot | None:
 
 def _plot(title: str, lines: list[Line], x: Scale, upright: tuple[Scale, Words], told: str) -> Plot:
     y, words = upright
-    return Plot(title, lines, x.ticks(units.time, FEW_TICKS), y.ticks(words, FEW_TICKS), "", "", told, small=True)
+    return Plot(title, lines, x.ticks_across(units.time, HALF), y.ticks(words, FEW_TICKS), "", "", told, small=True)
 
 
 def _throughput(trial: Trial) -> Iterator[tuple[float, float]]:

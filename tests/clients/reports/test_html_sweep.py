@@ -1,0 +1,82 @@
+"""The sweep of the report: curves along an axis, their knee and their intervals."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.reports.html import sweep
+from clientlab.runs.document import Arm
+from clientlab.workload import Workload
+from clients.documents import a_run, a_trial
+
+
+def swept(
+    walls: dict, strategy: str = "urllib3", rounds: int = 3, step: float = 0.001, **axes
+) -> tuple[list[Arm], list]:
+    """Arms along the axis "c" and their trials: place → wall seconds."""
+    way = {"strategy": strategy, "upstream": "aiohttp", "route": "direct", "workload": "workload"}
+    arms = [Arm(name=f"{strategy}{place}{axes}", axes={"c": place, **axes}, **way) for place in walls]
+    trials = [
+        a_trial(strategy, number, wall + number * step, arm=arm.name)
+        for arm, wall in zip(arms, walls.values(), strict=True)
+        for number in range(1, rounds + 1)
+    ]
+    return arms, trials
+
+
+def plots(*sweeps):
+    """The plots of a run with these sweeps."""
+    arms = [arm for some, _ in sweeps for arm in some]
+    trials = [trial for _, some in sweeps for trial in some]
+    return sweep.charts(a_run(*trials, arms=arms, workloads={"workload": Workload(requests=1000)}))
+
+
+@pytest.mark.parametrize(
+    ("walls", "knee"),
+    [
+        ({1: 8.0, 2: 4.0, 4: 2.0, 8: 1.0, 16: 2.0}, 8),
+        ({1: 8.0, 2: 4.0, 4: 1.02, 8: 1.0, 16: 1.01}, 4),
+        ({16: 1.0, 1: 1.0, 4: 1.0}, 1),
+        ({1: 8.0, 2: 4.0, 4: 2.0}, 4),
+    ],
+)
+def test_the_knee_is_the_first_place_nearly_as_good_as_the_best(walls, knee):
+    """Within 5 % of it; places are taken by size, however they were written."""
+    (plot,) = plots(swept(walls))
+    assert [line.name for line in plot.lines] == [f"urllib3: knee at {knee}"]
+    assert plot.lines[0].ring
+
+
+def test_a_curve_has_the_interval_of_its_rounds():
+    """As a band and in the table; fewer than three rounds have none."""
+    (plot,) = plots(swept({1: 2.0, 2: 1.0, 4: 1.5}, step=0.1))
+    assert plot.lines[0].band
+    assert plot.figures.headings == ["c", "urllib3"]
+    assert plot.figures.rows[1] == ["2", "1.20 s (973 ms to 1.47 s)"]
+    (plot,) = plots(swept({1: 2.0, 2: 1.0, 4: 1.5}, rounds=2))
+    assert plot.lines[0].band is None
+    assert plot.figures.rows[1] == ["2", "1.00 s"]
+
+
+def test_arms_that_differ_in_another_axis_have_a_curve_of_their_own():
+    """Named by it; two places of that other axis make no sweep."""
+    walls = {1: 2.0, 2: 1.0, 4: 1.5}
+    (plot,) = plots(swept(walls, pool=1), swept(walls, pool=8), swept(walls, "pycurl"))
+    assert [line.name.split(":")[0] for line in plot.lines] == ["urllib3, pool=1", "urllib3, pool=8", "pycurl"]
+    assert len({line.look for line in plot.lines}) == 3
+    assert len({line.look.colour for line in plot.lines[:2]}) == 1
+
+
+def test_places_that_are_words_stand_in_the_order_written():
+    """At even distances."""
+    (plot,) = plots(swept({"small": 2.0, "medium": 1.0, "large": 1.5}))
+    assert [tick.text for tick in plot.x_ticks] == ["small", "medium", "large"]
+    first, second, third = (tick.place for tick in plot.x_ticks)
+    assert second - first == pytest.approx(third - second)
+
+
+def test_a_place_whose_trials_failed_is_left_out():
+    """With fewer than three places left there is no curve."""
+    arms, trials = swept({1: 2.0, 2: 1.0, 4: 1.5})
+    broken = [trial.model_copy(update={"status": "failed"}) for trial in trials[:3]]
+    assert plots((arms, [*broken, *trials[3:]])) == []
