@@ -18,7 +18,7 @@ class Row:
     """A strategy's medians over its rounds.
 
     `costs`: seconds for a successful request, by round; `errors` are summed. `body_bytes`: received for a
-    request. `elapsed`: the library's own seconds, summed over a trial.
+    request. `elapsed`: the library's own seconds, summed over a trial. `trials`: by round.
     """
 
     strategy: str
@@ -39,6 +39,7 @@ class Row:
     elapsed: float | None
     concurrency: int
     verdict: str
+    trials: tuple[Trial, ...]
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ def _row(standing: Standing, trials: list[Trial]) -> Row:
         elapsed=_known(trials, lambda trial: trial.elapsed_seconds_sum),
         concurrency=trials[0].concurrency,
         verdict=_commonest([trial.verdict or "unclear" for trial in trials]),
+        trials=tuple(sorted(trials, key=lambda trial: trial.round)),
     )
 
 

@@ -67,6 +67,14 @@ def test_arms_that_differ_in_another_axis_have_a_curve_of_their_own():
     assert len({line.look.colour for line in plot.lines[:2]}) == 1
 
 
+def test_settings_that_are_an_axis_make_one_curve():
+    """Though each makes a strategy of its own name; other settings stay in the curve's name."""
+    arms, trials = swept({1: 2.0, 2: 1.0, 4: 1.5})
+    arms = [arm.model_copy(update={"strategy": f"urllib3?a=b&c={arm.axes['c']}"}) for arm in arms]
+    (plot,) = plots((arms, trials))
+    assert [line.name for line in plot.lines] == ["urllib3?a=b: knee at 2"]
+
+
 def test_places_that_are_words_stand_in_the_order_written():
     """At even distances."""
     (plot,) = plots(swept({"small": 2.0, "medium": 1.0, "large": 1.5}))

@@ -32,7 +32,7 @@ def _chart(way: Way) -> Bars | None:
     scale = logarithmic([*tails, *(float(latencies.seconds[0]) for latencies in found)])
     if scale is None:
         return None
-    delay = f" It holds the delay asked of the upstream: {way.workload.delay}." if way.workload.delay else ""
+    delay = f" It holds the delay asked of the upstream: {way.delay}." if way.delay else ""
     return Bars(
         title=way.title,
         rows=[_area(entry, scale) for entry in way.entries if entry.latencies],
@@ -70,7 +70,7 @@ def _overhead(way: Way) -> Bars | None:
         title=way.title,
         rows=[_range(entry, scale) for entry in known],
         ticks=scale.ticks_across(units.time),
-        axis=f"latency less the delay of {way.workload.delay} that was asked for",
+        axis=f"latency less the delay of {way.delay} that was asked for",
         notes=["A dot is the median of a round, a ring its p99; the figures are p50 · p99, medians of the rounds."],
     )
 

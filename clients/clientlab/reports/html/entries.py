@@ -10,7 +10,6 @@ from clientlab.analysis.distribution import Distribution, merged
 from clientlab.reports.html.palette import Look, distinct, looks_of
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.runs.document import Run, Trial
-from clientlab.workload import Workload
 
 MOST_LINES = 8
 """Arms that are drawn in colour in one chart of lines; more of them are grey."""
@@ -18,11 +17,15 @@ MOST_LINES = 8
 
 @dataclass(frozen=True)
 class Entry:
-    """An arm with what it measured; `trials` are the finished ones, by round."""
+    """An arm with what it measured."""
 
     row: Row
     look: Look
-    trials: list[Trial]
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The finished ones, by round."""
+        return self.row.trials
 
     @property
     def name(self) -> str:
@@ -45,8 +48,8 @@ class Way:
     """The arms that do one workload on one way to one upstream, the fastest first."""
 
     group: Group
-    workload: Workload
     entries: list[Entry]
+    delay: str | None  # asked of the upstream
 
     @property
     def title(self) -> str:
@@ -56,10 +59,7 @@ class Way:
 def ways_of(run: Run) -> list[Way]:
     """All ways of a run that have a finished trial, in the experiment's order."""
     looks = looks_of(run)
-    done = [trial for trial in run.trials if trial.status == "done"]
-    return [
-        Way(group, run.experiment.workloads[group.workload], _entries(group, done, looks)) for group in groups_of(run)
-    ]
+    return [Way(group, _entries(group, looks), _delay(run, group)) for group in groups_of(run)]
 
 
 def lined(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
@@ -67,12 +67,12 @@ def lined(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
     return list(entries[:MOST_LINES]), list(entries[MOST_LINES:])
 
 
-def _entries(group: Group, done: list[Trial], looks: dict[str, Look]) -> list[Entry]:
-    place = (group.workload, group.upstream, group.route)
-    by_strategy: dict[str, list[Trial]] = {}
-    for trial in sorted(done, key=lambda trial: trial.round):
-        if (trial.workload, trial.upstream, trial.route) == place:
-            by_strategy.setdefault(trial.strategy, []).append(trial)
-    named = [by_strategy[row.strategy] for row in group.rows]
-    styles = distinct(looks[trials[0].strategy] for trials in named)
-    return [Entry(row, look, trials) for row, look, trials in zip(group.rows, styles, named, strict=True)]
+def _entries(group: Group, looks: dict[str, Look]) -> list[Entry]:
+    styles = distinct(looks[row.trials[0].strategy] for row in group.rows)
+    return [Entry(row, look) for row, look in zip(group.rows, styles, strict=True)]
+
+
+def _delay(run: Run, group: Group) -> str | None:
+    workloads = {trial.workload for row in group.rows for trial in row.trials}
+    delays = [delay for name in workloads if (delay := run.experiment.workloads[name].delay) is not None]
+    return " or ".join(sorted(set(delays))) or None

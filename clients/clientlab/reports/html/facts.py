@@ -16,7 +16,7 @@ _SECONDS = ("timeout", "duration")
 
 def figures(way: Way) -> Figures:
     """The terminal's table: the same columns and cells."""
-    columns = list(table.columns(way.group.rows))
+    columns = list(table.headed_cells(way.group))
     names = [entry.name for entry in way.entries]
     cells = zip(*(cells for _, cells in columns), strict=True)
     return Figures(

@@ -35,20 +35,35 @@ def _mebibytes(trial: Trial) -> float | None:
     return None if trial.peak_rss_bytes is None else trial.peak_rss_bytes / _MEBIBYTE
 
 
+def _memory(mebibytes: float) -> str:
+    return units.memory(mebibytes * _MEBIBYTE)
+
+
 def _count(value: float) -> str:
     return shortened(units.digits(value))
 
 
+def _above_idle(trial: Trial) -> float | None:
+    if trial.peak_rss_bytes is None or trial.idle_rss_bytes is None:
+        return None
+    return max(0, trial.peak_rss_bytes - trial.idle_rss_bytes) / _MEBIBYTE
+
+
 _KINDS = (
     _Kind("CPU time", "CPU time for a request", _cpu, units.time),
-    _Kind("Memory", "peak of memory", _mebibytes, lambda v: units.memory(v * _MEBIBYTE)),
+    _Kind("Memory", "peak of memory", _mebibytes, _memory),
     _Kind("Connections", "connections opened in a trial", lambda t: t.connections_opened, _count),
 )
 
 
+_LARGE = _Kind("Memory above idle", "peak of memory less what it was before", _above_idle, _memory)
+"""Where bodies are large enough to be seen in it."""
+
+
 def charts(way: Way) -> list[Bars]:
     """Those of a way, of what its trials have figures of."""
-    return [bars for kind in _KINDS if (bars := _chart(way, kind))]
+    kinds = (*_KINDS, _LARGE) if way.group.large else _KINDS
+    return [bars for kind in kinds if (bars := _chart(way, kind))]
 
 
 def _chart(way: Way, kind: _Kind) -> Bars | None:

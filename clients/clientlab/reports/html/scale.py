@@ -18,7 +18,7 @@ NARROW, HALF = 240, 170
 """Pixels of a telephone's screen, and of a small picture, that an axis has at least."""
 
 _LETTER = 7.0  # pixels
-_EDGE = 6.0  # per cent from either end, within which a word does not stand in the middle of its place
+_EDGE = 4.0  # per cent from either end, within which a word does not stand in the middle of its place
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
@@ -82,10 +83,17 @@ def _series(run: Run) -> dict[tuple[str, str], dict[str, list[Arm]]]:
     found: dict[tuple[str, str], dict[str, list[Arm]]] = {}
     for arm in run.experiment.arms:
         for axis in arm.axes:
-            others = ", ".join(f"{key}={value}" for key, value in arm.axes.items() if key != axis)
+            others = [f"{key}={value}" for key, value in arm.axes.items() if key != axis]
             curves = found.setdefault((axis, f"{arm.upstream} upstream · {arm.route}"), {})
-            curves.setdefault(f"{arm.strategy}, {others}" if others else arm.strategy, []).append(arm)
+            curves.setdefault(", ".join([_without(arm.strategy, arm.axes), *others]), []).append(arm)
     return found
+
+
+def _without(strategy: str, axes: Iterable[str]) -> str:
+    """The strategy's name without those of its settings that are axes (``aiohttp@workers?pool=8``)."""
+    name, _, settings = strategy.partition("?")
+    kept = [setting for setting in settings.split("&") if setting.partition("=")[0] not in axes]
+    return "?".join(filter(None, (name, "&".join(kept))))
 
 
 def _requests(run: Run) -> int:

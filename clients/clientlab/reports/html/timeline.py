@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clientlab.reports import units
@@ -52,7 +52,7 @@ def courses(ways: list[Way]) -> tuple[list[Course], int]:
     return found, omitted
 
 
-def _pair(entry: Entry, trials: list[Trial]) -> Pair:
+def _pair(entry: Entry, trials: Sequence[Trial]) -> Pair:
     x = Scale(0.0, max(trial.wall_seconds or 0.0 for trial in trials))
     rates = [list(_throughput(trial)) for trial in trials]
     y = even(rate for points in rates for _, rate in points)
@@ -66,7 +66,7 @@ def _pair(entry: Entry, trials: list[Trial]) -> Pair:
     return Pair(entry.name, throughput, _latency(entry, trials, x))
 
 
-def _latency(entry: Entry, trials: list[Trial], x: Scale) -> Plot | None:
+def _latency(entry: Entry, trials: Sequence[Trial], x: Scale) -> Plot | None:
     p50s = [value for trial in trials for part in trial.over_time if (value := part.p50) is not None]
     p99s = [value for trial in trials for part in trial.over_time if (value := part.p99) is not None]
     y = logarithmic([*p50s, *p99s])
