@@ -119,7 +119,7 @@ def _row(standing: Standing, trials: list[Trial]) -> Row:
         connections=_median(trials, lambda trial: trial.connections_opened or 0),
         cpu_per_request=_median(trials, lambda trial: (trial.cpu_seconds or 0.0) / max(1, trial.requests)),
         peak_rss_bytes=_median(trials, lambda trial: trial.peak_rss_bytes or 0),
-        above_idle_bytes=_known(trials, _above_idle),
+        above_idle_bytes=_known(trials, above_idle),
         body_bytes=_median(trials, lambda trial: trial.bytes_received / max(1, trial.requests)),
         elapsed=_known(trials, lambda trial: trial.elapsed_seconds_sum),
         concurrency=trials[0].concurrency,
@@ -138,7 +138,8 @@ def _known(trials: list[Trial], figure: Callable[[Trial], float | None]) -> floa
     return float(median(found)) if found else None
 
 
-def _above_idle(trial: Trial) -> float | None:
+def above_idle(trial: Trial) -> float | None:
+    """Bytes of its peak of memory beyond what it had before the measured part; None where either is not known."""
     if trial.peak_rss_bytes is None or trial.idle_rss_bytes is None:
         return None
     return max(0, trial.peak_rss_bytes - trial.idle_rss_bytes)

@@ -10,11 +10,11 @@ from clientlab.reports import units
 from clientlab.reports.html.entries import Entry, Way
 from clientlab.reports.html.plot import Bar, Bars
 from clientlab.reports.html.scale import Scale, even, logarithmic, shortened
+from clientlab.reports.rows import above_idle
 from clientlab.runs.document import Trial
 
 _FAR = 50.0
 """From this ratio of the largest to the least on, dots on a logarithmic axis take the place of bars."""
-
 
 _MEBIBYTE = 1 << 20  # ticks are round numbers of these
 
@@ -44,9 +44,8 @@ def _count(value: float) -> str:
 
 
 def _above_idle(trial: Trial) -> float | None:
-    if trial.peak_rss_bytes is None or trial.idle_rss_bytes is None:
-        return None
-    return max(0, trial.peak_rss_bytes - trial.idle_rss_bytes) / _MEBIBYTE
+    found = above_idle(trial)
+    return None if found is None else found / _MEBIBYTE
 
 
 _KINDS = (
@@ -54,7 +53,6 @@ _KINDS = (
     _Kind("Memory", "peak of memory", _mebibytes, _memory),
     _Kind("Connections", "connections opened in a trial", lambda t: t.connections_opened, _count),
 )
-
 
 _LARGE = _Kind("Memory above idle", "peak of memory less what it was before", _above_idle, _memory)
 """Where bodies are large enough to be seen in it."""
