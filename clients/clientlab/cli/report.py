@@ -77,10 +77,10 @@ def draw(run: Run, chart: Path | None, *, stderr: bool) -> None:
         console(stderr=stderr).print(f"chart: {chart}", markup=False, highlight=False, soft_wrap=True)
 
 
-def write_page(run: Run, page: Path | None) -> None:
+def write_page(run: Run, page: Path | None, *, stderr: bool) -> None:
     """Write a run's page where one is asked for, and say where. Raises LabError."""
     if page is not None:
         from clientlab.reports.html import write  # noqa: PLC0415 - as above
 
         write(run, page)
-        console().print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
+        console(stderr=stderr).print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
