@@ -79,6 +79,16 @@ def test_bars_tell_median_interval_and_rounds(page):
     assert "Errors were made by requests" in page.section("times")
 
 
+def test_ways_that_are_far_apart_have_a_scale_each():
+    """Otherwise bars of all ways have one, so that they can be compared by eye."""
+    slow = [a_trial("pycurl", number, 60.0, route="proxy") for number in (1, 2, 3)]
+    near = [a_trial("pycurl", number, 3.0, route="proxy") for number in (1, 2, 3)]
+    fast = [a_trial("pycurl", number, 1.0) for number in (1, 2, 3)]
+    own = "This picture has its own scale."
+    assert Page(html.render(a_run(*fast, *slow))).section("times").count(own) == 2
+    assert own not in Page(html.render(a_run(*fast, *near))).section("times")
+
+
 def test_the_table_has_the_terminals_figures(page):
     """The same headings and cells."""
     text = page.section("table")

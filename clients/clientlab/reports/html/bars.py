@@ -11,26 +11,39 @@ from clientlab.reports.html.plot import Bar, Bars
 from clientlab.reports.html.scale import Scale, even
 
 _REQUESTS = 1000  # where trials did unlike numbers of requests
+_FAR = 5.0  # from this ratio of the slowest of two ways on, each has its own scale
 _REACH = 1.5  # how far beyond the slowest round an interval is drawn
 
 
 def charts(ways: list[Way]) -> list[Bars]:
-    """One a way, all with the same scale, so that they can be compared by eye."""
+    """One a way, all with the same scale, so that they can be compared by eye; unless some would then be lost."""
     counts = {way.group.requests for way in ways}
     requests = ways[0].group.requests or _REQUESTS if len(counts) == 1 else _REQUESTS
-    entries = [entry for way in ways for entry in way.entries]
-    slowest = max((max(entry.row.costs) * requests for entry in entries), default=1.0)
-    ends = [found.high * requests for entry in entries if (found := _interval(entry)) and found.high]
-    scale = even([slowest, min(max(ends, default=0.0), slowest * _REACH)])
-    return [_chart(way, requests, scale) for way in ways]
+    slowest = [_slowest(way) for way in ways]
+    if max(slowest) > _FAR * min(slowest):
+        return [_chart(way, requests, _scale([way], requests), ["This picture has its own scale."]) for way in ways]
+    scale = _scale(ways, requests)
+    return [_chart(way, requests, scale, []) for way in ways]
 
 
-def _chart(way: Way, requests: int, scale: Scale) -> Bars:
+def _slowest(way: Way) -> float:
+    return max(max(entry.row.costs) for entry in way.entries)
+
+
+def _scale(ways: list[Way], requests: int) -> Scale:
+    slowest = max(map(_slowest, ways)) * requests
+    found = [_interval(entry) for way in ways for entry in way.entries]
+    ends = [one.high * requests for one in found if one and one.high]
+    return even([slowest, min(max(ends, default=0.0), slowest * _REACH)])
+
+
+def _chart(way: Way, requests: int, scale: Scale, notes: list[str]) -> Bars:
     faulty = [entry.name for entry in way.entries if entry.row.errors]
-    notes = [f"Errors were made by {', '.join(faulty)}: see them before the speed."] if faulty else []
+    if faulty:
+        notes = [*notes, f"Errors were made by {', '.join(faulty)}: see them before the speed."]
     wide = [entry.name for entry in way.entries if (found := _interval(entry)) and _beyond(found, requests, scale)]
     if wide:
-        notes.append(f"The interval goes on beyond the picture for {', '.join(wide)}.")
+        notes = [*notes, f"The interval goes on beyond the picture for {', '.join(wide)}."]
     return Bars(
         title=way.title,
         rows=[_bar(entry, requests, scale) for entry in way.entries],
