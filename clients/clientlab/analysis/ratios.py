@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import stdtrit  # the quantile of t alone: scipy.stats takes a second to import
 
 FEWEST_ROUNDS = 3
 """With fewer rounds there is no interval."""
 
 CONFIDENCE = 0.95
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -27,21 +30,39 @@ class Ratio:
     high: float | None
     rounds: int
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends, or None where there are too few rounds."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
-def paired_ratio(these: Mapping[int, float], those: Mapping[int, float]) -> Ratio | None:
+
+def paired_ratio(
+    these: Mapping[int, float], those: Mapping[int, float], confidence: float = CONFIDENCE
+) -> Ratio | None:
     """Ratio of two positive figures by round (round → figure); None without a round that has both.
 
     The geometric mean of the ratios by round, and Student's t interval for the mean of their
     logarithms: it assumes that these are close to normal, and that rounds are independent.
     """
-    rounds = sorted(set(these) & set(those))
-    if not rounds:
+    logs = paired_logs(these, those)
+    if not len(logs):
         return None
-    logs = np.log([these[number] / those[number] for number in rounds])
     middle = float(np.exp(logs.mean()))
-    if len(rounds) < FEWEST_ROUNDS:
-        return Ratio(middle, None, None, len(rounds))
+    if len(logs) < FEWEST_ROUNDS:
+        return Ratio(middle, None, None, len(logs))
+    half = float(reach(logs, confidence))
+    return Ratio(middle, middle * float(np.exp(-half)), middle * float(np.exp(half)), len(logs))
+
+
+def paired_logs(these: Mapping[int, float], those: Mapping[int, float]) -> Floats:
+    """Logarithms of the ratios, for each round that has both figures and both above 0."""
+    both = [number for number in sorted(set(these) & set(those)) if these[number] > 0 and those[number] > 0]
+    return np.log([these[number] / those[number] for number in both], dtype=np.float64) if both else np.empty(0)
+
+
+def reach(logs: Floats, confidence: float = CONFIDENCE) -> Floats:
+    """How far Student's interval of the mean reaches to each side; over the last axis, of `n` values, at least 2."""
+    n = logs.shape[-1]
     # Student (1908): mean ± t(n-1) · s / sqrt(n)
-    error = logs.std(ddof=1) / np.sqrt(len(rounds))
-    reach = float(stdtrit(len(rounds) - 1, (1 + CONFIDENCE) / 2) * error)
-    return Ratio(middle, middle * float(np.exp(-reach)), middle * float(np.exp(reach)), len(rounds))
+    half: Floats = stdtrit(n - 1, (1 + confidence) / 2) * logs.std(axis=-1, ddof=1) / np.sqrt(n)
+    return half

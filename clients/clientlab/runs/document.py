@@ -20,6 +20,19 @@ FORMAT = 2
 """The format of run files written here; `Run.format` repeats it as the one value that is valid."""
 
 Seconds = Annotated[float, Field(description="seconds")]
+AxisValue = bool | int | float | str
+
+Figure = Literal[
+    "wall_seconds",
+    "requests_per_second",
+    "p50",
+    "p99",
+    "cpu_seconds",
+    "peak_rss_bytes",
+    "connections_opened",
+    "elapsed",
+]
+"""What a claim may compare; `elapsed` is the library's own measure, summed over a trial."""
 
 
 class _Part(BaseModel):
@@ -110,11 +123,14 @@ class Arm(_Part):
     """What is compared: a strategy on one way to one upstream, doing one workload."""
 
     name: Annotated[str, Field(description="unique in the run")]
+    label: Annotated[str | None, Field(description="its name among the arms of its group; the strategy if none")] = None
     strategy: str
     upstream: str
     route: str
-    workload: str
-    axes: Annotated[dict[str, int | float | str], Field(description="its place on each axis of the experiment")] = {}
+    workload: Annotated[str, Field(description="key of the experiment's workloads")]
+    group: Annotated[str | None, Field(description="the workload as the experiment names it, without axes")] = None
+    axes: Annotated[dict[str, AxisValue], Field(description="its place on each axis of the experiment")] = {}
+    sweep: Annotated[str | None, Field(description="the name that the arms of one sweep have in common")] = None
     control: Annotated[bool, Field(description="not of the source, but shows what the source did not control")] = False
 
 
@@ -130,14 +146,15 @@ class Source(_Part):
 class AskedClaim(_Part):
     """A published statement as a check: it compares a figure of two arms, or the arms of a sweep.
 
-    `kind`: ``less`` arm `a` has less of it than `b`; ``ratio`` b's figure over a's lies in `band`;
-    ``optimum`` the least of the sweep `arms` is at neither end; ``spread`` a's varies less than b's.
+    `kind`: ``less`` arm `a` has less of it than `b`; ``ratio`` b's figure over a's lies in `band` (around 1: they
+    are alike); ``optimum`` the least of the sweep `arms` is at neither end; ``spread`` a's varies less over the
+    rounds than b's.
     """
 
     name: Annotated[str, Field(description="unique in the experiment")]
     text: str
     kind: Literal["less", "ratio", "optimum", "spread"]
-    figure: Annotated[str, Field(description="what is compared; wall seconds where nothing is said")] = "wall_seconds"
+    figure: Annotated[Figure, Field(description="what is compared")] = "wall_seconds"
     a: str | None = None
     b: str | None = None
     arms: list[str] = []
@@ -157,8 +174,14 @@ class Claim(_Part):
     control: bool
     published: str | None
     verdict: Literal["supported", "contradicted", "inconclusive"]
-    ratio: Annotated[float | None, Field(description="b's figure over a's")] = None
+    ratio: Annotated[
+        float | None,
+        Field(description="b's over a's: figure, or its spread; optimum: the better end's over the least's"),
+    ] = None
     interval: Annotated[tuple[float, float] | None, Field(description="95 %, from rounds")] = None
+    band: tuple[float, float] | None = None
+    best: Annotated[AxisValue | None, Field(description="place of the least on the axis of a sweep")] = None
+    knee: Annotated[AxisValue | None, Field(description="from there on more of the axis brings under 5 %")] = None
     rounds: int
     measured: Annotated[str, Field(description="what was found, in a sentence")]
     settles: Annotated[str | None, Field(description="what would settle an inconclusive one")] = None
@@ -169,7 +192,11 @@ class Settings(_Part):
 
     name: str
     question: str
-    rounds: int
+    rounds: Annotated[int, Field(description="the fewest, where a precision is asked for")]
+    precision: Annotated[
+        float | None, Field(description="rounds were added until each ratio's interval reaches no further, as a share")
+    ] = None
+    time_budget: Annotated[float | None, Field(description="seconds, after which no round was added")] = None
     seed: int
     arms: list[Arm]
     baseline: Annotated[str | None, Field(description="the arm that others are measured by")] = None
@@ -219,6 +246,9 @@ class Run(_Part):
     status: Literal["running", "done", "incomplete"]
     experiment: Settings
     surroundings: Surroundings
+    rounds_ended: Annotated[
+        Literal["planned", "precision", "time-budget"] | None, Field(description="what ended the rounds")
+    ] = None
     cautions: list[Caution] = []
     claims: list[Claim] = []
     trials: list[Trial] = []

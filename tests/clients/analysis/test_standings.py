@@ -22,7 +22,7 @@ def ranked(*parts: list[Figures], group=GROUP):
 def test_strategies_are_ranked_by_their_median_round():
     """One slow round does not make a strategy slow."""
     table = ranked(rounds("slow", 3, 3, 3), rounds("fast", 1, 1, 99), rounds("middle", 2, 2, 2))
-    assert [row.strategy for row in table] == ["fast", "middle", "slow"]
+    assert [row.name for row in table] == ["fast", "middle", "slow"]
     assert [row.fastest for row in table] == [True, False, False]
     assert [row.rounds for row in table] == [3, 3, 3]
 
@@ -36,7 +36,7 @@ def test_ratios_are_to_the_fastest():
 def test_a_strategy_with_errors_is_never_the_reference():
     """It stays where its speed puts it, and its ratio is below 1."""
     table = ranked(rounds("fails fast", 1, 1, 1, errors=2), rounds("sound", 4, 4, 4), rounds("slow", 8, 8, 8))
-    assert [(row.strategy, row.fastest, row.errors) for row in table] == [
+    assert [(row.name, row.fastest, row.errors) for row in table] == [
         ("fails fast", False, 6), ("sound", True, 0), ("slow", False, 0),
     ]  # fmt: skip
     assert [row.ratio.value for row in table] == pytest.approx([0.25, 1, 2])
@@ -45,19 +45,19 @@ def test_a_strategy_with_errors_is_never_the_reference():
 def test_one_round_with_an_error_is_enough():
     """The strategy has erred, though in the other rounds it did not."""
     table = ranked(rounds("a", 1, 1) + rounds("a", 1, errors=1, first=3), rounds("b", 2, 2, 2))
-    assert [row.strategy for row in table if row.fastest] == ["b"]
+    assert [row.name for row in table if row.fastest] == ["b"]
 
 
 def test_where_all_made_errors_the_fastest_is_the_reference():
     """There is no better one."""
     table = ranked(rounds("a", 2, errors=1), rounds("b", 1, errors=5))
-    assert [row.strategy for row in table if row.fastest] == ["b"]
+    assert [row.name for row in table if row.fastest] == ["b"]
 
 
 def test_a_strategy_without_a_round_in_common_has_no_ratio():
     """It is ranked, and compared with nobody."""
     table = ranked(rounds("fast", 1), rounds("alone", 2, first=2))
-    assert [(row.strategy, row.ratio) for row in table][1] == ("alone", None)
+    assert [(row.name, row.ratio) for row in table][1] == ("alone", None)
 
 
 def test_each_way_to_an_upstream_has_its_own_standings():
@@ -67,7 +67,7 @@ def test_each_way_to_an_upstream_has_its_own_standings():
         *rounds("a", 1, group=proxied), *rounds("a", 5), *rounds("b", 4), *rounds("b", 2, group=proxied)
     ])  # fmt: skip
     assert list(found) == [proxied, GROUP]
-    assert {group: [row.strategy for row in rows] for group, rows in found.items()} == {
+    assert {group: [row.name for row in rows] for group, rows in found.items()} == {
         proxied: ["a", "b"], GROUP: ["b", "a"],
     }  # fmt: skip
     assert standings([]) == {}
