@@ -36,13 +36,13 @@ def a_failed_trial(strategy: str, reason: str = "it broke", **changes) -> Trial:
 
 def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> Run:
     """A finished run of these trials; `changes` are of its experiment's settings."""
-    arms = dict.fromkeys((t.strategy, t.upstream, t.route, t.workload) for t in trials)
+    arms = dict.fromkeys((t.arm, t.strategy, t.upstream, t.route, t.workload) for t in trials)
     settings = {
         "name": "run",
         "question": "Which is fastest?",
         "rounds": max((trial.round for trial in trials), default=1),
         "seed": 1,
-        "arms": [Arm(name=s, strategy=s, upstream=u, route=r, workload=w) for s, u, r, w in arms],
+        "arms": [Arm(name=a, strategy=s, upstream=u, route=r, workload=w) for a, s, u, r, w in arms],
         "workloads": {trial.workload: Workload(requests=1000) for trial in trials} or {"workload": Workload()},
         "command": "clientlab run",
     }

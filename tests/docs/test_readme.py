@@ -13,7 +13,7 @@ from clientlab import errors
 from clientlab.cli import commands
 from clientlab.cli.listing import markdown, strategy_rows
 from clientlab.runs.document import Run
-from clientlab.runs.experiment import bundled, read_experiment
+from clientlab.runs.experiment_file import bundled, read_experiment
 from clientlab.strategies import CLIENTS, EXECUTORS, settings_of
 
 ROOT = Path(__file__).parents[2]

@@ -15,6 +15,7 @@ from types import FrameType
 import click
 
 from clientlab import __version__
+from clientlab.cli.claims import claims
 from clientlab.cli.compare import compare
 from clientlab.cli.conform import conform
 from clientlab.cli.doctor import doctor
@@ -37,7 +38,7 @@ def commands() -> None:
     """
 
 
-for _command in (run, report, compare, runs, list_, conform, up, doctor, serve, work):
+for _command in (run, report, compare, claims, runs, list_, conform, up, doctor, serve, work):
     commands.add_command(_command)
 
 

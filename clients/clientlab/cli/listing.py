@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,7 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from clientlab.cli.words import console
-from clientlab.runs.experiment import bundled, read_experiment
+from clientlab.reports import units
+from clientlab.runs.estimate import seconds_of
+from clientlab.runs.experiment_file import bundled, has_quick, read_experiment
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, foreign, plugins, unavailable
 
 Rows = list[dict[str, Any]]
@@ -57,12 +60,24 @@ def executor_rows() -> Rows:
 
 
 def experiment_rows() -> Rows:
-    """Every bundled experiment."""
-    found = [(name, read_experiment(path)) for name, path in bundled().items()]
-    return [
-        {"name": name, "strategies": len(experiment.strategies), "question": experiment.question}
-        for name, experiment in found
-    ]
+    """Every bundled experiment; times are estimates, in full and in the quick form."""
+    return [_experiment_row(name, path) for name, path in bundled().items()]
+
+
+def _experiment_row(name: str, path: Path) -> dict[str, Any]:
+    experiment = read_experiment(path)
+    quick = [units.minutes(seconds_of(read_experiment(path, quick=True)))] if has_quick(path) else []
+    source = experiment.source
+    return {
+        "name": name,
+        "arms": len(experiment.arms()),
+        "claims": len(experiment.claims),
+        "rounds": experiment.rounds,
+        "takes about": units.minutes(seconds_of(experiment)),
+        "quick": "".join(quick) or units.NOTHING,
+        "question": experiment.question,
+        "source": f"{source.authors}, {source.date}: {source.title}" if source else units.NOTHING,
+    }
 
 
 _LISTS: dict[str, Callable[[], Rows]] = {

@@ -15,8 +15,10 @@ from typing import Any
 import click
 from rich.console import Console
 
+from clientlab.cli.asked import asked
+from clientlab.cli.claims import code_of
 from clientlab.cli.report import CHART, draw, show
-from clientlab.cli.words import OUT, SECONDS, body_of, headers_of
+from clientlab.cli.words import OUT, SECONDS, SHARE
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.homes.containers import ContainerHome
 from clientlab.homes.elsewhere import Elsewhere
@@ -24,21 +26,12 @@ from clientlab.homes.local import ROUTES, UPSTREAMS, LocalHome, workers_for
 from clientlab.reports.progress import LiveBar, PlainLines
 from clientlab.runs.document import Run
 from clientlab.runs.execute import execute
-from clientlab.runs.experiment import (
-    Experiment,
-    bundled,
-    check_experiment,
-    new_run,
-    read_experiment,
-    run_name,
-)
+from clientlab.runs.experiment import Experiment, new_run, run_name
 from clientlab.runs.here import Here, Home
 from clientlab.runs.store import Store
 from clientlab.runs.surroundings import distributions_of, surroundings
-from clientlab.workload import Workload
 
 _LOOK_SECONDS = 0.5
-_QUESTION = "Which of these strategies is fastest here?"
 
 
 @click.command()
@@ -48,6 +41,10 @@ _QUESTION = "Which of these strategies is fastest here?"
 @click.option("-d", "--duration", type=SECONDS, help="Run each trial for this long (10s) instead.")
 @click.option("-c", "--concurrency", type=int, help="Requests in flight at once.  [default: the strategy's own]")
 @click.option("--rounds", type=int, help="Trials of each strategy, interleaved.  [default: 3]")
+@click.option("--until-precision", "precision", type=SHARE, help="Add rounds until each ratio is known to, say, 3%.")
+@click.option("--time-budget", type=SECONDS, help="Add no round beyond this.  [default: 10m]")
+@click.option("--quick", is_flag=True, help="The experiment's short form; the run says what it changed.")
+@click.option("--require-claims", is_flag=True, help="Exit 1 where a claim is contradicted.")
 @click.option("--warmup", type=int, help="Requests before the measured ones.  [default: 10]")
 @click.option("--connections", type=click.Choice(["cold", "warm"]), help="Opened inside the clock, or before it.")
 @click.option("--seed", type=int, help="Decides orders, payloads and delays.  [default: 1]")
@@ -86,22 +83,25 @@ _QUESTION = "Which of these strategies is fastest here?"
 @click.option("--keep-samples", is_flag=True, help="Keep every request's sample, a compressed file a trial.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run document; everything else on standard error.")
 def run(  # noqa: PLR0913 - the command's words
-    experiment: str | None, url: str | None, home: str, folder: Path, chart: Path | None, *, as_json: bool, **words: Any
+    experiment: str | None,
+    url: str | None,
+    home: str,
+    folder: Path,
+    chart: Path | None,
+    *,
+    as_json: bool,
+    **words: Any,
 ) -> int:
     """Measure strategies: EXPERIMENT is a bundled one (see 'list experiments') or a TOML file.
 
     Without it, name the strategies with -t. Options given here win over the experiment's.
     """
     elsewhere = _elsewhere(url, words)
-    asked = _asked(experiment, elsewhere, words)
-    if elsewhere is None:
-        check_experiment(asked)
-    else:
-        check_experiment(asked, secure=asked.routes if elsewhere.secure else ())
+    planned = asked(experiment, elsewhere, words)
     if elsewhere is not None:
-        for workload in asked.workloads.values():
+        for workload in planned.workloads.values():
             elsewhere.probe(workload)
-    finished = _measure(asked, elsewhere, home, Store(folder), keep_samples=words["keep_samples"])
+    finished = _measure(planned, elsewhere, home, Store(folder), keep_samples=words["keep_samples"])
     show(finished, stderr=as_json)
     if as_json:
         click.echo(finished.model_dump_json(indent=1))
@@ -109,65 +109,9 @@ def run(  # noqa: PLR0913 - the command's words
         draw(finished, chart, stderr=as_json)
     except LabError as error:
         raise IncompleteRun(f"{error}; the run is saved in {folder / finished.run}") from error
-    return IncompleteRun.exit_code if finished.status == "incomplete" else 0
-
-
-def _asked(name: str | None, elsewhere: Elsewhere | None, words: dict[str, Any]) -> Experiment:
-    """The experiment that the words ask for."""
-    given = {key: word for key, word in words.items() if word not in (None, ())}
-    base = named(name) if name else _unnamed(given)
-    changes: dict[str, Any] = {key: list(given[key]) for key in ("strategies", "upstreams", "routes") if key in given}
-    changes |= {key: given[key] for key in ("rounds", "seed") if key in given}
-    workload_changes = _workload_changes(given)
-    if elsewhere is not None:
-        changes |= {"upstreams": [elsewhere.name], "routes": ["direct"]}
-        workload_changes["path"] = elsewhere.path
-        delayed = next((key for key, workload in base.workloads.items() if workload.delay is not None), None)
-        if delayed is not None:
-            raise LabError(
-                f"--url with experiment {name!r}: workload {delayed!r} asks for a delay, which only the lab's own "
-                "upstreams know; name its strategies with -t"
-            )
-    changes["workloads"] = {key: replace(workload, **workload_changes) for key, workload in base.workloads.items()}
-    if changes.get("rounds", 1) < 1:
-        raise LabError(f"--rounds {changes['rounds']}: trials of each strategy; write 1 or more")
-    return base.model_copy(update=changes)
-
-
-def named(name: str) -> Experiment:
-    """The experiment of a bundled name or of a file. Raises LabError."""
-    path = bundled().get(name, Path(name))
-    if not path.is_file():
-        raise LabError(f"experiment {name!r}: neither a bundled one ({', '.join(bundled())}) nor a file")
-    return read_experiment(path)
-
-
-def _unnamed(given: dict[str, Any]) -> Experiment:
-    if "strategies" not in given:
-        raise LabError("nothing to measure: name an experiment ('clientlab run demo') or strategies with -t")
-    workloads = {"workload": Workload()}
-    return Experiment(name="run", question=_QUESTION, strategies=list(given["strategies"]), workloads=workloads)
-
-
-_WORKLOAD_WORDS = (
-    "requests", "duration", "concurrency", "warmup", "connections", "seed", "path", "method",
-    "payload_size", "upload_size", "upload", "read", "chunk_size", "elapsed", "encode", "parse", "delay", "timeout",
-)  # fmt: skip
-
-
-def _workload_changes(given: dict[str, Any]) -> dict[str, Any]:
-    changes = {word: given[word] for word in _WORKLOAD_WORDS if word in given}
-    if "duration" in given and "requests" not in given:
-        changes["requests"] = None
-    elif "requests" in given and "duration" not in given:
-        changes["duration"] = None
-    if "method" in given:
-        changes["method"] = given["method"].upper()
-    if "body" in given:
-        changes["body"] = body_of(given["body"])
-    if "headers" in given:
-        changes["headers"] = headers_of(given["headers"])
-    return changes
+    if finished.status == "incomplete":
+        return IncompleteRun.exit_code
+    return code_of(finished.claims) if words["require_claims"] else 0
 
 
 def _elsewhere(url: str | None, words: dict[str, Any]) -> Elsewhere | None:
@@ -182,9 +126,11 @@ def _elsewhere(url: str | None, words: dict[str, Any]) -> Elsewhere | None:
     return Elsewhere(url, words["ca_file"])
 
 
-def _measure(asked: Experiment, elsewhere: Elsewhere | None, where: str, store: Store, *, keep_samples: bool) -> Run:
+def _measure(
+    experiment: Experiment, elsewhere: Elsewhere | None, where: str, store: Store, *, keep_samples: bool
+) -> Run:
     """Carry out the experiment in its home."""
-    name = run_name(asked)
+    name, arms = run_name(experiment), experiment.arms()
     logs = store.claim(name) / "logs"
     console = Console(stderr=True)
     with contextlib.ExitStack() as stack:
@@ -196,11 +142,12 @@ def _measure(asked: Experiment, elsewhere: Elsewhere | None, where: str, store: 
             containers = ContainerHome(os.environ)
             home, programs = containers, containers.programs()
         else:
-            workers = workers_for(asked.most_in_flight())
-            local = stack.enter_context(LocalHome(asked.upstreams, asked.routes, logs, workers))
+            workers = replace(workers_for(experiment.most_in_flight()), **experiment.workers)
+            ways = ({arm.upstream for arm in arms}, {arm.route for arm in arms})
+            local = stack.enter_context(LocalHome(*ways, logs, workers))
             home, programs = local, local.programs()
-        measured = distributions_of(asked.strategies)
-        planned = new_run(name, asked, surroundings(measured, programs), shlex.join(["clientlab", *sys.argv[1:]]))
+        measured = distributions_of(arm.strategy for arm in arms)
+        planned = new_run(name, experiment, surroundings(measured, programs), shlex.join(["clientlab", *sys.argv[1:]]))
         observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
         return execute(planned, Here(home, keep_samples), store, observer)
 

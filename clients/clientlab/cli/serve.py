@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clientlab.cli.run import named
+from clientlab.cli.asked import named
 from clientlab.cli.words import OUT
 from clientlab.errors import LabError
 from clientlab.homes.containers import ContainerHome
-from clientlab.runs.experiment import check_experiment
+from clientlab.runs.experiment_check import check_experiment
 from clientlab.service.shapes import MOST_ROUNDS, command_of
 from clientlab.service.turns import Bounds
 from clientlab.work.waiting import TOKEN

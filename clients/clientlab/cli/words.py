@@ -36,6 +36,27 @@ class SecondsType(click.ParamType[float]):
 SECONDS = SecondsType()
 
 
+class ShareType(click.ParamType[float]):
+    """A share between 0 and 1: 3% or 0.03."""
+
+    name = "share"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            share = 0.0
+        if not 0 < share < 1:
+            self.fail(f"{text!r} is not a share between 0 and 1; write 3% or 0.03.", param, ctx)
+        return share
+
+
+SHARE = ShareType()
+
+
 def headers_of(lines: tuple[str, ...]) -> dict[str, str]:
     """``Name: value`` lines as a mapping. Raises click.BadParameter."""
     headers = {}

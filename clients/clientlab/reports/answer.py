@@ -16,11 +16,11 @@ def answers(groups: list[Group]) -> list[str]:
 def _answer(group: Group, *, named: bool) -> str:
     where = f"{group.title}: " if named else ""
     best = next(row for row in group.rows if row.fastest)
-    speed = f"{best.strategy} did {units.rate(best.requests_per_second)} requests/s"
+    speed = f"{best.name} did {units.rate(best.requests_per_second)} requests/s"
     others = [row for row in group.rows if row is not best]
     if not others:
         return f"{where}{speed}."
-    ties = [row.strategy for row in others if not _slower(row)]
+    ties = [row.name for row in others if not _slower(row)]
     tied = f", and {_list(ties)} can't be told from it" if ties else ""
     return f"{where}{speed}{_lead(others)}{tied}."
 
@@ -30,7 +30,7 @@ def _lead(others: list[Row]) -> str:
     slower = [row for row in others if _slower(row)]
     if not slower:
         return ""
-    ends = {row.strategy: row for row in (slower[0], slower[-1])}
+    ends = {row.name: row for row in (slower[0], slower[-1])}
     parts = [f"{units.ratio(row.ratio)} times as fast as {name}" for name, row in ends.items()]
     return f", {' and '.join(parts)}"
 

@@ -8,7 +8,7 @@ from clientlab.reports import units
 from clientlab.reports.answer import answers
 from clientlab.reports.markdown import code, escaped, table
 from clientlab.reports.rows import Group, groups_of
-from clientlab.reports.table import headed_cells
+from clientlab.reports.table import head_of, headed_cells
 from clientlab.runs.document import Claim, Run
 
 
@@ -37,8 +37,8 @@ def _parts(run: Run) -> Iterator[str]:
 
 def _table(group: Group) -> str:
     heads, cells = zip(*headed_cells(group), strict=True)
-    rows = [[row.strategy, *line] for row, *line in zip(group.rows, *cells, strict=True)]
-    return table(["strategy", *heads], rows)
+    rows = [[row.name, *line] for row, *line in zip(group.rows, *cells, strict=True)]
+    return table([head_of(group.rows), *heads], rows)
 
 
 def _claim(claim: Claim) -> list[str]:

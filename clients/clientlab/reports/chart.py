@@ -68,7 +68,7 @@ def figure(run: Run, groups: list[Group]) -> Figure:
 
 
 def _panel(panel: Axes, group: Group, requests: int, longest: float) -> None:
-    names = [f"{row.strategy}  (c={row.concurrency})" for row in group.rows]
+    names = [f"{row.name}  (c={row.concurrency})" for row in group.rows]
     places = range(len(names))
     colours = [_BEST if row.fastest else _BAR for row in group.rows]
     seconds = [[cost * requests for cost in row.costs] for row in group.rows]

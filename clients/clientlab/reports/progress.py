@@ -62,7 +62,7 @@ class LiveBar:
 
     def trial_started(self, trial: Trial, planned: int) -> None:
         self._planned = planned
-        self._what = f"{trial.strategy} · {trial.upstream} · {trial.route} · round {trial.round}"
+        self._what = f"{trial.arm} · {trial.upstream} · {trial.route} · round {trial.round}"
         self._progress.update(self._task, total=planned, description=self._what)
 
     def progressed(self, finished: int) -> None:
@@ -74,7 +74,7 @@ class LiveBar:
 
 
 def _line(trial: Trial, planned: int) -> str:
-    head = f"[{trial.order + 1}/{planned}] round {trial.round} {trial.upstream} {trial.route} {trial.strategy}: "
+    head = f"[{trial.order + 1}/{planned}] round {trial.round} {trial.upstream} {trial.route} {trial.arm}: "
     if trial.status == "failed":
         return f"{head}FAILED, {trial.reason}"
     count = sum(trial.errors.values())

@@ -1,4 +1,4 @@
-"""A run as rows, a strategy each: what the table, the chart and the answer are made of."""
+"""A run as rows, an arm each: what the table, the chart and the answer are made of."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from statistics import median
 
 from clientlab.analysis.ratios import Ratio
-from clientlab.analysis.standings import Figures, Standing, standings
+from clientlab.analysis.standings import Standing
 from clientlab.runs.document import Run, Trial
+from clientlab.runs.ranking import placed, ranked, seconds_a_request
 
 LARGE_BODY = 1 << 20
 
 
 @dataclass(frozen=True)
 class Row:
-    """A strategy's medians over its rounds.
+    """An arm's medians over its rounds.
 
-    `costs`: seconds for a successful request, by round; `errors` are summed. `body_bytes`: received for a
-    request. `elapsed`: the library's own seconds, summed over a trial. `trials`: by round.
+    `name`: what it is called in its group; `costs`: seconds for a successful request, by round; `errors` are summed.
+    `body_bytes`: received for a request. `elapsed`: the library's own seconds, summed over a trial. `trials`: by round.
     """
 
+    name: str
     strategy: str
     fastest: bool
     ratio: Ratio | None
@@ -44,13 +46,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """The strategies on one way to one upstream with one workload, the fastest first."""
+    """The arms on one way to one upstream with one workload, the fastest first."""
 
     workload: str
     upstream: str
     route: str
     rows: list[Row]
-    requests: int | None  # of each trial; None where it is a duration that ends it
+    requests: int | None  # of each trial; None where it is a duration that ends it, or an axis
     upload_size: int = 0  # bytes that each request sends, where they are generated
 
     @property
@@ -64,38 +66,28 @@ class Group:
 
 
 def groups_of(run: Run) -> list[Group]:
-    """All groups of a run, in the experiment's order; strategies without a finished trial are left out."""
-    done = [trial for trial in run.trials if trial.status == "done"]
-    ranked = standings(_figures(trial) for trial in done)
-    order = {(arm.workload, arm.upstream, arm.route): None for arm in run.experiment.arms}
+    """All groups of a run, in the experiment's order; arms without a finished trial are left out."""
+    standings, trials = ranked(run), placed(run)
     return [
         Group(
             *group,
-            [_row(standing, _of(done, group, standing)) for standing in ranked[group]],
-            run.experiment.workloads[group[0]].requests,
-            run.experiment.workloads[group[0]].upload_size or 0,
+            [_row(standing, [t for name, t in trials[group] if name == standing.name]) for standing in rows],
+            _requests(run, [trial for _, trial in trials[group]]),
+            _upload(run, [trial for _, trial in trials[group]]),
         )
-        for group in order
-        if group in ranked
+        for group, rows in standings.items()
     ]
 
 
-def _figures(trial: Trial) -> Figures:
-    group = (trial.workload, trial.upstream, trial.route)
-    return Figures(trial.strategy, group, trial.round, seconds_a_request(trial), sum(trial.errors.values()))
+def _requests(run: Run, trials: list[Trial]) -> int | None:
+    """The requests of each trial of a group, where all have as many."""
+    counts = {run.experiment.workloads[trial.workload].requests for trial in trials}
+    return counts.pop() if len(counts) == 1 else None
 
 
-def seconds_a_request(trial: Trial) -> float:
-    """Wall seconds of a finished trial over its successful requests."""
-    return (trial.wall_seconds or 0.0) / (trial.requests - sum(trial.errors.values()))
-
-
-def _of(trials: list[Trial], group: tuple[str, str, str], standing: Standing) -> list[Trial]:
-    return [
-        trial
-        for trial in trials
-        if (trial.workload, trial.upstream, trial.route) == group and trial.strategy == standing.strategy
-    ]
+def _upload(run: Run, trials: list[Trial]) -> int:
+    """Bytes that each request of a group sends at the most, where they are generated."""
+    return max(run.experiment.workloads[trial.workload].upload_size or 0 for trial in trials)
 
 
 def _row(standing: Standing, trials: list[Trial]) -> Row:
@@ -106,7 +98,8 @@ def _row(standing: Standing, trials: list[Trial]) -> Row:
         for kind, count in trial.errors.items():
             errors[kind] = errors.get(kind, 0) + count
     return Row(
-        strategy=standing.strategy,
+        name=standing.name,
+        strategy=trials[0].strategy,
         fastest=standing.fastest,
         ratio=standing.ratio,
         costs=tuple(map(seconds_a_request, trials)),

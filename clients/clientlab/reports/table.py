@@ -51,7 +51,7 @@ class _Fitted:
         self._group = group
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Pack as many columns into a piece as fit; each piece begins with the strategies' names."""
+        """Pack as many columns into a piece as fit; each piece begins with the arms' names."""
         rows = self._group.rows
         unbounded = options.update(max_width=_UNBOUNDED)
         columns: list[_Column] = []
@@ -66,7 +66,7 @@ class _Fitted:
 
 
 def headed_cells(group: Group) -> Iterator[_Column]:
-    """Headings and cells, but for the strategies' names; no column of what was not asked for."""
+    """Headings and cells, but for the arms' names; no column of what was not asked for."""
     rows = group.rows
     yield "c", [str(row.concurrency) for row in rows]
     yield "wall", [units.time(row.wall) for row in rows]
@@ -87,11 +87,16 @@ def headed_cells(group: Group) -> Iterator[_Column]:
     yield "held back by", [row.verdict.removesuffix("-bound") for row in rows]
 
 
+def head_of(rows: list[Row]) -> str:
+    """What the rows are called: strategies, or arms where those have names of their own."""
+    return "strategy" if all(row.name == row.strategy for row in rows) else "arm"
+
+
 def _table(rows: list[Row], columns: list[_Column]) -> Table:
     table = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("strategy", overflow="fold", min_width=16)
+    table.add_column(head_of(rows), overflow="fold", min_width=16)
     for name, _ in columns:
         table.add_column(name, justify="right", no_wrap=name != "errors")
     for row, *cells in zip(rows, *(cells for _, cells in columns), strict=True):
-        table.add_row(*map(Text, (row.strategy, *cells)), style="bold green" if row.fastest else None)
+        table.add_row(*map(Text, (row.name, *cells)), style="bold green" if row.fastest else None)
     return table

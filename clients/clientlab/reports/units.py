@@ -29,6 +29,11 @@ def time(seconds: float | None) -> str:
     return "0 s"
 
 
+def minutes(seconds: float) -> str:
+    """A length of time that one waits for: whole seconds, or minutes from two on."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
 def rate(per_second: float | None) -> str:
     """Requests a second."""
     return NOTHING if per_second is None else digits(per_second)

@@ -50,6 +50,24 @@ def _upstream_bound(run: Run) -> Iterator[Caution]:
             )
 
 
+def _shortened(run: Run) -> Iterator[Caution]:
+    if run.experiment.shortened:
+        yield Caution(
+            kind="quick",
+            text=f"the quick form was measured: {'; '.join(run.experiment.shortened)}",
+            advice="run it without --quick before you quote it",
+        )
+
+
+def _time_budget(run: Run) -> Iterator[Caution]:
+    if run.rounds_ended == "time-budget":
+        yield Caution(
+            kind="time-budget",
+            text=f"the time budget ended the rounds before every interval was within {run.experiment.precision:.2%}",
+            advice="give it more with --time-budget, or a quieter machine",
+        )
+
+
 def _rounds(run: Run) -> Iterator[Caution]:
     if run.experiment.rounds < FEWEST_ROUNDS:
         yield Caution(
@@ -93,6 +111,8 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     _failures,
     _errors,
     _upstream_bound,
+    _shortened,
+    _time_budget,
     _rounds,
     _short,
     _concurrency,
@@ -105,4 +125,4 @@ def _done(run: Run) -> list[Trial]:
 
 
 def _names(trials: Iterable[Trial]) -> str:
-    return ", ".join(sorted({trial.strategy for trial in trials}))
+    return ", ".join(sorted({trial.arm for trial in trials}))

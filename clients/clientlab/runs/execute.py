@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +12,9 @@ from typing import Protocol
 from clientlab import strategies
 from clientlab.errors import IncompleteRun
 from clientlab.runs.cautions import cautions_of
+from clientlab.runs.claims import judged
 from clientlab.runs.document import Arm, Run, Trial
+from clientlab.runs.rounds import ended
 from clientlab.runs.schedule import schedule
 from clientlab.runs.store import Store
 from clientlab.workload import Workload
@@ -47,8 +51,10 @@ class Observer(Protocol):
     def trial_ended(self, trial: Trial) -> None: ...
 
 
-def execute(run: Run, measure: Measure, store: Store, observer: Observer) -> Run:
-    """Carry out all trials of `run.experiment` and return the finished run.
+def execute(
+    run: Run, measure: Measure, store: Store, observer: Observer, clock: Callable[[], float] = time.monotonic
+) -> Run:
+    """Carry out all trials of `run.experiment`, round by round, and return the finished run.
 
     Saved after every trial. A strategy that fails is a failed trial; the others go on. A run that holds
     trials already goes on behind them. Raises IncompleteRun when interrupted or when it can't be saved:
@@ -57,37 +63,65 @@ def execute(run: Run, measure: Measure, store: Store, observer: Observer) -> Run
     folder = store.folder / run.run
     store.save(run)
     observer.run_started(run, folder)
-    settings = run.experiment
-    while (index := len(run.trials)) < len(order := order_of(run)):
-        number, arm = order[index]
-        planned = _planned(arm, settings.workloads[arm.workload], number, index)
-        try:
-            observer.trial_started(planned, len(order))
-            try:
-                trial = measure(planned, settings.workloads[arm.workload], folder, observer.progressed)
-            except TrialLost as loss:
-                trial = planned.model_copy(update={"reason": f"{LOST}: {loss}"})
-            run = _with(run, trial, "running")
-            store.save(run)
-            observer.trial_ended(trial)
-        except (KeyboardInterrupt, IncompleteRun, OSError) as error:
-            reason = str(error) or "interrupted"
-            if len(run.trials) == index:
-                run = _with(run, planned.model_copy(update={"reason": reason}), "running")
-            store.save(run.model_copy(update={"status": "incomplete"}))
-            raise IncompleteRun(
-                f"{reason} in trial {index + 1} of {len(order)}; what was done is in {folder}"
-            ) from error
-    run = run.model_copy(update={"status": "incomplete" if _missing(run) else "done"})
+    began, rounds, reason = clock(), _rounds_of(run), None
+    parts = (measure, store, observer)
+    while reason is None:
+        if (due := _due(run, rounds)) is not None:
+            run = _one_trial(run, due, rounds, parts)
+        elif (reason := ended(run, rounds, clock() - began)) is None:
+            rounds += 1
+    status = "incomplete" if _missing(run) else "done"
+    run = _judged(run.model_copy(update={"status": status, "rounds_ended": reason}))
     store.save(run)
     return run
 
 
-def order_of(run: Run) -> list[tuple[int, Arm]]:
+def _one_trial(run: Run, planned: Trial, rounds: int, parts: tuple[Measure, Store, Observer]) -> Run:
+    measure, store, observer = parts
+    workload, folder = run.experiment.workloads[planned.workload], store.folder / run.run
+    trials = len(order_of(run, rounds))
+    try:
+        observer.trial_started(planned, trials)
+        try:
+            trial = measure(planned, workload, folder, observer.progressed)
+        except TrialLost as loss:
+            trial = planned.model_copy(update={"reason": f"{LOST}: {loss}"})
+        run = _with(run, trial, "running")
+        store.save(run)
+        observer.trial_ended(trial)
+    except (KeyboardInterrupt, IncompleteRun, OSError) as error:
+        reason = str(error) or "interrupted"
+        if len(run.trials) == planned.order:
+            run = _with(run, planned.model_copy(update={"reason": reason}), "running")
+        store.save(_judged(run.model_copy(update={"status": "incomplete"})))
+        raise IncompleteRun(
+            f"{reason} in trial {planned.order + 1} of {trials}; what was done is in {folder}"
+        ) from error
+    return run
+
+
+def _rounds_of(run: Run) -> int:
+    """As many rounds as are planned, or as a run that goes on has begun."""
+    return max([run.experiment.rounds, *(trial.round for trial in run.trials)])
+
+
+def order_of(run: Run, rounds: int | None = None) -> list[tuple[int, Arm]]:
     """(round, arm) of all trials: the schedule, and behind it once more those of its trials that were lost."""
     settings = run.experiment
-    order = schedule(settings.arms, settings.rounds, settings.seed)
-    return order + [order[trial.order] for trial in run.trials[: len(order)] if _lost(trial)]
+    arms = {arm.name: arm for arm in settings.arms}
+    order = schedule(settings.arms, rounds or _rounds_of(run), settings.seed)
+    lost = dict.fromkeys((trial.round, trial.arm) for trial in run.trials if _lost(trial))
+    return order + [(number, arms[name]) for number, name in lost]
+
+
+def _due(run: Run, rounds: int) -> Trial | None:
+    """The first trial of the order that was not made; None after the last."""
+    made = Counter((trial.round, trial.arm) for trial in run.trials)
+    for number, arm in order_of(run, rounds):
+        if not made[number, arm.name]:
+            return _planned(arm, run.experiment.workloads[arm.workload], number, len(run.trials))
+        made[number, arm.name] -= 1
+    return None
 
 
 def _lost(trial: Trial) -> bool:
@@ -98,6 +132,12 @@ def _missing(run: Run) -> bool:
     """Whether a trial has failed and was not made good later."""
     good = {(trial.arm, trial.round) for trial in run.trials if trial.status == "done"}
     return any(trial.status == "failed" and (trial.arm, trial.round) not in good for trial in run.trials)
+
+
+def _judged(run: Run) -> Run:
+    """The run with the verdicts on its claims, and all its cautions."""
+    judged_run = run.model_copy(update={"claims": judged(run)})
+    return judged_run.model_copy(update={"cautions": cautions_of(judged_run)})
 
 
 def _with(run: Run, trial: Trial, status: str) -> Run:

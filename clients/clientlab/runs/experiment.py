@@ -2,128 +2,136 @@
 
 from __future__ import annotations
 
-import itertools
-import tomllib
-from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from importlib.resources import files
-from pathlib import Path
 from secrets import token_hex
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from clientlab import __version__, strategies
-from clientlab.errors import LabError
-from clientlab.runs.document import Arm, Run, Settings, Surroundings
-from clientlab.workload import Workload, check
+from clientlab.runs.document import Arm, AskedClaim, AxisValue, Figure, Run, Settings, Source, Surroundings
+from clientlab.runs.expansion import Asked, expand, resolve, sweep_of
+from clientlab.workload import Workload
 
 MOST_CHARACTERS = 64
-TLS_ROUTES = frozenset({"proxy-tls"})
+Route = Literal["direct", "proxy", "proxy-tls"]
 
 
-class Experiment(BaseModel):
-    """Workloads × strategies × upstreams × routes, in rounds."""
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+
+class NamedArm(_Table):
+    """An arm of its own name. What it does not name of workload, upstream and route, it does with all of them.
+
+    A list as `concurrency`, or as a setting of the strategy, is an axis: an arm for each of its values.
+    """
+
+    strategy: str
+    settings: dict[str, AxisValue | list[AxisValue]] = {}
+    concurrency: int | list[int] | None = None
+    workload: str | None = None
+    upstream: str | None = None
+    route: Route | None = None
+    control: bool = False
+
+
+class NamedClaim(_Table):
+    """A claim as it is written: `a` and `b` name arms, ``SWEEP[first]`` and ``SWEEP[last]`` those of a sweep."""
+
+    text: str
+    kind: Literal["less", "ratio", "optimum", "spread"]
+    figure: Figure = "wall_seconds"
+    a: str | None = None
+    b: str | None = None
+    sweep: str | None = None
+    band: tuple[float, float] | None = None
+    published: str | None = None
+    control: bool = False
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        needed = {"ratio": {"a", "b", "band"}, "optimum": {"sweep"}}.get(self.kind, {"a", "b"})
+        given = {key for key in ("a", "b", "sweep", "band") if getattr(self, key) is not None}
+        if needed != given:
+            raise ValueError(f"a claim of kind {self.kind!r} is made of {', '.join(sorted(needed))}")
+        if self.band and not 0 < self.band[0] < self.band[1]:
+            raise ValueError("band: write the lower end first, and above 0")
+        return self
+
+
+class Parts(_Table):
+    """What an experiment has, whether it is written in a file or made of words."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=MOST_CHARACTERS)
     question: str
-    strategies: list[str] = Field(min_length=1)
+    source: Source | None = None
+    uncontrolled: list[str] = []
+    baseline: str | None = None
+    strategies: list[str] = []
     upstreams: list[str] = Field(default=["aiohttp"], min_length=1)
-    routes: list[Literal["direct", "proxy", "proxy-tls"]] = Field(default=["direct"], min_length=1)
+    workers: dict[str, int] = {}  # of an upstream, where not the lab but the source says how many
+    routes: list[Route] = Field(default=["direct"], min_length=1)
     rounds: int = Field(default=3, ge=1)
     seed: int = 1
+    named_arms: dict[str, NamedArm] = Field(default={}, alias="arms")
+    claims: dict[str, NamedClaim] = {}
+
+    @model_validator(mode="after")
+    def _has_arms(self) -> Self:
+        if not self.strategies and not self.named_arms:
+            raise ValueError("strategies: name some, or write [arms.NAME]")
+        return self
+
+
+class Experiment(Parts):
+    """Workloads × strategies × upstreams × routes × axes, in rounds.
+
+    `axes`: workload → field → values, of which the workload itself holds the first. `shortened`: what the quick
+    form changed. `precision` and `time_budget` (seconds): rounds are added until either is reached.
+    """
+
     workloads: dict[str, Workload] = Field(min_length=1)
+    axes: dict[str, dict[str, list[AxisValue]]] = {}
+    shortened: list[str] = []
+    precision: float | None = None
+    time_budget: float | None = None
 
     def arms(self) -> list[Arm]:
-        """Every combination, in the order written."""
-        parts: tuple[Collection[str], ...] = (self.workloads, self.upstreams, self.routes)
-        return [
-            Arm(
-                name=_arm_name(strategy, [p for p, all_ in zip(way, parts, strict=True) if len(all_) > 1]),
-                strategy=strategy,
-                workload=way[0],
-                upstream=way[1],
-                route=way[2],
-            )
-            for way in itertools.product(*parts)
-            for strategy in self.strategies
-        ]
+        """Every combination: workloads, upstreams and routes in the order written, in each all arms."""
+        return [arm for arm, _ in self.expanded()]
+
+    def expanded(self) -> list[tuple[Arm, Workload]]:
+        """Every arm with the workload that it does."""
+        listed = [Asked(strategy, strategy, {}) for strategy in self.strategies]
+        named = [_asked(name, arm) for name, arm in self.named_arms.items()]
+        return expand([*listed, *named], self.workloads, self.axes, self.upstreams, self.routes)
+
+    def asked_claims(self) -> list[AskedClaim]:
+        """The claims, with the arms' full names. Raises BadExperiment for one that names a missing arm."""
+        return [_asked_claim(name, claim, self.arms()) for name, claim in self.claims.items()]
 
     def most_in_flight(self) -> int:
         """The largest number of requests that any of its trials has in flight at once."""
         return max(
             strategies.find(arm.strategy).in_flight(workload.concurrency, workload.requests)
-            for arm in self.arms()
-            for workload in [self.workloads[arm.workload]]
+            for arm, workload in self.expanded()
         )
 
 
-def _arm_name(strategy: str, varied: list[str]) -> str:
-    """A strategy's own name where it stands once, else with what tells its arms apart."""
-    return strategy if not varied else f"{strategy} ({', '.join(varied)})"
+def _asked(name: str, arm: NamedArm) -> Asked:
+    return Asked(name, arm.strategy, arm.settings, arm.concurrency, arm.workload, arm.upstream, arm.route, arm.control)
 
 
-def check_experiment(experiment: Experiment, secure: Collection[str] = TLS_ROUTES) -> None:
-    """Raises LabError for an unknown strategy, a workload that can't be, or a pair that does not fit.
-
-    `secure`: the routes that have TLS.
-    """
-    for workload in experiment.workloads.values():
-        check(workload)
-        for name in experiment.strategies:
-            strategy = strategies.find(name)
-            strategies.check_settings(strategy)
-            strategies.check_abilities(strategy, workload)
-            row = strategies.executor_row(strategy.executor)
-            if row.counted and workload.requests is None:
-                raise LabError(
-                    f"strategy {name!r} starts all its requests at once and can't run for a duration; "
-                    "give it a number of requests with -n"
-                )
-    _check_versions(experiment, secure)
-    parts: dict[str, Sequence[str]] = {
-        "strategy": experiment.strategies,
-        "upstream": experiment.upstreams,
-        "route": experiment.routes,
-    }
-    for part, names in parts.items():
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise LabError(f"{part} {twice!r} is asked for twice; name each once, and repeat it with --rounds")
-
-
-def _check_versions(experiment: Experiment, secure: Collection[str]) -> None:
-    plain = next((route for route in experiment.routes if route not in secure), None)
-    for name in experiment.strategies:
-        if plain is not None and strategies.client_row(strategies.find(name).client).http == "2":
-            raise LabError(
-                f"strategy {name!r} speaks HTTP/2, which needs TLS, and the route {plain} has none; "
-                "give it a run with --route proxy-tls alone, or an https:// address with --url"
-            )
-
-
-def bundled() -> dict[str, Path]:
-    """Name → file of the experiments that come with the lab."""
-    folder = Path(str(files("clientlab"))) / "experiments"
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
-
-
-def read_experiment(path: Path) -> Experiment:
-    """Read a TOML file. Raises LabError that names file and key."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise LabError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
-        raise LabError(f"{path}: {error}") from error
-    try:
-        return Experiment.model_validate({"name": path.stem, **document})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise LabError(f"{path}: {where}: {first['msg']}") from error
+def _asked_claim(name: str, claim: NamedClaim, arms: list[Arm]) -> AskedClaim:
+    key = ("claims", name)
+    return AskedClaim(
+        name=name,
+        a=claim.a and resolve(claim.a, arms, (*key, "a")),
+        b=claim.b and resolve(claim.b, arms, (*key, "b")),
+        arms=sweep_of(claim.sweep, arms, (*key, "sweep")) if claim.sweep else [],
+        **claim.model_dump(exclude={"a", "b", "sweep"}),
+    )
 
 
 def run_name(experiment: Experiment | Settings) -> str:
@@ -134,18 +142,23 @@ def run_name(experiment: Experiment | Settings) -> str:
 
 def new_run(name: str, experiment: Experiment, surroundings: Surroundings, command: str) -> Run:
     """A run of the experiment that has not begun."""
+    expanded = experiment.expanded()
+    arms = [arm for arm, _ in expanded]
+    shared = experiment.model_dump(
+        include={"name", "question", "rounds", "seed", "precision", "time_budget", "uncontrolled", "shortened"}
+    )
     return Run(
         run=name,
         clientlab=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         status="running",
         experiment=Settings(
-            name=experiment.name,
-            question=experiment.question,
-            rounds=experiment.rounds,
-            seed=experiment.seed,
-            arms=experiment.arms(),
-            workloads=experiment.workloads,
+            **shared,
+            arms=arms,
+            baseline=experiment.baseline and resolve(experiment.baseline, arms, ("baseline",)),
+            workloads={arm.workload: workload for arm, workload in expanded},
+            source=experiment.source,
+            claims=experiment.asked_claims(),
             command=command,
         ),
         surroundings=surroundings,

@@ -13,7 +13,8 @@ from clientlab.errors import IncompleteRun, LabError
 from clientlab.homes.local import ROUTES, UPSTREAMS
 from clientlab.runs.document import Run, Trial
 from clientlab.runs.execute import execute, order_of
-from clientlab.runs.experiment import Experiment, check_experiment, new_run, run_name
+from clientlab.runs.experiment import Experiment, new_run, run_name
+from clientlab.runs.experiment_check import check_experiment
 from clientlab.runs.store import Store
 from clientlab.runs.surroundings import distributions_of, surroundings
 from clientlab.service.shapes import State
@@ -55,7 +56,7 @@ class Conductor:
         """Begin a run and return its name. Raises LabError."""
         self._check_idle()
         check_experiment(experiment)
-        measured = distributions_of(experiment.strategies)
+        measured = distributions_of(arm.strategy for arm in experiment.arms())
         name = run_name(experiment)
         return self._begin(new_run(name, experiment, surroundings(measured, self._programs), command))
 

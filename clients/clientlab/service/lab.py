@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from clientlab.errors import LabError
-from clientlab.runs.experiment import Experiment, bundled, read_experiment
+from clientlab.runs.experiment import Experiment
+from clientlab.runs.experiment_file import bundled, read_experiment
 from clientlab.runs.store import Store
 from clientlab.service.archive import Archive
 from clientlab.service.conductor import Conductor

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from clientlab.errors import LabError
 from clientlab.reports import table
-from clientlab.runs.experiment import bundled, read_experiment
+from clientlab.runs.experiment_file import bundled, read_experiment
 from clientlab.service import guard
 from clientlab.service.api import Route, read_run
 from clientlab.service.guard import Answered

@@ -161,7 +161,10 @@ def test_an_experiment_with_a_delay_is_not_for_a_foreign_server(clientlab, serve
     ("text", "says"),
     [
         ("question =", "mine.toml: "),
-        ('question = "?"\nstrategies = ["http.client"]\n[workloads.w]\nrequest = 1', "mine.toml: workloads.w.request"),
+        (
+            'question = "?"\nstrategies = ["http.client"]\n[workloads.w]\nrequest = 1',
+            "mine.toml: line 4: workloads.w.request",
+        ),
         ('question = "?"\nstrategies = ["http.client"]\nupstreams = ["nginx"]\n[workloads.w]', "upstream 'nginx' is"),
         ('question = "?"\nstrategies = ["http.client"]\n[workloads.w]\nduration = nan', "-d nan: "),
     ],

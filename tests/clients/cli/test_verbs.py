@@ -11,7 +11,7 @@ import pytest
 
 from clientlab import __version__
 from clientlab.errors import LabError
-from clientlab.runs.experiment import bundled
+from clientlab.runs.experiment_file import bundled
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
 from clients.documents import a_run, a_trial
 

@@ -7,7 +7,9 @@ import re
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.runs.experiment import Experiment, bundled, check_experiment, new_run, read_experiment, run_name
+from clientlab.runs.experiment import Experiment, new_run, run_name
+from clientlab.runs.experiment_check import check_experiment
+from clientlab.runs.experiment_file import bundled, read_experiment
 from clientlab.workload import Workload
 from clients.documents import SURROUNDINGS
 from running import eventually
@@ -107,6 +109,7 @@ def test_the_most_in_flight_is_that_of_the_widest_strategy(strategies, asked, mo
         ('name = "My run"\n' + SMALLEST, "name: "),
         (f'name = "{"x" * 65}"\n' + SMALLEST, "name: "),
         ('question = "?"\nstrategies = []\n[workloads.w]\n', "strategies: "),
+        (SMALLEST + "[x]\n", "line 4: x: "),
         ('question = "?"\nstrategies = ["urllib3"]\n', "workloads: "),
         ('question = "?"\nstrategies = ["urllib3"]\n[workloads]\n', "workloads: "),
         ("question =\n", "line 1"),

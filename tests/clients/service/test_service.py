@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families
 
-from clientlab.runs.experiment import bundled
+from clientlab.runs.experiment_file import bundled
 from clientlab.runs.store import Store
 from clientlab.service.app import ROUTES, Settings, application
 from clientlab.service.guard import RESULT_BODY, SMALL_BODY

@@ -30,7 +30,7 @@ class Entry:
     @property
     def name(self) -> str:
         """What it is called among the arms of its way."""
-        return self.row.strategy
+        return self.row.name
 
     @cached_property
     def latencies(self) -> Distribution | None:

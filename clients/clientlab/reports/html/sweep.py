@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from statistics import median
 
 from clientlab.analysis.ratios import Ratio, paired_ratio
+from clientlab.analysis.sweeps import KNEE
 from clientlab.reports import units
 from clientlab.reports.html.palette import Look, distinct, looks_of
 from clientlab.reports.html.plot import Figures, Line, Plot, band_of, dots_of, path_of
 from clientlab.reports.html.scale import Scale, Tick, even, logarithmic, shortened
-from clientlab.reports.rows import seconds_a_request
 from clientlab.runs.document import Arm, Run
-
-KNEE = 1.05
-"""The knee is the first place of a sweep whose time is within 5 % of the least."""
+from clientlab.runs.ranking import seconds_a_request
 
 _FEWEST_PLACES = 3
 _FAR = 10.0  # from this ratio of its ends on, an axis is logarithmic
@@ -85,7 +83,7 @@ def _series(run: Run) -> dict[tuple[str, str], dict[str, list[Arm]]]:
         for axis in arm.axes:
             others = [f"{key}={value}" for key, value in arm.axes.items() if key != axis]
             curves = found.setdefault((axis, f"{arm.upstream} upstream · {arm.route}"), {})
-            curves.setdefault(", ".join([_without(arm.strategy, arm.axes), *others]), []).append(arm)
+            curves.setdefault(arm.sweep or ", ".join([_without(arm.strategy, arm.axes), *others]), []).append(arm)
     return found
 
 

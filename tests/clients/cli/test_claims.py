@@ -1,0 +1,134 @@
+"""Claims on the command line: verdicts of a saved run, and of one just measured."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from clientlab.errors import LabError
+from clientlab.runs.document import AskedClaim
+from clients.documents import a_run, a_trial
+
+TRUE = AskedClaim(name="true", text="a takes less than b", kind="less", a="a", b="b", published="3 times")
+FALSE = AskedClaim(name="false", text="b takes less than a", kind="less", a="b", b="a", control=True)
+
+
+@pytest.fixture
+def save(results, clientlab):  # noqa: ARG001 - which changes into the test's folder
+    """Save a run of three rounds with these claims."""
+
+    def call(*claims: AskedClaim) -> None:
+        walls = {"a": (1.0, 1.01, 0.99), "b": (2.0, 2.03, 1.99)}
+        trials = [a_trial(name, number, wall) for name in walls for number, wall in enumerate(walls[name], start=1)]
+        run = a_run(*trials, claims=list(claims))
+        results.claim(run.run)
+        results.save(run)
+
+    return call
+
+
+def test_claims_are_shown_with_verdict_ratio_and_what_was_published(clientlab, save):
+    """Recomputed from the trials: the file holds no verdicts."""
+    save(TRUE, FALSE)
+    said = clientlab("claims", "last")
+    assert (said.code, said.err) == (0, "")
+    for words in ("a takes less than b", "supported", "2.01 (1.99 to 2.02)", "3 times", "(control) b takes less than a",
+                  "contradicted", "b has 2.01 times the wall time of a"):  # fmt: skip
+        assert words in " ".join(said.out.split())
+
+
+def test_claims_as_json_are_those_of_the_run_document(clientlab, save):
+    """Every field, for other programs."""
+    save(TRUE, FALSE)
+    found = json.loads(clientlab("claims", "last", "--json").out)
+    assert [(claim["name"], claim["verdict"], claim["rounds"]) for claim in found] == [
+        ("true", "supported", 3), ("false", "contradicted", 3),
+    ]  # fmt: skip
+    assert found[0]["interval"][0] < found[0]["ratio"] < found[0]["interval"][1]
+
+
+@pytest.mark.parametrize(("claims", "code"), [((TRUE,), 0), ((TRUE, FALSE), 1)])
+def test_a_contradicted_claim_fails_where_claims_are_required(claims, code, clientlab, save):
+    """Otherwise a verdict is only news."""
+    save(*claims)
+    assert clientlab("claims", "last", "--require").code == code
+    assert clientlab("claims", "last").code == 0
+
+
+def test_a_run_without_claims_is_refused(clientlab, save):
+    """In one line."""
+    save()
+    said = clientlab("claims", "last")
+    assert (said.code, said.out) == (LabError.exit_code, "")
+    assert said.err.endswith("its experiment 'run' makes no claims\n")
+
+
+FILE = """
+question = "Which?"
+rounds = 3
+strategies = ["http.client"]
+[workloads.w]
+requests = 5
+warmup = 0
+[arms.calls]
+strategy = "requests"
+[claims.connections]
+text = "One opens fewer connections"
+kind = "less"
+figure = "connections_opened"
+a = "{}"
+b = "{}"
+[quick]
+rounds = 1
+[quick.workloads.w]
+requests = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict", "code"),
+    [("http.client", "calls", "supported", 0), ("calls", "http.client", "contradicted", 1)],
+)
+def test_a_run_judges_its_claims_and_fails_where_they_are_required(
+    a, b, verdict, code, clientlab, server, results, tmp_path
+):
+    """Real trials: one connection, against one for each request."""
+    (tmp_path / "mine.toml").write_text(FILE.format(a, b))
+    assert clientlab("run", "mine.toml", "--url", server.url, "--require-claims").code == code
+    (claim,) = results.read("last").claims
+    assert (claim.verdict, claim.rounds) == (verdict, 3)
+    assert claim.ratio == pytest.approx(5 if code == 0 else 0.2)
+
+
+def test_the_quick_form_says_what_it_shortened(clientlab, server, results, tmp_path):
+    """In the run, and above the numbers; with too few rounds, claims are left open."""
+    (tmp_path / "mine.toml").write_text(FILE.format("http.client", "calls"))
+    said = clientlab("run", "mine.toml", "--url", server.url, "--quick", "--require-claims")
+    run = results.read("last")
+    assert said.code == 0
+    assert run.experiment.shortened == ["rounds: 3 → 1", "workloads.w.requests: 5 → 3"]
+    assert {trial.requests for trial in run.trials} == {3}
+    assert run.claims[0].verdict == "inconclusive"
+    assert "the quick form was measured: rounds: 3 → 1; workloads.w.requests: 5 → 3" in said.out.replace("\n", " ")
+
+
+def test_rounds_are_added_until_the_time_budget_ends(clientlab, server, results):
+    """A precision that no machine has: five rounds at the least, and then the time is over."""
+    words = ("-n", "5", "--until-precision", "0.0001%", "--time-budget", "1ms")
+    said = clientlab("run", "-t", "http.client", "-t", "urllib3", "--url", server.url, *words)
+    run = results.read("last")
+    assert said.code == 0
+    assert (run.rounds_ended, max(trial.round for trial in run.trials)) == ("time-budget", 5)
+    assert run.experiment.precision == pytest.approx(1e-6)
+    assert "the time budget ended the rounds" in said.out
+
+
+def test_rounds_end_with_the_precision(clientlab, server, results):
+    """One that every machine has."""
+    clientlab(
+        "run", "-t", "http.client", "-t", "urllib3", "-n", "5", "--url", server.url, "--until-precision", "0.999999"
+    )
+    run = results.read("last")
+    assert run.rounds_ended in ("precision", "time-budget")
+    assert max(trial.round for trial in run.trials) >= 5

@@ -1,0 +1,108 @@
+"""The claims of a run, from its trials: figures, verdicts, and what is said of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.runs.claims import judged
+from clientlab.runs.document import Arm, AskedClaim, Source
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+
+WALLS = {"fast": (1.0, 1.01, 0.99, 1.0), "slow": (2.0, 2.01, 2.02, 1.99)}
+
+
+def trials(**changes):
+    """Four rounds of both arms."""
+    return [a_trial(name, number, wall, **changes) for name, walls in WALLS.items()
+            for number, wall in enumerate(walls, start=1)]  # fmt: skip
+
+
+def a_claim(**changes) -> AskedClaim:
+    """That fast takes less than slow."""
+    return AskedClaim(**({"name": "it", "text": "It is so", "kind": "less", "a": "fast", "b": "slow"} | changes))
+
+
+def verdict_of(claim: AskedClaim, *of, **changes):
+    """The claim as judged in a run of these trials."""
+    (found,) = judged(a_run(*(of or trials()), claims=[claim], **changes))
+    return found
+
+
+def test_a_claim_has_its_verdict_its_ratio_and_what_was_measured():
+    """The ratio is b's over a's; text and published figure are the experiment's."""
+    found = verdict_of(a_claim(published="3 s and 1 s"), source=Source(title="T", authors="A", date="2020"))
+    assert (found.verdict, found.rounds, found.settles) == ("supported", 4, None)
+    assert found.ratio == pytest.approx(2.005, rel=1e-3)
+    assert found.interval[0] < 2.005 < found.interval[1] < 2.05
+    assert (found.text, found.published, found.source) == ("It is so", "3 s and 1 s", "A, 2020")
+    assert found.measured == "slow has 2.01 times the wall time of fast"
+
+
+def test_a_control_has_no_source():
+    """It is the lab's, and not the article's."""
+    assert verdict_of(a_claim(control=True), source=Source(title="T", authors="A", date="2020")).source is None
+
+
+@pytest.mark.parametrize(
+    ("figure", "changes", "verdict"),
+    [
+        ("wall_seconds", {}, "supported"),
+        ("requests_per_second", {}, "contradicted"),
+        ("p50", {"latency_seconds": quantiles(p50=9.0)}, "supported"),
+        ("p99", {"latency_seconds": quantiles(p99=9.0)}, "supported"),
+        ("cpu_seconds", {"cpu_seconds": 9.0}, "supported"),
+        ("peak_rss_bytes", {"peak_rss_bytes": 1 << 40}, "supported"),
+        ("connections_opened", {"connections_opened": 1000}, "supported"),
+        ("elapsed", {}, "inconclusive"),
+    ],
+)
+def test_every_figure_can_be_compared(figure, changes, verdict):
+    """One that was not measured leaves the claim open, and says which arms lack it."""
+    of = [trial.model_copy(update=changes) if trial.arm == "slow" else trial for trial in trials()]
+    found = verdict_of(a_claim(figure=figure), *of)
+    assert (found.figure, found.verdict) == (figure, verdict)
+    if verdict == "inconclusive":
+        assert found.settles == "trials of fast, slow that end without an error"
+
+
+def test_trials_with_errors_are_left_out():
+    """They did less work: with one such round of four, three are compared."""
+    first, *others = trials()
+    found = verdict_of(a_claim(), first.model_copy(update={"errors": {"reset": 1}, "wall_seconds": 0.001}), *others)
+    assert (found.verdict, found.rounds) == ("supported", 3)
+
+
+def test_an_arm_that_always_fails_leaves_the_claim_open():
+    """And is named."""
+    found = verdict_of(a_claim(), *trials()[:4], a_failed_trial("slow"))
+    assert (found.verdict, found.ratio, found.rounds) == ("inconclusive", None, 0)
+    assert found.settles == "trials of slow that end without an error"
+
+
+def test_few_rounds_are_inconclusive_and_say_how_many_are_needed():
+    """Two rounds have a ratio and no interval."""
+    found = verdict_of(a_claim(), *[trial for trial in trials() if trial.round < 3])
+    assert (found.verdict, found.interval, found.rounds) == ("inconclusive", None, 2)
+    assert found.settles == "about 3 rounds at this spread (--rounds 3)"
+
+
+def test_a_sweep_has_a_best_place_and_a_knee():
+    """As its axis has them."""
+    walls = {1: 9.0, 8: 2.0, 30: 1.02, 100: 1.0, 300: 1.5}
+    arms = [Arm(name=f"s[c={place}]", strategy="s", upstream="aiohttp", route="direct", workload="workload",
+                axes={"c": place}, sweep="s") for place in walls]  # fmt: skip
+    of = [
+        a_trial("s", number, wall * (1 + 0.002 * ((number + place) % 3)), arm=f"s[c={place}]")
+        for place, wall in walls.items()
+        for number in (1, 2, 3, 4)
+    ]
+    claim = a_claim(kind="optimum", a=None, b=None, arms=[arm.name for arm in arms])
+    found = verdict_of(claim, *of, arms=arms)
+    assert (found.verdict, found.best, found.knee) == ("supported", 100, 30)
+    assert found.measured.startswith("least wall time at 100, within 5 % of it from 30 on; the better end of 1 and 300")
+
+
+def test_a_run_that_asked_for_a_precision_has_wider_intervals():
+    """Its rounds ended when the intervals looked narrow."""
+    planned, sequential = (verdict_of(a_claim(), precision=share).interval for share in (None, 0.03))
+    assert sequential[0] < planned[0] < planned[1] < sequential[1]
