@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from clientlab import strategies
-from clientlab.errors import LabError
+from clientlab.errors import LabError, PluginError
 from clientlab.runs.document import Arm
 from clientlab.runs.expansion import BadExperiment, resolve
 from clientlab.runs.experiment import Experiment
@@ -27,8 +27,8 @@ def check_experiment(experiment: Experiment, secure: Collection[str] = TLS_ROUTE
             check(workload)
             key = _key_of(experiment, arm)
             _check_strategy(arm, workload, secure)
-        except BadExperiment:
-            raise
+        except (BadExperiment, PluginError):
+            raise  # it names file and line itself
         except LabError as error:
             raise BadExperiment(key, str(error)) from error
 
