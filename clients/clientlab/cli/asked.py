@@ -35,9 +35,9 @@ def asked(name: str | None, elsewhere: Elsewhere | None, words: dict[str, Any]) 
     return experiment
 
 
-def named(name: str) -> Experiment:
-    """The experiment of a bundled name or of a file. Raises LabError."""
-    return read_experiment(_path_of(name))
+def named(name: str, *, quick: bool = False) -> Experiment:
+    """The experiment of a bundled name or of a file, or its quick form. Raises LabError."""
+    return read_experiment(_path_of(name), quick=quick)
 
 
 def _path_of(name: str) -> Path:

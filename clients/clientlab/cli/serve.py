@@ -17,7 +17,7 @@ from clientlab.homes.containers import ContainerHome
 from clientlab.runs.experiment_check import check_experiment
 from clientlab.service.shapes import MOST_ROUNDS, command_of
 from clientlab.service.turns import Bounds
-from clientlab.work.waiting import TOKEN
+from clientlab.work.token import TOKEN, keep_token
 
 if TYPE_CHECKING:
     from clientlab.service.app import Settings
@@ -28,6 +28,7 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @click.command(context_settings={"show_default": True})
 @click.option("--experiment", envvar="EXPERIMENT", default="demo", help="Bundled, or a TOML file; begun at once.")
 @click.option("--rounds", envvar="ROUNDS", type=click.IntRange(1, MOST_ROUNDS), help="Instead of the experiment's own.")
+@click.option("--quick", envvar="QUICK", is_flag=True, help="The experiment's quick form.")
 @click.option("--idle", is_flag=True, help="Begin nothing; runs are started on the page.")
 @click.option("--host", envvar="LAB_HOST", default="127.0.0.1", help="Address to listen on.")
 @click.option(
@@ -38,20 +39,21 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @click.option("--generic-after", type=_SECONDS, default=5.0, help="Seconds before a worker for '*' takes a strategy.")
 @click.option("--lost-after", type=_SECONDS, default=10.0, help="Seconds without a sign after which a worker is lost.")
 @OUT
-def serve(experiment: str, rounds: int | None, folder: Path, *, idle: bool, **words: Any) -> None:
+def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idle: bool, **words: Any) -> None:
     """Serve the lab: give workers their turns, keep the runs, show them.
 
     A run that the service left unfinished goes on where it was. Workers are those of `clientlab work`; they
-    need the token in CLIENTLAB_TOKEN, without which the service listens on loopback only. Options may come
-    from EXPERIMENT, ROUNDS, LAB_HOST, LAB_PORT and GRAFANA_URL as well; a flag wins.
+    need the token in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE, which the service writes; without
+    one it listens on loopback only. Options may come
+    from EXPERIMENT, ROUNDS, QUICK, LAB_HOST, LAB_PORT and GRAFANA_URL as well; a flag wins.
     """
     from clientlab.service.app import Settings  # noqa: PLC0415 - no other verb needs to import a web server
 
-    first = named(experiment)
+    first = named(experiment, quick=quick)
     if rounds is not None:
         first = first.model_copy(update={"rounds": rounds})
     check_experiment(first)
-    token, host, grafana = os.environ.get(TOKEN, ""), words["host"], words["grafana"]
+    token, host, grafana = keep_token(os.environ), words["host"], words["grafana"]
     if not token and not _loopback(host):
         raise LabError(f"--host {host}: others can reach it, and there is no token; set {TOKEN} here and for workers")
     if grafana and not grafana.startswith(("http://", "https://")):
@@ -60,7 +62,7 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, idle: bool, **wo
         folder=folder,
         token=token,
         grafana=grafana,
-        first=None if idle else (first, command_of(experiment, rounds)),
+        first=None if idle else (first, command_of(experiment, rounds, quick=quick)),
         programs=ContainerHome(os.environ).programs(),
         bounds=Bounds(words["patience"], words["generic_after"], words["lost_after"]),
     )

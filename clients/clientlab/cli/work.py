@@ -13,6 +13,7 @@ from clientlab.errors import LabError
 from clientlab.homes.containers import ContainerHome
 from clientlab.service.workers import ANY
 from clientlab.work.lab import Lab
+from clientlab.work.token import TOKEN, read_token
 
 
 @click.command(context_settings={"show_default": True})
@@ -23,21 +24,26 @@ from clientlab.work.lab import Lab
 @click.option("--host", envvar="WORKER_HOST", default="127.0.0.1", help="Address of the worker's own page.")
 @click.option("--port", envvar="WORKER_PORT", type=click.IntRange(0, 65535), default=9100, help="0 takes a free one.")
 @click.option("--linger", type=click.FloatRange(0), default=5.0, help="Seconds to wait for a trial's last scrape.")
-def work(names: tuple[str, ...], lab: str, host: str, port: int, linger: float) -> None:
+@click.option("--scraped", envvar="WORKER_SCRAPED", is_flag=True, help="Wait for it after the first trial already.")
+def work(  # noqa: PLR0913 - the command's words
+    names: tuple[str, ...], lab: str, host: str, port: int, linger: float, *, scraped: bool
+) -> None:
     """Measure for the lab service, a trial at a time, when it is this worker's turn.
 
-    The token is in CLIENTLAB_TOKEN. The upstreams and the proxy are at FLASK_ADDRESS, AIOHTTP_ADDRESS,
-    PROXY_FLASK_ADDRESS, PROXY_AIOHTTP_ADDRESS, PROXY_FLASK_TLS_ADDRESS, PROXY_AIOHTTP_TLS_ADDRESS and
-    PROXY_METRICS_ADDRESS; the proxy's CA is in the file PROXY_CA_FILE. The worker's page has /metrics, of the
-    trial while there is one, and /healthz. Options may come from LAB_URL, WORKER_HOST and WORKER_PORT as
-    well; a flag wins.
+    The token is in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE. The upstreams and the proxy are at
+    FLASK_ADDRESS, AIOHTTP_ADDRESS, PROXY_FLASK_ADDRESS, PROXY_AIOHTTP_ADDRESS, PROXY_FLASK_TLS_ADDRESS,
+    PROXY_AIOHTTP_TLS_ADDRESS and PROXY_METRICS_ADDRESS; the proxy's CA is in the file PROXY_CA_FILE. The
+    worker's page has /metrics, of the trial while there is one, and /healthz. Options may come from LAB_URL,
+    WORKER_HOST, WORKER_PORT and WORKER_SCRAPED as well; a flag wins.
     """
     for name in names:
         if name != ANY:
             strategies.check_settings(strategies.find(name))
     ContainerHome(os.environ)
     Lab(lab, "").split()
+    os.environ[TOKEN] = read_token(os.environ)
     settings = {"lab": lab, "strategies": names, "host": host, "port": port, "linger": linger}
+    settings["scraped"] = scraped
     command = [sys.executable, "-m", "clientlab.work.waiting", json.dumps(settings)]
     sys.stderr.flush()
     try:

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from clientlab.runs.experiment import Experiment
 from clientlab.runs.store import Store
-from clientlab.service import api, guard, openapi, page
+from clientlab.service import api, figures, guard, openapi, page
 from clientlab.service.api import Route
 from clientlab.service.archive import Archive
 from clientlab.service.conductor import Conductor
@@ -79,7 +79,7 @@ def application(settings: Settings) -> web.Application:
         registry = app[_REGISTRY]
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
-        registry.register(_Schedule(lab.conductor))
+        registry.register(_Present(lab.conductor))
         if lab.conductor.resume() is None and settings.first is not None:
             lab.conductor.start(*settings.first)
         yield
@@ -96,8 +96,8 @@ def _lab(settings: Settings) -> Lab:
     return Lab(store, turns, conductor, Archive(store, _log.warning), settings.token, settings.grafana)
 
 
-class _Schedule(Collector):
-    """How far the run in progress is."""
+class _Present(Collector):
+    """The run in progress, or the last one: how far it is, and the figures of its trials so far."""
 
     def __init__(self, conductor: Conductor) -> None:
         self._conductor = conductor
@@ -109,9 +109,13 @@ class _Schedule(Collector):
         family = GaugeMetricFamily(
             "clientlab_schedule_trials", "Trials of the run in progress.", labels=("run", "experiment", "state")
         )
-        state = self._conductor.state()
+        state, run = self._conductor.state(), self._conductor.run
         if state.measuring and state.run is not None and state.experiment is not None:
             left = state.planned - state.done - state.failed
             for name, count in (("done", state.done), ("failed", state.failed), ("planned", left)):
                 family.add_metric([state.run, state.experiment, name], count)
         yield family
+        if run is not None:
+            found = figures.families("present")
+            figures.fill(found, run)
+            yield from found.values()

@@ -1,4 +1,4 @@
-"""A finished run as metrics: what dashboards compare runs by. All figures are medians over rounds of the run file."""
+"""A run as metrics: what dashboards compare runs by. All figures are medians over rounds of the run file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Families = dict[str, GaugeMetricFamily]
 _QUANTILES = {"0.5": "p50", "0.95": "p95", "0.99": "p99"}
 
 
-def families() -> Families:
-    """Every metric of finished runs, still empty."""
+def families(stem: str = "run") -> Families:
+    """Every metric of a run, still empty; `stem`: ``run`` for those that have ended, ``present`` for the last begun."""
     rows: Iterable[tuple[str, str, tuple[str, ...]]] = (
-        ("info", "A finished run.", ("run", "experiment", "machine", "python", "surroundings")),
+        ("info", "A run.", ("run", "experiment", "machine", "python", "surroundings")),
         ("created_timestamp_seconds", "When the run began.", ("run",)),
         ("requests_per_second", "Successful requests a second.", ARM),
         ("wall_seconds", "Wall time of a trial.", ARM),
@@ -39,7 +39,7 @@ def families() -> Families:
         ("axis_value", "An arm's place on an axis of its experiment.", (*ARM, "axis")),
         ("claim", "b's figure over a's of a claim; NaN where it has none.", ("run", "experiment", "claim", "verdict")),
     )
-    return {name: GaugeMetricFamily(f"clientlab_run_{name}", says, labels=labels) for name, says, labels in rows}
+    return {name: GaugeMetricFamily(f"clientlab_{stem}_{name}", says, labels=labels) for name, says, labels in rows}
 
 
 def fill(into: Families, run: Run) -> bool:

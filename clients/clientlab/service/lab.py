@@ -29,7 +29,7 @@ class Lab:
 
     def start(self, asked: Start) -> str:
         """Begin a run and return its name. Raises LabError."""
-        return self.conductor.start(experiment_of(asked), command_of(asked.experiment, asked.rounds))
+        return self.conductor.start(experiment_of(asked), command_of(asked.experiment, asked.rounds, quick=asked.quick))
 
 
 LAB = web.AppKey("lab", Lab)
@@ -40,5 +40,5 @@ def experiment_of(asked: Start) -> Experiment:
     known = bundled()
     if asked.experiment not in known:
         raise LabError(f"experiment {asked.experiment!r} is unknown; there are {', '.join(known)}")
-    found = read_experiment(known[asked.experiment])
+    found = read_experiment(known[asked.experiment], quick=asked.quick)
     return found if asked.rounds is None else found.model_copy(update={"rounds": asked.rounds})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import asyncio
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl
@@ -10,10 +10,9 @@ from urllib.parse import parse_qsl
 import jinja2
 from aiohttp import web
 from pydantic import ValidationError
-from rich.console import Console
 
 from clientlab.errors import LabError
-from clientlab.reports import table
+from clientlab.reports import html
 from clientlab.runs.experiment_file import bundled, read_experiment
 from clientlab.service import guard
 from clientlab.service.api import Route, read_run
@@ -29,7 +28,9 @@ _TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_COLUMNS = 170
+_REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 _FILES = {"lab.css": "text/css", "lab.js": "text/javascript"}
 
 
@@ -73,12 +74,11 @@ async def stop(request: web.Request) -> web.Response:
 
 
 async def report(request: web.Request) -> web.Response:
-    """A run's report."""
-    run = read_run(request)
-    console = Console(file=io.StringIO(), width=_COLUMNS, color_system=None)
-    with console.capture() as captured:
-        console.print(table.render(run), highlight=False)
-    return _rendered("report.html", 200, run=run, report=captured.get())
+    """A run's report: the page that `clientlab report --html` writes, which brings its own style."""
+    text = await asyncio.to_thread(html.render, read_run(request))
+    response = web.Response(text=text, content_type="text/html")
+    response.headers["Content-Security-Policy"] = _REPORT_POLICY
+    return response
 
 
 async def static(request: web.Request) -> web.Response:

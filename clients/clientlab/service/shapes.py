@@ -65,11 +65,13 @@ class Start(_Shape):
 
     experiment: Annotated[str, Field(min_length=1, max_length=64)]
     rounds: Annotated[int | None, Field(ge=1, le=MOST_ROUNDS, description="the experiment's own if left out")] = None
+    quick: Annotated[bool, Field(description="its quick form")] = False
 
 
-def command_of(experiment: str, rounds: int | None) -> str:
+def command_of(experiment: str, rounds: int | None, *, quick: bool = False) -> str:
     """What runs the same from the command line."""
-    return shlex.join(["clientlab", "run", experiment, *([] if rounds is None else ["--rounds", str(rounds)])])
+    more = [] if rounds is None else ["--rounds", str(rounds)]
+    return shlex.join(["clientlab", "run", experiment, *(["--quick"] if quick else []), *more])
 
 
 class Started(_Shape):

@@ -116,6 +116,9 @@ class Exporter(Collector):
             else:
                 self._delayed += sum(map(self._delay_of, fresh.numbers.tolist()))
 
+    def _measured(self) -> float:
+        return 0.0 if self._started is None else (self._ended or time.time()) - self._started
+
     def _notes(self) -> int:
         return sum(note.connections for note in process_notes(self._folder))
 
@@ -159,6 +162,11 @@ class Exporter(Collector):
         )
 
     def _of_processes(self) -> Iterator[Metric]:
+        yield self._counter(
+            "clientlab_measured_seconds",
+            "Seconds that the trial has been measured: requests over these are its throughput.",
+            self._measured(),
+        )
         yield self._counter("clientlab_connections_opened", "Connections opened.", self._connections)
         yield self._counter("clientlab_cpu_seconds", "CPU time of the trial's processes.", self._cpu)
         yield self._gauge("clientlab_memory_bytes", "Resident memory of the trial's processes.", self._memory)

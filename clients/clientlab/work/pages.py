@@ -16,6 +16,8 @@ from typing import ClassVar
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PATIENCE = 2.0  # seconds for a reader that is slow
+_PROMPT = 0.5
+"""Seconds: Prometheus gives up on a page after a second, its way there included."""
 
 
 class Pages:
@@ -77,8 +79,8 @@ class Pages:
             return 500, f"{type(error).__name__}: {error}\n".encode()
 
     def answered(self, path: str, began: float) -> None:
-        """Note a page that was sent whole."""
-        if path == "/metrics":
+        """Note a page that was sent whole, and so soon that its reader has waited for it."""
+        if path == "/metrics" and time.monotonic() - began < _PROMPT:
             with self._scraped:
                 self.last_began = began
                 self._scraped.notify_all()

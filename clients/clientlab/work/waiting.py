@@ -22,8 +22,8 @@ from clientlab import children
 from clientlab.errors import LabError
 from clientlab.work.lab import Lab, Refused
 from clientlab.work.pages import Pages
+from clientlab.work.token import TOKEN
 
-TOKEN = "CLIENTLAB_TOKEN"  # noqa: S105 - the variable's name
 POLL_TIMEOUT = 40.0
 """Longer than the lab lets anybody wait for a turn."""
 
@@ -39,13 +39,17 @@ class Ended(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """How a worker was asked to work. `linger`: seconds to wait for the last scrape of a trial."""
+    """How a worker was asked to work. `linger`: seconds to wait for the last scrape of a trial.
+
+    `scraped`: somebody reads the page, even where nobody has yet.
+    """
 
     lab: str
     strategies: tuple[str, ...]
     host: str
     port: int
     linger: float
+    scraped: bool
 
 
 def main(words: list[str]) -> int:
@@ -73,7 +77,7 @@ class _Worker:
         self._lab = lab
         self._listener = listener
         self._name = secrets.token_hex(8)
-        self._scraped = False
+        self._scraped = settings.scraped
         self._pages: Pages | None = Pages(listener, lambda: _PAGE)
 
     def work(self) -> None:
@@ -99,7 +103,7 @@ class _Worker:
             "linger": self._settings.linger,
             "scraped": self._scraped or (self._pages is not None and self._pages.scrapes > 0),
         }
-        self._scraped = False  # until somebody reads the page again
+        self._scraped = self._settings.scraped  # or until somebody reads the page again
         process, marks, words = self._start()
         try:
             with os.fdopen(words, "w", encoding="utf-8") as orders, os.fdopen(marks, encoding="utf-8") as told:
