@@ -1,0 +1,142 @@
+"""Experiment: the article's picture, the curve of its sweep, and what became of its claims."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboards.source import house
+from dashboards.source.house import HALF, TALL, WHOLE, bars, grid, number, query
+from grafana_foundation_sdk.builders import dashboard as board
+from grafana_foundation_sdk.builders import table as tables
+from grafana_foundation_sdk.builders import xychart
+from grafana_foundation_sdk.models import common as looks
+from grafana_foundation_sdk.models import xychart as xymodel
+
+UID = "clientlab-experiment"
+
+_RUN = 'run="$run"'
+
+
+def dashboard() -> board.Dashboard:
+    """One run of one experiment."""
+    made = house.dashboard(UID, "clientlab: experiment", "What did this run of the experiment find?", "30s", "now-1h")
+    for chosen in (
+        house.variable("experiment", "Experiment", "label_values(clientlab_run_info, experiment)", many=False),
+        house.variable(
+            "run", "Run", 'label_values(clientlab_run_info{experiment="$experiment"}, run)', many=False, newest=True
+        ),
+    ):
+        made = made.with_variable(chosen)
+    for panel in (*_counts(), _claims(), _sweep(), _seconds(), _spread()):
+        made = made.with_panel(panel)
+    return made
+
+
+def _seconds() -> Any:
+    return (
+        bars(
+            "How many seconds for 1,000 requests?",
+            "By the median throughput of the rounds: the same measure for trials of a number of requests and of a "
+            "duration. Shorter is better.",
+            "s",
+            f"1000 / max by (arm) (clientlab_run_requests_per_second{{{_RUN}}})",
+        )
+        .span(WHOLE)
+        .height(2 * TALL)
+    )
+
+
+def _claims() -> tables.Panel:
+    return (
+        grid(
+            "Do the article's claims hold here?",
+            "Ratio: the second arm's figure over the first's. Inconclusive: the interval allows both answers.",
+            query(f"clientlab_run_claim{{{_RUN}}}", now=True),
+        )
+        .transformations(
+            house.columns([("claim", "claim"), ("verdict", "verdict"), ("Value", "ratio")], "claim", descending=False)
+        )
+        .override_by_name("ratio", house.looks_like("none", decimals=2))
+        .no_value("this experiment makes no claims")
+        .span(HALF)
+        .height(TALL)
+    )
+
+
+def _sweep() -> Any:
+    """A point an arm, by its place on the axis."""
+    place = f"max by (arm) (clientlab_run_axis_value{{{_RUN}}})"
+    return (
+        xychart.Panel()
+        .title("Where is the knee of the sweep?")
+        .description(
+            "Wall seconds of an arm by its place on the experiment's axis; the knee is where more helps no more."
+        )
+        .datasource(house.SOURCE)
+        .unit("s")
+        .span(HALF)
+        .height(TALL)
+        .mapping(xymodel.SeriesMapping.AUTO)
+        .show(xymodel.XYShowMode.POINTS_AND_LINES)
+        .no_value("this experiment has no axis")
+        .with_target(query(place, ref="A", now=True))
+        .with_target(query(f"max by (arm) (clientlab_run_wall_seconds{{{_RUN}}})", ref="B", now=True))
+        .transformations(
+            [
+                house.transformation("joinByField", byField="arm", mode="inner"),
+                *house.columns([("Value #A", "axis value"), ("Value #B", "seconds")], "axis value", descending=False),
+            ]
+        )
+    )
+
+
+def _spread() -> tables.Panel:
+    refs = {
+        "A": "clientlab_run_wall_seconds_low",
+        "B": "clientlab_run_wall_seconds",
+        "C": "clientlab_run_wall_seconds_high",
+    }
+    shown = [
+        ("arm", "arm"),
+        ("Value #A", "low"),
+        ("Value #B", "median"),
+        ("Value #C", "high"),
+        ("verdict", "held back by"),
+    ]
+    panel = grid(
+        "How sure is that?",
+        "Median and 95 % interval over the rounds; no interval with fewer than three.",
+        *(query(f"max by (arm) ({metric}{{{_RUN}}})", ref=ref, now=True) for ref, metric in refs.items()),
+        query(f"max by (arm, verdict) (clientlab_run_verdict{{{_RUN}}})", ref="D", now=True),
+    ).transformations([house.joined("arm"), *house.columns(shown, "median", descending=False)])
+    for heading in ("low", "median", "high"):
+        panel = panel.override_by_name(heading, house.looks_like("s"))
+    return panel.span(WHOLE)
+
+
+def _counts() -> list[Any]:
+    kinds = (
+        ("supported", "Claims that hold", "green"),
+        ("contradicted", "Claims that do not", "red"),
+        ("inconclusive", "Claims left open", "orange"),
+    )
+    panels: list[Any] = [
+        number(
+            title,
+            "On this machine, in this run.",
+            "short",
+            query(f'count(clientlab_run_claim{{{_RUN}, verdict="{verdict}"}}) or vector(0)', verdict).instant(),
+        )
+        .thresholds(house.thresholds((None, "text"), (1, colour)))
+        .color_mode(looks.BigValueColorMode.VALUE)
+        for verdict, title, colour in kinds
+    ]
+    panels.append(
+        number(
+            "When was it?",
+            "The run's beginning.",
+            "dateTimeFromNow",
+            query(f"clientlab_run_created_timestamp_seconds{{{_RUN}}} * 1000", "run").instant(),
+        )
+    )
+    return panels

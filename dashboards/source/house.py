@@ -1,0 +1,238 @@
+"""How all panels look, so that a reader who knows one knows all.
+
+A panel's title is a question or its answer; its description says how the number comes about. Series are
+named by arm, and coloured by name: the same strategy has the same colour on every panel and dashboard.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from grafana_foundation_sdk.builders import (
+    bargauge,
+    common,
+    prometheus,
+    stat,
+    table,
+    timeseries,
+)
+from grafana_foundation_sdk.builders import dashboard as board
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import common as looks
+from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models import prometheus as prom
+
+Panel = Builder[model.Panel]
+SOURCE = looks.DataSourceRef(type_val="prometheus", uid="clientlab-prometheus")
+TAG = "clientlab"
+BY_ARM = "{{arm}}"
+WHOLE, HALF, THIRD, QUARTER = 24, 12, 8, 6
+TALL, LOW = 9, 4
+
+
+def as_json(made: board.Dashboard) -> str:
+    """The text of a dashboard's file."""
+    return json.dumps(made.build(), cls=JSONEncoder, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def dashboard(uid: str, title: str, description: str, refresh: str, since: str) -> board.Dashboard:
+    """An empty dashboard that links to the others. `since`: what it shows at first, as now-15m."""
+    links = (
+        board.DashboardLink("Dashboards").type(model.DashboardLinkType.DASHBOARDS).tags([TAG]).keep_time(keep_time=True)
+    )
+    return (
+        board.Dashboard(title)
+        .uid(uid)
+        .description(description)
+        .tags([TAG])
+        .readonly()
+        .refresh(refresh)
+        .time(since, "now")
+        .timezone("browser")
+        .tooltip(model.DashboardCursorSync.CROSSHAIR)
+        .link(links)
+    )
+
+
+def variable(name: str, label: str, query: str, *, many: bool = True, newest: bool = False) -> board.QueryVariable:
+    """A choice of label values: several and all of them where `many`, the latest first where `newest`."""
+    made = (
+        board.QueryVariable(name)
+        .label(label)
+        .datasource(SOURCE)
+        .query({"query": query, "refId": f"variable-{name}"})
+        .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(model.VariableSort.ALPHABETICAL_DESC if newest else model.VariableSort.ALPHABETICAL_ASC)
+        .multi(many)
+        .include_all(many)
+    )
+    if many:
+        every = model.VariableOption(selected=True, text=["All"], value=["$__all"])
+        made = made.current(every).all_value(".*")
+    return made
+
+
+def query(expression: str, legend: str = BY_ARM, ref: str = "A", *, now: bool = False) -> prometheus.Dataquery:
+    """A PromQL query over the range, or of this moment as a table where `now`."""
+    made = prometheus.Dataquery().datasource(SOURCE).expr(expression).legend_format(legend).ref_id(ref)
+    return made.instant().format(prom.PromQueryFormat.TABLE) if now else made.range()
+
+
+def by_name() -> board.FieldColor:
+    """A colour that the series' name decides."""
+    return board.FieldColor().mode(model.FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
+
+
+def _legend(*calculations: str) -> common.VizLegendOptions:
+    """A table beside it: ten strategies can be read, and sorted by a click."""
+    return (
+        common.VizLegendOptions()
+        .display_mode(looks.LegendDisplayMode.TABLE)
+        .placement(looks.LegendPlacement.RIGHT)
+        .show_legend(show_legend=True)
+        .calcs(list(calculations))
+    )
+
+
+def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquery) -> timeseries.Panel:
+    """A line a series over time. Trials are short: points are shown, and a gap stays a gap."""
+    panel = (
+        timeseries.Panel()
+        .title(title)
+        .description(description)
+        .datasource(SOURCE)
+        .unit(unit)
+        .min(0)
+        .span(HALF)
+        .height(TALL)
+        .interval("1s")
+        .color_scheme(by_name())
+        .line_width(2)
+        .fill_opacity(8)
+        .show_points(looks.VisibilityMode.AUTO)
+        .span_nulls(span_nulls=False)
+        .legend(_legend("lastNotNull", "max"))
+        .tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI).sort(looks.SortOrder.DESCENDING))
+    )
+    for made in queries:
+        panel = panel.with_target(made)
+    return panel
+
+
+def bars(title: str, description: str, unit: str, expression: str, name: str = "arm") -> bargauge.Panel:
+    """A bar a series with its value on it, the longest first: the picture of the articles.
+
+    `expression` gives one value for each value of the label `name`, which becomes a field of that name: a bar
+    has then the colour that the name has as a line.
+    """
+    named = transformation(
+        "rowsToFields",
+        mappings=[
+            {"fieldName": name, "handlerKey": "field.name"},
+            {"fieldName": "Value", "handlerKey": "field.value"},
+        ],
+    )
+    return (
+        bargauge.Panel()
+        .title(title)
+        .description(description)
+        .datasource(SOURCE)
+        .unit(unit)
+        .min(0)
+        .span(HALF)
+        .height(TALL)
+        .orientation(looks.VizOrientation.HORIZONTAL)
+        .display_mode(looks.BarGaugeDisplayMode.BASIC)
+        .value_mode(looks.BarGaugeValueMode.TEXT)
+        .show_unfilled(show_unfilled=False)
+        .text(common.VizTextDisplayOptions().title_size(13).value_size(15))
+        .color_scheme(by_name())
+        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
+        .transformations([transformation("filterFieldsByName", include={"names": [name, "Value"]}), named])
+        .with_target(query(f"sort_desc({expression})", now=True))
+    )
+
+
+def number(title: str, description: str, unit: str, *queries: prometheus.Dataquery) -> stat.Panel:
+    """One value in large letters."""
+    panel = (
+        stat.Panel()
+        .title(title)
+        .description(description)
+        .datasource(SOURCE)
+        .unit(unit)
+        .span(QUARTER)
+        .height(LOW)
+        .color_mode(looks.BigValueColorMode.NONE)
+        .graph_mode(looks.BigValueGraphMode.NONE)
+        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
+    )
+    for made in queries:
+        panel = panel.with_target(made)
+    return panel
+
+
+def grid(title: str, description: str, *queries: prometheus.Dataquery) -> table.Panel:
+    """A table; `joined` and `columns` make it one of several queries."""
+    panel = (
+        table.Panel()
+        .title(title)
+        .description(description)
+        .datasource(SOURCE)
+        .span(WHOLE)
+        .height(TALL)
+        .cell_height(looks.TableCellHeight.SM)
+        .filterable(filterable=False)
+    )
+    for made in queries:
+        panel = panel.with_target(made)
+    return panel
+
+
+def thresholds(*steps: tuple[float | None, str]) -> board.ThresholdsConfig:
+    """Colours from a value upwards; the first step's value is None."""
+    return (
+        board.ThresholdsConfig()
+        .mode(model.ThresholdsMode.ABSOLUTE)
+        .steps([model.Threshold(value=value, color=colour) for value, colour in steps])
+    )
+
+
+def transformation(name: str, **options: Any) -> model.DataTransformerConfig:
+    """One of Grafana's transformations."""
+    return model.DataTransformerConfig(id_val=name, options=options)
+
+
+def labelled(expression: str, name: str, *labels: str) -> str:
+    """The expression with a label that joins others: what a bar is called."""
+    quoted = ", ".join(f'"{label}"' for label in labels)
+    return f'label_join({expression}, "{name}", " · ", {quoted})'
+
+
+def joined(field: str) -> model.DataTransformerConfig:
+    """One row for each value of `field`, with the columns of all queries."""
+    return transformation("joinByField", byField=field, mode="outer")
+
+
+def columns(
+    shown: Sequence[tuple[str, str]], ordered_by: str, *, descending: bool
+) -> list[model.DataTransformerConfig]:
+    """Only these columns (field, heading), in this order, sorted by one of the headings."""
+    return [
+        transformation("filterFieldsByName", include={"names": [field for field, _ in shown]}),
+        transformation(
+            "organize",
+            indexByName={field: place for place, (field, _) in enumerate(shown)},
+            renameByName=dict(shown),
+        ),
+        transformation("sortBy", fields={}, sort=[{"field": ordered_by, "desc": descending}]),
+    ]
+
+
+def looks_like(unit: str, **custom: Any) -> list[model.DynamicConfigValue]:
+    """Properties of one column: its unit, and others by their names."""
+    values = [model.DynamicConfigValue(id_val="unit", value=unit)] if unit else []
+    return values + [model.DynamicConfigValue(id_val=name.replace("_", "."), value=v) for name, v in custom.items()]

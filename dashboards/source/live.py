@@ -1,0 +1,211 @@
+"""Live: which strategy is ahead now, and what holds it back."""
+
+from __future__ import annotations
+
+from dashboards.source import house
+from dashboards.source.house import HALF, TALL, Panel, bars, grid, lines, number, query
+from grafana_foundation_sdk.builders import dashboard as board
+from grafana_foundation_sdk.builders import heatmap, stat
+from grafana_foundation_sdk.builders import table as tables
+from grafana_foundation_sdk.models import common as looks
+from grafana_foundation_sdk.models import heatmap as heat
+from grafana_foundation_sdk.models import prometheus as prom
+
+UID = "clientlab-live"
+
+CHOSEN = 'experiment=~"$experiment", run="$run", strategy=~"$strategy", upstream=~"$upstream", route=~"$route"'
+_OVER = "[10s]"  # ten scrapes
+
+
+def dashboard() -> board.Dashboard:
+    """The home dashboard."""
+    made = house.dashboard(
+        UID, "clientlab: live", "Which strategy is ahead now, and what holds it back?", "2s", "now-5m"
+    )
+    for chosen in _variables():
+        made = made.with_variable(chosen)
+    made = made.annotation(_trials())
+    for panel in (*_now(), _standings(), *_speed(), *_latency(), *_connections(), *_costs()):
+        made = made.with_panel(panel)
+    return made
+
+
+def _variables() -> list[board.QueryVariable]:
+    seen = "clientlab_requests_total"
+    ways = f'{seen}{{run="$run"}}'
+    return [
+        house.variable("experiment", "Experiment", f"label_values({seen}, experiment)"),
+        house.variable(
+            "run", "Run", f'label_values({seen}{{experiment=~"$experiment"}}, run)', many=False, newest=True
+        ),
+        house.variable("strategy", "Strategy", f"label_values({ways}, strategy)"),
+        house.variable("upstream", "Upstream", f"label_values({ways}, upstream)"),
+        house.variable("route", "Route", f"label_values({ways}, route)"),
+    ]
+
+
+def _trials() -> board.AnnotationQuery:
+    """A region from each trial's start to its end, named by its arm."""
+    return (
+        board.AnnotationQuery()
+        .name("Trials")
+        .datasource(house.SOURCE)
+        .enable(enable=True)
+        .icon_color("rgba(128, 128, 128, 0.35)")
+        .expr(f"clientlab_trial_running{{{CHOSEN}}} > 0")
+    )
+
+
+def _standings() -> tables.Panel:
+    figures = {
+        "A": ("requests_per_second", "", "requests/s", "reqps"),
+        "B": ("latency_seconds", ', quantile="0.5"', "p50", "s"),
+        "C": ("latency_seconds", ', quantile="0.99"', "p99", "s"),
+        "D": ("overhead_seconds", "", "overhead", "s"),
+        "E": ("cpu_seconds_per_request", "", "CPU a request", "s"),
+        "F": ("peak_memory_bytes", "", "memory", "bytes"),
+        "G": ("connections_opened", "", "connections", "short"),
+        "H": ("errors", "", "errors", "short"),
+    }
+    queries = [query(_so_far(metric, "arm", more), ref=ref, now=True) for ref, (metric, more, _, _) in figures.items()]
+    queries.append(query(_so_far("verdict", "arm, verdict"), ref="I", now=True))
+    shown = [("arm", "strategy"), *((f"Value #{ref}", heading) for ref, (_, _, heading, _) in figures.items())]
+    panel = grid(
+        "Who is ahead in this run so far?",
+        "Medians of the trials that have ended, from the run file. Held back by: the part that was busiest "
+        "(client, proxy or upstream by CPU time, or latency: the delay asked for).",
+        *queries,
+    ).transformations(
+        [
+            house.joined("arm"),
+            *house.columns([*shown, ("verdict", "held back by")], "requests/s", descending=True),
+        ]
+    )
+    for _, _, heading, unit in figures.values():
+        panel = panel.override_by_name(heading, house.looks_like(unit))
+    return panel.override_by_name("strategy", house.looks_like("", custom_width=300))
+
+
+def _so_far(metric: str, by: str, more: str = "") -> str:
+    """A figure of the run, whether it is in progress or long over."""
+    return " or ".join(f"max by ({by}) (clientlab_{stem}_{metric}{{{CHOSEN}{more}}})" for stem in ("run", "present"))
+
+
+def _now() -> list[stat.Panel]:
+    none = 'label_replace(vector(0), "arm", "between trials, or the run has ended", "", "")'
+    running = f"(max by (arm) (clientlab_trial_running{{{CHOSEN}}}) > 0) or on () {none}"
+    schedule = 'sum by (state) (clientlab_schedule_trials{run="$run"})'
+    return [
+        number(
+            "What is measured now?", "The trial that has its turn; all others wait.", "none", query(running).instant()
+        )
+        .text_mode(looks.BigValueTextMode.NAME)
+        .span(HALF),
+        number(
+            "How far is the run?", "Trials that have ended, failed and are still to come.", "short",
+            query(schedule, "{{state}}"),
+        ).span(HALF),
+    ]  # fmt: skip
+
+
+def _speed() -> list[Panel]:
+    ok = f'sum by (arm) (rate(clientlab_requests_total{{{CHOSEN}, outcome="ok"}}{_OVER}))'
+    measured = f"sum by (arm) (rate(clientlab_measured_seconds_total{{{CHOSEN}}}{_OVER}))"
+    failed = (
+        f'sum by (arm, outcome) (last_over_time(clientlab_requests_total{{{CHOSEN}, outcome!="ok"}}[$__range])) > 0'
+    )
+    return [
+        lines(
+            "How many requests a second?",
+            "Successful requests for each second that was measured: pauses between trials do not count.",
+            "reqps",
+            query(f"{ok} / ({measured} > 0)"),
+        ),
+        _heat(),
+        bars(
+            "What went wrong?",
+            "Failed requests of each strategy's latest trial, by kind. None is what you want.",
+            "short",
+            house.labelled(failed, "what", "arm", "outcome"),
+            "what",
+        ).no_value("no request failed"),
+        lines(
+            "How many requests are in flight?",
+            "Their mean over the last scrapes, by Little's law: the log has a request when it has ended.",
+            "short",
+            query(f"sum by (arm) (clientlab_requests_in_flight{{{CHOSEN}}})"),
+        ),
+    ]
+
+
+def _heat() -> heatmap.Panel:
+    buckets = f"sum by (le) (rate(clientlab_request_seconds_bucket{{{CHOSEN}}}{_OVER}))"
+    colours = heatmap.HeatmapColorOptions().mode(heat.HeatmapColorMode.SCHEME).scheme("Oranges").steps(64).exponent(0.5)
+    return (
+        heatmap.Panel()
+        .title("Where do the latencies lie?")
+        .description("Requests by their latency; a darker cell has more. All chosen strategies together.")
+        .datasource(house.SOURCE)
+        .span(HALF)
+        .height(TALL)
+        .interval("1s")
+        .calculate(calculate=False)
+        .color(colours)
+        .y_axis(heatmap.YAxisConfig().unit("s"))
+        .with_target(query(buckets, "{{le}}").format(prom.PromQueryFormat.HEATMAP))
+    )
+
+
+def _latency() -> list[Panel]:
+    return [
+        lines(
+            title,
+            "By histogram_quantile over the last ten seconds; exact ones are in the run file.",
+            "s",
+            query(f"clientlab:request_seconds:{name}{{{CHOSEN}}}"),
+        )
+        for title, name in (
+            ("How long takes the median request (p50)?", "p50"),
+            ("And one in twenty (p95)?", "p95"),
+            ("And one in a hundred (p99)?", "p99"),
+        )
+    ]
+
+
+def _last(counter: str) -> str:
+    """A counter at the end of each strategy's latest trial: they begin at zero with each."""
+    return f"sum by (arm) (last_over_time({counter}{{{CHOSEN}}}[$__range]))"
+
+
+def _connections() -> list[Panel]:
+    opened = f"sum by (arm) (rate(clientlab_connections_opened_total{{{CHOSEN}}}{_OVER}))"
+    all_opened, all_sent = _last("clientlab_connections_opened_total"), _last("clientlab_requests_total")
+    return [
+        lines(
+            "How many connections are opened a second?", "By the client; each costs a handshake.", "cps", query(opened)
+        ),
+        bars(
+            "How often is a connection used again?",
+            "1 less connections opened over requests: 100 % is one connection for all, 0 % one for each.",
+            "percentunit",
+            f"clamp_min(1 - {all_opened} / ({all_sent} > 0), 0)",
+        ).max(1),
+    ]
+
+
+def _costs() -> list[Panel]:
+    cpu, sent = _last("clientlab_cpu_seconds_total"), _last("clientlab_requests_total")
+    return [
+        bars(
+            "What does a request cost in CPU time?",
+            "CPU seconds of the client and all its children, for each request.",
+            "s",
+            f"{cpu} / ({sent} > 0)",
+        ),
+        bars(
+            "How much memory did it take?",
+            "Peak of the trial's processes over the time shown.",
+            "bytes",
+            f"max by (arm) (max_over_time(clientlab_memory_bytes{{{CHOSEN}}}[$__range]))",
+        ),
+    ]

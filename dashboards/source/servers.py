@@ -1,0 +1,125 @@
+"""Upstreams and proxy: whether the server is the bottleneck."""
+
+from __future__ import annotations
+
+from dashboards.source import house
+from dashboards.source.house import Panel, bars, lines, query
+from grafana_foundation_sdk.builders import dashboard as board
+
+UID = "clientlab-servers"
+
+_OVER = "[5s]"
+_UP = 'upstream=~"$upstream"'
+_NAME = "{{upstream}}"
+
+
+def dashboard() -> board.Dashboard:
+    """What upstreams and proxy did, by their own counters."""
+    made = house.dashboard(UID, "clientlab: upstreams and proxy", "Is the server the bottleneck?", "2s", "now-5m")
+    made = made.with_variable(house.variable("upstream", "Upstream", "label_values(mockupstream_workers, upstream)"))
+    for panel in (*_upstreams(), *_proxy()):
+        made = made.with_panel(panel)
+    return made
+
+
+def _rate(metric: str, labels: str = _UP, by: str = "upstream") -> str:
+    return f"sum by ({by}) (rate({metric}{{{labels}}}{_OVER}))"
+
+
+def _upstreams() -> list[Panel]:
+    cpu, requests = _rate("mockupstream_cpu_seconds_total"), _rate("mockupstream_requests_total")
+    workers = f"sum by (upstream) (mockupstream_workers{{{_UP}}})"
+    held, asked = _rate("mockupstream_hold_seconds_sum"), _rate("mockupstream_asked_delay_seconds_total")
+    count = _rate("mockupstream_hold_seconds_count")
+    return [
+        lines(
+            "How close is the upstream to its ceiling?",
+            "CPU time of its workers over the seconds that they have. Near 100 % the upstream is what is measured, "
+            "and tells nothing of the client.",
+            "percentunit",
+            query(f"{cpu} / {workers}", _NAME),
+        )
+        .max(1)
+        .thresholds(house.thresholds((None, "green"), (0.7, "orange"), (0.9, "red"))),
+        lines(
+            "How many requests a second, and how many could it serve?",
+            "The ceiling is reckoned from what a request costs it in CPU time now: workers over CPU seconds a request.",
+            "reqps",
+            query(requests, f"{_NAME}: served"),
+            query(f"{workers} * {requests} / ({cpu} > 0)", f"{_NAME}: ceiling", "B"),
+        ),
+        lines(
+            "How many requests does it hold?",
+            "Requests begun and not yet answered.",
+            "short",
+            query(f"sum by (upstream) (mockupstream_requests_in_flight{{{_UP}}})", _NAME),
+        ),
+        lines(
+            "Does it hold them as long as it was asked to?",
+            "Mean seconds held, and mean delay asked for; what is between them is the upstream's own.",
+            "s",
+            query(f"{held} / ({count} > 0)", f"{_NAME}: held"),
+            query(f"{asked} / ({count} > 0)", f"{_NAME}: asked", "B"),
+        ),
+        lines(
+            "How many connections does it accept a second?",
+            "With a proxy in between these are the proxy's, which keeps them.",
+            "cps",
+            query(_rate("mockupstream_connections_accepted_total"), _NAME),
+        ),
+        lines(
+            "Which answers does it give?",
+            "By status.",
+            "reqps",
+            query(_rate("mockupstream_requests_total", by="upstream, status"), f"{_NAME}: {{{{status}}}}"),
+        ),
+        lines(
+            "How much does it read and write?",
+            "Bodies of requests and of responses.",
+            "Bps",
+            query(_rate("mockupstream_request_body_bytes_total"), f"{_NAME}: read"),
+            query(_rate("mockupstream_response_body_bytes_total"), f"{_NAME}: written", "B"),
+        ),
+        bars(
+            "How is it served?",
+            "Worker processes.",
+            "short",
+            f"max by (upstream) (mockupstream_workers{{{_UP}}})",
+            "upstream",
+        ),
+    ]
+
+
+def _proxy() -> list[Panel]:
+    took = "caddy_http_request_duration_seconds"
+    chosen = 'job="proxy", handler="reverse_proxy"'
+    passed = f"sum by (code) (rate({took}_count{{{chosen}}}{_OVER}))"
+    buckets = f"sum by (le) (rate({took}_bucket{{{chosen}}}{_OVER}))"
+    proxied = f"sum(rate({took}_count{{{chosen}}}{_OVER}))"
+    accepted = f"sum(rate(mockupstream_connections_accepted_total{_OVER}))"
+    return [
+        lines(
+            "How many requests a second does the proxy pass on?", "By the status that went back.", "reqps",
+            query(passed, "{{code}}"),
+        ),
+        lines(
+            "How long does the upstream take, as the proxy sees it?",
+            "By histogram_quantile over Caddy's own buckets.",
+            "s",
+            query(f"histogram_quantile(0.5, {buckets})", "p50"),
+            query(f"histogram_quantile(0.99, {buckets})", "p99", "B"),
+        ),
+        lines(
+            "Does the proxy keep its connections to the upstreams?",
+            "1 less connections that upstreams accept over requests that the proxy passes on; only while all goes "
+            "through the proxy.",
+            "percentunit",
+            query(f"clamp_min(1 - {accepted} / ({proxied} > 0), 0)", "used again"),
+        ).max(1),
+        lines(
+            "How busy is the proxy?",
+            "CPU seconds a second: 100 % is one core.",
+            "percentunit",
+            query(f'rate(process_cpu_seconds_total{{job="proxy"}}{_OVER})', "proxy"),
+        ),
+    ]  # fmt: skip
