@@ -1,0 +1,99 @@
+"""One lab in containers for all tests of this folder, built once and gone at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+
+import pytest
+
+from containers.compose import Project, why_not
+from running import eventually
+
+PORTS = (
+    "GRAFANA_PORT", "LAB_PORT", "PROMETHEUS_PORT", "FLASK_PORT", "AIOHTTP_PORT", "PROXY_FLASK_PORT",
+    "PROXY_AIOHTTP_PORT", "PROXY_FLASK_TLS_PORT", "PROXY_AIOHTTP_TLS_PORT",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def engine() -> None:
+    """A container engine; a machine without one leaves these tests out and says why, which is a failure in CI."""
+    reason = why_not()
+    if reason is not None:
+        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        say(f"left out: {reason}")
+
+
+def _free_ports(count: int) -> list[int]:
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    return ports
+
+
+@pytest.fixture(scope="session")
+def new_project(engine, tmp_path_factory):  # noqa: ARG001 - needed first
+    """Makes projects with ports of their own; images are built before the first."""
+    made: list[Project] = []
+
+    def make(**environment: str) -> Project:
+        ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
+        env_file = tmp_path_factory.mktemp("compose") / "test.env"
+        env_file.write_text("".join(f"{name}={value}\n" for name, value in {**ports, **environment}.items()))
+        project = Project(f"clientlab-test-{secrets.token_hex(4)}", env_file, ports)
+        grafana = json.loads(project.compose("config", "--format", "json").stdout)["services"]["grafana"]["image"]
+        if subprocess.run(["docker", "image", "inspect", grafana], capture_output=True, check=False).returncode:
+            project.leave_out.append("grafana")  # it is nowhere to be had without a registry
+        if not made:
+            project.compose("build", "flask", "lab")
+        made.append(project)
+        return project
+
+    yield make
+    for project in made:
+        project.compose("down", "-v", "--timeout", "1", check=False)
+
+
+@pytest.fixture(scope="session")
+def finished(new_project):
+    """A lab that has been through the demo's short form: the project and the run's document."""
+    project = new_project(EXPERIMENT="demo", ROUNDS="1")
+    project.up()
+    state = project.idle()
+    return project, project.run(state["run"])
+
+
+@pytest.fixture
+def lab(finished):
+    """That lab with all its containers up and no run in progress."""
+    project, _ = finished
+    project.up()
+    project.idle()
+    return project
+
+
+FAULTY = """\
+question = "What do errors look like?"
+strategies = ["urllib3"]
+rounds = 1
+[workloads.refused]
+path = "/status/503"
+requests = 50
+"""
+
+
+@pytest.fixture(scope="session")
+def troubled(finished):
+    """The document of another run of that lab, all of whose requests were answered with 503."""
+    project, _ = finished
+    project.up()
+    project.idle()
+    project.write("lab", "/results/faulty.toml", FAULTY)
+    project.compose("up", "-d", "--pull", "never", "--no-build", "lab", env={"EXPERIMENT": "/results/faulty.toml"})
+    eventually(lambda: project.answers() and project.state()["experiment"] == "faulty", "the run", 60)
+    return project.run(project.idle()["run"])

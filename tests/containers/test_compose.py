@@ -1,0 +1,216 @@
+"""The lab in containers, on a real engine."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from clientlab.strategies import CLIENTS, STRATEGIES
+from containers.compose import LONG, ROOT
+from running import eventually
+
+THIRD_PARTY = {"proxy", "prometheus", "grafana"}
+
+
+def test_the_short_demo_runs_to_its_end(finished):
+    """All sixteen arms were measured, each by the container of its strategy."""
+    _, run = finished
+    assert run["status"] == "done"
+    assert len(run["trials"]) == 16
+    assert {trial["status"] for trial in run["trials"]} == {"done"}
+
+
+def test_prometheus_has_counted_every_request_of_the_run_file(finished):
+    """To the request, by arm and outcome: the last values of each trial were scraped before they vanished."""
+    project, run = finished
+    expression = f'sum by (arm, outcome) (max_over_time(clientlab_requests_total{{run="{run["run"]}"}}[1h]))'
+
+    def counted() -> dict[tuple[str, str], int]:
+        rows = [(row["metric"], int(row["value"][1])) for row in project.prometheus(expression)]
+        return {(labels["arm"], labels["outcome"]): count for labels, count in rows if count}
+
+    expected = {(trial["arm"], "ok"): trial["requests"] - sum(trial["errors"].values()) for trial in run["trials"]}
+    expected |= {(trial["arm"], kind): count for trial in run["trials"] for kind, count in trial["errors"].items()}
+    # The last trial's result is known to the lab a moment before its last values are scraped.
+    eventually(lambda: counted() == expected, f"{expected}, not {counted()}", 10)
+
+
+def test_everything_is_scraped(lab):
+    """Each worker, both upstreams, the proxy, the lab and Prometheus itself."""
+    workers = len([name for name in lab.compose("ps", "--services").stdout.split() if name.startswith("client-")])
+    eventually(lambda: {target["health"] for target in lab.targets()} == {"up"}, "every target up", 60)
+    jobs = [target["labels"]["job"] for target in lab.targets()]
+    assert {job: jobs.count(job) for job in set(jobs)} == {
+        "clients": workers, "upstreams": 2, "proxy": 1, "lab": 1, "prometheus": 1,
+    }  # fmt: skip
+
+
+def test_no_container_can_do_more_than_it_needs(lab):
+    """No root, nothing writable but volumes and memory, no capability, no engine's socket, limits, loopback only."""
+    for container in lab.containers():
+        service, host = container["Config"]["Labels"]["com.docker.compose.service"], container["HostConfig"]
+        user = container["Config"]["User"]
+        assert user not in {"", "0", "root"}, service
+        assert host["ReadonlyRootfs"], service
+        assert host["CapDrop"] == ["ALL"], service
+        assert (host["CapAdd"] or []) in ([], ["NET_BIND_SERVICE"], ["CAP_NET_BIND_SERVICE"]), service
+        assert "no-new-privileges:true" in host["SecurityOpt"], service
+        assert not host["Privileged"], service
+        assert host["Memory"] > 0, service
+        assert host["LogConfig"]["Config"]["max-size"] == "5m", service
+        assert not any("docker.sock" in mount["Source"] for mount in container["Mounts"]), service
+        addresses = [bound["HostIp"] for ports in (host["PortBindings"] or {}).values() for bound in ports]
+        assert set(addresses) <= {"127.0.0.1"}, service
+
+
+def test_what_is_not_ours_is_mounted_for_reading_only(lab):
+    """The repository's files can't be changed from inside."""
+    for container in lab.containers():
+        for mount in container["Mounts"]:
+            assert mount["Type"] != "bind" or not mount["RW"], mount["Destination"]
+
+
+def test_a_worker_that_is_killed_in_its_trial_fails_it_and_the_run_goes_on(lab):
+    """The trial is given once more at the end; by then the worker is back."""
+    run = lab.api("/api/runs", {"experiment": "demo", "rounds": 1})["run"]
+    eventually(lambda: (lab.state()["trial"] or "").startswith("aiohttp@workers"), "its turn", LONG)
+    subprocess.run(["docker", "kill", lab.container("client-aiohttp-workers")], capture_output=True, check=True)
+    lab.up("client-aiohttp-workers")
+    lab.idle()
+    trials = [trial for trial in lab.run(run)["trials"] if trial["strategy"] == "aiohttp@workers"]
+    lost = [trial for trial in trials if trial["status"] == "failed"]
+    assert [trial["reason"].partition(":")[0] for trial in lost] == ["worker lost"]
+    assert {trial["arm"] for trial in trials if trial["status"] == "done"} == {trial["arm"] for trial in trials}
+
+
+def test_a_lab_that_is_killed_goes_on_with_its_run(lab):
+    """Nothing that was done is lost, and nothing is done twice."""
+    run = lab.api("/api/runs", {"experiment": "demo", "rounds": 1})["run"]
+    eventually(lambda: lab.state()["done"] >= 3, "three trials", LONG)
+    lab.compose("kill", "lab")
+    lab.up("lab")
+    eventually(lambda: lab.answers() and lab.state()["run"] == run, "the same run", 60)
+    lab.idle()
+    found = lab.run(run)
+    done = [trial["arm"] for trial in found["trials"] if trial["status"] == "done"]
+    assert len(done) == len(set(done)) == 16
+
+
+def test_a_proxy_that_is_away_for_a_while_costs_its_trials_only(lab):
+    """Trials through it have errors or fail; the direct ones are whole, and the run ends."""
+    run = lab.api("/api/runs", {"experiment": "demo", "rounds": 1})["run"]
+    eventually(lambda: " · proxy · " in (lab.state()["trial"] or ""), "a trial through the proxy", LONG)
+    lab.compose("kill", "proxy")
+    ended = lab.ended()
+    eventually(lambda: lab.ended() > ended, "the trial's end", LONG)
+    lab.up("proxy")
+    lab.idle()
+    trials = lab.run(run)["trials"]
+    assert {trial["status"] for trial in trials if trial["route"] == "direct"} == {"done"}
+    assert any(trial["status"] == "failed" or trial["errors"] for trial in trials if trial["route"] == "proxy")
+
+
+def test_a_run_can_be_asked_for_in_a_terminal(lab):
+    """`docker compose run --rm lab run …` measures with the containers' upstreams and prints its table or JSON."""
+    words = ["run", "-T", "--rm", "lab", "run", "-t", "urllib3", "-n", "50", "--route", "proxy-tls", "--json"]
+    document = json.loads(lab.compose(*words).stdout)
+    assert [(trial["status"], trial["requests"]) for trial in document["trials"]] == [("done", 50)] * 3
+    assert document["run"] in [row["run"] for row in lab.api("/api/runs")]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["-e", "EXPERIMENT=none", "lab"], "experiment 'none': neither a bundled one"),
+        (["-e", "CLIENTLAB_TOKEN=wrong", "client-any"], "token"),
+        (["-e", "AIOHTTP_ADDRESS=nowhere", "client-any"], "AIOHTTP_ADDRESS"),
+    ],
+)
+def test_what_can_not_go_on_ends_with_a_line(words, says, lab):
+    """An unknown experiment, a wrong token, an address that is none: exit code 2."""
+    done = lab.compose("run", "-T", "--rm", "--no-deps", *words, check=False)
+    assert done.returncode == 2, done.stderr
+    assert says in done.stderr + done.stdout
+
+
+def test_the_rules_give_what_they_should(lab):
+    """Promtool runs the rules against series whose quantiles are known."""
+    words = ["run", "-T", "--rm", "--no-deps", "--entrypoint", "/bin/promtool", "prometheus"]
+    lab.compose(*words, "check", "config", "/etc/prometheus/prometheus.yml")
+    done = lab.compose(*words, "test", "rules", "/etc/prometheus/rules.test.yml")
+    assert "SUCCESS" in done.stdout + done.stderr
+
+
+def test_down_leaves_nothing(new_project):
+    """No container, no volume, no network."""
+    project = new_project()
+    project.up("flask")
+    project.compose("down", "-v", "--timeout", "1")
+    for kind in ("ps -a", "volume ls", "network ls"):
+        words = ["docker", *kind.split(), "-q", "--filter", f"label=com.docker.compose.project={project.name}"]
+        assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == ""
+
+
+@pytest.mark.usefixtures("finished")
+def test_images_hold_no_compiler_and_are_small():
+    """Above their base: the servers' 200 MB at most, the clients' 350 MB, as the engine counts."""
+
+    def size(image: str) -> int:
+        return json.loads(
+            subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=True).stdout
+        )[0]["Size"]
+
+    base = size(settings()["PYTHON_IMAGE"])
+    assert size("clientlab-servers") - base < 200e6
+    assert size("clientlab-clients") - base < 350e6
+    for image in ("clientlab-servers", "clientlab-clients"):
+        words = ["docker", "run", "--rm", "--entrypoint", "bash", image, "-c", "command -v gcc cc uv"]
+        assert subprocess.run(words, capture_output=True, text=True, check=False).stdout == ""
+
+
+def settings() -> dict[str, str]:
+    """The names and values of .env."""
+    lines = (ROOT / ".env").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def test_every_strategy_has_a_container_and_the_demos_are_up_by_default():
+    """All from one anchor; those of the demo without a profile, and one that takes what no other does."""
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    clients = {name: service for name, service in services.items() if name.startswith("client-")}
+    asked = {service["command"][2]: name for name, service in clients.items()}
+    assert set(asked) == {"*"} | {
+        name for name, found in STRATEGIES.items() if CLIENTS[found.client].extra == "clients"
+    }
+    by_default = {name for name, service in clients.items() if "profiles" not in service}
+    demo = re.search(
+        r"strategies = \[(.*?)\]", (ROOT / "clients/clientlab/experiments/demo.toml").read_text(), re.DOTALL
+    )
+    assert by_default == {asked[name] for name in [*re.findall(r'"(.+?)"', demo[1]), "*"]}
+
+
+def test_images_of_others_are_pinned_in_one_place():
+    """In .env, by version; the Dockerfiles' own default is the same Python."""
+    pinned = {name: value for name, value in settings().items() if name.endswith("_IMAGE")}
+    assert all(re.search(r":v?\d+\.\d+", value) for value in pinned.values())
+    for folder in ("servers", "clients"):
+        text = (ROOT / folder / "Dockerfile").read_text(encoding="utf-8")
+        assert re.findall(r"^FROM (\S+:\S+)", text, re.MULTILINE) == [pinned["PYTHON_IMAGE"]]
+
+
+def test_every_service_says_in_a_sentence_what_it_is():
+    """Above it, but for the rows of clients, which share one."""
+    lines = (
+        (ROOT / "compose.yaml")
+        .read_text(encoding="utf-8")
+        .split("\nservices:\n")[1]
+        .split("\nvolumes:\n")[0]
+        .splitlines()
+    )
+    for before, line in zip(["", *lines], lines, strict=False):
+        if re.match(r"  [a-z][\w-]*:$", line):
+            assert before.strip().startswith("#"), line
