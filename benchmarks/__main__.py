@@ -19,7 +19,8 @@ from rich.table import Table
 
 from benchmarks import memory, overhead, reports, scrape, streaming, upstream
 from benchmarks.figures import Row
-from clientlab.homes.local import LocalHome, workers_for
+from clientlab.homes.local import LocalHome
+from clientlab.homes.serving import workers_for
 from clientlab.strategies import CLIENTS
 
 PARTS = ("overhead", "scrape", "upstream", "memory", "streaming", "reports")

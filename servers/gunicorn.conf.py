@@ -4,6 +4,7 @@ MOCKUPSTREAM_FRAMEWORK        flask or aiohttp (aiohttp)
 MOCKUPSTREAM_BIND             where to listen, HOST:PORT, or fd://N for an inherited socket (127.0.0.1:8000)
 MOCKUPSTREAM_WORKERS          processes (4)
 MOCKUPSTREAM_THREADS          threads of each Flask process (25)
+MOCKUPSTREAM_WORKER_CLASS     of Flask: gthread, or sync, which closes each connection (gthread)
 MOCKUPSTREAM_KEEP_ALIVE       seconds an idle connection is kept (75)
 MOCKUPSTREAM_BACKLOG          connections that wait to be accepted (2048)
 MOCKUPSTREAM_GRACEFUL_TIMEOUT seconds that requests in flight are given when the server is stopped (3)
@@ -33,9 +34,10 @@ keepalive = _serving.keep_alive
 
 if _serving.framework == "flask":
     wsgi_app = "mockupstream.serving:flask_application()"
-    # gunicorn's default worker, sync, has no keep-alive, and would make each comparison one of new connections.
-    worker_class = "gthread"
-    threads = _serving.threads
+    # gunicorn's default worker, sync, has no keep-alive, and would make each comparison one of new connections. With
+    # more than one thread gunicorn would quietly take gthread in its place.
+    worker_class = str(_serving.worker_class)
+    threads = _serving.threads if worker_class == "gthread" else 1
     # How many connections a worker keeps, idle ones included: the default of 1000 would close those above.
     worker_connections = 16_384
 else:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Framework = Literal["flask", "aiohttp"]
+WorkerClass = Literal["gthread", "sync"]
 _Value = TypeVar("_Value")
 _MIB = 1 << 20
 
@@ -44,6 +45,7 @@ class Serving:
     bind: str
     workers: int
     threads: int
+    worker_class: WorkerClass
     keep_alive: int
     backlog: int
     graceful_timeout: int
@@ -77,6 +79,7 @@ def read_serving(environment: Mapping[str, str]) -> Serving:
         bind=_read(environment, "BIND", "127.0.0.1:8000", str),
         workers=_read(environment, "WORKERS", "4", _between(1, 256)),
         threads=_read(environment, "THREADS", "25", _between(1, 4096)),
+        worker_class=_read(environment, "WORKER_CLASS", "gthread", _worker_class),
         keep_alive=_read(environment, "KEEP_ALIVE", "75", _between(1, 86_400)),
         backlog=_read(environment, "BACKLOG", "2048", _between(1, 65_535)),
         graceful_timeout=_read(environment, "GRACEFUL_TIMEOUT", "3", _between(1, 3600)),
@@ -126,4 +129,13 @@ def _framework(text: str) -> Framework:
     if text == "aiohttp":
         return "aiohttp"
     msg = f"{text!r} is neither flask nor aiohttp"
+    raise ValueError(msg)
+
+
+def _worker_class(text: str) -> WorkerClass:
+    if text == "gthread":
+        return "gthread"
+    if text == "sync":
+        return "sync"
+    msg = f"{text!r} is neither gthread nor sync"
     raise ValueError(msg)

@@ -14,6 +14,7 @@ from clientlab import strategies
 from clientlab.analysis import samples
 from clientlab.analysis.samples import Samples
 from clientlab.measuring.connections import Address
+from clientlab.measuring.driving import Note, note_of
 from clientlab.measuring.recorder import TrialBench
 from clientlab.measuring.trial import Outcome, run_trial
 from clientlab.workload import Workload
@@ -25,6 +26,7 @@ class Measured:
 
     outcome: Outcome
     samples: Samples
+    note: Note | None = None  # of a trial that a program drove
 
     @property
     def numbers(self) -> list[int]:
@@ -40,7 +42,7 @@ def measure(
         bench = TrialBench(strategies.find(strategy), workload, url, folder, Address(urlsplit(url).port), ca_file)
         tail = samples.Tail(Path(folder))
         outcome = run_trial(bench, tail.finished, at_ready, at_done)
-        return Measured(outcome, samples.read(Path(folder), outcome.began))
+        return Measured(outcome, samples.read(Path(folder), outcome.began), note_of(Path(folder)))
 
 
 def trial_processes():

@@ -6,12 +6,14 @@ import time
 
 import pytest
 
+from clientlab import strategies
 from clientlab.conformance.server import Last, counting_server, ok
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
+from clientlab.strategies import EXECUTORS, STRATEGIES
 from clientlab.workload import Workload
 from clients.measured import measure
 from tls_servers import Authority, h2_server, tls_relay
 
+CLIENTS = {name: row for name, row in strategies.CLIENTS.items() if not row.program}
 HOLD = 0.02
 """Seconds that the server holds each request, so that as many are in flight as the strategy has."""
 SILENCE = 0.9

@@ -12,7 +12,7 @@ from clientlab.cli.words import body_of, headers_of
 from clientlab.errors import LabError
 from clientlab.homes.elsewhere import Elsewhere
 from clientlab.runs.expansion import BadExperiment
-from clientlab.runs.experiment import Experiment
+from clientlab.runs.experiment import Experiment, with_available
 from clientlab.runs.experiment_check import TLS_ROUTES, check_experiment
 from clientlab.runs.experiment_file import bundled, located, read_experiment
 from clientlab.runs.rounds import DEFAULT_TIME_BUDGET
@@ -25,7 +25,7 @@ def asked(name: str | None, elsewhere: Elsewhere | None, words: dict[str, Any]) 
     """The experiment that the words ask for, checked. Raises LabError."""
     given = {key: word for key, word in words.items() if word is not None and word is not False and word != ()}
     path = _path_of(name) if name else None
-    base = read_experiment(path, quick="quick" in given) if path else _unnamed(given)
+    base = with_available(read_experiment(path, quick="quick" in given) if path else _unnamed(given))
     experiment = base.model_copy(update=_changes(base, elsewhere, given))
     try:
         check_experiment(experiment, _secure(experiment, elsewhere))

@@ -13,7 +13,7 @@ from clientlab.cli.words import console
 from clientlab.conformance import Result, drills_of
 from clientlab.conformance import conform as results_of
 from clientlab.errors import LabError
-from clientlab.strategies import check_settings, find
+from clientlab.strategies import check_settings, client_row, find
 
 _ABREAST = 5
 """Strategies beside each other in the table of faults."""
@@ -31,6 +31,11 @@ def conform(names: tuple[str, ...], *, as_json: bool) -> int:
     strategies = [find(name) for name in dict.fromkeys(names)]
     for strategy in strategies:
         check_settings(strategy)
+        if client_row(strategy.client).program:
+            raise LabError(
+                f"strategy {strategy.name!r} is a driver, and sends no bodies exactly alike; "
+                "scripts/test tests/clients/test_apache_bench.py has what holds of it"
+            )
         if not drills_of(strategy):
             raise LabError(
                 f"strategy {strategy.name!r} speaks HTTP/2, which needs TLS, and the checks' server HTTP/1.1 without; "

@@ -16,7 +16,8 @@ from rich.table import Table
 
 from clientlab.cli.words import console
 from clientlab.errors import LabError
-from clientlab.homes.local import caddy, project_file
+from clientlab.homes.local import caddy
+from clientlab.homes.serving import project_file
 from clientlab.runs.surroundings import cpu_usable
 from clientlab.strategies import CLIENTS, EXECUTORS, merged
 from clientlab.strategies.availability import MERGED

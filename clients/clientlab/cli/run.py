@@ -20,16 +20,17 @@ from clientlab.cli.claims import code_of
 from clientlab.cli.report import CHART, draw, show
 from clientlab.cli.words import OUT, SECONDS, SHARE
 from clientlab.errors import IncompleteRun, LabError
-from clientlab.homes.containers import ContainerHome
+from clientlab.homes.containers import ContainerHome, check_plain
 from clientlab.homes.elsewhere import Elsewhere
-from clientlab.homes.local import ROUTES, UPSTREAMS, LocalHome, workers_for
+from clientlab.homes.local import ROUTES, LocalHome, check_upstreams
+from clientlab.homes.serving import workers_for
 from clientlab.reports.progress import LiveBar, PlainLines
 from clientlab.runs.document import Run
 from clientlab.runs.execute import execute
 from clientlab.runs.experiment import Experiment, new_run, run_name
 from clientlab.runs.here import Here, Home
 from clientlab.runs.store import Store
-from clientlab.runs.surroundings import distributions_of, surroundings
+from clientlab.runs.surroundings import distributions_of, programs_of, surroundings
 
 _LOOK_SECONDS = 0.5
 
@@ -48,7 +49,12 @@ _LOOK_SECONDS = 0.5
 @click.option("--warmup", type=int, help="Requests before the measured ones.  [default: 10]")
 @click.option("--connections", type=click.Choice(["cold", "warm"]), help="Opened inside the clock, or before it.")
 @click.option("--seed", type=int, help="Decides orders, payloads and delays.  [default: 1]")
-@click.option("--upstream", "upstreams", multiple=True, type=click.Choice(UPSTREAMS), help="[default: aiohttp]")
+@click.option(
+    "--upstream",
+    "upstreams",
+    multiple=True,
+    help="flask, aiohttp, or one of them with settings: 'flask?workers=4'.  [default: aiohttp]",
+)
 @click.option("--route", "routes", multiple=True, type=click.Choice(ROUTES), help="[default: direct]")
 @click.option("--url", help="Measure against this server of yours; nothing is started.")
 @click.option(
@@ -98,6 +104,11 @@ def run(  # noqa: PLR0913 - the command's words
     """
     elsewhere = _elsewhere(url, words)
     planned = asked(experiment, elsewhere, words)
+    if elsewhere is None:
+        upstreams = {arm.upstream for arm in planned.arms()}
+        check_upstreams(upstreams, {arm.route for arm in planned.arms()})
+        if home == "containers":
+            check_plain(upstreams)
     if elsewhere is not None:
         for workload in planned.workloads.values():
             elsewhere.probe(workload)
@@ -147,6 +158,7 @@ def _measure(
             local = stack.enter_context(LocalHome(*ways, logs, workers))
             home, programs = local, local.programs()
         measured = distributions_of(arm.strategy for arm in arms)
+        programs |= programs_of(arm.strategy for arm in arms)
         planned = new_run(name, experiment, surroundings(measured, programs), shlex.join(["clientlab", *sys.argv[1:]]))
         observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
         return execute(planned, Here(home, keep_samples), store, observer)

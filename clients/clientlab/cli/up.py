@@ -8,7 +8,9 @@ from pathlib import Path
 
 import click
 
-from clientlab.homes.local import ROUTES, UPSTREAMS, LocalHome, Ports, workers_for
+from clientlab.homes.local import ROUTES, LocalHome, Ports
+from clientlab.homes.serving import workers_for
+from clientlab.upstreams import UPSTREAMS
 
 _LOOK_SECONDS = 0.5
 _PORT = click.IntRange(0, 65535)

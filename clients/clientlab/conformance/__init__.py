@@ -20,9 +20,11 @@ __all__ = ["DRILLS", "Drill", "Result", "conform", "drills_of"]
 def drills_of(strategy: Strategy) -> list[Drill[Any]]:
     """Those that can be asked of it: what starts all at once has no duration.
 
-    None of a client that speaks HTTP/2: it needs TLS, and the server of the checks speaks HTTP/1.1 without.
+    None of a client that speaks HTTP/2: it needs TLS, and the server of the checks speaks HTTP/1.1 without. None
+    of a program that drives: it sends one request again and again, and tells little of each.
     """
-    if client_row(strategy.client).http != "1.1":
+    client = client_row(strategy.client)
+    if client.http != "1.1" or client.program:
         return []
     return [drill for drill in DRILLS if drill.fits(strategy)]
 

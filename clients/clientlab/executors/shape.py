@@ -12,8 +12,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from clientlab.tally import Tally
 from clientlab.workload import Request
 
 if TYPE_CHECKING:
@@ -70,6 +72,23 @@ class Record(Protocol):
         """Close the client and finish this process's records."""
 
 
+class Driven(Protocol):
+    """For an executor whose client is a program: what it is to send, and the log for what it found."""
+
+    folder: Path
+    request: Request
+
+    @property
+    def client(self) -> Any:
+        """The strategy's client."""
+
+    def finish(self, began: float, tally: Tally) -> None:
+        """It was started at `began` (`time.perf_counter`), and has ended."""
+
+    def close(self) -> None:
+        """Finish this process's records."""
+
+
 class Bench(Protocol):
     """What a trial gives its executor; can be sent to another process."""
 
@@ -82,6 +101,9 @@ class Bench(Protocol):
 
     def record(self, connections: int) -> Record:
         """The same for an executor that sends with the client in a way of its own."""
+
+    def drive(self) -> Driven:
+        """The same for an executor whose client is a program."""
 
     def loop_factory(self, name: str) -> Callable[[], asyncio.AbstractEventLoop]:
         """Makes event loops: ``asyncio`` or ``uvloop``."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO
 
 import certifi
 
 from clientlab.errors import IncompleteRun, LabError
-from clientlab.homes.local import ROUTES, UPSTREAMS
+from clientlab.homes.local import ROUTES
 from clientlab.homes.metrics_page import Endpoint, proxy_use, upstream_use
 from clientlab.measuring.connections import Address
 from clientlab.runs.figures import Reading
+from clientlab.upstreams import UPSTREAMS, special
 
 ADDRESSES = {
     "FLASK_ADDRESS": "flask:8000",
@@ -46,6 +47,9 @@ class ContainerHome:
         self._authority = environment.get(CA_FILE) or ""
         self._found: dict[str, Endpoint] = {}
         self._bundle: IO[str] | None = None
+
+    def serve(self, upstream: str) -> None:
+        """Nothing to do: the containers run all the time."""
 
     def base_url(self, upstream: str, route: str) -> str:
         name = _variable(upstream, route)
@@ -85,6 +89,15 @@ class ContainerHome:
                 raise IncompleteRun(f"{name}={host}:{port}: the host is not found ({error})") from error
             self._found[name] = Endpoint(str(peer[0]), port)
         return self._found[name]
+
+
+def check_plain(names: Iterable[str]) -> None:
+    """Raises LabError for an upstream with settings: containers are started once, as they are."""
+    if asked := special(names):
+        raise LabError(
+            f"upstream {asked[0]!r}: the containers serve {', '.join(UPSTREAMS)} as they are; "
+            "have servers with settings started by 'clientlab run' with --home here"
+        )
 
 
 def _variable(upstream: str, route: str) -> str:

@@ -53,6 +53,9 @@ class Elsewhere:
                 "correct the path, the method or the headers"
             )
 
+    def serve(self, upstream: str) -> None:
+        """Nothing to do: it runs."""
+
     def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002 - there is but one
         return self._base
 

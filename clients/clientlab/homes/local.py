@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,18 +16,19 @@ from typing import Self
 import certifi
 
 from clientlab import children
-from clientlab.errors import LabError
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.homes import serving
 from clientlab.homes.metrics_page import Endpoint, proxy_use, upstream_use
+from clientlab.homes.serving import Workers, project_file
 from clientlab.homes.starting import LOOPBACK, Server, free_ports, listener_on
 from clientlab.measuring.connections import Address
 from clientlab.runs.figures import Reading
+from clientlab.upstreams import UPSTREAMS, Upstream, find
 
-UPSTREAMS = ("flask", "aiohttp")
 ROUTES = ("direct", "proxy", "proxy-tls")
 
 _STOP_SECONDS = 6.0
 _CA_FILE = "caddy/pki/authorities/local/root.crt"
-_REPOSITORY = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True)
@@ -42,37 +44,15 @@ class Ports:
     proxy_metrics: int = 0
 
 
-@dataclass(frozen=True)
-class Workers:
-    """How an upstream is served. `threads` is for Flask: as many requests a process may hold at once."""
-
-    flask: int
-    aiohttp: int
-    threads: int
-
-
-def workers_for(concurrency: int) -> Workers:
-    """Enough that a mock upstream is not what limits a trial with that many in flight.
-
-    Flask holds a thread for as long as it delays a request. The client needs cores as well: half of
-    them, at least one, are left to it.
-    """
-    half = max(1, (os.cpu_count() or 2) // 2)
-    flask = max(2, half)
-    return Workers(flask, half, max(32, -(-concurrency // flask) + 8))
-
-
 class LocalHome:
     """Starts what is asked for, and stops all of it when left. Raises LabError where it can't start."""
 
     def __init__(
         self, upstreams: Iterable[str], routes: Iterable[str], logs: Path, workers: Workers, ports: Ports | None = None
     ) -> None:
-        self._upstreams = sorted(set(upstreams))
-        if unknown := set(self._upstreams) - set(UPSTREAMS):
-            raise LabError(f"upstream {min(unknown)!r} is unknown; there are {', '.join(UPSTREAMS)}")
-        self._routes = set(routes)
-        self._proxied = not self._routes <= {"direct"}
+        routes = set(routes)
+        self._upstreams = check_upstreams(upstreams, routes)
+        self._proxied = not routes <= {"direct"}
         self._logs = logs
         self._proxy_data = logs.resolve() / "caddy"
         self._bundle = self._proxy_data / "ca-bundle.pem"
@@ -80,13 +60,18 @@ class LocalHome:
         self._ports = ports or Ports()
         self._servers: dict[str, Server] = {}
         self._sites: dict[tuple[str, str], Endpoint] = {}
+        self._listeners: dict[str, socket.socket] = {}  # of special servers, by framework
+        self._special: str | None = None  # which of them runs now
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as undo:
             undo.callback(self._stop)
             self._logs.mkdir(parents=True, exist_ok=True)
-            for upstream in self._upstreams:
-                self._start_upstream(upstream)
+            for upstream in self._upstreams.values():
+                if not upstream.special:
+                    self._start_plain(upstream)
+                elif upstream.framework not in self._listeners:
+                    self._listen(upstream.name, upstream.framework)
             if self._proxied:
                 self._start_proxy()
             for server in self._servers.values():
@@ -102,12 +87,22 @@ class LocalHome:
     ) -> None:
         self._stop()
 
+    def serve(self, upstream: str) -> None:
+        """Have that upstream running: a special one in place of the one before it, or each would take the other's time.
+
+        Raises IncompleteRun where it does not start.
+        """
+        if upstream not in self._servers:
+            self._start_special(self._upstreams[upstream])
+
     def base_url(self, upstream: str, route: str) -> str:
         return self.endpoint(upstream, route).url
 
     def endpoint(self, upstream: str, route: str) -> Endpoint:
-        """Where that upstream listens, or the proxy in front of it."""
-        return self._servers[upstream].endpoint if route == "direct" else self._sites[upstream, route]
+        """Where that upstream listens, or the proxy in front of it; `serve` has it running."""
+        if route == "direct":
+            return self._servers[upstream].endpoint
+        return self._sites[self._upstreams[upstream].framework, route]
 
     def address(self, upstream: str, route: str) -> Address:
         return Address(self.endpoint(upstream, route).port)
@@ -133,23 +128,36 @@ class LocalHome:
 
     def programs(self) -> dict[str, str]:
         """What serves, for the run's surroundings."""
-        flask = f"gunicorn gthread, {self._workers.flask} workers x {self._workers.threads} threads"
-        served = {"flask": flask, "aiohttp": f"gunicorn uvloop, {self._workers.aiohttp} workers"}
-        names = {name: served[name] for name in self._upstreams}
+        names = {upstream.name: serving.says(upstream, self._workers) for upstream in self._upstreams.values()}
         return names | ({"proxy": "Caddy, proxy/Caddyfile"} if self._proxied else {})
 
-    def _start_upstream(self, name: str) -> None:
-        listener = listener_on(name, getattr(self._ports, name))
-        settings = {
-            "MOCKUPSTREAM_FRAMEWORK": name,
-            "MOCKUPSTREAM_BIND": f"fd://{listener.fileno()}",
-            "MOCKUPSTREAM_WORKERS": str(getattr(self._workers, name)),
-            "MOCKUPSTREAM_THREADS": str(self._workers.threads),
-        }
-        command = [sys.executable, "-m", "gunicorn", "-c", str(project_file("servers/gunicorn.conf.py"))]
-        self._start(name, command, settings, listener.getsockname()[1], [listener.fileno()])
-        self._servers[name].workers = getattr(self._workers, name)
-        listener.close()
+    def _start_special(self, upstream: Upstream) -> None:
+        """Start a server with settings of its own, in place of the one before it."""
+        if self._special is not None:
+            children.stop(self._servers.pop(self._special).process, _STOP_SECONDS)
+            self._special = None
+        listener = self._listeners.get(upstream.framework) or self._listen(upstream.name, upstream.framework)
+        self._servers[upstream.name] = serving.start(upstream, self._workers, listener, self._logs)
+        self._special = upstream.name
+        try:
+            self._servers[upstream.name].wait()
+        except LabError as error:
+            raise IncompleteRun(str(error)) from error
+
+    def _start_plain(self, upstream: Upstream) -> None:
+        with listener_on(upstream.name, getattr(self._ports, upstream.framework)) as listener:
+            self._servers[upstream.name] = serving.start(upstream, self._workers, listener, self._logs)
+
+    def _listen(self, name: str, framework: str) -> socket.socket:
+        """A socket for all special servers of a framework in turn: their port, which the proxy knows, stays."""
+        self._listeners[framework] = listener_on(name, 0)
+        return self._listeners[framework]
+
+    def _port_behind_proxy(self, framework: str) -> int:
+        """Where the proxy finds that framework's upstream, or where nobody listens: a site without one is not asked."""
+        if framework in self._servers:
+            return self._servers[framework].endpoint.port
+        return self._listeners[framework].getsockname()[1] if framework in self._listeners else 1
 
     def _start_proxy(self) -> None:
         plain = {f"proxy for {name}": getattr(self._ports, f"proxy_{name}") for name in UPSTREAMS}
@@ -161,35 +169,36 @@ class LocalHome:
             self._sites[name, "proxy-tls"] = Endpoint(LOOPBACK, tls_port, self._proxy_data / _CA_FILE)
             settings[f"PROXY_{name.upper()}_PORT"] = str(port)
             settings[f"PROXY_{name.upper()}_TLS_PORT"] = str(tls_port)
-            server = self._servers.get(name)
-            # A site without its upstream answers 502, and is not asked.
-            settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:{server.endpoint.port if server else 1}"
+            settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:{self._port_behind_proxy(name)}"
         command = [caddy(), "run", "--adapter", "caddyfile", "--config", str(project_file("proxy/Caddyfile"))]
-        self._start("proxy", command, settings, metrics, [])
+        log = self._logs / "proxy.log"
+        process = children.start(command, log, {**os.environ, **settings})
+        self._servers["proxy"] = Server("proxy", Endpoint(LOOPBACK, metrics), process, log)
         # Its certificates are made while its plain sites already answer.
         self._servers["proxy"].sites = tuple(self._sites.values())
-
-    def _start(
-        self, name: str, command: list[str], settings: Mapping[str, str], port: int, descriptors: list[int]
-    ) -> None:
-        log = self._logs / f"{name}.log"
-        process = children.start(command, log, {**os.environ, **settings}, descriptors)
-        self._servers[name] = Server(name, Endpoint(LOOPBACK, port), process, log)
 
     def _stop(self) -> None:
         for server in reversed(self._servers.values()):
             children.stop(server.process, _STOP_SECONDS)
         if self._proxy_data.exists():
             shutil.rmtree(self._proxy_data)  # the keys of its CA, which serve nobody any more
+        for listener in self._listeners.values():
+            listener.close()
         self._servers.clear()
+        self._listeners.clear()
+        self._special = None
 
 
-def project_file(name: str) -> Path:
-    """A file of the repository that the installed package needs. Raises LabError where it is missing."""
-    path = _REPOSITORY / name
-    if not path.is_file():
-        raise LabError(f"{path} is missing: the lab runs from a clone of its repository; or use --url")
-    return path
+def check_upstreams(names: Iterable[str], routes: Collection[str]) -> dict[str, Upstream]:
+    """Name → upstream. Raises LabError for an unknown one, or where the proxy would have to lead to two at once."""
+    found = {name: find(name) for name in sorted(set(names))}
+    for upstream in found.values():
+        if upstream.special and upstream.framework in found and not set(routes) <= {"direct"}:
+            raise LabError(
+                f"upstreams {upstream.framework!r} and {upstream.name!r}: the proxy leads to one of them at a time; "
+                "give them a run each, or the route direct"
+            )
+    return found
 
 
 def caddy() -> str:

@@ -10,12 +10,14 @@ import json
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
 from clientlab import strategies
 from clientlab.clients.shape import AsyncClient, AsyncTiming, Budget, Client, Timing
 from clientlab.measuring import connections, loops
+from clientlab.measuring.driving import Driven
 from clientlab.measuring.recording import Recording
 from clientlab.measuring.sending import AsyncSend, Send, Turn, asend_of, send_of
 from clientlab.sample import RECORD_SIZE, write_record
@@ -52,6 +54,9 @@ class TrialBench:
 
     def record(self, connections: int) -> SteppedCaller:
         return SteppedCaller(self, connections)
+
+    def drive(self) -> Driven:
+        return Driven(Path(self.folder), *_begun(self, self.concurrency))
 
     def loop_factory(self, name: str) -> loops.LoopFactory:
         """Makes the event loops of that name; see `loops`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import subprocess
@@ -17,7 +18,7 @@ from typing import Any, Self
 
 import psutil
 
-from clientlab import children
+from clientlab import children, strategies
 from clientlab.measuring import usage
 from clientlab.measuring.recorder import TrialBench
 from clientlab.measuring.trial_process import order_of
@@ -67,7 +68,9 @@ def run_trial(
         warm = process_notes(folder)
         idle = _settle({process.pid, *(note.pid for note in warm)})
         process.go_on()
-        done = process.mark("done", watch, longest)
+        # A program tells of nothing before its end, and has the workload's time limit for itself.
+        drives = bool(strategies.client_row(bench.strategy.client).program)
+        done = process.mark("done", watch, math.inf if drives else longest)
         tree_after = process.children_cpu()
         notes = process_notes(folder)
         at_done()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clientlab.reports import units
+from clientlab.reports import servers, units
 from clientlab.reports.answer import answers
 from clientlab.reports.markdown import code, escaped, table
 from clientlab.reports.rows import Group, groups_of
@@ -25,6 +25,8 @@ def _parts(run: Run) -> Iterator[str]:
         yield "".join(f"> **{escaped(one.text)}** - {escaped(one.advice)}  \n" for one in run.cautions)
     for group in groups:
         yield f"{escaped(group.title)}\n\n{_table(group)}"
+    if cells := servers.rows(run):
+        yield f"{escaped(servers.TITLE)}\n\n{table(servers.HEADS, cells, left=servers.LEFT)}"
     if run.claims:
         yield table(("claim", "verdict", "ratio (95 %)", "rounds", "measured"), map(_claim, run.claims), left=5)
     where = run.surroundings

@@ -35,7 +35,7 @@ class Row:
     errors: dict[str, int]
     connections: float
     cpu_per_request: float
-    peak_rss_bytes: float
+    peak_rss_bytes: float | None
     above_idle_bytes: float | None
     body_bytes: float
     elapsed: float | None
@@ -111,7 +111,7 @@ def _row(standing: Standing, trials: list[Trial]) -> Row:
         errors=errors,
         connections=_median(trials, lambda trial: trial.connections_opened or 0),
         cpu_per_request=_median(trials, lambda trial: (trial.cpu_seconds or 0.0) / max(1, trial.requests)),
-        peak_rss_bytes=_median(trials, lambda trial: trial.peak_rss_bytes or 0),
+        peak_rss_bytes=_known(trials, lambda trial: trial.peak_rss_bytes),
         above_idle_bytes=_known(trials, above_idle),
         body_bytes=_median(trials, lambda trial: trial.bytes_received / max(1, trial.requests)),
         elapsed=_known(trials, lambda trial: trial.elapsed_seconds_sum),

@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from clientlab.reports import units
+from clientlab.reports import servers, units
 from clientlab.reports.answer import answers
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.runs.document import Run
@@ -28,8 +28,19 @@ def render(run: Run) -> RenderableType:
     groups = groups_of(run)
     for group in groups:
         parts += [Text(), _Fitted(group)]
+    if cells := servers.rows(run):
+        parts += [Text(), Text(servers.TITLE, style="bold"), _servers(cells)]
     parts += [Text(), *(Text(sentence, style="bold") for sentence in answers(groups))]
     return Lines(*parts)
+
+
+def _servers(rows: list[tuple[str, ...]]) -> Table:
+    table = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for place, head in enumerate(servers.HEADS):
+        table.add_column(head, justify="left" if place < servers.LEFT else "right")
+    for cells in rows:
+        table.add_row(*map(Text, cells))
+    return table
 
 
 def _heading(run: Run) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS
-from clientlab.analysis.verdict import SHORT_SECONDS
+from clientlab.analysis.verdict import SATURATED, SHORT_SECONDS
 from clientlab.runs.document import Caution, Run, Trial
 
 BUSY_LOAD = 0.5
@@ -40,7 +40,8 @@ def _errors(run: Run) -> Iterator[Caution]:
 
 def _upstream_bound(run: Run) -> Iterator[Caution]:
     for bound, part in (("upstream-bound", "the upstream"), ("proxy-bound", "the proxy")):
-        trials = [trial for trial in _done(run) if trial.verdict == bound]
+        # A driver is there to measure the server, or the proxy.
+        trials = [trial for trial in _done(run) if trial.verdict == bound and not _drives(run, trial)]
         if trials:
             yield Caution(
                 kind=bound,
@@ -66,6 +67,52 @@ def _time_budget(run: Run) -> Iterator[Caution]:
             text=f"the time budget ended the rounds before every interval was within {run.experiment.precision:.2%}",
             advice="give it more with --time-budget, or a quieter machine",
         )
+
+
+def _driver_bound(run: Run) -> Iterator[Caution]:
+    trials = [trial for trial in _done(run) if trial.verdict == "client-bound" and _drives(run, trial)]
+    if trials:
+        where = ", ".join(sorted({trial.upstream for trial in trials}))
+        yield Caution(
+            kind="driver-bound",
+            text=f"{_names(trials)} could not ask faster, of {where}",
+            advice="its figure is the least that the server can do: it has one thread; give it a core of its own",
+        )
+
+
+def _shared_cores(run: Run) -> Iterator[Caution]:
+    cores = run.surroundings.cpu_usable
+    crowded = [trial for trial in _done(run) if _drives(run, trial) and _taken(trial) >= SATURATED * cores]
+    served = sorted({trial.upstream for trial in crowded})
+    if served:
+        yield Caution(
+            kind="shared-cores",
+            text=f"{_names(crowded)} and the server took {max(map(_taken, crowded)):.1f} of {cores:g} cores together, "
+            f"with {', '.join(served)}",
+            advice="they took each other's time: what more workers do with cores of their own can't be seen here",
+        )
+
+
+def _taken(trial: Trial) -> float:
+    """Cores that driver, proxy and upstream took on average; 0 where a trial is too short for the servers' clock."""
+    if not trial.wall_seconds or trial.wall_seconds < SHORT_SECONDS:
+        return 0.0
+    servers = [use.cpu_seconds for use in (trial.upstream_use, trial.proxy_use) if use is not None]
+    return (sum(servers) + (trial.cpu_seconds or 0.0)) / trial.wall_seconds
+
+
+def _replaced(run: Run) -> Iterator[Caution]:
+    for strategy, other in run.experiment.replaced.items():
+        yield Caution(
+            kind="replaced-strategy",
+            text=f"{strategy} is not installed here: {other} asked in its place",
+            advice=f"its figures are not those of {strategy}: install that ('clientlab list' says how)",
+        )
+
+
+def _drives(run: Run, trial: Trial) -> bool:
+    """Whether the trial is there to measure a server: by a program, or by what takes its place."""
+    return trial.driver is not None or trial.strategy in run.experiment.replaced.values()
 
 
 def _rounds(run: Run) -> Iterator[Caution]:
@@ -110,7 +157,10 @@ def _load(run: Run) -> Iterator[Caution]:
 _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     _failures,
     _errors,
+    _replaced,
     _upstream_bound,
+    _driver_bound,
+    _shared_cores,
     _shortened,
     _time_budget,
     _rounds,

@@ -55,7 +55,7 @@ def by_round(run: Run, arm: str, figure: Figure) -> dict[int, float]:
 
 def _judged(run: Run, asked: AskedClaim, confidence: float) -> Claim:
     arms = {arm.name: arm for arm in run.experiment.arms}
-    names = asked.arms or [name for name in (asked.a, asked.b) if name]
+    names = asked.arms or [name for name in (asked.a, asked.b, asked.c, asked.d) if name]
     series = [by_round(run, name, asked.figure) for name in names]
     finding = _finding(asked, series, confidence)
     axes = [_place(arms[name]) for name in asked.arms]
@@ -83,10 +83,18 @@ def _judged(run: Run, asked: AskedClaim, confidence: float) -> Claim:
 def _finding(asked: AskedClaim, series: list[dict[int, float]], confidence: float) -> Finding:
     if asked.kind == "optimum":
         return judge.inside(series, confidence)
+    if asked.kind == "narrower":
+        nearer, farther = (_gaps(*pair) for pair in (series[:2], series[2:]))
+        return judge.less(nearer, farther, confidence)
     a, b = series
     if asked.kind == "ratio":
         return judge.within(a, b, asked.band or (1.0, 1.0), confidence)
     return (judge.less if asked.kind == "less" else judge.spread)(a, b, confidence)
+
+
+def _gaps(a: dict[int, float], b: dict[int, float]) -> dict[int, float]:
+    """Round → b's figure over a's, of the rounds that have both."""
+    return {number: b[number] / a[number] for number in a.keys() & b.keys()}
 
 
 def _place(arm: Arm) -> AxisValue:
@@ -104,6 +112,8 @@ def _measured(asked: AskedClaim, finding: Finding, axes: list[AxisValue]) -> str
         return f"{found}; the better end of {axes[0]} and {axes[-1]} has {times} the least between them"
     if asked.kind == "spread":
         return f"the {what} of {asked.b} varies {times} as much as that of {asked.a}"
+    if asked.kind == "narrower":
+        return f"{asked.d} over {asked.c} in {what} is {times} {asked.b} over {asked.a}"
     return f"{asked.b} has {times} the {what} of {asked.a}"
 
 

@@ -96,6 +96,12 @@ class Trial(_Part):
     error_examples: dict[str, str] = {}
     requests_per_second: Annotated[float | None, Field(description="successful ones")] = None
     connections_opened: int | None = None
+    driver: Annotated[
+        str | None, Field(description="program by whose clock wall and latencies are: quantiles between its hundredths")
+    ] = None
+    kept_alive: Annotated[int | None, Field(description="requests whose connection was kept, as the driver tells")] = (
+        None
+    )
     cpu_seconds: Annotated[float | None, Field(description="the process and all its children")] = None
     idle_rss_bytes: Annotated[
         int | None, Field(description="after the warm-up, before the measured part, of the processes there already")
@@ -148,15 +154,17 @@ class AskedClaim(_Part):
 
     `kind`: ``less`` arm `a` has less of it than `b`; ``ratio`` b's figure over a's lies in `band` (around 1: they
     are alike); ``optimum`` the least of the sweep `arms` is at neither end; ``spread`` a's varies less over the
-    rounds than b's.
+    rounds than b's; ``narrower`` b's figure over a's is less than d's over c's.
     """
 
     name: Annotated[str, Field(description="unique in the experiment")]
     text: str
-    kind: Literal["less", "ratio", "optimum", "spread"]
+    kind: Literal["less", "ratio", "optimum", "spread", "narrower"]
     figure: Annotated[Figure, Field(description="what is compared")] = "wall_seconds"
     a: str | None = None
     b: str | None = None
+    c: str | None = None
+    d: str | None = None
     arms: list[str] = []
     band: tuple[float, float] | None = None
     published: Annotated[str | None, Field(description="what the source printed")] = None
@@ -176,7 +184,9 @@ class Claim(_Part):
     verdict: Literal["supported", "contradicted", "inconclusive"]
     ratio: Annotated[
         float | None,
-        Field(description="b's over a's: figure, or its spread; optimum: the better end's over the least's"),
+        Field(
+            description="b's over a's: figure, or its spread; optimum: better end's over the least's; narrower: of gaps"
+        ),
     ] = None
     interval: Annotated[tuple[float, float] | None, Field(description="95 %, from rounds")] = None
     band: tuple[float, float] | None = None
@@ -205,6 +215,9 @@ class Settings(_Part):
     uncontrolled: Annotated[list[str], Field(description="what the source did not control")] = []
     shortened: Annotated[list[str], Field(description="what --quick changed")] = []
     claims: list[AskedClaim] = []
+    replaced: Annotated[
+        dict[str, str], Field(description="strategy that is not installed to the one that took its place")
+    ] = {}
     command: Annotated[str, Field(description="runs it again, to the letter")]
 
 

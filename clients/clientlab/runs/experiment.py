@@ -40,10 +40,12 @@ class NamedClaim(_Table):
     """A claim as it is written: `a` and `b` name arms, ``SWEEP[first]`` and ``SWEEP[last]`` those of a sweep."""
 
     text: str
-    kind: Literal["less", "ratio", "optimum", "spread"]
+    kind: Literal["less", "ratio", "optimum", "spread", "narrower"]
     figure: Figure = "wall_seconds"
     a: str | None = None
     b: str | None = None
+    c: str | None = None
+    d: str | None = None
     sweep: str | None = None
     band: tuple[float, float] | None = None
     published: str | None = None
@@ -51,8 +53,9 @@ class NamedClaim(_Table):
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
-        needed = {"ratio": {"a", "b", "band"}, "optimum": {"sweep"}}.get(self.kind, {"a", "b"})
-        given = {key for key in ("a", "b", "sweep", "band") if getattr(self, key) is not None}
+        kinds = {"ratio": {"a", "b", "band"}, "optimum": {"sweep"}, "narrower": {"a", "b", "c", "d"}}
+        needed = kinds.get(self.kind, {"a", "b"})
+        given = {key for key in ("a", "b", "c", "d", "sweep", "band") if getattr(self, key) is not None}
         if needed != given:
             raise ValueError(f"a claim of kind {self.kind!r} is made of {', '.join(sorted(needed))}")
         if self.band and not 0 < self.band[0] < self.band[1]:
@@ -72,6 +75,7 @@ class Parts(_Table):
     upstreams: list[str] = Field(default=["aiohttp"], min_length=1)
     workers: dict[str, int] = {}  # of an upstream, where not the lab but the source says how many
     routes: list[Route] = Field(default=["direct"], min_length=1)
+    instead: dict[str, str] = {}  # strategy to what takes its place where it is not installed
     rounds: int = Field(default=3, ge=1)
     seed: int = 1
     named_arms: dict[str, NamedArm] = Field(default={}, alias="arms")
@@ -129,9 +133,28 @@ def _asked_claim(name: str, claim: NamedClaim, arms: list[Arm]) -> AskedClaim:
         name=name,
         a=claim.a and resolve(claim.a, arms, (*key, "a")),
         b=claim.b and resolve(claim.b, arms, (*key, "b")),
+        c=claim.c and resolve(claim.c, arms, (*key, "c")),
+        d=claim.d and resolve(claim.d, arms, (*key, "d")),
         arms=sweep_of(claim.sweep, arms, (*key, "sweep")) if claim.sweep else [],
-        **claim.model_dump(exclude={"a", "b", "sweep"}),
+        **claim.model_dump(exclude={*"abcd", "sweep"}),
     )
+
+
+def with_available(experiment: Experiment) -> Experiment:
+    """The experiment with another strategy in place of each that is not installed and for which it names one."""
+    swap = {name: other for name, other in experiment.instead.items() if strategies.unavailable(strategies.find(name))}
+    arms = {
+        name: arm.model_copy(update={"strategy": swap.get(arm.strategy, arm.strategy)})
+        for name, arm in experiment.named_arms.items()
+    }
+    names = [swap.get(name, name) for name in experiment.strategies]
+    return experiment.model_copy(update={"strategies": names, "named_arms": arms})
+
+
+def _replaced(experiment: Experiment, arms: list[Arm]) -> dict[str, str]:
+    """Strategy → the one that has taken its place."""
+    there = {arm.strategy for arm in arms}
+    return {name: other for name, other in experiment.instead.items() if name not in there and other in there}
 
 
 def run_name(experiment: Experiment | Settings) -> str:
@@ -159,6 +182,7 @@ def new_run(name: str, experiment: Experiment, surroundings: Surroundings, comma
             workloads={arm.workload: workload for arm, workload in expanded},
             source=experiment.source,
             claims=experiment.asked_claims(),
+            replaced=_replaced(experiment, arms),
             command=command,
         ),
         surroundings=surroundings,

@@ -88,7 +88,10 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
             f"strategy {arm.strategy!r} starts all its requests at once and can't run for a duration; "
             "give it a number of requests with -n"
         )
-    if arm.route not in secure and strategies.client_row(strategy.client).http == "2":
+    client = strategies.client_row(strategy.client)
+    if client.program and arm.route in secure:
+        raise LabError(f"strategy {arm.strategy!r}: {client.program} verifies no certificate; have it go without TLS")
+    if arm.route not in secure and client.http == "2":
         raise LabError(
             f"strategy {arm.strategy!r} speaks HTTP/2, which needs TLS, and the route {arm.route} has none; "
             "give it a run with --route proxy-tls alone, or an https:// address with --url"

@@ -11,16 +11,21 @@ from typing import Protocol
 from clientlab import strategies
 from clientlab.analysis import samples
 from clientlab.measuring.connections import Address
+from clientlab.measuring.driving import note_of
 from clientlab.measuring.recorder import TrialBench
 from clientlab.measuring.trial import TrialFailed, run_trial
 from clientlab.runs import kept_samples
 from clientlab.runs.document import Trial
+from clientlab.runs.driven import as_driven, by_note
 from clientlab.runs.figures import Reading, spent, with_figures
 from clientlab.workload import Workload
 
 
 class Home(Protocol):
     """Where the upstreams are, and what can be read off them."""
+
+    def serve(self, upstream: str) -> None:
+        """Have that upstream running. Raises IncompleteRun where it does not start."""
 
     def base_url(self, upstream: str, route: str) -> str:
         """Scheme, host and port."""
@@ -44,6 +49,7 @@ class Here:
 
     def __call__(self, planned: Trial, workload: Workload, folder: Path, progressed: Callable[[int], None]) -> Trial:
         """One trial with its figures; its sample log is read and removed, and kept in another form where asked."""
+        self.home.serve(planned.upstream)
         place = folder / f"trial-{planned.order:04d}"
         bench = TrialBench(
             strategies.find(planned.strategy),
@@ -71,8 +77,11 @@ class Here:
             # Its logs and its process's last words are kept beside the run file.
             return planned.model_copy(update={"status": "failed", "reason": str(failure)})
         found = samples.read(place, outcome.began)
-        trial = with_figures(planned, workload, outcome, found, spent(*readings))
-        if self.keep_samples:
+        note = note_of(place)
+        trial = with_figures(planned, workload, by_note(outcome, note), found, spent(*readings))
+        if note is not None:
+            trial = as_driven(trial, note)
+        elif self.keep_samples:
             kept_samples.write(folder, trial, workload, found, outcome.began)
         shutil.rmtree(place)
         return trial

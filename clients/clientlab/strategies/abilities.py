@@ -1,4 +1,4 @@
-"""What a workload may ask of a client beyond sending: found out from the client's class, which says by its methods."""
+"""What a workload may ask of a client beyond sending; the client's class says it by methods, or by refusals."""
 
 from __future__ import annotations
 
@@ -48,13 +48,17 @@ _ABILITIES = (
 
 def check_abilities(strategy: Strategy, workload: Workload) -> None:
     """Raises LabError where the workload asks for what the strategy's client can't do."""
+    client = load(client_row(strategy.client).place)
+    if hasattr(client, "refuses"):
+        if reason := client.refuses(workload):
+            raise LabError(f"strategy {strategy.name!r}: {client.program} {reason}")
+        return
     asked = [ability for ability in _ABILITIES if ability.asked(workload)]
     if asked and executor_row(strategy.executor).sends:
         raise LabError(
             f"{asked[0].option}: strategy {strategy.name!r} sends whole bodies by its executor {strategy.executor}; "
             f"run its client {strategy.client} with another"
         )
-    client = load(client_row(strategy.client).place)
     for ability in asked:
         if not ability.has(client):
             able = ", ".join(_clients_with(ability))

@@ -1,4 +1,4 @@
-"""Whether a strategy's libraries are here, and are what their names say. Nothing is imported to find out."""
+"""Whether a strategy's libraries, or its program, are here and what their names say; found out without an import."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
@@ -25,10 +26,13 @@ MERGED = (
 
 def unavailable(strategy: Strategy) -> str | None:
     """Why the strategy can't be measured here, and what to do, in one line; None where it can."""
+    client = client_row(strategy.client)
+    if client.program and which(client.program) is None:
+        return f"{client.program} is not installed; apt-get install {client.package}"
     for distribution, extra in _needed(strategy):
         if distribution != "python" and find_spec(distribution.replace("-", "_")) is None:
             return f"{distribution} is not installed; pip install 'clientlab[{extra}]'"
-    if client_row(strategy.client).distribution in _ON_URLLIB3 and merged():
+    if client.distribution in _ON_URLLIB3 and merged():
         return MERGED
     return None
 

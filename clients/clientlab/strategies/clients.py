@@ -173,5 +173,15 @@ CLIENTS: dict[str, ClientRow] = {
             "one niquests.AsyncSession, HTTP/1.1",
             extra="niquests",
         ),
+        ClientRow(
+            "ab",
+            _CLIENTS + "apache_bench:ApacheBench",
+            "program",
+            "python",
+            "pool",
+            "a driver, no library: ApacheBench, HTTP/1.0 with keep-alive; by its own clock, times to its hundredths",
+            program="ab",
+            package="apache2-utils",
+        ),
     )
 }

@@ -152,5 +152,12 @@ EXECUTORS: dict[str, ExecutorRow] = {
             policy="pool",
             sends=True,
         ),
+        ExecutorRow(
+            "program",
+            _EXECUTORS + "program:Program",
+            "program",
+            "the client's program, started once, which sends all requests itself",
+            counted=True,
+        ),
     )
 }

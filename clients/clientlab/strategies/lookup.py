@@ -8,8 +8,8 @@ import importlib
 import inspect
 from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qsl
 
+from clientlab import settings
 from clientlab.errors import LabError
 from clientlab.strategies import foreign, user_file
 from clientlab.strategies.availability import unavailable
@@ -20,7 +20,6 @@ from clientlab.strategies.rows import ClientRow, ExecutorRow
 
 _CHOICES = {"loop": ("asyncio", "uvloop"), "start_method": ("fork", "forkserver", "spawn")}
 _COUNTS = ("pool", "processes", "chunks", "pool_connections", "num_pools")
-_WORDS = {"true": True, "false": False, "none": None}
 
 
 def find(name: str) -> Strategy:
@@ -28,11 +27,10 @@ def find(name: str) -> Strategy:
 
     Raises LabError with the nearest names. Settings are checked by `check_settings`.
     """
-    plain, question, query = name.partition("?")
+    plain, given = settings.split(name)
     strategy = _plain(plain)
-    if not question:
+    if plain == name:
         return strategy
-    given = {key: _value(text) for key, text in parse_qsl(query, keep_blank_values=True)}
     return replace(strategy, name=name, settings={**strategy.settings, **given})
 
 
@@ -50,18 +48,6 @@ def _plain(name: str) -> Strategy:
     near = difflib.get_close_matches(name, [*STRATEGIES, *foreign.of_packages()], n=3, cutoff=0.4)
     hint = f"; nearest: {', '.join(near)}" if near else ""
     raise LabError(f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'")
-
-
-def _value(text: str) -> bool | int | float | str | None:
-    """A setting as written: true, false, none, a whole number, a number, or a word."""
-    if text in _WORDS:
-        return _WORDS[text]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def settings_of(place: str) -> dict[str, str]:
@@ -84,11 +70,11 @@ def check_settings(strategy: Strategy) -> None:
     for key, value in strategy.settings.items():
         if key not in known:
             raise LabError(f"strategy {strategy.name!r} has no setting {key!r}; it has {', '.join(known) or 'none'}")
-        if not any(_fits(value, kind) for kind in known[key].split(" | ")):
-            kind = known[key].replace("None", "none").replace(" | ", " or ")
-            raise LabError(f"strategy {strategy.name!r}: setting {key}={_written(value)} is to be of type {kind}")
+        written = f"strategy {strategy.name!r}: setting {key}={settings.written(value)}"
+        if not settings.fits(value, known[key]):
+            raise LabError(f"{written} is to be of type {settings.named(known[key])}")
         if advice := _advice(strategy, key, value):
-            raise LabError(f"strategy {strategy.name!r}: setting {key}={_written(value)}; write {advice}")
+            raise LabError(f"{written}; write {advice}")
 
 
 def _advice(strategy: Strategy, key: str, value: Any) -> str | None:
@@ -113,19 +99,9 @@ def _known(strategy: Strategy) -> dict[str, str]:
         ) from error
     if executor.size:
         known[executor.size] = "int"
-    if strategy.policy == "pool":
+    if strategy.policy == "pool" and not client.program:
         known |= {"pool": "int | None" if client.unlimited else "int", "library_defaults": "bool"}
     return known
-
-
-def _fits(value: Any, kind: str) -> bool:
-    if kind == "float" and type(value) is int:
-        return True
-    return type(value).__name__ == kind.replace("None", "NoneType")
-
-
-def _written(value: Any) -> str:
-    return next((word for word, meant in _WORDS.items() if meant is value), str(value))
 
 
 def chosen(strategy: Strategy, place: str) -> dict[str, Any]:

@@ -57,6 +57,7 @@ class Strategy:
 
 
 _IN_ARTICLES = {
+    "ab": "frameworks",
     "requests": "sessions, semaphore, keepalive",
     "requests-session": "sessions, keepalive, frameworks",
     "httpx-client": "keepalive",
@@ -82,8 +83,9 @@ def _article(name: str, client: str, executor: str, concurrency: int) -> Strateg
 
 
 def _bare(client: ClientRow) -> Strategy:
-    executor = "serial" if client.kind == "blocking" else "await"
-    return Strategy(client.name, client.name, executor, 1, _source(client.name))
+    executor = {"blocking": "serial", "asyncio": "await", "program": "program"}[client.kind]
+    concurrency = DEFAULT_CONCURRENCY if EXECUTORS[executor].many else 1
+    return Strategy(client.name, client.name, executor, concurrency, _source(client.name))
 
 
 _SIX = (
@@ -101,7 +103,7 @@ _PAIRS = tuple(
     for executor, clients in (
         ("threads", ("requests", "requests-session", "httpx-client", "urllib3", "http.client", "pycurl")),
         ("threads", ("httplib2", "pyreqwest", "niquests")),
-        ("threads", ("httpx-client-h2", "pycurl-h2")),
+        ("threads", ("pycurl-h2",)),  # httpx's blocking HTTP/2 is not safe between threads: README, known limits
         ("queue", ("requests-session",)),
         ("futures", ("requests-session",)),
         ("gevent", ("requests-session", "urllib3")),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["blocking", "asyncio"]
+Kind = Literal["blocking", "asyncio", "program"]
+"""Of a client: what calls it. A program sends by itself: it drives an upstream, and is no library to choose."""
 Policy = Literal["per call", "pool", "per thread"]
 
 
@@ -22,6 +23,8 @@ class ClientRow:
     http: Literal["1.1", "2"] = "1.1"  # the version it speaks, and no other; "2" over TLS only
     needs: tuple[str, ...] = ()  # distributions beside its own
     extra: str = "clients"  # of pyproject.toml, that installs it
+    program: str = ""  # that it starts, where it is no library
+    package: str = ""  # of the system, that installs the program
     unlimited: bool = False  # its pool can be told to have no limit
 
 

@@ -47,6 +47,9 @@ class _Told:
     exporter: Exporter
     moments: list[str]
 
+    def serve(self, upstream: str) -> None:
+        self.home.serve(upstream)
+
     def base_url(self, upstream: str, route: str) -> str:
         return self.home.base_url(upstream, route)
 

@@ -214,7 +214,7 @@ def test_the_labs_own_upstream_is_started_measured_and_stopped(clientlab, result
 
 def test_http2_and_http1_are_compared_on_the_route_with_tls(clientlab, results):
     """In one run; what connections cost is seen: one for all, or one for each request."""
-    said = clientlab("run", "-t", "httpx-client-h2@threads", "-t", "requests", "-n", 20, "-c", 4, "--rounds", 1,
+    said = clientlab("run", "-t", "httpx-async-h2@workers", "-t", "requests", "-n", 20, "-c", 4, "--rounds", 1,
                      "--route", "proxy-tls")  # fmt: skip
     assert said.code == 0
     trials = {trial.strategy: trial for trial in results.read("last").trials}
@@ -222,7 +222,7 @@ def test_http2_and_http1_are_compared_on_the_route_with_tls(clientlab, results):
         assert (trial.status, trial.requests, trial.errors, trial.route) == ("done", 20, {}, "proxy-tls")
         assert trial.upstream_use.requests == 20
         assert trial.proxy_use.cpu_seconds >= 0
-    assert trials["httpx-client-h2@threads"].connections_opened == 1
+    assert trials["httpx-async-h2@workers"].connections_opened == 1
     assert trials["requests"].connections_opened == 20
 
 

@@ -21,10 +21,14 @@ def judge(strategy: str, drill: str) -> list[Result]:
     return BY_NAME[drill].judge(strategies.find(strategy))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def judged(request):
-    """The result of a check of a strategy. The trials that tests will ask for are begun in the tests' order."""
-    asked = [item.callspec.params["asked"] for item in request.session.items if "judged" in item.fixturenames]
+    """The result of a check of a strategy. The trials that the module will ask for are begun in its tests' order.
+
+    None of them outlives the module: tests of other modules look for processes that were left behind.
+    """
+    tests = [item for item in request.session.items if item.path == request.path and "judged" in item.fixturenames]
+    asked = [item.callspec.params["asked"] for item in tests]
     pool = ThreadPoolExecutor(AT_ONCE)
     begun: dict[tuple[str, str], Future[list[Result]]] = {}
     for strategy, drill, _ in asked:

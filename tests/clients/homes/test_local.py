@@ -13,10 +13,12 @@ import psutil
 import pytest
 
 from clientlab.errors import IncompleteRun, LabError
-from clientlab.homes import local
-from clientlab.homes.local import LocalHome, Ports, Workers, workers_for
+from clientlab.homes import local, serving
+from clientlab.homes.local import LocalHome, Ports
 from clientlab.homes.metrics_page import Endpoint, get
+from clientlab.homes.serving import Workers, workers_for
 from clientlab.measuring.connections import Address
+from clientlab.upstreams import UPSTREAMS
 from running import eventually
 
 SMALL = Workers(flask=1, aiohttp=1, threads=4)
@@ -70,7 +72,7 @@ def test_every_upstream_answers_on_every_route(upstream, route, home):
 
 def test_all_ports_are_different_and_free_ones(home):
     """So that two labs can run on one machine."""
-    ports = {home.endpoint(upstream, route).port for upstream in local.UPSTREAMS for route in local.ROUTES}
+    ports = {home.endpoint(upstream, route).port for upstream in UPSTREAMS for route in local.ROUTES}
     assert len(ports) == 6
     assert min(ports) > 1024
 
@@ -187,10 +189,10 @@ def test_an_upstream_that_there_is_not_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["servers/gunicorn.conf.py", "proxy/Caddyfile"])
 def test_without_the_repository_the_lab_says_where_it_looked(name, tmp_path, monkeypatch):
     """The package alone can measure foreign servers only."""
-    assert local.project_file(name).is_file()
-    monkeypatch.setattr(local, "_REPOSITORY", tmp_path)
+    assert serving.project_file(name).is_file()
+    monkeypatch.setattr(serving, "_REPOSITORY", tmp_path)
     with pytest.raises(LabError, match=f"{tmp_path / name} is missing: .*clone of its repository; or use --url"):
-        local.project_file(name)
+        serving.project_file(name)
 
 
 def test_without_caddy_the_route_proxy_says_what_to_install(tmp_path, monkeypatch):
@@ -234,7 +236,7 @@ def test_no_process_outlives_the_lab(number, code):
     with lab:
         *sites, ca, _ = printed.splitlines()
         names = [tuple(line.split()[:2]) for line in sites]
-        assert names == [(upstream, route) for upstream in local.UPSTREAMS for route in local.ROUTES]
+        assert names == [(upstream, route) for upstream in UPSTREAMS for route in local.ROUTES]
         assert Path(ca.removeprefix("CA of proxy-tls: ")).is_file()
         assert len(started) >= 5  # two gunicorns, their workers, Caddy
         lab.send_signal(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.runs.cautions import cautions_of
+from clientlab.runs.document import ServerUse
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
 
 
@@ -83,3 +84,32 @@ def test_the_gravest_comes_first():
     """Failures before errors before all that merely blurs."""
     trials = [a_failed_trial("pycurl"), a_trial("urllib3", wall=0.1, errors={"reset": 1})]
     assert list(found(*trials, load=9)) == ["failed-trials", "errors", "few-rounds", "short-trials", "busy-machine"]
+
+
+def test_what_drives_a_server_is_not_scolded_for_a_busy_one():
+    """The server is what it measures; that the driver itself was at its end is worth a word."""
+    bound = {"verdict": "upstream-bound", "driver": "ab"}
+    assert found(*rounds("ab", **bound)) == {}
+    assert list(found(*rounds("pycurl", verdict="upstream-bound"), replaced={"ab": "pycurl"})) == ["replaced-strategy"]
+    driver = found(*rounds("ab", driver="ab", upstream="flask?workers=4"))
+    assert list(driver) == ["driver-bound"]
+    assert "could not ask faster, of flask?workers=4" in driver["driver-bound"]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "wall", "kinds"), [(2.6, 1.0, ["shared-cores"]), (1.5, 1.0, []), (2.6, 0.19, ["short-trials"])]
+)
+def test_cores_that_driver_and_server_had_to_share_are_told(cpu, wall, kinds):
+    """Where they took most of all of them, in trials long enough for the servers' clock."""
+    trials = rounds("ab", driver="ab", verdict="upstream-bound", wall=wall, upstream="flask?workers=4",
+                    cpu_seconds=0.5 * wall, upstream_use=ServerUse(cpu_seconds=cpu * wall))  # fmt: skip
+    cautions = found(*trials)
+    assert list(cautions) == kinds
+    if "shared-cores" in kinds:
+        assert "took 3.1 of 4 cores together, with flask?workers=4" in cautions["shared-cores"]
+
+
+def test_a_strategy_that_took_anothers_place_is_named():
+    """Above all other cautions but failures."""
+    said = found(*rounds("pycurl@multi"), replaced={"ab": "pycurl@multi"})["replaced-strategy"]
+    assert said.startswith("ab is not installed here: pycurl@multi asked in its place")

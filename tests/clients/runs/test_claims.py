@@ -106,3 +106,21 @@ def test_a_run_that_asked_for_a_precision_has_wider_intervals():
     """Its rounds ended when the intervals looked narrow."""
     planned, sequential = (verdict_of(a_claim(), precision=share).interval for share in (None, 0.03))
     assert sequential[0] < planned[0] < planned[1] < sequential[1]
+
+
+@pytest.mark.parametrize(("gap", "verdict"), [(1.5, "supported"), (4.5, "contradicted")])
+def test_a_gap_can_be_narrower_than_another(gap, verdict):
+    """The ratio is that of the two ratios, paired by round, whatever all four share of a round's luck."""
+    walls = {"a": 1.0, "b": gap, "c": 2.0, "d": 6.0}
+    luck = {1: 1.0, 2: 1.4, 3: 0.8, 4: 1.1}
+    of = [
+        a_trial(name, number, wall * luck[number] * (1 + 0.002 * ((number + at) % 3)))
+        for at, (name, wall) in enumerate(walls.items())
+        for number in luck
+    ]
+    found = verdict_of(a_claim(kind="narrower", a="a", b="b", c="c", d="d"), *of)
+    assert (found.verdict, found.rounds) == (verdict, 4)
+    assert found.ratio == pytest.approx(3.0 / gap, rel=0.02)
+    assert found.measured.startswith("d over c in wall time is ")
+    lame = verdict_of(a_claim(kind="narrower", a="a", b="b", c="c", d="e"), *of)
+    assert (lame.verdict, lame.settles) == ("inconclusive", "trials of e that end without an error")

@@ -29,6 +29,9 @@ class FakeHome:
     def __init__(self, server) -> None:
         self.server = server
 
+    def serve(self, upstream: str) -> None:
+        """It runs."""
+
     def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002
         return self.server.url
 

@@ -7,9 +7,11 @@ import re
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.runs.experiment import Experiment, new_run, run_name
+from clientlab.runs.experiment import Experiment, new_run, run_name, with_available
 from clientlab.runs.experiment_check import check_experiment
 from clientlab.runs.experiment_file import bundled, read_experiment
+from clientlab.strategies import availability
+from clientlab.upstreams import find as find_upstream
 from clientlab.workload import Workload
 from clients.documents import SURROUNDINGS
 from running import eventually
@@ -34,7 +36,8 @@ def experiment(**changes) -> Experiment:
 def test_every_bundled_experiment_can_be_run(name):
     """It is read, its strategies are known, and its workloads can be done."""
     found = read_experiment(bundled()[name])
-    check_experiment(found)
+    check_experiment(with_available(found))
+    assert all(find_upstream(arm.upstream) for arm in found.arms())
     assert found.name == name
     assert found.question.endswith("?")
 
@@ -173,3 +176,17 @@ def test_a_new_run_holds_the_experiment_to_the_letter():
     assert run.experiment.arms == asked.arms()
     assert run.experiment.workloads == asked.workloads
     assert run.experiment.command == "clientlab run mine.toml"
+
+
+def test_what_is_not_installed_is_replaced_where_the_experiment_says_by_what(monkeypatch):
+    """And the run names both."""
+    asked = read_experiment(bundled()["frameworks-servers"])
+    assert asked.instead == {"ab": "pycurl@multi", "ab?keepalive=false": "pycurl@multi?forbid_reuse=true"}
+    monkeypatch.setattr(availability, "which", lambda _: "/usr/bin/ab")
+    assert with_available(asked) == asked
+    assert new_run("name", asked, SURROUNDINGS, "command").experiment.replaced == {}
+    monkeypatch.setattr(availability, "which", lambda _: None)
+    replaced = with_available(asked)
+    check_experiment(replaced)
+    assert {arm.strategy for arm in replaced.arms()} == set(asked.instead.values())
+    assert new_run("name", replaced, SURROUNDINGS, "command").experiment.replaced == asked.instead

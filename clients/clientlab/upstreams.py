@@ -1,0 +1,76 @@
+"""The names of the lab's own upstreams: a framework, and settings of how it is served (``flask?workers=4``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from clientlab import settings
+from clientlab.errors import LabError
+
+UPSTREAMS = ("flask", "aiohttp")
+
+_KINDS = {
+    "flask": {"server": "str", "workers": "int", "threads": "int", "worker_class": "str"},
+    "aiohttp": {"server": "str", "workers": "int"},
+}
+_CHOICES = {"server": ("gunicorn", "development"), "worker_class": ("gthread", "sync")}
+_MOST = {"workers": 256, "threads": 4096}  # as servers/mockupstream/settings.py has them
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """How one framework is served. `workers` and `threads`: of gunicorn; None leaves them to the lab.
+
+    A `special` one has settings: it runs only while a trial needs it.
+    """
+
+    name: str
+    framework: str
+    special: bool = False
+    server: str = "gunicorn"
+    workers: int | None = None
+    threads: int | None = None
+    worker_class: str = "gthread"  # of Flask; sync closes each connection
+
+    @property
+    def development(self) -> bool:
+        return self.server == "development"
+
+
+def find(name: str) -> Upstream:
+    """The upstream of that name. Raises LabError in one line, with what there is."""
+    framework, given = settings.split(name)
+    if framework not in UPSTREAMS:
+        raise LabError(f"upstream {name!r} is unknown; there are {', '.join(UPSTREAMS)}")
+    if not given and name != framework:
+        known = ", ".join(_KINDS[framework])
+        raise LabError(f"upstream {name!r} has no settings behind its '?'; leave it out, or write one of {known}")
+    for key, value in given.items():
+        _check(name, _KINDS[framework], key, value)
+    arguments: dict[str, Any] = dict(given)
+    found = Upstream(name, framework, special=bool(given), **arguments)
+    gunicorns = [key for key in given if key != "server"]
+    if found.development and gunicorns:
+        raise LabError(f"upstream {name!r}: {gunicorns[0]} is of gunicorn, not of a development server; leave it out")
+    if found.worker_class == "sync" and found.threads is not None:
+        raise LabError(f"upstream {name!r}: a worker of class sync has one thread; leave threads out")
+    return found
+
+
+def special(names: Iterable[str]) -> list[str]:
+    """Those of the names that have settings."""
+    return [name for name in names if find(name).special]
+
+
+def _check(name: str, kinds: dict[str, str], key: str, value: settings.Setting) -> None:
+    if key not in kinds:
+        raise LabError(f"upstream {name!r} has no setting {key!r}; it has {', '.join(kinds)}")
+    written = f"upstream {name!r}: setting {key}={settings.written(value)}"
+    if not settings.fits(value, kinds[key]):
+        raise LabError(f"{written} is to be of type {settings.named(kinds[key])}")
+    if key in _CHOICES and value not in _CHOICES[key]:
+        raise LabError(f"{written}; write {' or '.join(_CHOICES[key])}")
+    if isinstance(value, int) and not 1 <= value <= _MOST[key]:
+        raise LabError(f"{written}; write 1 to {_MOST[key]}")

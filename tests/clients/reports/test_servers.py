@@ -1,0 +1,101 @@
+"""The table of servers: pairs of frameworks under one server, by who kept connections, beside the article's figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.reports import as_markdown, servers
+from clients.documents import a_run, a_trial
+from clients.reports.test_table import shown
+
+
+def trial(upstream: str, rate: float, kept: int | None, strategy: str = "ab", number: int = 1, **changes):
+    """A trial of 1,000 requests at that rate; without `kept` the connections tell."""
+    return a_trial(
+        strategy, number, 1000 / rate, arm=f"{strategy} ({upstream})", upstream=upstream, kept_alive=kept, **changes
+    )
+
+
+ARTICLE = [
+    trial("aiohttp?server=development", 2023, 1000),
+    trial("flask?server=development", 722, 0),
+    trial("aiohttp?workers=1", 2396, 1000),
+    trial("flask?workers=1&worker_class=sync", 1041, 0),
+    trial("aiohttp?workers=4", 2542, 1000),
+    trial("flask?workers=4&worker_class=sync", 1729, 0),
+]
+
+
+def run_of(*trials):
+    """A run whose arms are named as their trials say."""
+    run = a_run(*trials)
+    arms = [arm.model_copy(update={"name": f"{arm.strategy} ({arm.upstream})"}) for arm in run.experiment.arms]
+    return run.model_copy(update={"experiment": run.experiment.model_copy(update={"arms": arms})})
+
+
+def test_the_articles_figures_make_the_articles_table():
+    """Its rows, its percentages, and its own figures beside those measured."""
+    rows = servers.rows(run_of(*ARTICLE))
+    assert [(row[0], row[1], row[4]) for row in rows] == [
+        ("development server", "aiohttp alone", "+180 %"),
+        ("gunicorn, 1 worker", "aiohttp alone", "+130 %"),
+        ("gunicorn, 4 workers", "aiohttp alone", "+47 %"),
+    ]
+    for row in rows:
+        assert row[2:5] == (row[7], row[8], row[9])
+        assert row[5:7] == ("1,000 of 1,000", "0 of 1,000")
+
+
+def test_who_keeps_connections_alike_has_rows_of_its_own():
+    """Neither does, or both do: no article's figure stands there. Where Flask alone did there is no row."""
+    controls = [
+        trial("aiohttp?workers=1", 1500, 0, "ab?keepalive=false"),
+        trial("flask?workers=1&worker_class=sync", 1000, 0, "ab?keepalive=false"),
+        trial("flask?workers=1", 1200, 1000),
+    ]
+    rows = [row for row in servers.rows(run_of(*ARTICLE, *controls)) if row[0] == "gunicorn, 1 worker"]
+    assert [row[1:5] for row in rows] == [
+        ("aiohttp alone", "2,396", "1,041", "+130 %"),
+        ("neither", "1,500", "1,000", "+50 %"),
+        ("both", "2,396", "1,200", "+100 %"),
+    ]
+    assert [row[7] for row in rows] == ["2,396", "-", "-"]
+
+
+def test_medians_of_rounds_stand_there_and_connections_tell_where_no_driver_does():
+    """As of any other strategy: each request but the first of a connection found it kept."""
+    trials = [trial("aiohttp?workers=2", rate, None, "pycurl@multi", n + 1, connections_opened=20)
+              for n, rate in enumerate((100, 300, 200))]  # fmt: skip
+    other = trial("flask?workers=2&worker_class=sync", 100, None, "pycurl@multi", connections_opened=1000)
+    (row,) = servers.rows(run_of(*trials, other))
+    assert row[:7] == (
+        "gunicorn, 2 workers", "aiohttp alone", "200", "100", "+100 %", "980 of 1,000", "0 of 1,000"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [
+        [a_trial("urllib3"), a_trial("urllib3", upstream="flask")],
+        [trial("aiohttp?workers=1", 100, 0)],
+        [trial("aiohttp?workers=1", 100, 0), trial("flask?workers=2", 100, 0)],
+        [trial("aiohttp?workers=1", 100, 0), trial("flask?workers=1", 100, 0, route="proxy")],
+        [a_trial("urllib3", upstream="127.0.0.1:8000")],
+    ],
+)
+def test_other_runs_have_no_such_table(trials):
+    """Plain upstreams, one framework alone, other servers, other ways, servers of one's own."""
+    run = run_of(*trials)
+    assert servers.rows(run) == []
+    assert servers.TITLE not in shown(run)
+
+
+def test_it_stands_in_the_terminal_and_in_markdown():
+    """With all its columns."""
+    run = run_of(*ARTICLE)
+    text = shown(run, 200)
+    assert servers.TITLE in text
+    assert "gunicorn, 4 workers  aiohttp alone" in text
+    rates = "2,542 | 1,729 | +47 %"
+    kept = "1,000 of 1,000 | 0 of 1,000"
+    assert f"| gunicorn, 4 workers | aiohttp alone | {rates} | {kept} | {rates} |" in as_markdown.render(run)

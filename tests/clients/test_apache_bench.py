@@ -1,0 +1,192 @@
+"""ApacheBench as a driver: what of the equal budgets holds for it, and that its figures are told as what they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from clientlab import strategies
+from clientlab.clients.apache_bench import ApacheBench, percentiles, spread
+from clientlab.clients.shape import Budget
+from clientlab.conformance.server import Last, counting_server, ok
+from clientlab.errors import LabError
+from clientlab.measuring.trial import TrialFailed
+from clientlab.runs.driven import by_note
+from clientlab.runs.experiment import Experiment
+from clientlab.runs.experiment_check import check_experiment
+from clientlab.workload import Workload, requests_of
+from clients.measured import measure
+
+needs_ab = pytest.mark.skipif(
+    shutil.which("ab") is None and os.environ.get("CI") != "true",
+    reason="ab is not installed: apt-get install apache2-utils",
+)
+
+
+def answer(seen, status="200 OK"):
+    """As servers answer HTTP/1.0: the connection is kept where that is asked for, and closed elsewhere."""
+    if seen.headers.get("connection", "").lower() != "keep-alive":
+        return Last(ok(status=status))
+    return ok(status=status).replace(b"\r\n", b"\r\nConnection: keep-alive\r\n", 1)
+
+
+@needs_ab
+@pytest.mark.parametrize(("requests", "in_flight"), [(1, 4), (7, 3), (200, 8)])
+def test_n_requests_are_completed_and_recorded(requests, in_flight):
+    """Each with method, headers and body; with kept connections the last ones in flight may be begun in vain."""
+    workload = Workload(
+        path="/item?x=1", method="POST", payload_size=300, headers={"X-Mine": "yes"},
+        requests=requests, concurrency=in_flight, warmup=2,
+    )  # fmt: skip
+    with counting_server(answer) as server:
+        measured = measure("ab", workload, server.url, at_ready=server.reset)
+        assert requests <= len(server.seen) < requests + in_flight
+        assert {(seen.method, seen.target, len(seen.body)) for seen in server.seen} == {("POST", "/item?x=1", 312)}
+        for name, value in {"x-mine": "yes", "accept-encoding": "identity", "content-type": "application/json"}.items():
+            assert {seen.headers.get(name) for seen in server.seen} == {value}
+    assert measured.numbers == list(range(requests))
+    assert measured.samples.errors == {}
+    assert int(measured.samples.records["bytes"].sum()) == requests * len(b'{"ok": true}')
+
+
+@needs_ab
+@pytest.mark.parametrize("strategy", ["ab", "ab?keepalive=false"])
+def test_concurrency_and_connections_are_those_that_the_server_counts(strategy):
+    """As many in flight as asked; a connection for each of them, or for each request, and counted right."""
+    in_flight, requests = 6, 120
+    with counting_server(answer, hold=0.01) as server:
+        workload = Workload(requests=requests, concurrency=in_flight, warmup=1)
+        measured = measure(strategy, workload, server.url, at_ready=server.reset)
+        assert server.most_in_flight == in_flight
+        assert server.connections == (in_flight if strategy == "ab" else requests)
+        assert measured.outcome.connections_begun == server.connections
+    note = measured.note
+    assert note.kept_alive == (requests if strategy == "ab" else 0)
+    assert 0.2 <= note.wall_seconds < measured.outcome.wall_seconds
+    assert by_note(measured.outcome, note).wall_seconds == note.wall_seconds
+    times = sorted(measured.samples.records["seconds"].tolist())
+    assert 0.01 <= times[0] < times[-1]
+    assert sum(times) / in_flight <= note.wall_seconds * 1.05
+
+
+@needs_ab
+def test_a_server_that_closes_some_connections_costs_as_many_more():
+    """The count from what `ab` prints is the server's, also in between all and none."""
+
+    def some(seen):
+        return Last(ok()) if len(server.seen) % 3 == 0 else answer(seen)
+
+    with counting_server(some, hold=0.002) as server:
+        workload = Workload(requests=60, concurrency=4, warmup=0)
+        measured = measure("ab", workload, server.url)
+        assert abs(measured.outcome.connections_begun - server.connections) <= 4
+        assert measured.note.kept_alive > 0
+
+
+@needs_ab
+def test_statuses_are_errors_and_spread_evenly():
+    """`ab` tells how many were none of 2xx, and not which: the times of the others keep their distribution."""
+
+    def some(seen):
+        return answer(seen, "503 Service Unavailable" if len(server.seen) % 4 == 0 else "200 OK")
+
+    with counting_server(some) as server:
+        measured = measure("ab", Workload(requests=40, concurrency=1, warmup=0), server.url)
+    assert measured.samples.errors == {"other:not-2xx": 10}
+    assert [n for n, code in zip(measured.numbers, measured.samples.records["error"], strict=True) if code] == list(
+        range(0, 40, 4)
+    )
+
+
+@needs_ab
+def test_where_nobody_answers_every_request_failed():
+    """As received nothing: a connection that is refused is found out by reading, and counted more than once."""
+    measured = measure("ab", Workload(requests=5, concurrency=2, warmup=0), "http://127.0.0.1:1")
+    assert measured.samples.errors == {"reset": 5}
+
+
+@needs_ab
+def test_words_that_it_does_not_take_fail_the_trial_with_its_own():
+    """No figures are made up."""
+    with pytest.raises(
+        TrialFailed, match=r"RuntimeError: ab ended with code \d+: .*[Ii]nvalid number of requests|Usage"
+    ):
+        measure("ab", Workload(requests=0, warmup=0), "http://127.0.0.1:1")
+
+
+def test_the_times_lie_on_the_hundredths():
+    """In seconds, and no more than the largest, where `ab` reads beyond its table."""
+    table = "Percentage served,Time in ms\n" + "".join(f"{k},{k / 10 + 1:.3f}\n" for k in range(101))
+    hundredths = percentiles(table)
+    assert (hundredths[0], hundredths[50], hundredths[100]) == (0.001, 0.006, 0.011)
+    assert spread(hundredths, 101) == pytest.approx(hundredths)
+    assert spread(hundredths, 1) == [0.001]
+    assert spread(hundredths, 3) == pytest.approx([0.001, 0.006, 0.011])
+    assert percentiles("Percentage served,Time in ms\n0,1.0\n1,99999.0\n2,1.5\n") == [0.001, 0.0015, 0.0015]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"duration": 1.0}, "ab counts its requests: give it a number with -n"),
+        ({"path": "/{k}"}, "ab sends one request again and again"),
+        ({"delay": "uniform:1ms,2ms"}, "ab sends one request again and again"),
+        ({"parse": True}, "ab parses no answer: leave out --parse"),
+        ({"read": "chunks"}, "ab keeps no body"),
+        ({"upload": "stream", "upload_size": 5, "method": "POST"}, "ab holds the body in memory"),
+        ({"elapsed": True}, "ab has no other clock than its own"),
+        ({"connections": "warm"}, "ab opens its connections inside its own time"),
+        ({"body": "x", "method": "PATCH"}, "ab sends a body with POST and PUT only"),
+    ],
+)
+def test_what_it_can_not_do_is_refused_in_a_line(changes, says):
+    """Before anything is started."""
+    with pytest.raises(LabError, match=f"strategy 'ab': {says}"):
+        strategies.check_abilities(strategies.find("ab"), Workload(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, ["-k"]),
+        ({"method": "HEAD"}, ["-i"]),
+        ({"method": "DELETE"}, ["-m", "DELETE"]),
+        ({"timeout": 1.5}, ["-s", "2"]),
+        ({"concurrency": 50, "requests": 3}, ["-c", "3"]),
+    ],
+)
+def test_the_words_of_its_command_line(changes, words, tmp_path):
+    """As far as they follow from the workload."""
+    workload = Workload(**({"requests": 10} | changes))
+    client = ApacheBench(Budget(1, workload.timeout), lambda: None)
+    command = client.command(
+        requests_of(workload, "http://h")(0), workload.requests, workload.concurrency or 1, tmp_path
+    )
+    assert command[-1] == "http://h/"
+    at = command.index(words[0])
+    assert command[at : at + len(words)] == words
+
+
+def test_without_the_program_it_is_unavailable_with_what_to_install(monkeypatch, tmp_path):
+    """In `list`, and in one line where it is asked for."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert strategies.unavailable(strategies.find("ab")) == "ab is not installed; apt-get install apache2-utils"
+    with pytest.raises(LabError, match="strategy 'ab' is unavailable: ab is not installed; apt-get install"):
+        strategies.check_settings(strategies.find("ab"))
+
+
+@pytest.mark.parametrize("setting", ["pool=3", "library_defaults=true"])
+def test_it_has_no_pool_to_set(setting):
+    """Its connections are its concurrency."""
+    with pytest.raises(LabError, match=r"has no setting '\w+'; it has keepalive|unavailable"):
+        strategies.check_settings(strategies.find(f"ab?{setting}"))
+
+
+@needs_ab
+def test_a_certificate_that_nobody_checks_is_no_comparison():
+    """`ab` takes any; the route with TLS is refused."""
+    asked = Experiment(name="e", question="?", strategies=["ab"], routes=["proxy-tls"], workloads={"w": Workload()})
+    with pytest.raises(LabError, match="strategy 'ab': ab verifies no certificate; have it go without TLS"):
+        check_experiment(asked)
