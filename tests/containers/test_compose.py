@@ -184,7 +184,9 @@ def test_every_strategy_has_a_container_and_the_demos_are_up_by_default():
     clients = {name: service for name, service in services.items() if name.startswith("client-")}
     asked = {service["command"][2]: name for name, service in clients.items()}
     assert set(asked) == {"*"} | {
-        name for name, found in STRATEGIES.items() if CLIENTS[found.client].extra == "clients"
+        name
+        for name, found in STRATEGIES.items()
+        if CLIENTS[found.client].extra == "clients" and not CLIENTS[found.client].program
     }
     by_default = {name for name, service in clients.items() if "profiles" not in service}
     demo = re.search(

@@ -116,11 +116,11 @@ def test_a_lab_that_is_killed_goes_on_with_its_run_when_it_is_started_again(labs
     """The worker's trial goes on meanwhile, and its result is taken: no request was sent twice."""
     before = requests_at(upstream)
     asked = experiment(["http.client"], rounds=3, requests=40, delay="40ms", warmup=1)
-    lab = labs.serve(asked)
+    lab = labs.serve(asked, "--lost-after", "3")  # so that the worker tells often enough how far it is
     labs.work(lab, "http.client")
     eventually(lambda: state(lab)["done"] == 1 and state(lab)["finished"] > 0, "the second trial runs")
     lab.kill()
-    again = labs.serve(asked, port=lab.port)
+    again = labs.serve(asked, "--lost-after", "3", port=lab.port)
     assert "going on with" in again.said
     run = labs.await_end(again)
     assert labs.store.names() == [run.run]
