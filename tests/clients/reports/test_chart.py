@@ -9,6 +9,8 @@ import pytest
 from clientlab.errors import LabError
 from clientlab.reports import chart
 from clientlab.reports.rows import groups_of
+from clientlab.runs.document import Arm
+from clientlab.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial
 
 RUN = a_run(
@@ -68,6 +70,63 @@ def test_all_panels_have_one_scale():
     assert len({panel.get_xlim() for panel in panels(RUN)}) == 1
     longest = max(bar.get_width() for panel in panels(RUN) for bar in panel.patches)
     assert panels(RUN)[0].get_xlim()[1] > longest
+
+
+def an_arm(name: str, workload: str = "workload", route: str = "direct", **axes) -> Arm:
+    """An arm on its way."""
+    return Arm(name=name, label=name, strategy="urllib3", upstream="aiohttp", route=route, workload=workload, axes=axes)
+
+
+def trials_of(*arms: Arm, wall: float = 1.0) -> list:
+    """Three rounds of each; the second arm takes twice as long as the first, and so on."""
+    return [
+        a_trial("urllib3", number, wall * place, arm=arm.name, workload=arm.workload, route=arm.route)
+        for place, arm in enumerate(arms, start=1)
+        for number in (1, 2, 3)
+    ]
+
+
+def test_arms_of_their_own_names_stand_in_one_panel_the_fastest_first():
+    """Though their ways differ: they are there to be compared."""
+    arms = [an_arm("plain"), an_arm("proxied", route="proxy")]
+    (panel,) = panels(a_run(*reversed(trials_of(*arms)), arms=arms))
+    assert names(panel) == ["plain  (c=1)", "proxied  (c=1)"]
+    assert panel.get_title(loc="left") == "workload"
+
+
+def test_each_workload_has_a_scale_of_its_own():
+    """In seconds for its own number of requests."""
+    arms = [an_arm("few", "few"), an_arm("many", "many")]
+    workloads = {"few": Workload(requests=10), "many": Workload(requests=1000)}
+    few, many = panels(a_run(*trials_of(*arms, wall=5.0), arms=arms, workloads=workloads))
+    assert few.get_xlim() != many.get_xlim()
+    assert few.get_xlabel() == "seconds for 10 requests"
+    assert many.get_xlabel().startswith("seconds for 1,000 requests: the bar is the median")
+
+
+@pytest.mark.parametrize(
+    ("places", "scale"), [((1, 10, 100), "log"), ((2, 4, 6), "linear"), (("a", "b", "c"), "linear")]
+)
+def test_a_sweep_is_a_curve_with_its_knee_and_no_bars(places, scale):
+    """A dot for each round; an axis that goes far is logarithmic, one of words has even distances."""
+    arms = [an_arm(f"c={place}", c=place) for place in places]
+    (panel,) = panels(a_run(*trials_of(*arms), arms=arms, workloads={"workload": Workload(requests=1000)}))
+    assert list(panel.patches) == []
+    line, *dots, ring = panel.lines
+    assert [len(dot.get_xdata()) for dot in dots] == [3, 3, 3]
+    assert list(line.get_ydata()) == pytest.approx([1.0, 2.0, 3.0])
+    assert ring.get_xdata() == line.get_xdata()[0]
+    assert panel.get_legend().get_texts()[0].get_text() == f"urllib3: knee at {places[0]}"
+    assert panel.get_xscale() == scale
+    assert [tick.get_text() for tick in panel.get_xticklabels()] == [str(place) for place in places]
+
+
+def test_a_sweep_beside_other_arms_has_bars_as_well():
+    """They are there to be compared with them."""
+    arms = [an_arm(f"c={place}", c=place) for place in (1, 2, 4)] + [an_arm("other")]
+    bars, curve = panels(a_run(*trials_of(*arms), arms=arms))
+    assert len(bars.patches) == 4
+    assert curve.lines
 
 
 def test_the_fastest_has_a_colour_of_its_own():
