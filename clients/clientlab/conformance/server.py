@@ -54,14 +54,15 @@ class Seen:
 class CountingServer:
     """What has reached the server so far.
 
-    `connections`: those that a request came on, `accepted`: all. `most_in_flight`: requests read and not yet
-    answered at once. `let_go`: for each target that stalled, the seconds from its request to the client's
+    `connections`: those that a request came on, `accepted`: all. `in_flight`: requests read and not yet answered,
+    `most_in_flight`: at once. `let_go`: for each target that stalled, the seconds from its request to the client's
     closing of the connection.
     """
 
     port: int = 0
     connections: int = 0
     accepted: int = 0
+    in_flight: int = 0
     most_in_flight: int = 0
     seen: list[Seen] = field(default_factory=list)
     let_go: dict[str, float] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class CountingServer:
         return f"http://127.0.0.1:{self.port}"
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Forget everything but what is in flight."""
         self.connections = self.accepted = self.most_in_flight = 0
         self.seen = []
         self.let_go = {}
@@ -106,7 +107,6 @@ class _Service:
         self._answer = answer
         self._hold = hold
         self._lock = threading.Lock()
-        self._in_flight = 0
         self._open: set[socket.socket] = set()
 
     def accept(self, listener: socket.socket) -> None:
@@ -152,14 +152,14 @@ class _Service:
     def _note(self, seen: Seen) -> Answer:
         with self._lock:
             self._state.seen.append(seen)
-            self._in_flight += 1
-            self._state.most_in_flight = max(self._state.most_in_flight, self._in_flight)
+            self._state.in_flight += 1
+            self._state.most_in_flight = max(self._state.most_in_flight, self._state.in_flight)
         if self._hold:
             time.sleep(self._hold)  # the server's work, not a wait for a condition
         answer = self._answer(seen)
         with self._lock:
             # Before the answer is out: the client may send its next at once.
-            self._in_flight -= 1
+            self._state.in_flight -= 1
         return answer
 
 
