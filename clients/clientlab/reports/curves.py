@@ -70,9 +70,9 @@ class Sweep:
 
 def sweeps_of(run: Run) -> list[Sweep]:
     """A sweep for each axis on each way, with a curve for all arms that have at least three places on it."""
-    requests = _requests(run)
     found = []
     for (axis, where), named in _series(run).items():
+        requests = _requests(run, [arm for arms in named.values() for arm in arms])
         values = _ordered([arm.axes[axis] for arms in named.values() for arm in arms])
         curves = []
         for name, arms in named.items():
@@ -102,7 +102,7 @@ def _series(run: Run) -> dict[tuple[str, str], dict[str, list[Arm]]]:
         for axis in arm.axes:
             others = [f"{key}={value}" for key, value in arm.axes.items() if key != axis]
             curves = found.setdefault((axis, f"{arm.upstream} upstream · {arm.route}"), {})
-            curves.setdefault(arm.sweep or ", ".join([_without(arm.strategy, arm.axes), *others]), []).append(arm)
+            curves.setdefault(", ".join([arm.sweep or _without(arm.strategy, arm.axes), *others]), []).append(arm)
     return found
 
 
@@ -113,8 +113,8 @@ def _without(strategy: str, axes: Iterable[str]) -> str:
     return "?".join(filter(None, (name, "&".join(kept))))
 
 
-def _requests(run: Run) -> int:
-    counts = {workload.requests for workload in run.experiment.workloads.values()}
+def _requests(run: Run, arms: list[Arm]) -> int:
+    counts = {run.experiment.workloads[arm.workload].requests for arm in arms}
     return counts.pop() or _REQUESTS if len(counts) == 1 else _REQUESTS
 
 

@@ -9,7 +9,7 @@ from statistics import median
 from clientlab.analysis.ratios import Ratio
 from clientlab.analysis.standings import Standing
 from clientlab.runs.document import Run, Trial
-from clientlab.runs.ranking import placed, ranked, seconds_a_request
+from clientlab.runs.ranking import baseline_of, placed, ranked, seconds_a_request
 
 LARGE_BODY = 1 << 20
 
@@ -18,14 +18,16 @@ LARGE_BODY = 1 << 20
 class Row:
     """An arm's medians over its rounds.
 
-    `name`: what it is called in its group; `costs`: seconds for a successful request, by round; `errors` are summed.
-    `body_bytes`: received for a request. `elapsed`: the library's own seconds, summed over a trial. `trials`: by round.
+    `name`: what it is called in its group; `ratio`: to the fastest, `to_baseline`: to the experiment's baseline.
+    `costs`: seconds for a successful request, by round; `errors` are summed. `body_bytes`: received for a request.
+    `elapsed`: the library's own seconds, summed over a trial. `trials`: by round.
     """
 
     name: str
     strategy: str
     fastest: bool
     ratio: Ratio | None
+    to_baseline: Ratio | None
     costs: tuple[float, ...]
     wall: float
     requests_per_second: float
@@ -54,6 +56,7 @@ class Group:
     rows: list[Row]
     requests: int | None  # of each trial; None where it is a duration that ends it, or an axis
     upload_size: int = 0  # bytes that each request sends, where they are generated
+    baseline: str | None = None  # the row that others are measured by
 
     @property
     def large(self) -> bool:
@@ -68,12 +71,14 @@ class Group:
 def groups_of(run: Run) -> list[Group]:
     """All groups of a run, in the experiment's order; arms without a finished trial are left out."""
     standings, trials = ranked(run), placed(run)
+    within, baseline = baseline_of(run) or (None, None)
     return [
         Group(
             *group,
             [_row(standing, [t for name, t in trials[group] if name == standing.name]) for standing in rows],
             _requests(run, [trial for _, trial in trials[group]]),
             _upload(run, [trial for _, trial in trials[group]]),
+            baseline if group == within and any(standing.name == baseline for standing in rows) else None,
         )
         for group, rows in standings.items()
     ]
@@ -102,6 +107,7 @@ def _row(standing: Standing, trials: list[Trial]) -> Row:
         strategy=trials[0].strategy,
         fastest=standing.fastest,
         ratio=standing.ratio,
+        to_baseline=standing.to_baseline,
         costs=tuple(map(seconds_a_request, trials)),
         wall=_median(trials, lambda trial: trial.wall_seconds or 0.0),
         requests_per_second=_median(trials, lambda trial: trial.requests_per_second or 0.0),

@@ -83,6 +83,12 @@ def headed_cells(group: Group) -> Iterator[_Column]:
     yield "wall", [units.time(row.wall) for row in rows]
     yield "req/s", [units.rate(row.requests_per_second) for row in rows]
     yield "x fastest (95 %)", ["1" if row.fastest else units.ratio(row.ratio) for row in rows]
+    if group.baseline:
+        against = [units.ratio(row.to_baseline) for row in rows]
+        yield (
+            f"x {group.baseline}",
+            ["1" if row.name == group.baseline else one for row, one in zip(rows, against, strict=True)],
+        )
     yield "p50", [units.time(row.p50) for row in rows]
     yield "p99", [units.time(row.p99) for row in rows]
     if any(row.overhead is not None for row in rows):

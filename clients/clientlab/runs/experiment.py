@@ -37,7 +37,10 @@ class NamedArm(_Table):
 
 
 class NamedClaim(_Table):
-    """A claim as it is written: `a` and `b` name arms, ``SWEEP[first]`` and ``SWEEP[last]`` those of a sweep."""
+    """A claim as it is written: `a` and `b` name arms, ``SWEEP[first]`` and ``SWEEP[last]`` those of a sweep.
+
+    ``{requests}`` in its text is the number that its arms do, which the quick form may change.
+    """
 
     text: str
     kind: Literal["less", "ratio", "optimum", "spread", "narrower"]
@@ -113,7 +116,9 @@ class Experiment(Parts):
 
     def asked_claims(self) -> list[AskedClaim]:
         """The claims, with the arms' full names. Raises BadExperiment for one that names a missing arm."""
-        return [_asked_claim(name, claim, self.arms()) for name, claim in self.claims.items()]
+        expanded = self.expanded()
+        arms, workloads = [arm for arm, _ in expanded], {arm.name: workload for arm, workload in expanded}
+        return [_asked_claim(name, claim, arms, workloads) for name, claim in self.claims.items()]
 
     def most_in_flight(self) -> int:
         """The largest number of requests that any of its trials has in flight at once."""
@@ -127,9 +132,9 @@ def _asked(name: str, arm: NamedArm) -> Asked:
     return Asked(name, arm.strategy, arm.settings, arm.concurrency, arm.workload, arm.upstream, arm.route, arm.control)
 
 
-def _asked_claim(name: str, claim: NamedClaim, arms: list[Arm]) -> AskedClaim:
+def _asked_claim(name: str, claim: NamedClaim, arms: list[Arm], workloads: dict[str, Workload]) -> AskedClaim:
     key = ("claims", name)
-    return AskedClaim(
+    asked = AskedClaim(
         name=name,
         a=claim.a and resolve(claim.a, arms, (*key, "a")),
         b=claim.b and resolve(claim.b, arms, (*key, "b")),
@@ -138,6 +143,9 @@ def _asked_claim(name: str, claim: NamedClaim, arms: list[Arm]) -> AskedClaim:
         arms=sweep_of(claim.sweep, arms, (*key, "sweep")) if claim.sweep else [],
         **claim.model_dump(exclude={*"abcd", "sweep"}),
     )
+    requests = workloads[asked.a or asked.arms[0]].requests
+    number = "as many" if requests is None else f"{requests:,}"
+    return asked.model_copy(update={"text": asked.text.replace("{requests}", number)})
 
 
 def with_available(experiment: Experiment) -> Experiment:

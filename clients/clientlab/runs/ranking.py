@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from clientlab.analysis.precision import confidence_of
-from clientlab.analysis.standings import Figures, Standing, standings
-from clientlab.runs.document import Run, Trial
-
-Group = tuple[str, str, str]
-"""Workload (as the experiment names it: of a sweep there are several), upstream, route."""
+from clientlab.analysis.standings import Figures, Group, Standing, standings
+from clientlab.runs.document import Arm, Run, Trial
 
 
 def ranked(run: Run) -> dict[Group, list[Standing]]:
@@ -17,15 +14,23 @@ def ranked(run: Run) -> dict[Group, list[Standing]]:
         for group, trials in placed(run).items()
         for name, trial in trials
     ]
-    return standings(figures, confidence_of(run.experiment.precision))
+    return standings(figures, confidence_of(run.experiment.precision), baseline_of(run))
+
+
+def baseline_of(run: Run) -> tuple[Group, str] | None:
+    """The arm that the experiment measures by: its group, and what it is called there."""
+    named = (arm for arm in run.experiment.arms if arm.name == run.experiment.baseline)
+    return next(((_group(arm), arm.label or arm.strategy) for arm in named), None)
+
+
+def _group(arm: Arm) -> Group:
+    return arm.group or arm.workload, arm.upstream, arm.route
 
 
 def placed(run: Run) -> dict[Group, list[tuple[str, Trial]]]:
     """The finished trials of each group, with what their arm is called in it."""
     arms = {arm.name: arm for arm in run.experiment.arms}
-    found: dict[Group, list[tuple[str, Trial]]] = {
-        (arm.group or arm.workload, arm.upstream, arm.route): [] for arm in run.experiment.arms
-    }
+    found: dict[Group, list[tuple[str, Trial]]] = {_group(arm): [] for arm in run.experiment.arms}
     for trial in run.trials:
         if trial.status == "done":
             arm = arms.get(trial.arm)  # None in a file of an arm that has no name of its own

@@ -33,6 +33,21 @@ def test_ratios_are_to_the_fastest():
     assert [row.ratio.value for row in table] == pytest.approx([1, 3])
 
 
+def test_ratios_are_to_the_baseline_as_well_in_its_own_group():
+    """Whatever the fastest is; other groups have none."""
+    elsewhere = ("workload", "aiohttp", "proxy")
+    trials = [*rounds("a", 1, 2), *rounds("b", 2, 4), *rounds("b", 3, 3, group=elsewhere)]
+    found = standings(trials, baseline=(GROUP, "b"))
+    assert [(row.name, row.to_baseline.value) for row in found[GROUP]] == [("a", pytest.approx(0.5)), ("b", 1)]
+    assert [row.to_baseline for row in found[elsewhere]] == [None]
+
+
+def test_a_baseline_without_a_finished_trial_leaves_no_ratios():
+    """As before it had one."""
+    (rows,) = standings(rounds("a", 1, 2), baseline=(GROUP, "b")).values()
+    assert rows[0].to_baseline is None
+
+
 def test_a_strategy_with_errors_is_never_the_reference():
     """It stays where its speed puts it, and its ratio is below 1."""
     table = ranked(rounds("fails fast", 1, 1, 1, errors=2), rounds("sound", 4, 4, 4), rounds("slow", 8, 8, 8))

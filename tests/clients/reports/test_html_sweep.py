@@ -67,6 +67,25 @@ def test_arms_that_differ_in_another_axis_have_a_curve_of_their_own():
     assert len({line.look.colour for line in plot.lines[:2]}) == 1
 
 
+def test_a_named_sweep_along_two_axes_has_a_curve_for_each_place_of_the_other():
+    """Else one curve would go back and forth."""
+    walls = {1: 2.0, 2: 1.0, 4: 1.5}
+    named = [
+        ([arm.model_copy(update={"sweep": "both"}) for arm in arms], trials)
+        for arms, trials in (swept(walls, pool=1), swept(walls, pool=8))
+    ]
+    (plot,) = plots(*named)
+    assert [line.name.split(":")[0] for line in plot.lines] == ["both, pool=1", "both, pool=8"]
+
+
+def test_the_seconds_are_for_the_requests_of_its_own_workload():
+    """Whatever other workloads of the run have."""
+    arms, trials = swept({1: 2.0, 2: 1.0, 4: 1.5})
+    workloads = {"workload": Workload(requests=1000), "other": Workload(requests=7)}
+    (plot,) = sweep.charts(a_run(*trials, arms=arms, workloads=workloads))
+    assert plot.y_axis == "time for 1,000 requests"
+
+
 def test_settings_that_are_an_axis_make_one_curve():
     """Though each makes a strategy of its own name; other settings stay in the curve's name."""
     arms, trials = swept({1: 2.0, 2: 1.0, 4: 1.5})

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from clientlab.reports import table
-from clientlab.runs.document import Caution
+from clientlab.runs.document import Arm, Caution
 from clientlab.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
@@ -61,6 +61,27 @@ def test_medians_of_the_rounds_are_shown_and_errors_are_summed():
     words = " ".join(cells(shown(a_run(*trials)))["pycurl"])
     assert words.startswith("1 1.00 s 1,000 1 ")
     assert " 5 reset, 2 connect " in words
+
+
+def test_a_baseline_has_a_column_of_ratios_to_it():
+    """Only where the experiment names one, and on its own way."""
+    trials = [
+        a_trial(name, number, wall, route=route)
+        for route in ("direct", "proxy")
+        for name, wall in (("urllib3", 1.0), ("pycurl", 4.0))
+        for number in (1, 2, 3)
+    ]
+    arms = [
+        Arm(name=f"{name} ({route})", strategy=name, upstream="aiohttp", route=route, workload="workload")
+        for route in ("direct", "proxy")
+        for name in ("urllib3", "pycurl")
+    ]
+    trials = [trial.model_copy(update={"arm": f"{trial.strategy} ({trial.route})"}) for trial in trials]
+    text = shown(a_run(*trials, arms=arms, baseline="pycurl (direct)"))
+    direct, proxied = text.split("aiohttp upstream · proxy")[:2]
+    assert "x pycurl" in direct
+    assert "0.25" in direct
+    assert "x pycurl" not in proxied
 
 
 def test_overhead_is_a_column_only_where_a_delay_was_asked_for():

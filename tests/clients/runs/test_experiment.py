@@ -26,6 +26,14 @@ def written(tmp_path, text: str, name: str = "mine.toml"):
     return path
 
 
+def test_a_claim_tells_the_number_of_requests_that_its_arms_do():
+    """The quick form has fewer of them than the source."""
+    full, quick = (read_experiment(bundled()["six-strategies"], quick=quick) for quick in (False, True))
+    texts = [{claim.name: claim.text for claim in found.asked_claims()} for found in (full, quick)]
+    assert "(30,000 requests)" in texts[0]["processes-win-large"]
+    assert "(1,200 requests)" in texts[1]["processes-win-large"]
+
+
 def experiment(**changes) -> Experiment:
     """A small experiment."""
     whole = {"name": "mine", "question": "?", "strategies": ["urllib3"], "workloads": {"w": Workload()}}
@@ -33,9 +41,12 @@ def experiment(**changes) -> Experiment:
 
 
 @pytest.mark.parametrize("name", bundled())
-def test_every_bundled_experiment_can_be_run(name):
-    """It is read, its strategies are known, and its workloads can be done."""
-    found = read_experiment(bundled()[name])
+@pytest.mark.parametrize("quick", [False, True])
+def test_every_bundled_experiment_can_be_run(name, quick):
+    """In full and in its quick form: it is read, its strategies and claims are known, its workloads can be done."""
+    if quick and name == "demo":
+        pytest.skip("the demo is short as it is")
+    found = read_experiment(bundled()[name], quick=quick)
     check_experiment(with_available(found))
     assert all(find_upstream(arm.upstream) for arm in found.arms())
     assert found.name == name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from statistics import median
 
 from clientlab.analysis.ratios import Ratio, paired_ratio
@@ -16,7 +17,13 @@ _REACH = 1.5  # how far beyond the slowest round an interval is drawn
 
 
 def charts(ways: list[Way]) -> list[Bars]:
-    """One a way, all with the same scale, so that they can be compared by eye; unless some would then be lost."""
+    """One a way, in seconds for the requests of its workload."""
+    workloads = itertools.groupby(ways, lambda way: way.group.workload)
+    return [chart for _, alike in workloads for chart in _alike(list(alike))]
+
+
+def _alike(ways: list[Way]) -> list[Bars]:
+    """Those of one workload have one scale, so that they can be compared by eye; unless some would then be lost."""
     counts = {way.group.requests for way in ways}
     requests = ways[0].group.requests or _REQUESTS if len(counts) == 1 else _REQUESTS
     slowest = [_slowest(way) for way in ways]
