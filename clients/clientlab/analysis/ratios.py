@@ -23,12 +23,13 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as much, with the 95 % interval where there are enough rounds."""
+    """How many times as much, with the interval of that confidence where there are enough rounds."""
 
     value: float
     low: float | None
     high: float | None
     rounds: int
+    confidence: float = CONFIDENCE
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -49,9 +50,9 @@ def paired_ratio(
         return None
     middle = float(np.exp(logs.mean()))
     if len(logs) < FEWEST_ROUNDS:
-        return Ratio(middle, None, None, len(logs))
+        return Ratio(middle, None, None, len(logs), confidence)
     half = float(reach(logs, confidence))
-    return Ratio(middle, middle * float(np.exp(-half)), middle * float(np.exp(half)), len(logs))
+    return Ratio(middle, middle * float(np.exp(-half)), middle * float(np.exp(half)), len(logs), confidence)
 
 
 def paired_logs(these: Mapping[int, float], those: Mapping[int, float]) -> Floats:

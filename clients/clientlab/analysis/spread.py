@@ -32,9 +32,9 @@ def spread_ratio(
     if not np.ptp(x) or not np.ptp(y):
         return None
     if len(both) < FEWEST_ROUNDS:
-        return Ratio(float(_distance(x) / _distance(y)), None, None, len(both))
+        return Ratio(float(_distance(x) / _distance(y)), None, None, len(both), confidence)
     value, low, high = (float(found) for found in spread_interval(x, y, confidence))
-    return Ratio(value, low, high, len(both))
+    return Ratio(value, low, high, len(both), confidence)
 
 
 def spread_interval(x: Floats, y: Floats, confidence: float = CONFIDENCE) -> tuple[Floats, Floats, Floats]:

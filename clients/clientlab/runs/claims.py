@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from clientlab.analysis import claims as judge
-from clientlab.analysis.claims import Finding
-from clientlab.analysis.precision import confidence_of
+from clientlab.analysis.claims import MOST_ROUNDS, Finding
+from clientlab.analysis.precision import confidence_of, on_the_limit
+from clientlab.analysis.sweeps import in_order
 from clientlab.runs.document import Arm, AskedClaim, AxisValue, Claim, Figure, Run, Trial
-
-MOST_ROUNDS = 1000
-"""A claim that would need more is not settled by rounds."""
 
 _Measure = Callable[[Trial], float | int | None]
 
@@ -53,12 +51,23 @@ def by_round(run: Run, arm: str, figure: Figure) -> dict[int, float]:
     }
 
 
+def finding_of(run: Run, asked: AskedClaim, confidence: float) -> Finding:
+    """What the run's rounds say of a claim."""
+    return _finding(asked, list(_series(run, asked).values()), confidence)
+
+
+def _series(run: Run, asked: AskedClaim) -> dict[str, dict[int, float]]:
+    """Arm → its figures by round; the arms of a sweep in the order of its axis."""
+    names = [name for name in (asked.a, asked.b, asked.c, asked.d) if name]
+    if asked.arms:
+        places = {_place(arm): arm.name for arm in run.experiment.arms if arm.name in asked.arms}
+        names = [places[place] for place in in_order(places)]
+    return {name: by_round(run, name, asked.figure) for name in names}
+
+
 def _judged(run: Run, asked: AskedClaim, confidence: float) -> Claim:
-    arms = {arm.name: arm for arm in run.experiment.arms}
-    names = asked.arms or [name for name in (asked.a, asked.b, asked.c, asked.d) if name]
-    series = [by_round(run, name, asked.figure) for name in names]
-    finding = _finding(asked, series, confidence)
-    axes = [_place(arms[name]) for name in asked.arms]
+    finding = finding_of(run, asked, confidence)
+    axes = in_order(_place(arm) for arm in run.experiment.arms if arm.name in asked.arms)
     source = run.experiment.source
     return Claim(
         name=asked.name,
@@ -76,7 +85,7 @@ def _judged(run: Run, asked: AskedClaim, confidence: float) -> Claim:
         knee=None if finding.knee is None else axes[finding.knee],
         rounds=finding.ratio.rounds if finding.ratio else 0,
         measured=_measured(asked, finding, axes),
-        settles=_settles(finding, dict(zip(names, series, strict=True))),
+        settles=_settles(run, asked, finding),
     )
 
 
@@ -109,7 +118,9 @@ def _measured(asked: AskedClaim, finding: Finding, axes: list[AxisValue]) -> str
     times = f"{value:,.0f} times" if value >= 100 else f"{value:.3g} times"
     if asked.kind == "optimum" and finding.best is not None and finding.knee is not None:
         found = f"least {what} at {axes[finding.best]}, within 5 % of it from {axes[finding.knee]} on"
-        return f"{found}; the better end of {axes[0]} and {axes[-1]} has {times} the least between them"
+        better = f"{found}; the better end of {axes[0]} and {axes[-1]} has {times} the least between them"
+        inner = len(axes) - 2
+        return better if inner == 1 else f"{better} (at least 95 %, whichever of the {inner} it is)"
     if asked.kind == "spread":
         return f"the {what} of {asked.b} varies {times} as much as that of {asked.a}"
     if asked.kind == "narrower":
@@ -117,12 +128,33 @@ def _measured(asked: AskedClaim, finding: Finding, axes: list[AxisValue]) -> str
     return f"{asked.b} has {times} the {what} of {asked.a}"
 
 
-def _settles(finding: Finding, series: Mapping[str, dict[int, float]]) -> str | None:
+def _settles(run: Run, asked: AskedClaim, finding: Finding) -> str | None:
     if finding.verdict != "inconclusive":
         return None
-    if missing := [name for name, figures in series.items() if not figures]:
+    if missing := [name for name, figures in _series(run, asked).items() if not figures]:
         return f"trials of {', '.join(missing)} that end without an error"
-    more = finding.more_rounds
-    if more is None or more > MOST_ROUNDS:
-        return "no number of rounds: the ratio lies on the limit, as far as can be seen here"
-    return f"about {more} rounds at this spread (--rounds {more})"
+    precision = run.experiment.precision
+    if finding.negligible:
+        found = _negligible(asked, finding.negligible)
+        return f"no number of rounds: {found}, and more could only show a smaller difference"
+    if precision and finding.ratio and on_the_limit(finding, precision):
+        of_band = " of the band" if asked.band else ""
+        return f"no number of rounds: the ratio lies on the limit{of_band}, as far as so narrow an interval can tell"
+    return _more_rounds(finding)
+
+
+def _more_rounds(finding: Finding) -> str:
+    if finding.more_rounds:
+        return f"about {finding.more_rounds} rounds at this spread (--rounds {finding.more_rounds})"
+    if finding.material:
+        return f"more than {MOST_ROUNDS:,} rounds at this spread"
+    return "no number of rounds: the ratio lies on the limit, as far as can be seen here"
+
+
+def _negligible(asked: AskedClaim, difference: float) -> str:
+    if asked.kind == "spread":
+        return f"neither varies {difference:g} times as much as the other"
+    share = f"{(difference - 1) * 100:.2g} %"
+    if asked.kind == "optimum":
+        return f"nothing between the ends is {share} less than the better of them"
+    return f"there is no difference of {share}"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from clientlab.analysis.precision import DECIDED_CONFIDENCE, SEQUENTIAL_CONFIDENCE, narrow
-from clientlab.analysis.ratios import Ratio
-from clientlab.runs.claims import judged
-from clientlab.runs.document import Claim, Run
+from clientlab.analysis.precision import DECIDED_CONFIDENCE, SEQUENTIAL_CONFIDENCE, narrow, settled
+from clientlab.runs.claims import finding_of
+from clientlab.runs.document import Run
 from clientlab.runs.ranking import ranked
 
 Ended = Literal["planned", "precision", "time-budget"]
@@ -33,19 +32,9 @@ def ended(run: Run, rounds: int, seconds: float) -> Ended | None:
 
 
 def precise(run: Run, precision: float) -> bool:
-    """Whether the interval of every ratio to its group's fastest is narrow, and every claim is narrow or decided."""
+    """Whether the interval of every ratio to its group's fastest is narrow, and every claim is settled."""
     rows = [row for group in ranked(run).values() for row in group if not row.fastest]
-    if not all(narrow(row.ratio, precision) for row in rows if row.ratio):
-        return False
-    decided = judged(run, DECIDED_CONFIDENCE)
-    return all(
-        surely.verdict != "inconclusive" or _narrow(claim, precision)
-        for claim, surely in zip(judged(run, SEQUENTIAL_CONFIDENCE), decided, strict=True)
+    return all(narrow(row.ratio, precision) for row in rows if row.ratio) and all(
+        settled(finding_of(run, asked, SEQUENTIAL_CONFIDENCE), finding_of(run, asked, DECIDED_CONFIDENCE), precision)
+        for asked in run.experiment.claims
     )
-
-
-def _narrow(claim: Claim, precision: float) -> bool:
-    if claim.ratio is None:
-        return True  # an arm that fails: no further round would tell
-    low, high = claim.interval or (None, None)
-    return narrow(Ratio(claim.ratio, low, high, claim.rounds), precision)

@@ -86,20 +86,69 @@ def test_few_rounds_are_inconclusive_and_say_how_many_are_needed():
     assert found.settles == "about 3 rounds at this spread (--rounds 3)"
 
 
-def test_a_sweep_has_a_best_place_and_a_knee():
-    """As its axis has them."""
-    walls = {1: 9.0, 8: 2.0, 30: 1.02, 100: 1.0, 300: 1.5}
+def two_arms(b: float, jitter: float = 0.004):
+    """Six rounds of two arms, of which slow takes `b` times as long as fast, give or take the jitter."""
+    return [a_trial(name, number, wall * (1 + jitter * (number % 3 - 1) * at))
+            for at, (name, wall) in enumerate((("fast", 1.0), ("slow", b))) for number in range(1, 7)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("claim", "of", "changes", "settles"),
+    [
+        ({}, two_arms(1.0), {}, "no number of rounds: there is no difference of 3 %, and more could"),
+        ({}, two_arms(1.01, 0.05), {}, "about 21 rounds at this spread (--rounds 21)"),
+        ({}, two_arms(1.41, 0.8), {}, "more than 1,000 rounds at this spread"),
+        ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.2), {}, "no number of rounds: the ratio lies on the limit,"),
+        ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.22, 0.05), {}, "about "),
+        ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.2), {"precision": 0.03},
+         "no number of rounds: the ratio lies on the limit of the band, as far as so narrow an interval can tell"),
+        ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.2, 0.3), {"precision": 0.03}, "about "),
+    ],
+)  # fmt: skip
+def test_an_open_claim_says_whether_rounds_would_settle_it(claim, of, changes, settles):
+    """Or that what they could still show counts for nothing, or is finer than the precision that was asked for."""
+    found = verdict_of(a_claim(**claim), *of, **changes)
+    assert found.verdict == "inconclusive"
+    assert found.settles.startswith(settles)
+
+
+def test_a_spread_that_is_alike_is_settled():
+    """To a factor of two."""
+    of = [a_trial(name, number, 1 + 0.05 * ((number * step) % 7))
+          for name, step in (("fast", 3), ("slow", 5)) for number in range(1, 85)]  # fmt: skip
+    found = verdict_of(a_claim(kind="spread"), *of)
+    assert found.verdict == "inconclusive"
+    assert found.settles.startswith("no number of rounds: neither varies 2 times as much as the other, and more could")
+
+
+def a_sweep(walls: dict[int, float], written=None):
+    """Arms along the axis c, in the order written, and four rounds of them."""
     arms = [Arm(name=f"s[c={place}]", strategy="s", upstream="aiohttp", route="direct", workload="workload",
-                axes={"c": place}, sweep="s") for place in walls]  # fmt: skip
+                axes={"c": place}, sweep="s") for place in written or walls]  # fmt: skip
     of = [
         a_trial("s", number, wall * (1 + 0.002 * ((number + place) % 3)), arm=f"s[c={place}]")
         for place, wall in walls.items()
         for number in (1, 2, 3, 4)
     ]
-    claim = a_claim(kind="optimum", a=None, b=None, arms=[arm.name for arm in arms])
+    return a_claim(kind="optimum", a=None, b=None, arms=[arm.name for arm in arms]), of, arms
+
+
+@pytest.mark.parametrize("written", [(1, 8, 30, 100, 300), (300, 30, 1, 100, 8)])
+def test_a_sweep_has_a_best_place_and_a_knee(written):
+    """As its axis has them, by size, and it is said that the interval allows for the choice of the least."""
+    claim, of, arms = a_sweep({1: 9.0, 8: 2.0, 30: 1.02, 100: 1.0, 300: 1.5}, written)
     found = verdict_of(claim, *of, arms=arms)
     assert (found.verdict, found.best, found.knee) == ("supported", 100, 30)
     assert found.measured.startswith("least wall time at 100, within 5 % of it from 30 on; the better end of 1 and 300")
+    assert found.measured.endswith("1.5 times the least between them (at least 95 %, whichever of the 3 it is)")
+
+
+def test_a_plateau_to_the_end_of_a_sweep_is_settled():
+    """No optimum between the ends could matter."""
+    claim, of, arms = a_sweep({1: 9.0, 8: 2.0, 30: 1.0, 100: 1.0, 300: 1.0})
+    found = verdict_of(claim, *of, arms=arms)
+    assert (found.verdict, found.knee) == ("inconclusive", 30)
+    assert found.settles.startswith("no number of rounds: nothing between the ends is 3 % less than the better of them")
 
 
 def test_a_run_that_asked_for_a_precision_has_wider_intervals():

@@ -52,17 +52,47 @@ def test_the_direction_alone_ends_nothing():
     assert ended(a_measured_run(0.1), 6, 1.0) is None
 
 
-def test_a_claim_is_waited_for_until_it_is_surely_decided():
-    """Its arms are in groups of their own, so that only the claim compares them."""
-    claim = AskedClaim(name="it", text="It is so", kind="less", a="a", b="b")
+def a_run_of_a_claim(of: float, spread: float, rounds: int, precision: float = 0.03, **claim):
+    """Two arms whose figures only the claim compares, for they are in groups of their own: b over a is `of`."""
+    asked = AskedClaim(**({"name": "it", "text": "It is so", "kind": "less", "a": "a", "b": "b"} | claim))
+    walls = [(1.0, of * (1 + spread * (number % 3 - 1))) for number in range(rounds)]
+    trials = [a_trial(name, number, wall, route=route) for number, pair in enumerate(walls, start=1)
+              for name, route, wall in zip("ab", ("direct", "proxy"), pair, strict=True)]  # fmt: skip
+    return a_run(*trials, rounds=5, precision=precision, claims=[asked])
 
-    def run(spread: float):
-        trials = a_measured_run(spread).trials
-        ways = [trial.model_copy(update={"route": {"a": "direct", "b": "proxy"}[trial.arm]}) for trial in trials]
-        return a_run(*ways, rounds=5, precision=0.03, claims=[claim])
 
-    assert ended(run(0.1), 6, 1.0) == "precision"
-    assert ended(run(0.9), 6, 1.0) is None
+@pytest.mark.parametrize(
+    ("of", "spread", "rounds", "reason"),
+    [
+        (2.0, 0.1, 6, "precision"),
+        (2.0, 0.9, 6, None),
+        (1.01, 0.01, 6, "precision"),
+        (1.01, 0.03, 9, None),
+        (1.01, 0.03, 30, "precision"),
+        (1.025, 0.03, 9, None),
+        (1.025, 0.03, 30, "precision"),
+    ],
+)
+@pytest.mark.parametrize("precision", [0.03, 0.5])
+def test_a_claim_is_waited_for_until_it_is_settled(of, spread, rounds, reason, precision):
+    """Surely decided, surely negligible, or as sure as ever: however wide an interval the ratios may have."""
+    assert ended(a_run_of_a_claim(of, spread, rounds, precision), rounds, 1.0) == reason
+
+
+@pytest.mark.parametrize(("rounds", "reason"), [(6, None), (84, "precision")])
+def test_a_claim_of_spreads_ends(rounds, reason):
+    """Two arms that vary alike are known to a factor of two, and not to 3 %, which would take thousands of rounds."""
+    trials = [a_trial(name, number, 1 + 0.05 * ((number * step) % 7), route=route)
+              for name, route, step in (("a", "direct", 3), ("b", "proxy", 5))
+              for number in range(1, rounds + 1)]  # fmt: skip
+    claim = AskedClaim(name="it", text="It is so", kind="spread", a="a", b="b")
+    assert ended(a_run(*trials, rounds=5, precision=0.03, claims=[claim]), rounds, 1.0) == reason
+
+
+@pytest.mark.parametrize(("spread", "reason"), [(0.1, None), (0.01, "precision")])
+def test_a_claim_on_the_limit_of_its_band_ends_with_the_precision(spread, reason):
+    """A ratio that is the limit itself would take rounds without end."""
+    assert ended(a_run_of_a_claim(1.2, spread, 6, kind="ratio", band=(1.2, 2.0)), 6, 1.0) == reason
 
 
 def test_an_arm_that_always_fails_is_not_waited_for():
