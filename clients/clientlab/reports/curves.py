@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from clientlab.analysis.ratios import Ratio, paired_ratio
-from clientlab.analysis.sweeps import KNEE
+from clientlab.analysis.sweeps import Turn, Value, in_order, turn
 from clientlab.reports import units
 from clientlab.runs.document import Arm, Run
 from clientlab.runs.ranking import seconds_a_request
@@ -16,17 +16,19 @@ _FEWEST_PLACES = 3
 _FAR = 10.0  # from this ratio of its ends on, an axis is logarithmic
 _REQUESTS = 1000  # where trials did unlike numbers of requests
 
-Value = int | float | str
-
 
 @dataclass(frozen=True)
 class Place:
-    """An arm of a sweep: seconds for the requests, as median and as mean with its interval, and by round."""
+    """An arm of a sweep: seconds for the requests, as median and as mean with its interval, and by round.
+
+    `clean`: of the rounds without an error alone, which are those that claims are judged by.
+    """
 
     at: Value
     middle: float
     mean: Ratio
     rounds: list[float]
+    clean: dict[int, float]
 
 
 @dataclass(frozen=True)
@@ -39,18 +41,22 @@ class Curve:
 
     @property
     def knee(self) -> Place:
-        """The first place that is nearly as good as the best."""
-        least = min(place.middle for place in self.places)
-        return next(place for place in self.places if place.middle <= KNEE * least)
+        """The first place that is nearly as good as the best, as a claim of this sweep names it."""
+        places, found = self._turn()
+        return places[found.knee]
 
     @property
     def told(self) -> str:
         """What it shows, in a sentence."""
-        best = min(self.places, key=lambda place: place.middle)
-        return (
-            f"{self.name}: least time {units.time(best.middle)} at {best.at}, "
-            f"knee at {self.knee.at} with {units.time(self.knee.middle)}."
-        )
+        places, found = self._turn()
+        best, knee = ((places[at].at, units.time(found.middles[at])) for at in (found.best, found.knee))
+        return f"{self.name}: least mean time {best[1]} at {best[0]}, knee at {knee[0]} with {knee[1]}."
+
+    def _turn(self) -> tuple[list[Place], Turn]:
+        """The places that had a round without an error, or all where none had, and where they turn."""
+        clean = [place for place in self.places if place.clean]
+        places = clean or self.places
+        return places, turn([place.clean or dict(enumerate(place.rounds)) for place in places])
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class Sweep:
     @property
     def values(self) -> list[Value]:
         """All places of the axis, in its order."""
-        return _ordered([place.at for curve in self.curves for place in curve.places])
+        return in_order(place.at for curve in self.curves for place in curve.places)
 
 
 def sweeps_of(run: Run) -> list[Sweep]:
@@ -73,7 +79,7 @@ def sweeps_of(run: Run) -> list[Sweep]:
     found = []
     for (axis, where), named in _series(run).items():
         requests = _requests(run, [arm for arms in named.values() for arm in arms])
-        values = _ordered([arm.axes[axis] for arms in named.values() for arm in arms])
+        values = in_order(arm.axes[axis] for arms in named.values() for arm in arms)
         curves = []
         for name, arms in named.items():
             places = [place for arm in arms if (place := _place(run, arm, axis, requests))]
@@ -87,12 +93,6 @@ def sweeps_of(run: Run) -> list[Sweep]:
 def is_far(values: list[float]) -> bool:
     """Whether an axis with these values, in rising order, is better logarithmic."""
     return values[0] > 0 and values[-1] / values[0] >= _FAR
-
-
-def _ordered(values: list[Value]) -> list[Value]:
-    """Each once: numbers by size, words as the experiment has them."""
-    once = list(dict.fromkeys(values))
-    return once if any(isinstance(value, str) for value in once) else sorted(once, key=float)
 
 
 def _series(run: Run) -> dict[tuple[str, str], dict[str, list[Arm]]]:
@@ -122,4 +122,7 @@ def _place(run: Run, arm: Arm, axis: str, requests: int) -> Place | None:
     trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
     rounds = {trial.round: seconds_a_request(trial) * requests for trial in trials}
     mean = paired_ratio(rounds, dict.fromkeys(rounds, 1.0))  # to 1 s: their geometric mean and its interval
-    return Place(arm.axes[axis], median(rounds.values()), mean, list(rounds.values())) if mean else None
+    if mean is None:
+        return None
+    clean = {trial.round: rounds[trial.round] for trial in trials if not trial.errors}
+    return Place(arm.axes[axis], median(rounds.values()), mean, list(rounds.values()), clean)

@@ -111,7 +111,7 @@ def test_a_sweep_shows_its_knee(page):
     """The first place within 5 % of the least, in the legend and for those who can't see the picture."""
     assert "aiohttp@semaphore: knee at 8" in page.section("sweep")
     told = [svg["aria-label"] for svg in page.all("svg") if "aria-label" in svg]
-    assert "aiohttp@semaphore: least time 2.00 s at 8, knee at 8 with 2.00 s." in told
+    assert "aiohttp@semaphore: least mean time 2.00 s at 8, knee at 8 with 2.00 s." in told
 
 
 def test_every_picture_has_words(page):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from clientlab.reports.curves import sweeps_of
 from clientlab.runs.claims import judged
 from clientlab.runs.document import Arm, AskedClaim, Source
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
@@ -149,6 +150,19 @@ def test_a_plateau_to_the_end_of_a_sweep_is_settled():
     found = verdict_of(claim, *of, arms=arms)
     assert (found.verdict, found.knee) == ("inconclusive", 30)
     assert found.settles.startswith("no number of rounds: nothing between the ends is 3 % less than the better of them")
+
+
+def test_a_claim_and_the_chart_name_the_same_knee():
+    """One slow round moves the mean and not the median; a fast trial with errors counts for neither."""
+    claim, of, arms = a_sweep({1: 9.0, 8: 1.03, 30: 1.0, 100: 1.5})
+    of = [trial.model_copy(update={"wall_seconds": 1.4}) if (trial.arm, trial.round) == ("s[c=8]", 2) else trial
+          for trial in of]  # fmt: skip
+    of.append(a_trial("s", 5, 0.01, arm="s[c=1]", errors={"reset": 999}))
+    run = a_run(*of, claims=[claim], arms=arms)
+    (found,) = judged(run)
+    ((curve,),) = (sweep.curves for sweep in sweeps_of(run))
+    assert (found.best, found.knee, curve.knee.at) == (30, 30, 30)
+    assert curve.told.startswith("s: least mean time 1.00 s at 30, knee at 30")
 
 
 def test_a_run_that_asked_for_a_precision_has_wider_intervals():

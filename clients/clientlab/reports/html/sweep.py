@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from clientlab.analysis.sweeps import Value
 from clientlab.reports import units
-from clientlab.reports.curves import Curve, Place, Sweep, Value, is_far, sweeps_of
+from clientlab.reports.curves import Curve, Place, Sweep, is_far, sweeps_of
 from clientlab.reports.html.palette import Look, distinct, looks_of
 from clientlab.reports.html.plot import Figures, Line, Plot, band_of, dots_of, path_of
 from clientlab.reports.html.scale import Scale, Tick, even, logarithmic, shortened
@@ -13,7 +14,7 @@ _ROOM = 9.0  # per cent of the axis that a tick needs
 
 _NOTE = (
     "The line joins the medians of the rounds; a dot is a round, the band the 95 % interval of their mean. "
-    "The ring is the knee: more than that brings less than 5 % in all."
+    "The ring is the knee, by the means of the rounds without an error: more than that brings less than 5 % in all."
 )
 
 
