@@ -4,14 +4,14 @@ A run stops when its intervals are narrow, never when a difference has become si
 every round and stops at the first interval that leaves out 1 will find a difference where there is none, sooner
 or later. The width of an interval says nothing of which side the truth lies on.
 
-A claim of a direction is settled by the same rule: its rounds go on until the interval is so narrow that it either
-leaves out 1 or shows that no difference of 3 % is there, and not merely until it leaves out 1. To stop at the first
-97 % interval that does would call equal arms different in 15 of 100 simulations where rounds spread by 5 %, in 27
-where they spread by 12 %.
-
 It is not quite free: it stops a little too often just when the spread looks smaller than it is. At 95 % an
 interval at such a stop holds the truth in 90 to 95 of 100 simulations (from three rounds on). So sequential runs
-have at least five rounds, and intervals of nominally 97 %: these hold it in 94.5 to 97 of 100. See
+have at least five rounds, and intervals of nominally 97 %: these hold it in 94.5 to 97 of 100.
+
+A claim of a direction is settled by width as well: its rounds go on until the interval is so narrow that it must
+either leave out 1 or show that no difference of 3 % is there. To stop at the first 97 % interval that does either
+would call equal arms different in 15 of 100 simulations where rounds spread by 5 %, in 27 where they spread by 12 %;
+and arms that differ by 3 % would be called alike too often. See
 tests/clients/analysis/test_precision.py.
 """
 
@@ -47,10 +47,10 @@ def narrow(ratio: Ratio, precision: float) -> bool:
 def settled(finding: Finding, surely: Finding, precision: float) -> bool:
     """Whether a claim needs no further rounds; `surely`: the same at `DECIDED_CONFIDENCE`.
 
-    It is where it is surely decided, where its difference is surely negligible, and where its interval is narrow
-    enough that its verdict is taken as it is. A claim without a ratio has an arm that fails: no round would tell.
+    It is where it is surely decided or its difference surely negligible, and where its interval is so narrow that
+    it is taken as it is. A claim without a ratio has an arm that fails: no round would tell.
     """
-    if finding.ratio is None or finding.negligible or surely.verdict != "inconclusive":
+    if finding.ratio is None or surely.verdict != "inconclusive" or surely.negligible:
         return True
     if finding.material is not None:
         # So narrow an interval either leaves out 1 or lies wholly within 1/material and material.

@@ -1,53 +1,168 @@
-"""Runs whose rounds end with a precision: their intervals hold the truth as often as those of planned rounds."""
+"""Runs whose rounds end with a precision: their intervals hold the truth as often as those of planned rounds.
+
+The sampling error of a share near 95 % is 0.5 % in 2,000 simulations; three of them are allowed for above 97 %, and
+for none below 93 %: where nearly all runs end at the fewest rounds none is chosen by its looks, and their intervals
+hold the truth in the 97 % that is their nominal level.
+"""
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 import pytest
 
+from clientlab.analysis.claims import less, spread, within
 from clientlab.analysis.precision import (
     DECIDED_CONFIDENCE,
     FEWEST_ROUNDS,
     SEQUENTIAL_CONFIDENCE,
     confidence_of,
     narrow,
+    settled,
 )
 from clientlab.analysis.ratios import Ratio, reach
+from clientlab.analysis.spread import spread_interval
 
 SIMULATIONS = 2000
 MOST = 120
 PRECISION = 0.03
+LEVELS = (SEQUENTIAL_CONFIDENCE, DECIDED_CONFIDENCE)
+ERROR = 3 * np.sqrt(0.05 * 0.95 / SIMULATIONS)
 
 
-def stopped(truth: float, spread: float, *, decided: bool):
-    """Middle and reach of each simulated run where the rule stops it, of logarithms of ratios by round."""
-    logs = np.random.default_rng(23).normal(truth, spread, (SIMULATIONS, MOST))
-    rounds = range(FEWEST_ROUNDS, MOST + 1)
-    middles = np.stack([logs[:, :n].mean(axis=1) for n in rounds], axis=1)
-    reaches = np.stack([reach(logs[:, :n], SEQUENTIAL_CONFIDENCE) for n in rounds], axis=1)
-    enough = np.exp(reaches) <= 1 + PRECISION
-    if decided:
-        enough |= np.abs(middles) > np.stack([reach(logs[:, :n], DECIDED_CONFIDENCE) for n in rounds], axis=1)
+def figures(logs) -> dict[int, float]:
+    """Round → figure."""
+    return dict(enumerate(np.exp(logs).tolist(), start=1))
+
+
+def ended(judge, a, b) -> int:
+    """After how many rounds the lab's own rule ends the run of one claim, of its arms' logarithms by round."""
+    for rounds in range(FEWEST_ROUNDS, len(a) + 1):
+        pair = figures(a[:rounds]), figures(b[:rounds])
+        found = judge(*pair, LEVELS[0])
+        # at the higher level nothing can be sure that is open at the lower
+        sure = found.verdict != "inconclusive" or found.negligible
+        if settled(found, judge(*pair, LEVELS[1]) if sure else found, PRECISION):
+            return rounds
+    return len(a)
+
+
+def chosen(enough, middles, reaches):
+    """Middle, reach and rounds of each simulated run where it first has enough."""
     enough[:, -1] = True
-    place = (np.arange(SIMULATIONS), enough.argmax(axis=1))
-    return middles[place], reaches[place]
+    at = enough.argmax(axis=1)
+    place = (np.arange(len(at)), at)
+    return middles[place], reaches[place], at + FEWEST_ROUNDS
+
+
+def by_width(middles, reaches):
+    """Where a run ends whose ratio is to be known to the precision."""
+    return chosen(np.exp(reaches) <= 1 + PRECISION, middles, reaches)
+
+
+def by_claim(middles, reaches, surely, material):
+    """Where a run ends that waits for a claim: all simulations at once. See the test that holds it to the rule."""
+    limit, off = np.log(material), np.abs(middles)
+    return chosen((off > surely) | (off + surely < limit) | (reaches <= limit / 2), middles, reaches)
+
+
+def looks(logs):
+    """Middle and reach at both levels, of each simulation at each look."""
+    rounds = range(FEWEST_ROUNDS, logs.shape[1] + 1)
+    middles = [logs[:, :n].mean(axis=1) for n in rounds]
+    return tuple(
+        np.stack(part, axis=1) for part in (middles, *([reach(logs[:, :n], at) for n in rounds] for at in LEVELS))
+    )
+
+
+def spread_looks(x, y):
+    """The same of the ratio of y's spread to x's."""
+    found = [[spread_interval(y[:, :n], x[:, :n], at) for n in range(FEWEST_ROUNDS, x.shape[1] + 1)] for at in LEVELS]
+    middles, *reaches = [
+        [np.log(value) for value, _, _ in found[0]],
+        *([np.log(h / v) for v, _, h in at] for at in found),
+    ]
+    return tuple(np.stack(part, axis=1) for part in (middles, *reaches))
+
+
+def drawn(truth: float, spread: float, most: int = MOST, seed: int = 23):
+    """Logarithms of ratios by round: a simulated run a row."""
+    return np.random.default_rng(seed).normal(truth, spread, (SIMULATIONS, most))
+
+
+@cache
+def looked_at(truth: float, spread: float):
+    """Looks at runs whose ratio is in truth that, and spreads so much by round."""
+    return looks(drawn(np.log(truth), spread))
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.02, 0.03, 0.05, 0.08, 0.12])
-@pytest.mark.parametrize("decided", [False, True])
-@pytest.mark.parametrize("truth", [0.0, 0.05, 0.3])
-def test_intervals_at_the_stop_hold_the_truth_in_93_to_98_of_100_simulations(truth, decided, spread):
-    """By width alone, as for ratios, and by a sure verdict as well, as for claims."""
-    middles, reaches = stopped(truth, spread, decided=decided)
-    assert 0.93 <= np.mean(np.abs(middles - truth) <= reaches) <= 0.98
+def test_a_ratio_known_to_the_precision_has_an_interval_that_holds_the_truth(spread):
+    """By width alone, as the arms' ratios to the fastest."""
+    middles, reaches, _ = by_width(*looked_at(1.0, spread)[:2])
+    assert 0.93 <= np.mean(np.abs(middles) <= reaches) <= 0.97 + ERROR
 
 
-@pytest.mark.parametrize("spread", [0.02, 0.05, 0.12])
-def test_equal_arms_are_called_different_in_at_most_5_of_100_simulations(spread):
-    """Within two standard errors of the simulation itself (2,000: 1 %), on either way of stopping."""
-    for decided in (False, True):
-        middles, reaches = stopped(0.0, spread, decided=decided)
-        assert np.mean(np.abs(middles) > reaches) <= 0.06
+@pytest.mark.parametrize("spread", [0.01, 0.02, 0.03, 0.05])
+@pytest.mark.parametrize("truth", [1.0, 1.015, 1.03, 1.05])
+def test_a_settled_claim_has_an_interval_that_holds_the_truth(truth, spread):
+    """Of equal arms, of those that differ by half of what counts, by just that, and by more."""
+    middles, reaches, _ = by_claim(*looked_at(truth, spread), 1.03)
+    assert 0.93 <= np.mean(np.abs(middles - np.log(truth)) <= reaches) <= 0.97 + ERROR
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.02, 0.03, 0.05])
+def test_equal_arms_are_called_different_in_5_of_100_simulations_at_most(spread):
+    """Within the sampling error, and no claim is left open for want of rounds: it is decided, or negligible."""
+    middles, reaches, _ = by_claim(*looked_at(1.0, spread), 1.03)
+    different = np.abs(middles) > reaches
+    assert different.mean() <= 0.05 + ERROR
+    assert np.all(different | (np.abs(middles) + reaches < np.log(1.03)))
+
+
+def test_equal_arms_judged_one_by_one_by_the_rule_itself_are_called_different_as_seldom():
+    """2,000 runs through `less` and `settled`, round after round; the vectorised rule ends each at the same round."""
+    logs = drawn(0.0, 0.015, 40)
+    zeros = np.zeros(logs.shape[1])
+    rounds = [ended(less, zeros, row) for row in logs]
+    assert rounds == by_claim(*looks(logs), 1.03)[2].tolist()
+    verdicts = [
+        less(figures(zeros[:n]), figures(row[:n]), LEVELS[0]).verdict for n, row in zip(rounds, logs, strict=True)
+    ]
+    assert 1 - verdicts.count("inconclusive") / SIMULATIONS <= 0.05 + ERROR
+
+
+@pytest.mark.parametrize(("truth", "spread"), [(1.03, 0.03), (1.015, 0.05), (1.3, 0.12)])
+def test_all_simulations_at_once_end_where_the_rule_ends_them(truth, spread):
+    """Forty runs of each kind."""
+    logs = drawn(np.log(truth), spread)[:40]
+    zeros = np.zeros(MOST)
+    assert [ended(less, zeros, row) for row in logs] == by_claim(*looks(logs), 1.03)[2].tolist()
+
+
+def test_arms_that_vary_alike_are_called_different_in_5_of_100_simulations_at_most():
+    """Of spreads, which are known to a factor of two; 1,000 simulations, with their own sampling error (2.1 %)."""
+    x, y = np.random.default_rng(43).normal(0, 0.05, (2, SIMULATIONS // 2, 90))
+    middles, reaches, rounds = by_claim(*spread_looks(x, y), 2.0)
+    assert np.mean(np.abs(middles) > reaches) <= 0.05 + ERROR * np.sqrt(2)
+    assert rounds.max() < 90
+    assert [ended(spread, *pair) for pair in zip(x[:10], y[:10], strict=True)] == rounds[:10].tolist()
+
+
+def test_a_ratio_on_the_limit_of_a_band_is_seldom_called_inside_or_outside():
+    """2,000 runs through `within` and `settled`, each in half of 5 % at most; the others end all the same."""
+    logs = drawn(np.log(1.1), 0.025, 40, seed=47)
+    zeros, verdicts = np.zeros(40), []
+
+    def judge(a, b, level):
+        return within(a, b, (0.8, 1.1), level)
+
+    for row in logs:
+        rounds = ended(judge, zeros, row)
+        verdicts.append(judge(figures(zeros[:rounds]), figures(row[:rounds]), LEVELS[0]).verdict)
+    assert verdicts.count("supported") / SIMULATIONS <= 0.025 + ERROR
+    assert verdicts.count("contradicted") / SIMULATIONS <= 0.025 + ERROR
 
 
 def test_without_the_correction_they_would_hold_it_too_seldom():
@@ -58,6 +173,15 @@ def test_without_the_correction_they_would_hold_it_too_seldom():
     middles = np.stack([logs[:, :n].mean(axis=1) for n in rounds], axis=1)
     place = (np.arange(SIMULATIONS), (np.exp(reaches) <= 1 + PRECISION).argmax(axis=1))
     assert np.mean(np.abs(middles[place]) <= reaches[place]) < 0.93
+
+
+@pytest.mark.parametrize(("spread", "called"), [(0.05, 0.15), (0.12, 0.25)])
+def test_to_stop_at_the_first_verdict_would_call_equal_arms_different_far_too_often(spread, called):
+    """What the rule is for: of 97 % intervals looked at after each round, within the sampling error."""
+    middles, reaches, _ = looked_at(1.0, spread)
+    decided = np.abs(middles) > reaches
+    found = chosen(decided | (np.abs(middles) + reaches < np.log(1.03)), middles, reaches)
+    assert np.mean(np.abs(found[0]) > found[1]) >= called - 3 * np.sqrt(called * (1 - called) / SIMULATIONS)
 
 
 def test_only_runs_with_a_precision_have_the_wider_intervals():

@@ -65,7 +65,7 @@ def test_what_a_round_does_to_both_cancels_out():
 
 @pytest.mark.parametrize("rounds", [3, 5, 10])
 def test_the_interval_holds_the_true_ratio_in_95_of_100_experiments(rounds):
-    """2,000 simulated runs whose rounds each have a pace of their own; between 93 and 97 % is within chance."""
+    """2,000 simulated runs whose rounds each have a pace of their own; 93 to 97 %: four sampling errors."""
     truth, draw = 1.3, np.random.default_rng(31)
     pace, mine, its = draw.normal(0, 0.4, (3, 2000, rounds)) * np.array([1, 0.1, 0.1]).reshape(3, 1, 1)
     logs = (np.log(truth) + pace + mine) - (pace + its)
@@ -75,6 +75,6 @@ def test_the_interval_holds_the_true_ratio_in_95_of_100_experiments(rounds):
 
 @pytest.mark.parametrize("rounds", [3, 5, 10])
 def test_equal_arms_are_called_different_in_5_of_100_experiments(rounds):
-    """2,000 simulated runs of two arms that are the same; two standard errors above 5 % are within chance."""
+    """2,000 simulated runs of two arms that are the same, give or take three sampling errors (1.5 %)."""
     logs = np.random.default_rng(37).normal(0, 0.05, (2000, rounds))
-    assert np.mean(np.abs(logs.mean(axis=1)) > reach(logs)) <= 0.06
+    assert np.mean(np.abs(logs.mean(axis=1)) > reach(logs)) == pytest.approx(0.05, abs=0.015)
