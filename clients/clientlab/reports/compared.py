@@ -79,7 +79,13 @@ def _short(text: str) -> str:
 def _halves(run: Run) -> list[str]:
     """What is missing in a run."""
     failed = sum(trial.status == "failed" for trial in run.trials)
-    lines = [f"{failed} of {len(run.trials)} trials failed and are left out"] if failed else []
+    faulty = sum(trial.status == "done" and bool(trial.errors) for trial in run.trials)
+    lines = [f"{failed} of {len(run.trials)} trials failed and are left out, but for their errors"] if failed else []
+    if faulty:
+        lines.append(
+            f"requests failed in {faulty} of {len(run.trials)} trials: their wall times are of less work and are left "
+            "out; throughput counts the requests that succeeded"
+        )
     if run.status != "done":
         lines.append(f"the run is {run.status}: {len(run.trials)} trials of {run.experiment.rounds} rounds are there")
     return lines
@@ -112,6 +118,13 @@ def judged(one: Judged) -> str:
 
 
 def _judged(one: Judged) -> str:
+    lost = f"{one.lost} {'trial' if one.lost == 1 else 'trials'} failed"
+    if one.lost:
+        return lost if one.found is None else f"{_found(one)}, and {lost}"
+    return _found(one)
+
+
+def _found(one: Judged) -> str:
     about = one.threshold.quantity
     if one.found is None:
         return "no finished trial that has it"

@@ -10,9 +10,9 @@ from typing import Literal
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.analysis.unpaired import Estimate, unpaired_difference, unpaired_ratio
 from clientlab.errors import LabError
-from clientlab.runs.document import Run
+from clientlab.runs.document import Run, Trial
 from clientlab.runs.likeness import Difference, differences, unlike
-from clientlab.runs.quantities import COMPARED, QUANTITIES, Quantity
+from clientlab.runs.quantities import COMPARED, QUANTITIES, Quantity, figures_of
 
 Verdict = Literal["better", "worse", "within noise", "cannot say"]
 
@@ -21,7 +21,7 @@ Verdict = Literal["better", "worse", "within noise", "cannot say"]
 class Change:
     """One quantity of one arm in two runs.
 
-    `before`, `after`: medians over the rounds; None without a finished trial that has it. `ratio`: after
+    `before`, `after`: medians over the rounds; None without a trial that has it. `ratio`: after
     over before, from geometric means; None where one of them is 0. `difference`: of errors, as shares of all
     requests, from means; None for all else. `rounds`: of both.
     """
@@ -83,26 +83,28 @@ def _against(base: Run, other: Run, names: tuple[str, ...], *, force: bool) -> C
     arms = [arm.name for arm in base.experiment.arms if arm.name in there]
     if not arms:
         raise LabError(f"runs {base.run} and {other.run} have no arm in common; there is nothing to compare")
-    before, after = _figures(base), _figures(other)
+    before, after = _by_arm(base), _by_arm(other)
     changes = {
         arm: {
-            name: _change(QUANTITIES[name], before.get((arm, name), []), after.get((arm, name), [])) for name in names
+            name: _change(QUANTITIES[name], *(_figures(name, trials.get(arm, [])) for trials in (before, after)))
+            for name in names
         }
         for arm in arms
     }
     return Compared(other, differences(base, other), found, changes)
 
 
-def _figures(run: Run) -> dict[tuple[str, str], list[float]]:
-    """(arm, quantity) → the figures of its finished trials that have one."""
-    found: dict[tuple[str, str], list[float]] = {}
+def _by_arm(run: Run) -> dict[str, list[Trial]]:
+    found: dict[str, list[Trial]] = {}
     for trial in run.trials:
-        if trial.status == "done":
-            for name, quantity in QUANTITIES.items():
-                value = quantity.of(trial)
-                if value is not None:
-                    found.setdefault((trial.arm, name), []).append(value)
+        found.setdefault(trial.arm, []).append(trial)
     return found
+
+
+def _figures(name: str, trials: list[Trial]) -> list[float]:
+    """What is compared of an arm. Errors shorten a wall time: that of a trial with any is of less work, and no figure."""
+    same_work = [trial for trial in trials if not trial.errors] if name == "wall" else trials
+    return figures_of(QUANTITIES[name], same_work)
 
 
 def _change(quantity: Quantity, before: list[float], after: list[float]) -> Change:

@@ -14,6 +14,7 @@ from clientlab.errors import IncompleteRun
 from clientlab.runs.cautions import cautions_of
 from clientlab.runs.claims import judged
 from clientlab.runs.document import Arm, Run, Trial
+from clientlab.runs.failures import failed_for_good
 from clientlab.runs.rounds import ended
 from clientlab.runs.schedule import schedule
 from clientlab.runs.store import Store
@@ -70,7 +71,7 @@ def execute(
             run = _one_trial(run, due, rounds, parts)
         elif (reason := ended(run, rounds, clock() - began)) is None:
             rounds += 1
-    status = "incomplete" if _missing(run) else "done"
+    status = "incomplete" if failed_for_good(run) else "done"
     run = _judged(run.model_copy(update={"status": status, "rounds_ended": reason}))
     store.save(run)
     return run
@@ -126,12 +127,6 @@ def _due(run: Run, rounds: int) -> Trial | None:
 
 def _lost(trial: Trial) -> bool:
     return trial.status == "failed" and (trial.reason or "").startswith(LOST)
-
-
-def _missing(run: Run) -> bool:
-    """Whether a trial has failed and was not made good later."""
-    good = {(trial.arm, trial.round) for trial in run.trials if trial.status == "done"}
-    return any(trial.status == "failed" and (trial.arm, trial.round) not in good for trial in run.trials)
 
 
 def _judged(run: Run) -> Run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,6 +75,15 @@ QUANTITIES = {
 """All of them; the first eight are what `compare` shows."""
 
 COMPARED = tuple(QUANTITIES)[:8]
+
+
+def figures_of(about: Quantity, trials: Iterable[Trial]) -> list[float]:
+    """The figures of the finished trials that have one; of errors those of failed trials as well that sent requests.
+
+    A trial of which every request failed has nothing else to tell.
+    """
+    told = [trial for trial in trials if trial.status == "done" or (about.unit == "share" and trial.requests)]
+    return [value for trial in told if (value := about.of(trial)) is not None]
 
 
 def quantity(name: str, where: str) -> Quantity:

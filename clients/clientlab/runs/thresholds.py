@@ -12,7 +12,8 @@ from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.errors import LabError
 from clientlab.runs.changes import Change, Comparison
 from clientlab.runs.document import Run
-from clientlab.runs.quantities import Quantity, Unit, quantity
+from clientlab.runs.failures import failed_for_good
+from clientlab.runs.quantities import Quantity, Unit, figures_of, quantity
 
 _CHANGE = re.compile(r"\s*(\w+)\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 _LIMIT = re.compile(r"\s*(\w+)\s*([<>])\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)\s*")
@@ -41,7 +42,8 @@ class Threshold:
 class Judged:
     """A threshold held against an arm of a run. `found`: the ratio (errors: the difference) or the figure.
 
-    "not sure": the estimate is beyond it and its interval is not.
+    "not sure": the estimate is beyond it and its interval is not. `lost`: trials of the arm that failed, where errors
+    are judged: none of their requests, or not all, were counted, and that is no success.
     """
 
     threshold: Threshold
@@ -49,6 +51,7 @@ class Judged:
     arm: str
     outcome: Outcome
     found: float | None
+    lost: int = 0
 
 
 def change_threshold(text: str) -> Threshold:
@@ -86,17 +89,17 @@ def judge_changes(comparison: Comparison, thresholds: Sequence[Threshold], *, st
     """Every threshold against every arm of every run but the baseline.
 
     A threshold fails where the change is surely beyond it: its whole interval; `strict`: the estimate
-    alone. Errors are counted and not estimated: what is counted decides. An arm without a finished trial
-    fails. Raises LabError where there is no interval to judge by.
+    alone. Errors are counted and not estimated: what is counted decides, and a trial that failed fails them.
+    An arm without a finished trial fails. Raises LabError where there is no interval to judge by.
     """
     return [
-        Judged(
-            one, compared.run.run, arm, _outcome(one, change, (compared.run.run, arm), strict=strict), _found(change)
-        )
+        Judged(one, compared.run.run, arm, outcome, _found(change), lost)
         for one in thresholds
         for compared in comparison.others
         for arm, changes in compared.changes.items()
         for change in [changes[one.quantity.name]]
+        for lost in [_lost(one, compared.run, arm)]
+        for outcome in ["failed" if lost else _outcome(one, change, arm, strict=strict)]
     ]
 
 
@@ -108,14 +111,19 @@ def judge_limits(run: Run, limits: Sequence[Threshold]) -> list[Judged]:
 def _limits(run: Run, limits: Sequence[Threshold]) -> Iterator[Judged]:
     for one in limits:
         for arm in run.experiment.arms:
-            done = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
-            values = [value for trial in done if (value := one.quantity.of(trial)) is not None]
-            if done and not values:
+            trials = [trial for trial in run.trials if trial.arm == arm.name]
+            values = figures_of(one.quantity, trials)
+            if not values and any(trial.status == "done" for trial in trials):
                 raise LabError(f"--fail-on {one.text!r}: run {run.run} has no {one.quantity.says} for arm {arm.name!r}")
             found = _over_rounds(one.quantity, values)
             less = one.quantity.less_is_better
-            beyond = found is None or (found > one.value if less else found < one.value)
-            yield Judged(one, run.run, arm.name, "failed" if beyond else "held", found)
+            lost = _lost(one, run, arm.name)
+            beyond = found is None or lost or _beyond(found, one.value, less=less)
+            yield Judged(one, run.run, arm.name, "failed" if beyond else "held", found, lost)
+
+
+def _lost(one: Threshold, run: Run, arm: str) -> int:
+    return len(failed_for_good(run, arm)) if one.quantity.unit == "share" else 0
 
 
 def _over_rounds(about: Quantity, values: list[float]) -> float | None:
@@ -124,16 +132,16 @@ def _over_rounds(about: Quantity, values: list[float]) -> float | None:
     return sum(values) / len(values) if about.unit == "share" else median(values)
 
 
-def _outcome(one: Threshold, change: Change, where: tuple[str, str], *, strict: bool) -> Outcome:
+def _outcome(one: Threshold, change: Change, arm: str, *, strict: bool) -> Outcome:
     if not change.rounds[1]:
         return "failed"
     if not change.rounds[0]:
-        raise LabError(f"--fail-on {one.text!r}: the baseline has no {one.quantity.says} for arm {where[1]!r}")
+        raise LabError(f"--fail-on {one.text!r}: the baseline has no {one.quantity.says} for arm {arm!r}")
     if change.difference is not None:
         return "failed" if change.difference.value > one.value else "held"
     if not strict and min(change.rounds) < FEWEST_ROUNDS:
         raise LabError(
-            f"--fail-on {one.text!r}: arm {where[1]!r} has {min(change.rounds)} of at least {FEWEST_ROUNDS} rounds, so "
+            f"--fail-on {one.text!r}: arm {arm!r} has {min(change.rounds)} of at least {FEWEST_ROUNDS} rounds, so "
             "there is no interval; measure more rounds, or judge by the bare ratio with --strict"
         )
     ratio, less = change.ratio, one.quantity.less_is_better

@@ -21,9 +21,10 @@ def a_run_at(pace: float, name: str, **changes):
 
 
 BASE = a_run_at(1.0, "before")
-SLOWER = a_run_at(1.5, "after", errors={"reset": 5}).model_copy(
+SLOWER = a_run_at(1.5, "after").model_copy(
     update={"surroundings": SURROUNDINGS.model_copy(update={"python": "CPython 3.13.1"})}
 )
+FAULTY = a_run_at(0.5, "after", errors={"reset": 5})
 
 
 def judged(comparison, *texts: str):
@@ -52,9 +53,16 @@ def test_the_terminal_names_surroundings_first_then_each_figure_with_its_verdict
     assert line_of(text, "wall").split()[1:6] == ["1.02", "s", "1.53", "s", "slower"]
     assert "x 1.50 (1.47 to 1.53)" in line_of(text, "wall")
     assert "within noise" in line_of(text, "memory")
+    assert "16 figures compared: 0 better, 4 worse, 12 within noise; of equal figures one in 20" in text
+
+
+def test_errors_are_told_with_what_they_leave_of_the_other_figures():
+    """In percentage points; a wall time that they shortened is not shown as one that can be compared."""
+    text = printed(FAULTY)
     assert "more" in line_of(text, "errors")
     assert "+0.50 points" in line_of(text, "errors")
-    assert "16 figures compared: 0 better, 6 worse, 10 within noise; of equal figures one in 20" in text
+    assert line_of(text, "wall").split()[1:] == ["1.02", "s", "-", "cannot", "say"]
+    assert "requests failed in 6 of 6 trials: their wall times are of less work and are left out" in text
 
 
 def test_each_run_has_a_column():
@@ -70,7 +78,7 @@ def test_what_is_missing_in_a_run_is_told():
     half = a_run(*(a_trial(arm, n) for arm in ARMS for n in (1, 2)), a_failed_trial("urllib3", number=3),
                  name="half").model_copy(update={"status": "incomplete"})  # fmt: skip
     text = printed(half)
-    assert "1 of 5 trials failed and are left out" in text
+    assert "1 of 5 trials failed and are left out, but for their errors" in text
     assert "the run is incomplete: 5 trials of 3 rounds are there" in text
     assert "can't be told (an interval needs 3 rounds of both runs)" in text
 
@@ -81,7 +89,6 @@ def test_what_is_missing_in_a_run_is_told():
         ((), []),
         (("wall +60%", "memory +0"), ["all thresholds held (4 checked)"]),
         (("wall +10%",), ["FAILED: wall +10% · urllib3 · after: wall time +50.0 %", "FAILED: wall +10% · pycurl"]),
-        (("errors +0.1%",), ["FAILED: errors +0.1% · urllib3 · after: share of failed requests +0.5 points"]),
         (("wall +49%",), ["NOT SURE: wall +49% · urllib3 · after: wall time +50.0 %; its interval reaches back"]),
     ],
 )
@@ -91,6 +98,16 @@ def test_thresholds_are_told_below_the_table(texts, says):
     for line in says:
         assert line in text
     assert ("FAILED" in text, "NOT SURE" in text) == ("FAILED" in str(says), "NOT SURE" in str(says))
+
+
+def test_a_threshold_of_errors_tells_of_trials_that_failed():
+    """Beside the share of requests, or alone where there is none."""
+    assert "FAILED: errors +0.1% · urllib3 · after: share of failed requests +0.5 points" in printed(
+        FAULTY, texts=("errors +0.1%",)
+    )
+    half = a_run(*a_run_at(1.0, "x").trials[:4], a_failed_trial("pycurl", number=2), name="half")
+    text = " ".join(printed(half, texts=("errors +0",)).split())
+    assert "FAILED: errors +0 · pycurl · half: share of failed requests +0.0 points, and 1 trial failed" in text
 
 
 def test_markdown_has_a_table_whose_rows_are_whole():
@@ -117,6 +134,6 @@ def test_json_holds_every_figure_in_base_units():
     assert (wall["before"], wall["after"], wall["ratio"]) == pytest.approx((1.02, 1.53, 1.5))
     assert wall["interval"][0] < 1.5 < wall["interval"][1]
     assert (wall["unit"], wall["rounds"], wall["verdict"]) == ("seconds", [3, 3], "slower")
-    errors = document["runs"][0]["arms"]["urllib3"]["errors"]
-    assert (errors["ratio"], errors["difference"]) == (None, pytest.approx(0.005))
     assert {one["outcome"] for one in document["thresholds"]} == {"failed"}
+    errors = json.loads(compare_json.render(compare(BASE, [FAULTY]), []))["runs"][0]["arms"]["urllib3"]["errors"]
+    assert (errors["ratio"], errors["difference"]) == (None, pytest.approx(0.005))

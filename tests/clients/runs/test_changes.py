@@ -49,7 +49,7 @@ def test_every_figure_is_read_off_the_trials():
     found = changes_of(a_run_at(1.0), a_run_at(1.0, **slower), ["p95"])
     told = {name: (change.before, change.after, change.word) for name, change in found.items()}
     assert told == {
-        "wall": (1.0, 1.0, "within noise"), "throughput": (1000, 1000, "within noise"),
+        "wall": (1.0, None, "cannot say"), "throughput": (1000, 1000, "within noise"),
         "p50": (0.002, 0.004, "slower"), "p99": (0.009, 0.018, "slower"), "cpu": (0.0005, 0.001, "more"),
         "memory": (32 << 20, 64 << 20, "more"), "connections": (1, 130, "more"), "errors": (0, 0.1, "more"),
         "p95": (0.009, 0.018, "slower"),
@@ -76,6 +76,25 @@ def test_trials_that_failed_are_left_out():
     """An arm without a finished trial has no figures."""
     found = changes_of(a_run_at(1.0), a_run(*(a_failed_trial("urllib3", number=n) for n in (1, 2, 3))))["wall"]
     assert (found.after, found.ratio, found.rounds, found.word) == (None, None, (3, 0), "cannot say")
+
+
+def test_errors_of_trials_that_failed_are_counted():
+    """A trial of which every request failed has them to tell, and nothing else."""
+    dead = [a_failed_trial("urllib3", number=n, requests=1000, errors={"connect": 1000}) for n in (2, 3, 4, 5)]
+    found = changes_of(a_run_at(1.0, rounds=5), a_run(a_trial("urllib3"), *dead))
+    assert (found["errors"].after, found["errors"].difference.value, found["errors"].rounds) == (1.0, 0.8, (5, 5))
+    assert found["wall"].rounds == (5, 1)
+
+
+def test_a_wall_time_that_errors_shortened_is_not_called_faster():
+    """Half of the requests failed at once: that was half of the work. The other trials' wall times stay."""
+    faulty = [a_trial("urllib3", n, 0.5, errors={"reset": 500}, requests_per_second=1000) for n in (1, 2, 3)]
+    for pair in ((a_run_at(1.0), a_run(*faulty)), (a_run(*faulty), a_run_at(1.0))):
+        found = changes_of(*pair)
+        assert (found["wall"].word, found["wall"].ratio) == ("cannot say", None)
+        assert found["throughput"].ratio.value == pytest.approx(1, rel=0.02)
+    found = changes_of(a_run_at(1.0), a_run(*a_run_at(2.0, rounds=4).trials, faulty[0].model_copy(update={"round": 5})))
+    assert (found["wall"].word, found["wall"].rounds) == ("slower", (3, 4))
 
 
 def test_equal_runs_are_seldom_called_different():

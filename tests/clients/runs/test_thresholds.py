@@ -73,6 +73,36 @@ def test_an_arm_that_finished_no_trial_fails_every_threshold():
         outcome("wall +10%", a_run(a_failed_trial("urllib3")), a_run_of(*STEADY))
 
 
+@pytest.mark.parametrize("text", ["errors +0", "errors +90%", "errors > 0", "errors > 90%"])
+@pytest.mark.parametrize("requests", [0, 1000])
+def test_errors_fail_where_a_trial_failed(text, requests):
+    """Whether it sent requests, of which none succeeded, or never began; however much is allowed."""
+    dead = [a_failed_trial("urllib3", number=n, requests=requests, errors={"connect": requests} if requests else {})
+            for n in (2, 3, 4, 5)]  # fmt: skip
+    run = a_run(a_trial("urllib3"), *dead)
+    if ">" in text:
+        (judged,) = judge_limits(run, [limit(text)])
+    else:
+        (judged,) = judge_changes(compare(a_run_of(*STEADY), [run]), [change_threshold(text)], strict=False)
+    assert (judged.outcome, judged.lost) == ("failed", 4)
+    assert judged.found == pytest.approx(0.8 if requests else 0.0)
+
+
+def test_a_trial_that_was_lost_and_made_good_fails_nothing():
+    """It was measured in the same round, later."""
+    run = a_run(a_failed_trial("urllib3", "worker lost: it went"), a_trial("urllib3"))
+    assert outcome("errors +0", a_run_of(1.0), run) == "held"
+    assert [one.outcome for one in judge_limits(run, [limit("errors > 0")])] == ["held"]
+
+
+def test_a_threshold_of_wall_fails_where_errors_shortened_every_wall_time():
+    """It is not of the same work; where the baseline's are, there is nothing to judge by."""
+    faulty = a_run_of(0.1, 0.1, 0.1, errors={"reset": 900})
+    assert outcome("wall +10%", a_run_of(*STEADY), faulty) == "failed"
+    with pytest.raises(LabError, match="the baseline has no wall time"):
+        outcome("wall +10%", faulty, a_run_of(*STEADY))
+
+
 def test_too_few_rounds_are_refused_rather_than_passed():
     """Unless the bare ratio is asked for."""
     with pytest.raises(LabError, match=r"arm 'urllib3' has 2 of at least 3 rounds.*--strict"):
