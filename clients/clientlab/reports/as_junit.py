@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 
 from clientlab.reports.compared import judged as said
 from clientlab.runs.document import Run
+from clientlab.runs.failures import failed_for_good
 from clientlab.runs.thresholds import Judged
 
 # XML 1.0, 2.2: what is no Char can't be written, not even as a reference.
@@ -29,11 +30,11 @@ class _Case:
 
 
 def render(run: Run, judged: Sequence[Judged]) -> str:
-    """A suite each for arms (an error where a trial failed), claims (contradicted: a failure) and thresholds."""
+    """A suite each for arms (an error where a trial failed for good), claims (contradicted: a failure) and thresholds."""
     root = ET.Element("testsuites", name="clientlab")
     suites = {"arms": _arms(run), "claims": _claims(run), "thresholds": _thresholds(judged)}
     for name, cases in suites.items():
-        _suite(root, f"{run.experiment.name}.{name}", list(cases), run)
+        _suite(root, _legal(f"{run.experiment.name}.{name}"), list(cases), run)
     for count in ("tests", "failures", "errors", "skipped"):
         root.set(count, str(sum(int(suite.get(count, 0)) for suite in root)))
     ET.indent(root)
@@ -44,10 +45,11 @@ def _arms(run: Run) -> Iterator[_Case]:
     for arm in run.experiment.arms:
         trials = [trial for trial in run.trials if trial.arm == arm.name]
         seconds = sum(trial.wall_seconds or 0.0 for trial in trials)
-        failed = [trial for trial in trials if trial.status == "failed"]
-        missing = run.experiment.rounds - len(trials)
+        failed = failed_for_good(run, arm.name)
+        rounds = len({trial.round for trial in trials})
+        missing = run.experiment.rounds - rounds
         if failed:
-            text = f"{len(failed)} of {len(trials)} trials failed; the first: {failed[0].reason}"
+            text = f"{len(failed)} of {rounds} trials failed; the first: {failed[0].reason}"
             yield _Case(arm.name, "error", text, seconds)
         elif missing > 0:
             yield _Case(arm.name, "error", f"{missing} of {run.experiment.rounds} trials are missing", seconds)
@@ -75,7 +77,7 @@ def _thresholds(judged: Iterable[Judged]) -> Iterator[_Case]:
 def _suite(root: ET.Element, name: str, cases: list[_Case], run: Run) -> None:
     if not cases:
         return
-    suite = ET.SubElement(root, "testsuite", name=name, tests=str(len(cases)), timestamp=run.created)
+    suite = ET.SubElement(root, "testsuite", name=name, tests=str(len(cases)), timestamp=_legal(run.created))
     for count, outcome in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(count, str(sum(case.outcome == outcome for case in cases)))
     suite.set("time", f"{sum(case.seconds for case in cases):.3f}")

@@ -13,6 +13,7 @@ from clientlab.reports import as_csv, as_junit, as_markdown
 from clientlab.runs.document import Caution, Claim, Quantiles, ServerUse, Trial
 from clientlab.runs.thresholds import judge_limits, limit
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+from clients.report_runs import a_hostile_run
 
 HOSTILE = 'a|b <script>`x` _y_ "z"\n\x00'
 
@@ -129,10 +130,27 @@ def test_junit_tells_of_trials_that_are_missing():
     assert cases(junit(run)) == {"urllib3": "passed", "pycurl": "error"}
 
 
+def test_junit_forgives_a_trial_that_was_lost_and_made_good():
+    """As the run does: its round was measured, and a round that was not is still missing."""
+    lost = a_failed_trial("urllib3", "worker lost: it went", number=1)
+    assert cases(junit(a_run(lost, a_trial("urllib3", 2), a_trial("urllib3", 1)))) == {"urllib3": "passed"}
+    assert cases(junit(a_run(lost, a_trial("urllib3", 1), rounds=2))) == {"urllib3": "error"}
+
+
 def test_junit_escapes_what_a_user_gave_and_what_xml_can_not_hold():
     """A reason with markup and control characters comes back as text."""
     root = junit(a_run(a_failed_trial("urllib3", HOSTILE)))
     assert root.find(".//error").text.endswith(HOSTILE.replace("\x00", "�"))
+
+
+def test_junit_is_legal_xml_whatever_a_run_is_called():
+    """Suites, classes and times hold what its file says; an arm's name as well."""
+    words = f"\x1b[31m{HOSTILE}\ufffe\ud800"
+    run = a_hostile_run(words).model_copy(update={"created": words})
+    root = junit(run, "wall > 1s")
+    assert [suite.get("name") for suite in root][0].startswith("�[31ma|b <script>")
+    assert root[0].get("timestamp").startswith("�[31m")
+    assert root.find(".//testcase").get("classname").startswith("clientlab.�[31m")
 
 
 @pytest.mark.parametrize("render", [as_csv.render, as_markdown.render, lambda run: as_junit.render(run, [])])
