@@ -104,6 +104,8 @@ def run(  # noqa: PLR0913 - the command's words
     """
     elsewhere = _elsewhere(url, words)
     planned = asked(experiment, elsewhere, words)
+    if words["require_claims"] and not planned.claims:
+        raise LabError(f"--require-claims: experiment {planned.name!r} makes no claims; leave it out")
     if elsewhere is None:
         upstreams = {arm.upstream for arm in planned.arms()}
         check_upstreams(upstreams, {arm.route for arm in planned.arms()})

@@ -84,6 +84,8 @@ WRONG_WORDS = [
     (("run", "-t", "none.py:Client"), r"there is no file .*none.py; write the path of a Python file, and :CLASS"),
     (("run", "-t", "aiohttp@none.py:Runs"), "there is no file .*none.py"),
     (("run", "-t", "none.py"), "strategy 'none.py' is unknown"),
+    ((*RUN, "--require-claims"), "--require-claims: experiment 'run' makes no claims; leave it out"),
+    (("run", "demo", "--require-claims"), "--require-claims: experiment 'demo' makes no claims; leave it out"),
     (("conform",), r"Missing argument 'NAME...'.*See 'clientlab conform --help'"),
     (("conform", "nonsense"), "strategy 'nonsense' is unknown.*clientlab list strategies"),
     (("conform", "urllib3", "aiohttp@threads"), "'aiohttp@threads': .*it goes with"),
