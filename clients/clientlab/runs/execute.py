@@ -62,6 +62,7 @@ def execute(
     what was done is in the file.
     """
     folder = store.folder / run.run
+    run = run.model_copy(update={"claims": []})  # of a run that goes on they were judged from what it had
     store.save(run)
     observer.run_started(run, folder)
     began, rounds, reason = clock(), _rounds_of(run), None

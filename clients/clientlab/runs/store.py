@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from clientlab.errors import IncompleteRun, LabError
+from clientlab.runs.claims import judged
 from clientlab.runs.document import FORMAT, Run
 
 RUN_FILE = "run.json"
@@ -121,11 +122,19 @@ def run_of(content: bytes, path: str) -> Run:
             "read it with the version that wrote it"
         )
     try:
-        return Run.model_validate(document)
+        return _with_verdicts(Run.model_validate(document))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise LabError(f"{path}: {where}: {first['msg']}; the file was changed or damaged") from error
+        where = [".".join(map(str, first["loc"]))] if first["loc"] else []
+        says = ": ".join([path, *where, first["msg"].removeprefix("Value error, ")])
+        raise LabError(f"{says}; the file was changed or damaged") from error
+
+
+def _with_verdicts(run: Run) -> Run:
+    """The run with the verdicts on its claims, which are written at its end: one that was killed never came there."""
+    if run.experiment.claims and (run.status == "running" or not run.claims):
+        return run.model_copy(update={"claims": judged(run)})
+    return run
 
 
 def _locked(file: int) -> bool:

@@ -9,6 +9,9 @@ import sys
 import pytest
 
 from clientlab.errors import IncompleteRun, LabError
+from clientlab.reports import as_junit, as_markdown, html, run_list
+from clientlab.runs.claims import judged
+from clientlab.runs.document import AskedClaim, Run
 from clientlab.runs.store import RUN_FILE, Store, read_run
 from clients.documents import a_run, a_trial
 
@@ -137,6 +140,30 @@ def test_an_empty_results_folder_says_so(asked, tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(LabError, match=f"run '{asked}' is not in {folder}; there is none yet"):
             Store(folder).find(asked)
+
+
+CLAIM = AskedClaim(name="faster", text="a is faster", kind="less", a="a", b="b")
+
+
+def killed() -> Run:
+    """What is left of a run of three rounds with a claim, whose lab was killed before its end."""
+    trials = [a_trial(name, n, wall + n / 100) for n in (1, 2, 3) for name, wall in (("a", 1.0), ("b", 2.0))]
+    return a_run(*trials, name=NAMES[2], claims=[CLAIM]).model_copy(update={"status": "running"})
+
+
+@pytest.mark.parametrize(
+    "stale", [[], judged(killed().model_copy(update={"trials": []}))], ids=["no verdicts", "those of before"]
+)
+def test_the_claims_of_a_run_that_was_killed_are_judged_when_it_is_read(stale, store):
+    """Its file holds no verdicts, or those of what it had when it went on; all else is as it was written."""
+    store.save(killed().model_copy(update={"claims": stale}))
+    read = store.read("last")
+    assert [(claim.verdict, claim.rounds) for claim in read.claims] == [("supported", 3)]
+    assert read.model_copy(update={"claims": []}) == killed()
+    assert "| a is faster | supported | " in as_markdown.render(read)
+    assert 'name="faster: a is faster"' in as_junit.render(read, [])
+    assert "supported" in html.render(read)
+    assert run_list.rows(store)[-1]["claims"]["supported"] == 1
 
 
 def changed(**changes) -> str:
