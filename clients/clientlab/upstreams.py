@@ -16,7 +16,7 @@ _KINDS = {
     "aiohttp": {"server": "str", "workers": "int"},
 }
 _CHOICES = {"server": ("gunicorn", "development"), "worker_class": ("gthread", "sync")}
-_MOST = {"workers": 256, "threads": 4096}  # as servers/mockupstream/settings.py has them
+MOST = {"workers": 256, "threads": 4096}  # as servers/mockupstream/settings.py has them
 
 
 @dataclass(frozen=True)
@@ -72,5 +72,5 @@ def _check(name: str, kinds: dict[str, str], key: str, value: settings.Setting) 
         raise LabError(f"{written} is to be of type {settings.named(kinds[key])}")
     if key in _CHOICES and value not in _CHOICES[key]:
         raise LabError(f"{written}; write {' or '.join(_CHOICES[key])}")
-    if isinstance(value, int) and not 1 <= value <= _MOST[key]:
-        raise LabError(f"{written}; write 1 to {_MOST[key]}")
+    if isinstance(value, int) and not 1 <= value <= MOST[key]:
+        raise LabError(f"{written}; write 1 to {MOST[key]}")

@@ -30,7 +30,7 @@ class _Case:
 
 
 def render(run: Run, judged: Sequence[Judged]) -> str:
-    """A suite each for arms (an error where a trial failed for good), claims (contradicted: a failure) and thresholds."""
+    """A suite each for arms (a trial failed for good: an error), claims (contradicted: a failure) and thresholds."""
     root = ET.Element("testsuites", name="clientlab")
     suites = {"arms": _arms(run), "claims": _claims(run), "thresholds": _thresholds(judged)}
     for name, cases in suites.items():

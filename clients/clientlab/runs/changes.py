@@ -102,7 +102,7 @@ def _by_arm(run: Run) -> dict[str, list[Trial]]:
 
 
 def _figures(name: str, trials: list[Trial]) -> list[float]:
-    """What is compared of an arm. Errors shorten a wall time: that of a trial with any is of less work, and no figure."""
+    """What is compared of an arm. Errors shorten a wall time: that of a trial with any is of less work: left out."""
     same_work = [trial for trial in trials if not trial.errors] if name == "wall" else trials
     return figures_of(QUANTITIES[name], same_work)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from clientlab import strategies
 from clientlab.errors import LabError, PluginError
+from clientlab.runs.claims_check import check_claims
 from clientlab.runs.document import Arm
 from clientlab.runs.expansion import BadExperiment, resolve
 from clientlab.runs.experiment import Experiment
 from clientlab.runs.toml_lines import Key
+from clientlab.upstreams import MOST, UPSTREAMS
 from clientlab.workload import Workload, check
 
 TLS_ROUTES = frozenset({"proxy-tls"})
@@ -51,10 +53,19 @@ def check_structure(experiment: Experiment) -> None:
         if arm.workload is not None and arm.workload not in experiment.workloads:
             known = ", ".join(experiment.workloads)
             raise BadExperiment(("arms", name, "workload"), f"no workload {arm.workload!r}; there are {known}")
+    _check_workers(experiment.workers)
     _check_twice(experiment)
     if experiment.baseline is not None:
         resolve(experiment.baseline, experiment.arms(), ("baseline",))
-    experiment.asked_claims()
+    check_claims(experiment)
+
+
+def _check_workers(workers: Mapping[str, int]) -> None:
+    for upstream, count in workers.items():
+        if upstream not in UPSTREAMS:
+            raise BadExperiment(("workers", upstream), f"there is no such upstream; there are {', '.join(UPSTREAMS)}")
+        if not 1 <= count <= MOST["workers"]:
+            raise BadExperiment(("workers", upstream), f"{count} workers; write 1 to {MOST['workers']}")
 
 
 def _check_twice(experiment: Experiment) -> None:

@@ -168,6 +168,78 @@ def test_an_experiment_that_cannot_be_done_is_refused_before_anything_starts(cha
         check_experiment(experiment(**changes))
 
 
+@pytest.mark.parametrize(
+    ("workers", "says"),
+    [
+        ("flsk = 4", "line 3: workers.flsk: there is no such upstream; there are flask, aiohttp"),
+        ("threads = 4", "line 3: workers.threads: there is no such upstream"),
+        ("flask = 0", "line 3: workers.flask: 0 workers; write 1 to 256"),
+        ("aiohttp = 257", "line 3: workers.aiohttp: 257 workers; write 1 to 256"),
+        ('flask = "four"', "line 3: workers.flask: Input should be a valid integer"),
+    ],
+)
+def test_workers_are_of_the_two_upstreams_and_one_or_more(workers, says, tmp_path):
+    """Anything else is refused with its line and key."""
+    text = SMALLEST.replace("[workloads.w]", f"workers = {{ {workers} }}\n[workloads.w]")
+    with pytest.raises(LabError, match=says):
+        read_experiment(written(tmp_path, text))
+
+
+CLAIMED = """
+question = "Which?"
+strategies = ["urllib3", "pycurl", "requests"]
+[workloads.w]
+{}
+[arms.more]
+strategy = "requests-session"
+workload = "other"
+[workloads.other]
+requests = 7
+[claims.x]
+text = "It is so"
+{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("workload", "claim", "says"),
+    [
+        ("duration = 1", 'kind = "less"\na = "urllib3 (w)"\nb = "pycurl (w)"',
+         r"claims.x.figure: claim 'x' compares wall_seconds, and arm 'urllib3 \(w\)' runs for a duration"),
+        ("", 'kind = "less"\nfigure = "elapsed"\na = "urllib3 (w)"\nb = "pycurl (w)"',
+         "claims.x.figure: .* elapsed, which arm .* does not keep; write elapsed = true"),
+        ("", 'kind = "less"\na = "requests (w)"\nb = "more"',
+         "claims.x.figure: claim 'x' compares wall_seconds of 7 and 1,000 requests; compare requests_per_second"),
+        ("requests = [5, 6, 8]", 'kind = "optimum"\nsweep = "urllib3 (w)"',
+         "claims.x.figure: claim 'x' compares wall_seconds of 5 and 6 and 8 requests"),
+        ("", 'kind = "ratio"\nband = [0.9, 1.1]\na = "more"\nb = "more"', "claims.x.b: .* arm 'more' with itself"),
+        ("", 'kind = "narrower"\na = "more"\nb = "urllib3 (other)"\nc = "pycurl (w)"\nd = "pycurl (w)"',
+         "claims.x.d: .* arm 'pycurl \\(w\\)' with itself"),
+        ("", 'kind = "narrower"\na = "more"\nb = "urllib3 (other)"\nc = "more"\nd = "urllib3 (other)"',
+         "claims.x.d: claim 'x' compares a pair of arms with itself"),
+    ],
+)  # fmt: skip
+def test_a_claim_that_no_run_can_settle_is_refused(workload, claim, says, tmp_path):
+    """With the line and key of what is wrong with it."""
+    with pytest.raises(LabError, match=says) as caught:
+        read_experiment(written(tmp_path, CLAIMED.format(workload, claim)))
+    assert re.match(r".*mine.toml: line \d+: ", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("workload", "claim"),
+    [
+        ("duration = 1", 'kind = "less"\nfigure = "requests_per_second"\na = "urllib3 (w)"\nb = "pycurl (w)"'),
+        ("elapsed = true", 'kind = "less"\nfigure = "elapsed"\na = "urllib3 (w)"\nb = "requests (w)"'),
+        ("", 'kind = "less"\nfigure = "p50"\na = "requests (w)"\nb = "more"'),
+        ("", 'kind = "narrower"\na = "more"\nb = "urllib3 (other)"\nc = "pycurl (w)"\nd = "urllib3 (w)"'),
+    ],
+)
+def test_a_claim_that_a_run_can_settle_is_taken(workload, claim, tmp_path):
+    """Rates of durations, a quantile of unlike numbers of requests, a pair beside another of as many each."""
+    assert list(read_experiment(written(tmp_path, CLAIMED.format(workload, claim))).claims) == ["x"]
+
+
 def test_names_of_runs_are_unique_and_sort_by_time():
     """To the millisecond, so that the last of several short runs is the last; they hold the experiment's name."""
     names = [run_name(experiment()) for _ in range(20)]
