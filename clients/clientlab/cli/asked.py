@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ def asked(name: str | None, elsewhere: Elsewhere | None, words: dict[str, Any]) 
     path = _path_of(name) if name else None
     base = with_available(read_experiment(path, quick="quick" in given) if path else _unnamed(given))
     experiment = base.model_copy(update=_changes(base, elsewhere, given))
+    if path:
+        experiment = experiment.model_copy(update={"changed": changed(base, experiment)})
     try:
         check_experiment(experiment, _secure(experiment, elsewhere))
     except BadExperiment as error:
@@ -72,6 +74,23 @@ def _changes(base: Experiment, elsewhere: Elsewhere | None, given: dict[str, Any
     if changes.get("rounds", 1) < 1:
         raise LabError(f"--rounds {changes['rounds']}: trials of each strategy; write 1 or more")
     return changes | _precision(changes.get("rounds", base.rounds), given)
+
+
+def changed(base: Experiment, experiment: Experiment) -> list[str]:
+    """What is measured otherwise than the base says. Rounds and seed are no such change: the same is measured."""
+    found = [
+        f"{key}: {', '.join(was)} → {', '.join(now)}"
+        for key in ("strategies", "upstreams", "routes")
+        if (was := getattr(base, key)) != (now := getattr(experiment, key))
+    ]
+    for name, before in base.workloads.items():
+        after = experiment.workloads[name]
+        found += [
+            f"{key}: {'none' if was is None else was} → {'none' if now is None else now}"
+            for key, was in asdict(before).items()
+            if key != "seed" and was != (now := getattr(after, key))
+        ]
+    return list(dict.fromkeys(found))
 
 
 def _check_changes(base: Experiment, changes: dict[str, Any], workload_changes: dict[str, Any]) -> None:

@@ -60,6 +60,28 @@ def _shortened(run: Run) -> Iterator[Caution]:
         )
 
 
+def _changed(run: Run) -> Iterator[Caution]:
+    if run.experiment.changed:
+        yield Caution(
+            kind="changed",
+            text=f"changed on the command line: {'; '.join(run.experiment.changed)}",
+            advice="this is not the experiment as its file has it: leave these options out before you quote it",
+        )
+
+
+def _workers(run: Run) -> Iterator[Caution]:
+    """A home that starts its servers says how it does so, under the upstream's name; containers run all the time."""
+    asked = run.experiment.workers
+    served = {arm.upstream for arm in run.experiment.arms} - run.surroundings.programs.keys()
+    if others := sorted(served & asked.keys()):
+        yield Caution(
+            kind="workers",
+            text=f"the experiment asks for {', '.join(f'{asked[name]} workers of {name}' for name in others)}: "
+            "the containers served with a number of their own",
+            advice="run it without --home containers, or set their number where they are started (.env)",
+        )
+
+
 def _time_budget(run: Run) -> Iterator[Caution]:
     if run.rounds_ended == "time-budget":
         yield Caution(
@@ -162,6 +184,8 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     _driver_bound,
     _shared_cores,
     _shortened,
+    _changed,
+    _workers,
     _time_budget,
     _rounds,
     _short,

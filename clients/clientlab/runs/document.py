@@ -4,7 +4,7 @@ It is the only thing that `report`, `compare` and `claims` read.
 
 Format history
     1   first version
-    2   arms have names, axes and controls; claims, source, what was shortened; a trial names its arm
+    2   arms have names, axes and controls; claims, source, what was shortened or changed; a trial names its arm
 """
 
 from __future__ import annotations
@@ -213,7 +213,13 @@ class Settings(_Part):
     workloads: dict[str, Workload]
     source: Source | None = None
     uncontrolled: Annotated[list[str], Field(description="what the source did not control")] = []
+    workers: Annotated[
+        dict[str, int], Field(description="plain upstream to the workers asked for, where not the lab chooses them")
+    ] = {}
     shortened: Annotated[list[str], Field(description="what --quick changed")] = []
+    changed: Annotated[
+        list[str], Field(description="what the command line put in place of the experiment's own, but rounds and seed")
+    ] = []
     claims: list[AskedClaim] = []
     replaced: Annotated[
         dict[str, str], Field(description="strategy that is not installed to the one that took its place")

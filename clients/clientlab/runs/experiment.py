@@ -95,12 +95,14 @@ class Experiment(Parts):
     """Workloads × strategies × upstreams × routes × axes, in rounds.
 
     `axes`: workload → field → values, of which the workload itself holds the first. `shortened`: what the quick
-    form changed. `precision` and `time_budget` (seconds): rounds are added until either is reached.
+    form changed, `changed`: what the command line did. `precision` and `time_budget` (seconds): rounds are added
+    until either is reached.
     """
 
     workloads: dict[str, Workload] = Field(min_length=1)
     axes: dict[str, dict[str, list[AxisValue]]] = {}
     shortened: list[str] = []
+    changed: list[str] = []
     precision: float | None = None
     time_budget: float | None = None
 
@@ -176,8 +178,11 @@ def new_run(name: str, experiment: Experiment, surroundings: Surroundings, comma
     expanded = experiment.expanded()
     arms = [arm for arm, _ in expanded]
     shared = experiment.model_dump(
-        include={"name", "question", "rounds", "seed", "precision", "time_budget", "uncontrolled", "shortened"}
-    )
+        include={
+            "name", "question", "rounds", "seed", "precision", "time_budget", "uncontrolled", "workers", "shortened",
+            "changed",
+        }
+    )  # fmt: skip
     return Run(
         run=name,
         clientlab=__version__,

@@ -113,6 +113,29 @@ def test_the_quick_form_says_what_it_shortened(clientlab, server, results, tmp_p
     assert "the quick form was measured: rounds: 3 → 1; workloads.w.requests: 5 → 3" in said.out.replace("\n", " ")
 
 
+def test_what_is_changed_on_top_of_an_experiment_is_said(clientlab, server, results, tmp_path):
+    """In the run and above the numbers: claims are judged on something else than was written. Rounds are as good."""
+    other = '[workloads.v]\nrequests = 3\nwarmup = 0\nheaders = { X-V = "1" }\n[quick]'
+    text = FILE.format("http.client", "calls").replace("[quick]", other)
+    text = text.replace('a = "http.client"', 'a = "http.client (w)"').replace('b = "calls"', 'b = "calls (w)"')
+    (tmp_path / "mine.toml").write_text(text)
+    words = ("run", "mine.toml", "--url", f"{server.url}/x", "-n", "2", "--timeout", "9s", "--rounds", "1", "--seed", 7)
+    said = clientlab(*words)
+    assert said.code == 0, said.err
+    run = results.read("last")
+    assert run.experiment.changed == [
+        f"upstreams: aiohttp → 127.0.0.1:{server.port}", "path: / → /x", "requests: 5 → 2", "timeout: 30.0 → 9.0",
+        "requests: 3 → 2",
+    ]  # fmt: skip
+    assert "changed on the command line: upstreams: aiohttp" in " ".join(said.out.split())
+
+
+def test_a_named_strategy_is_no_experiment_that_was_changed(clientlab, server, results):
+    """Its words are all that there is."""
+    clientlab("run", "-t", "http.client", "-n", "2", "--rounds", "1", "--url", server.url)
+    assert results.read("last").experiment.changed == []
+
+
 def test_rounds_are_added_until_the_time_budget_ends(clientlab, server, results):
     """A precision that no machine has: five rounds at the least, and then the time is over."""
     words = ("-n", "5", "--until-precision", "0.0001%", "--time-budget", "1ms")

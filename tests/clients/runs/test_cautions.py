@@ -49,6 +49,27 @@ def test_a_reason_for_doubt_is_told_with_whom_it_concerns_and_what_to_do(trials,
     assert len({trial.strategy for trial in trials}) == 1 or "urllib3" not in cautions[kind]
 
 
+def test_what_the_command_line_changed_of_an_experiment_is_told():
+    """To the value."""
+    cautions = found(*rounds(), changed=["requests: 4000 → 50", "delay: 5ms → 1s"])
+    assert list(cautions) == ["changed"]
+    assert "changed on the command line: requests: 4000 → 50; delay: 5ms → 1s - " in cautions["changed"]
+
+
+@pytest.mark.parametrize(
+    ("programs", "workers", "fires"),
+    [({}, {"aiohttp": 4}, True), ({"aiohttp": "gunicorn uvloop, 4 workers"}, {"aiohttp": 4}, False),
+     ({}, {"flask": 4}, False), ({"aiohttp_address": "AIOHTTP_ADDRESS=aiohttp:8000"}, {"aiohttp": 4}, True)],
+)  # fmt: skip
+def test_workers_that_containers_did_not_have_are_told(programs, workers, fires):
+    """An experiment's number holds where the lab starts the upstream, and where one of its arms asks it."""
+    run = a_run(*rounds(), workers=workers)
+    surroundings = SURROUNDINGS.model_copy(update={"programs": programs})
+    cautions = cautions_of(run.model_copy(update={"surroundings": surroundings}))
+    assert [caution.kind for caution in cautions] == (["workers"] if fires else [])
+    assert not fires or "4 workers of aiohttp: the containers served with a number of their own" in cautions[0].text
+
+
 @pytest.mark.parametrize(("load", "fires"), [(1.9, False), (2.0, False), (2.1, True)])
 def test_a_machine_is_busy_when_half_of_its_cores_were(load, fires):
     """Four cores, over the minute before the run."""
