@@ -9,18 +9,23 @@ Format history
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from clientlab.analysis.verdict import Bound
+from clientlab.runs import stored_histogram
+from clientlab.runs.document_check import check_settings, check_trial, check_trials
 from clientlab.workload import Workload
 
 FORMAT = 2
 """The format of run files written here; `Run.format` repeats it as the one value that is valid."""
 
-Seconds = Annotated[float, Field(description="seconds")]
-AxisValue = bool | int | float | str
+MOST = 1e12
+"""Of any figure in seconds or requests a second: what is beyond was not measured, and can't be drawn."""
+Seconds = Annotated[float, Field(description="seconds", ge=-MOST, le=MOST)]
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+AxisValue = bool | Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | Annotated[float, Field(allow_inf_nan=False)] | str
 
 Figure = Literal[
     "wall_seconds",
@@ -39,7 +44,11 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
-class Quantiles(_Part):
+class _Measured(_Part):
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class Quantiles(_Measured):
     """Seconds over the successful requests of a trial."""
 
     mean: Seconds
@@ -51,32 +60,37 @@ class Quantiles(_Part):
     max: Seconds
 
 
-class Histogram(_Part):
-    """Latencies as an HDR histogram (V2, compressed, base64), three significant digits."""
-
-    unit_seconds: float = 1e-9
-    encoded: str
+def _checked(encoded: str) -> str:
+    stored_histogram.check(encoded)
+    return encoded
 
 
-class Slice(_Part):
+class Histogram(_Measured):
+    """Latencies as an HDR histogram (V2, compressed, base64), of 1 to 3.6e12 units, three significant digits."""
+
+    unit_seconds: Annotated[float, Field(ge=1e-12, le=1)] = 1e-9
+    encoded: Annotated[str, AfterValidator(_checked)]
+
+
+class Slice(_Measured):
     """A part of the trial's wall time: requests that ended in it."""
 
-    at: Annotated[float, Field(description="seconds from the trial's beginning")]
-    requests: int
-    errors: int
-    p50: float | None = None
-    p99: float | None = None
+    at: Annotated[Seconds, Field(description="seconds from the trial's beginning")]
+    requests: Count
+    errors: Count
+    p50: Seconds | None = None
+    p99: Seconds | None = None
 
 
-class ServerUse(_Part):
+class ServerUse(_Measured):
     """What an upstream or the proxy spent and counted during a trial."""
 
     cpu_seconds: Seconds
-    requests: int | None = None
-    connections: Annotated[int | None, Field(description="accepted with at least one request")] = None
+    requests: Count | None = None
+    connections: Annotated[Count | None, Field(description="accepted with at least one request")] = None
 
 
-class Trial(_Part):
+class Trial(_Measured):
     """One strategy doing one workload once, in a fresh process. The warm-up is left out of every figure."""
 
     arm: Annotated[str, Field(description="name of the experiment's arm that it is a trial of")]
@@ -84,45 +98,52 @@ class Trial(_Part):
     upstream: str
     route: str
     workload: str
-    round: int
-    order: Annotated[int, Field(description="place in the whole run, from 0")]
+    round: Count
+    order: Annotated[Count, Field(description="place in the whole run, from 0")]
     status: Literal["done", "failed"]
     reason: Annotated[str | None, Field(description="of a failed trial")] = None
     started: Annotated[str, Field(description="UTC, ISO 8601")]
-    concurrency: int
+    concurrency: Count
     wall_seconds: Seconds | None = None
-    requests: Annotated[int, Field(description="finished, errors included")] = 0
-    errors: Annotated[dict[str, int], Field(description="kind to count")] = {}
+    requests: Annotated[Count, Field(description="finished, errors included")] = 0
+    errors: Annotated[dict[str, Count], Field(description="kind to count")] = {}
     error_examples: dict[str, str] = {}
-    requests_per_second: Annotated[float | None, Field(description="successful ones")] = None
-    connections_opened: int | None = None
+    requests_per_second: Annotated[
+        Annotated[float, Field(ge=0, le=MOST)] | None, Field(description="successful ones")
+    ] = None
+    connections_opened: Count | None = None
     driver: Annotated[
         str | None, Field(description="program by whose clock wall and latencies are: quantiles between its hundredths")
     ] = None
-    kept_alive: Annotated[int | None, Field(description="requests whose connection was kept, as the driver tells")] = (
-        None
-    )
-    cpu_seconds: Annotated[float | None, Field(description="the process and all its children")] = None
+    kept_alive: Annotated[
+        Count | None, Field(description="requests whose connection was kept, as the driver tells")
+    ] = None
+    cpu_seconds: Annotated[Seconds | None, Field(description="the process and all its children")] = None
     idle_rss_bytes: Annotated[
-        int | None, Field(description="after the warm-up, before the measured part, of the processes there already")
+        Count | None, Field(description="after the warm-up, before the measured part, of the processes there already")
     ] = None
     peak_rss_bytes: Annotated[
-        int | None, Field(description="sum of each process's peak; shared pages count in each")
+        Count | None, Field(description="sum of each process's peak; shared pages count in each")
     ] = None
     latency_seconds: Quantiles | None = None
     elapsed_seconds_sum: Annotated[
-        float | None, Field(description="the library's own measure, over successful requests")
+        Seconds | None, Field(description="the library's own measure, over successful requests")
     ] = None
     overhead_seconds: Annotated[
         Quantiles | None, Field(description="latency minus the delay asked of the upstream")
     ] = None
-    bytes_received: int = 0
+    bytes_received: Count = 0
     histogram: Histogram | None = None
     over_time: list[Slice] = []
     upstream_use: ServerUse | None = None
     proxy_use: ServerUse | None = None
     busy: Annotated[dict[str, float], Field(description="share of its time that each part was busy")] = {}
     verdict: Bound | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        check_trial(self)
+        return self
 
 
 class Arm(_Part):
@@ -226,6 +247,11 @@ class Settings(_Part):
     ] = {}
     command: Annotated[str, Field(description="runs it again, to the letter")]
 
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        check_settings(self)
+        return self
+
 
 class Surroundings(_Part):
     """Where it was measured."""
@@ -271,6 +297,11 @@ class Run(_Part):
     cautions: list[Caution] = []
     claims: list[Claim] = []
     trials: list[Trial] = []
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        check_trials(self.experiment, self.trials)
+        return self
 
 
 def schema() -> dict[str, Any]:

@@ -10,11 +10,11 @@ from typing import Any
 
 from clientlab.errors import LabError
 from clientlab.runs.document import Arm, AxisValue
+from clientlab.runs.document_check import FEWEST_IN_SWEEP
 from clientlab.runs.toml_lines import Key
 from clientlab.workload import Workload
 
 Axes = Mapping[str, Sequence[AxisValue]]
-FEWEST_IN_SWEEP = 3
 
 
 class BadExperiment(LabError):

@@ -200,6 +200,15 @@ def test_a_results_folder_that_cannot_be_written_is_refused(out, says, clientlab
         ),
         (lambda _: "{}", "run.json: format None"),
         (lambda text: text.replace('"status":"done"', '"status":"x"'), "run.json: .*status.*changed or damaged"),
+        (
+            lambda text: text.replace('"errors":{}', '"errors":{"reset":1000}'),
+            "run.json: trials.0: .* 1000 errors of 1000",
+        ),
+        (lambda text: text.replace('"histogram":null', '"histogram":{"encoded":"x"}'), "encoded: no histogram: "),
+        (
+            lambda text: text.replace('"workloads":{"workload"', '"workloads":{"other"'),
+            "there is no workload 'workload'",
+        ),
     ],
 )
 def test_a_run_file_that_cannot_be_read_is_refused(change, says, clientlab, results):

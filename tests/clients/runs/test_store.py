@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import struct
 import subprocess
 import sys
+import zipfile
+import zlib
 
 import pytest
 
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.reports import as_junit, as_markdown, html, run_list
+from clientlab.runs import parcel
 from clientlab.runs.claims import judged
 from clientlab.runs.document import AskedClaim, Run
 from clientlab.runs.store import RUN_FILE, Store, read_run
 from clients.documents import a_run, a_trial
+from clients.report_runs import a_measured_trial
 
 NAMES = ("20240101-000000-demo-aaaa", "20240101-000001-demo-bbbb", "20240102-000000-run-cccc")
 
@@ -193,6 +200,79 @@ def test_a_file_that_is_no_run_of_this_version_is_refused(content, says, tmp_pat
     with pytest.raises(LabError, match=says) as caught:
         read_run(file)
     assert str(caught.value).startswith(f"{file}: ")
+
+
+def of_trial(**changes) -> str:
+    """A run file with other values in its one trial."""
+    trial = json.loads(a_measured_trial().model_dump_json()) | changes
+    return json.dumps(json.loads(a_run(a_measured_trial()).model_dump_json()) | {"trials": [trial]})
+
+
+def of_claim(**changes) -> str:
+    """A run file with a claim of other parts."""
+    document = json.loads(a_run(a_trial("a"), a_trial("b"), claims=[CLAIM]).model_dump_json())
+    document["experiment"]["claims"][0] |= changes
+    return json.dumps(document)
+
+
+def histogram(content: bytes, cookie: int = 0x1C849314) -> dict:
+    """A stored histogram of that content, compressed as it is to be."""
+    packed = zlib.compress(content)
+    encoded = base64.b64encode(struct.pack(">II", cookie, len(packed)) + packed).decode()
+    return {"histogram": {"unit_seconds": 1e-9, "encoded": encoded}}
+
+
+def header(lowest: int = 1, highest: int = 3600 * 10**9, digits: int = 3) -> bytes:
+    """What a histogram's content begins with."""
+    return struct.pack(">IIIIQQd", 0x1C849313, 0, 0, digits, lowest, highest, 1.0)
+
+
+UNFIT = [
+    (of_trial(errors={"reset": 400}), "trials.0: a trial that is done has a request that succeeded: 400 errors of 400"),
+    (of_trial(requests=0), "trials.0: a trial that is done has a request that succeeded: 0 errors of 0"),
+    (of_trial(errors={"reset": -1}), "trials.0.errors.reset: Input should be greater than or equal to 0"),
+    (of_trial(wall_seconds=None), "trials.0: a trial that is done took some time, and not wall_seconds None"),
+    (of_trial(wall_seconds=0), "trials.0: a trial that is done took some time"),
+    (of_trial(wall_seconds=float("nan")), "trials.0.wall_seconds: Input should be"),
+    (of_trial(requests_per_second=1e308), "trials.0.requests_per_second: Input should be less than"),
+    (of_trial(requests=10**400), "trials.0.requests: "),
+    (of_trial(workload="none"), ": trial of 'urllib3': there is no workload 'none'"),
+    (of_trial(histogram={"encoded": "nonsense"}), "trials.0.histogram.encoded: no histogram: "),
+    (of_trial(histogram={"encoded": ""}), "trials.0.histogram.encoded: no histogram: "),
+    (of_trial(histogram={"encoded": "A" * 2**21}), "no histogram: 2,097,152 characters, and no more than 1,048,576"),
+    (of_trial(**histogram(bytes(10**8))), "no histogram: it unpacks to more than 304,168 bytes"),
+    (of_trial(**histogram(b"short")), "trials.0.histogram.encoded: no histogram: "),
+    (of_trial(**histogram(header(), cookie=1)), "trials.0.histogram.encoded: no histogram: "),
+    (of_trial(**histogram(header(highest=2**62))), r"no histogram: its lowest and highest value and digits are \(1, 4"),
+    (of_trial(**histogram(header(digits=5))), "no histogram: its lowest and highest value and digits are"),
+    (of_trial(**histogram(header() + b"\xff" * 9)), "no histogram: "),
+    (of_trial(**histogram(header() + b"\xfe\xff\xff\xff\xff\xff\x01")), "no histogram: .* requests in a bucket"),
+    (of_claim(b=None), "experiment: claim 'faster': it does not name what a claim of kind 'less' is made of"),
+    (of_claim(d="a"), "experiment: claim 'faster': it does not name what"),
+    (of_claim(kind="optimum", a=None, b=None, arms=["a"]), "a sweep has 3 arms or more, and not .'a'."),
+    (of_claim(kind="optimum", a=None, b=None, arms=["a", "b", "c"]), "there is no arm 'a' with a place on an axis"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "says"), UNFIT, ids=range(len(UNFIT)))
+def test_a_file_whose_parts_do_not_fit_each_other_is_refused(content, says, tmp_path):
+    """It is valid by the schema, and no report could be made of it."""
+    file = tmp_path / "run.json"
+    file.write_text(content)
+    with pytest.raises(LabError, match=says) as caught:
+        read_run(file)
+    assert re.fullmatch(f"{file}: [^\n]*; the file was changed or damaged", str(caught.value))
+
+
+@pytest.mark.parametrize("content", [UNFIT[0][0], UNFIT[8][0], UNFIT[9][0], UNFIT[12][0]])
+def test_such_a_file_is_not_imported_either(content, store, tmp_path):
+    """One line, and nothing is kept."""
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as made:
+        made.writestr(RUN_FILE, content.replace("20240506-070809-run-abcd", "another"))
+    before = store.names()
+    with pytest.raises(LabError, match=r"x.zip: run.json: [^\n]*; the file was changed or damaged"):
+        parcel.unpack(store, tmp_path / "x.zip", force=False)
+    assert store.names() == before
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path):
