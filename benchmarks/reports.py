@@ -14,6 +14,8 @@ from benchmarks.large_run import REQUESTS, TRIALS, large_run
 from clientlab.runs.store import Store
 
 SECONDS, BYTES = 3.0, 300 * 10**6
+PAGE_BYTES = 2 * 10**6
+"""Of the HTML report, which is sent by mail and opened on telephones."""
 # By the process itself: what the system notes of a child begins with its parent's peak (getrusage(2)).
 _PROGRAM = """
 import re, resource, runpy, sys
@@ -31,6 +33,7 @@ _COMMANDS = {
     "report --csv --markdown --junit": (
         "report", "large-1", "--csv", "x.csv", "--markdown", "x.md", "--junit", "x.xml", "--fail-on", "p99 > 1s",
     ),
+    "report --html": ("report", "large-1", "--html", "x.html"),
     "compare": ("compare", "large-1", "large-2", "--fail-on", "p99 +50%"),
     "runs (five such runs)": ("runs",),
 }  # fmt: skip
@@ -50,6 +53,17 @@ def rows(rounds: int) -> Iterator[Row]:
             found = [_call(words, folder) for _ in range(rounds)]
             yield _row(f"{name}: time, {about}", [seconds for seconds, _ in found], SECONDS, "s")
             yield _row(f"{name}: peak memory", [peak / 1e6 for _, peak in found], BYTES / 1e6, "MB")
+        page = Path(folder, "x.html").stat().st_size / 1e6
+        yield Row(
+            "report --html: the file",
+            page,
+            page,
+            page,
+            "one file",
+            f"<= {PAGE_BYTES / 1e6:g}",
+            page <= PAGE_BYTES / 1e6,
+            "MB",
+        )
 
 
 def _row(name: str, found: list[float], most: float, unit: str) -> Row:
