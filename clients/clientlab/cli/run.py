@@ -42,7 +42,7 @@ _LOOK_SECONDS = 0.5
 @click.option("-d", "--duration", type=SECONDS, help="Run each trial for this long (10s) instead.")
 @click.option("-c", "--concurrency", type=int, help="Requests in flight at once.  [default: the strategy's own]")
 @click.option("--rounds", type=int, help="Trials of each strategy, interleaved.  [default: 3]")
-@click.option("--until-precision", "precision", type=SHARE, help="Add rounds until ratios are known to, say, 3%, claims settled.")
+@click.option("--until-precision", "precision", type=SHARE, help="Add rounds until ratios are this sure (3%).")
 @click.option("--time-budget", type=SECONDS, help="Add no round beyond this.  [default: 10m]")
 @click.option("--quick", is_flag=True, help="The experiment's short form; the run says what it changed.")
 @click.option("--require-claims", is_flag=True, help="Exit 1 where a claim is contradicted.")
