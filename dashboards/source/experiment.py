@@ -6,15 +6,16 @@ from typing import Any
 
 from dashboards.source import house
 from dashboards.source.house import HALF, TALL, WHOLE, bars, grid, number, query
+from grafana_foundation_sdk.builders import common, trend
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.builders import table as tables
-from grafana_foundation_sdk.builders import xychart
 from grafana_foundation_sdk.models import common as looks
-from grafana_foundation_sdk.models import xychart as xymodel
 
 UID = "clientlab-experiment"
 
 _RUN = 'run="$run"'
+_AXIS = "place on the axis of a sweep"
+"""What Grafana says that it can't find, where an experiment has none."""
 
 
 def dashboard() -> board.Dashboard:
@@ -67,7 +68,7 @@ def _sweep() -> Any:
     """A point an arm, by its place on the axis."""
     place = f"max by (arm) (clientlab_run_axis_value{{{_RUN}}})"
     return (
-        xychart.Panel()
+        trend.Panel()
         .title("Where is the knee of the sweep?")
         .description(
             "Wall seconds of an arm by its place on the experiment's axis; the knee is where more helps no more."
@@ -76,15 +77,19 @@ def _sweep() -> Any:
         .unit("s")
         .span(HALF)
         .height(TALL)
-        .mapping(xymodel.SeriesMapping.AUTO)
-        .show(xymodel.XYShowMode.POINTS_AND_LINES)
-        .no_value("this experiment has no axis")
+        .x_field(_AXIS)
+        .override_by_name(_AXIS, house.looks_like("short"))
+        .color_scheme(house.by_name())
+        .line_width(2)
+        .show_points(looks.VisibilityMode.ALWAYS)
+        .legend(common.VizLegendOptions().show_legend(show_legend=False).calcs([]))
+        .tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.SINGLE))
         .with_target(query(place, ref="A", now=True))
         .with_target(query(f"max by (arm) (clientlab_run_wall_seconds{{{_RUN}}})", ref="B", now=True))
         .transformations(
             [
                 house.transformation("joinByField", byField="arm", mode="inner"),
-                *house.columns([("Value #A", "axis value"), ("Value #B", "seconds")], "axis value", descending=False),
+                *house.columns([("Value #A", _AXIS), ("Value #B", "seconds")], _AXIS, descending=False),
             ]
         )
     )

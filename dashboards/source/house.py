@@ -114,7 +114,7 @@ def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquer
         .fill_opacity(8)
         .show_points(looks.VisibilityMode.AUTO)
         .span_nulls(span_nulls=False)
-        .legend(_legend("lastNotNull", "max"))
+        .legend(_legend("lastNotNull"))
         .tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI).sort(looks.SortOrder.DESCENDING))
     )
     for made in queries:

@@ -107,12 +107,12 @@ class _Present(Collector):
 
     def collect(self) -> Iterator[Metric]:
         family = GaugeMetricFamily(
-            "clientlab_schedule_trials", "Trials of the run in progress.", labels=("run", "experiment", "state")
+            "clientlab_schedule_trials", "Trials of the run in progress, or of the last one.", labels=("run", "experiment", "state")
         )
         state, run = self._conductor.state(), self._conductor.run
-        if state.measuring and state.run is not None and state.experiment is not None:
+        if state.run is not None and state.experiment is not None:
             left = state.planned - state.done - state.failed
-            for name, count in (("done", state.done), ("failed", state.failed), ("planned", left)):
+            for name, count in (("done", state.done), ("failed", state.failed), ("left", left)):
                 family.add_metric([state.run, state.experiment, name], count)
         yield family
         if run is not None:

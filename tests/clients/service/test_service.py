@@ -190,7 +190,7 @@ def test_the_form_begins_any_bundled_experiment_and_one_at_a_time(store):
             assert (state["measuring"], state["experiment"], state["planned"]) == (True, "demo", 16)
             assert [worker["state"] for worker in state["workers"]] == ["measuring"]
             async with client.get("/metrics") as answer:
-                left = f'clientlab_schedule_trials{{experiment="demo",run="{name}",state="planned"}} 16.0'
+                left = f'clientlab_schedule_trials{{experiment="demo",run="{name}",state="left"}} 16.0'
                 assert left in await answer.text()
             assert (await post("/stop"))[0] == 303
             await asyncio.wait_for(ended(client), 10)
