@@ -53,16 +53,16 @@ def by_round(run: Run, arm: str, figure: Figure) -> dict[int, float]:
 
 def finding_of(run: Run, asked: AskedClaim, confidence: float) -> Finding:
     """What the run's rounds say of a claim."""
-    return _finding(asked, list(_series(run, asked).values()), confidence)
+    return _finding(asked, [figures for _, figures in _series(run, asked)], confidence)
 
 
-def _series(run: Run, asked: AskedClaim) -> dict[str, dict[int, float]]:
-    """Arm → its figures by round; the arms of a sweep in the order of its axis."""
+def _series(run: Run, asked: AskedClaim) -> list[tuple[str, dict[int, float]]]:
+    """Arms with their figures by round, as the claim names them; those of a sweep in the order of its axis."""
     names = [name for name in (asked.a, asked.b, asked.c, asked.d) if name]
     if asked.arms:
         places = {_place(arm): arm.name for arm in run.experiment.arms if arm.name in asked.arms}
         names = [places[place] for place in in_order(places)]
-    return {name: by_round(run, name, asked.figure) for name in names}
+    return [(name, by_round(run, name, asked.figure)) for name in names]
 
 
 def _judged(run: Run, asked: AskedClaim, confidence: float) -> Claim:
@@ -131,7 +131,7 @@ def _measured(asked: AskedClaim, finding: Finding, axes: list[AxisValue]) -> str
 def _settles(run: Run, asked: AskedClaim, finding: Finding) -> str | None:
     if finding.verdict != "inconclusive":
         return None
-    if missing := [name for name, figures in _series(run, asked).items() if not figures]:
+    if missing := dict.fromkeys(name for name, figures in _series(run, asked) if not figures):
         return f"trials of {', '.join(missing)} that end without an error"
     precision = run.experiment.precision
     if finding.negligible:

@@ -187,3 +187,11 @@ def test_a_gap_can_be_narrower_than_another(gap, verdict):
     assert found.measured.startswith("d over c in wall time is ")
     lame = verdict_of(a_claim(kind="narrower", a="a", b="b", c="c", d="e"), *of)
     assert (lame.verdict, lame.settles) == ("inconclusive", "trials of e that end without an error")
+
+
+def test_two_gaps_may_have_an_arm_in_common():
+    """As where both are to the same server."""
+    walls = {"a": 1.0, "b": 2.0, "c": 0.5}
+    of = [a_trial(name, number, wall + number / 1000) for name, wall in walls.items() for number in (1, 2, 3)]
+    found = verdict_of(a_claim(kind="narrower", a="a", b="b", c="c", d="b"), *of)
+    assert (found.verdict, found.ratio) == ("supported", pytest.approx(2.0, rel=0.01))
