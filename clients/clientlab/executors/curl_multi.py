@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import select
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,7 +27,17 @@ class _Transfer:
     handle: pycurl.Curl
     number: int = 0
     request: Request | None = None
-    body: list[bytes] = field(default_factory=list)
+    body: io.BytesIO = field(default_factory=io.BytesIO)
+
+    def take(self) -> bytes:
+        """The whole body, of which nothing is kept here; BytesIO hands its own over and makes no copy."""
+        body = self.body.getvalue()
+        self.clear()
+        return body
+
+    def clear(self) -> None:
+        self.body.seek(0)
+        self.body.truncate()
 
 
 class CurlMulti:
@@ -47,7 +58,7 @@ class CurlMulti:
         made = (_Transfer(self._client.new_handle()) for _ in range(transfers))
         self._transfers = {transfer.handle: transfer for transfer in made}
         for transfer in self._transfers.values():
-            transfer.handle.setopt(pycurl.WRITEFUNCTION, transfer.body.append)
+            transfer.handle.setopt(pycurl.WRITEFUNCTION, transfer.body.write)
 
     def run(self, numbers: Numbers) -> None:
         coming = iter(numbers)
@@ -92,16 +103,15 @@ class CurlMulti:
             queued, succeeded, failed = self._multi.info_read()
             for handle in succeeded:
                 transfer = self._transfers[handle]
-                body = b"".join(transfer.body)
-                self._record.finish(transfer.number, self._client.status_of(handle), body)
+                self._record.finish(transfer.number, self._client.status_of(handle), transfer.take())
                 yield self._free(transfer)
             for handle, code, message in failed:
                 transfer = self._transfers[handle]
                 self._record.fail(transfer.number, self._client.fault_of(handle, code, message))
+                transfer.clear()
                 yield self._free(transfer)
 
     def _free(self, transfer: _Transfer) -> _Transfer:
-        transfer.body.clear()
         self._multi.remove_handle(transfer.handle)
         return transfer
 

@@ -105,6 +105,7 @@ class BlockingCaller:
                 write_record(buffer, number * RECORD_SIZE + base, start, seconds, len(body), status, code, 1)
             except no_room:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
+            body = b""  # or it is held while the next is read, and twice its size is in the peak
 
     def close(self) -> None:
         self.client.close()
@@ -194,6 +195,7 @@ class AsyncioCaller:
                 write_record(buffer, number * RECORD_SIZE + base, start, seconds, len(body), status, code, 1)
             except no_room:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
+            body = b""
 
     async def close(self) -> None:
         await self._client.close()
