@@ -6,6 +6,8 @@ nothing beyond the client knows a library's exceptions.
 
 from __future__ import annotations
 
+import errno
+import socket
 from collections.abc import Iterator, Sequence
 
 KINDS = (
@@ -27,6 +29,10 @@ ERROR_OTHER = "other"
 CONNECT_KINDS = frozenset({"connect", "timeout-connect"})
 """Kinds after which no connection was opened."""
 
+_NO_DESCRIPTOR = {number: f"{ERROR_OTHER}:{errno.errorcode[number]}" for number in (errno.EMFILE, errno.ENFILE)}
+NO_DESCRIPTOR = _NO_DESCRIPTOR[errno.EMFILE]
+"""The process may open no more files: a limit of its own, and no fault of the network."""
+
 ErrorTable = Sequence[tuple[type[BaseException], str] | tuple[type[BaseException], str, str]]
 """Exception classes and their kind, the most telling first.
 
@@ -45,15 +51,33 @@ class Fault(Exception):
 def kind_of(error: BaseException, table: ErrorTable) -> str:
     """Kind of an exception: the first row of `table` that fits it or anything that it wraps.
 
-    Without one: ``other:TypeName``, so that a mistake in the code never hides as a network error.
+    Without one: ``other:TypeName``, so that a mistake in the code never hides as a network error. Where the
+    process ran out of descriptors: ``other:EMFILE``, whatever the library makes of it.
     """
+    chain = list(_chain(error))
+    for link in chain:
+        if isinstance(link, OSError) and link.errno in _NO_DESCRIPTOR:
+            return _NO_DESCRIPTOR[link.errno]
     if isinstance(error, Fault):
         return error.kind
-    chain = list(_chain(error))
     for cls, kind, *words in table:
         if any(isinstance(link, cls) and all(word in str(link) for word in words) for link in chain):
             return kind
     return f"other:{type(error).__name__}"
+
+
+def unopened(error: BaseException, kind: str) -> bool:
+    """Whether an attempt to connect that was begun, and so was counted, has opened nothing.
+
+    Not so where Python itself could not find the name or make the socket: nothing was begun then. Libraries that
+    connect out of its sight have no such exception, and report every attempt.
+    """
+    if kind not in {*CONNECT_KINDS, *_NO_DESCRIPTOR.values()}:
+        return False
+    return not any(
+        isinstance(link, socket.gaierror) or (isinstance(link, OSError) and link.errno in _NO_DESCRIPTOR)
+        for link in _chain(error)
+    )
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -24,6 +24,7 @@ from pathlib import Path
 from clientlab.errors import KINDS
 
 RECORDS_FILE = "trial.samples"
+ERRORS_FILE = "trial.errors"  # a line of JSON for each kind of error: its code and its first example
 MAGIC = b"CLABSMP1"
 HEADER = struct.Struct("<8sq16x")  # magic, number of the first place's request
 RECORD_SIZE = 32
@@ -45,10 +46,11 @@ ERROR_CODES = {kind: code for code, kind in enumerate(KINDS, start=1)}
 _FIRST_OWN_CODE = 64
 _LAST_CODE = 255
 
-_PROCESS = struct.Struct("<8sqQQ")  # magic, process id, connections begun, peak RSS in bytes
-_PROCESS_MAGIC = b"CLABPRC1"
+_PROCESS = struct.Struct("<8sqQQQ")  # magic, process id, connections begun, peak RSS in bytes, of the former not opened
+_PROCESS_MAGIC = b"CLABPRC2"
 _CONNECTIONS_AT = 16
 _PEAK_AT = 24
+_UNOPENED_AT = 32
 _COUNT = struct.Struct("<Q")
 
 
@@ -61,17 +63,18 @@ class SampleLog:
 
     def __init__(self, folder: Path, first: int, expected: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
         self._lock = threading.Lock()
         self._names: dict[str, int] = {}
         self._old: list[mmap.mmap] = []
         self._file = os.open(folder / RECORDS_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        # Open from the start: an error to be named may be that the process may open no more files.
+        self._errors = os.open(folder / ERRORS_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         self.base = HEADER.size - first * RECORD_SIZE
         self.buffer = self._map(HEADER.size + expected * RECORD_SIZE)
         HEADER.pack_into(self.buffer, 0, MAGIC, first)
-        self._connections = 0
+        self._connections = self._unopened = 0
         self._process = _small_file(folder / f"{os.getpid()}.process", _PROCESS.size)
-        _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, os.getpid(), 0, 0)
+        _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, os.getpid(), 0, 0, 0)
 
     def write_late(  # noqa: PLR0913, PLR0917 - a record's fields
         self, number: int, start: float, seconds: float, size: int, status: int, code: int
@@ -92,14 +95,20 @@ class SampleLog:
             self._connections += count
             _COUNT.pack_into(self._process, _CONNECTIONS_AT, self._connections)
 
+    def unopened(self) -> None:
+        """Of the connections that were counted, one has failed before it was open."""
+        with self._lock:
+            self._unopened += 1
+            _COUNT.pack_into(self._process, _UNOPENED_AT, self._unopened)
+
     def error_code(self, kind: str, message: str) -> int:
         """The code of a kind; a kind's first message is kept beside the log as an example."""
         code = self._names.get(kind)
         if code is None:
             with self._lock:
-                fcntl.flock(self._file, fcntl.LOCK_EX)
-                code = self._names[kind] = _register(self._folder, kind, message)
-                fcntl.flock(self._file, fcntl.LOCK_UN)
+                fcntl.flock(self._errors, fcntl.LOCK_EX)
+                code = self._names[kind] = _register(self._errors, kind, message)
+                fcntl.flock(self._errors, fcntl.LOCK_UN)
         return code
 
     def close(self, peak_rss: int) -> None:
@@ -108,6 +117,7 @@ class SampleLog:
         for mapped in (*self._old, self.buffer, self._process):
             mapped.close()
         os.close(self._file)
+        os.close(self._errors)
 
     def _place(self, number: int) -> int:
         """Where the record of that number is; takes room for it where there is none."""
@@ -125,11 +135,19 @@ class SampleLog:
 
 @dataclass(frozen=True)
 class ProcessNote:
-    """What a process of a trial says of itself. `peak_rss_bytes` is 0 while it still works."""
+    """What a process of a trial says of itself. `peak_rss_bytes` is 0 while it still works.
+
+    `connections`: attempts begun; `unopened`: those of them that failed.
+    """
 
     pid: int
     connections: int
     peak_rss_bytes: int
+    unopened: int = 0
+
+    @property
+    def opened(self) -> int:
+        return self.connections - self.unopened
 
 
 def process_notes(folder: Path) -> list[ProcessNote]:
@@ -144,25 +162,31 @@ def process_notes(folder: Path) -> list[ProcessNote]:
 
 def error_names(folder: Path) -> dict[int, tuple[str, str]]:
     """Code → kind and the text of its first error, of a trial's folder."""
-    rows = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.error")]
-    return {row["code"]: (row["kind"], row["example"]) for row in rows}
+    path = folder / ERRORS_FILE
+    return _named(path.read_bytes()) if path.exists() else {}
 
 
-def _register(folder: Path, kind: str, message: str) -> int:
-    """The code of a kind, the same in all processes of a trial: who comes first names it, in a file.
+def _register(file: int, kind: str, message: str) -> int:
+    """The code of a kind, the same in all processes of a trial: who comes first names it, in the file.
 
     To be called by one process at a time.
     """
+    named = _named(os.pread(file, os.fstat(file).st_size, 0))
+    for code, (other, _) in named.items():
+        if other == kind:
+            return code
     own = range(_FIRST_OWN_CODE, _LAST_CODE + 1)
-    for code in (ERROR_CODES[kind],) if kind in ERROR_CODES else own:
-        place = folder / f"{code}.error"
-        if not place.exists():
-            row = {"code": code, "kind": kind, "example": message[:500]}
-            place.write_text(json.dumps(row), encoding="utf-8")
-            return code
-        if json.loads(place.read_text(encoding="utf-8"))["kind"] == kind:
-            return code
-    raise OverflowError(f"more than {len(own)} kinds of error in one trial; the last: {kind}")
+    code = ERROR_CODES.get(kind) or next((free for free in own if free not in named), 0)
+    if not code:
+        raise OverflowError(f"more than {len(own)} kinds of error in one trial; the last: {kind}")
+    os.write(file, json.dumps({"code": code, "kind": kind, "example": message[:500]}).encode() + b"\n")
+    return code
+
+
+def _named(lines: bytes) -> dict[int, tuple[str, str]]:
+    """What the whole lines of the file say; one may be on its way into it."""
+    rows = [json.loads(line) for line in lines.splitlines(keepends=True) if line.endswith(b"\n")]
+    return {row["code"]: (row["kind"], row["example"]) for row in rows}
 
 
 def _small_file(path: Path, size: int) -> mmap.mmap:

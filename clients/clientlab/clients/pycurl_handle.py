@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from typing import ClassVar
 
 import pycurl
 
 from clientlab.clients.shape import Budget, Opened, Reply, Sink
-from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
+from clientlab.errors import CONNECT_KINDS, NO_DESCRIPTOR, ErrorTable, Fault
 from clientlab.uploads import Upload
 from clientlab.workload import Request
 
@@ -34,6 +36,11 @@ CURL_KINDS = {
     pycurl.E_SSL_CACERT_BADFILE: "tls",
 }
 """libcurl's error codes and their kinds."""
+
+
+_WITHOUT_DESCRIPTOR = {pycurl.E_OUT_OF_MEMORY, pycurl.E_COULDNT_CONNECT}
+"""What libcurl says where it can make no socket: it does not tell the system's error then."""
+_NEEDED = 4  # descriptors of a transfer: what wakes it up, what resolves its name, its socket
 
 
 class PycurlHandle:
@@ -146,12 +153,24 @@ class PycurlHandle:
         connection that was reset.
         """
         kind = CURL_KINDS.get(code, f"other:curl-{code}")
+        if code in _WITHOUT_DESCRIPTOR and not handle.getinfo(pycurl.OS_ERRNO) and _out_of_descriptors():
+            kind = NO_DESCRIPTOR
         if kind == "timeout-read" and handle.getinfo(pycurl.REQUEST_SIZE) == 0:
             kind = "timeout-connect"
         if kind == "reset" and "unexpected eof" in message and handle.getinfo(pycurl.HEADER_SIZE):
             kind = "protocol"  # cut short, over TLS; libcurl knows only that the peer left without its farewell
         if code == pycurl.E_RECV_ERROR and "chunk" in message:
             kind = "protocol"
-        if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS:
+        if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS or kind == NO_DESCRIPTOR:
             self._opened()
         return Fault(kind, message)
+
+
+def _out_of_descriptors() -> bool:
+    """Whether this process may open fewer files than a transfer needs."""
+    opened = []
+    with contextlib.suppress(OSError):
+        opened.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(_NEEDED))
+    for descriptor in opened:
+        os.close(descriptor)
+    return len(opened) < _NEEDED

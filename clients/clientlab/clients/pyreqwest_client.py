@@ -14,13 +14,14 @@ from pyreqwest.logging import flush_logs
 from pyreqwest.request import RequestBuilder, SyncRequestBuilder, SyncStreamRequest
 
 from clientlab.clients.shape import Budget, Opened, Reply, Sink
-from clientlab.errors import ErrorTable
+from clientlab.errors import NO_DESCRIPTOR, ErrorTable
 from clientlab.workload import Request
 
 CONNECTING = "client error (Connect)"
 """What reqwest writes among the causes; pyreqwest itself calls all a ConnectError that has no answer yet."""
 
 PYREQWEST_ERRORS: ErrorTable = (
+    (exceptions.ConnectError, NO_DESCRIPTOR, "Too many open files"),
     (exceptions.ConnectTimeoutError, "timeout-connect", CONNECTING),
     (exceptions.PoolTimeoutError, "timeout-pool"),
     (exceptions.RequestTimeoutError, "timeout-read"),

@@ -3,8 +3,7 @@
 Python raises an audit event for each `connect` of its sockets, whichever library calls it, blocking or
 not; it costs nothing between connections. Libraries in C or Rust, and uvloop, connect out of its sight:
 their clients and loops call the log's `connected` themselves. Both are checked in the tests against a
-server on raw sockets. Attempts that failed are errors of kind ``connect`` or ``timeout-connect`` and are
-taken off again when the trial is summed up.
+server on raw sockets. Attempts that failed are counted apart, where the error is recorded.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from clientlab.errors import unopened
 from clientlab.measuring import connections
 
 if TYPE_CHECKING:
@@ -33,8 +34,14 @@ def _counting_uvloop() -> LoopFactory:
         """uvloop connects in C, out of sight of Python's audit events, unless it is handed a socket."""
 
         async def create_connection(self, *words: Any, **named: Any) -> Any:
+            try:
+                made = await super().create_connection(*words, **named)
+            except BaseException as error:
+                if named.get("sock") is None and unopened(error, "connect"):
+                    connections.opened()
+                raise
             if named.get("sock") is None:
                 connections.opened()
-            return await super().create_connection(*words, **named)
+            return made
 
     return CountingLoop

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clientlab.errors import ErrorTable, kind_of, status_kind
+from clientlab.errors import ErrorTable, kind_of, status_kind, unopened
 from clientlab.measuring import connections, usage
 from clientlab.measuring.connections import NOWHERE
 from clientlab.sample import SampleLog
@@ -26,6 +26,7 @@ class Recording:
 
     def __init__(self, bench: TrialBench, errors: ErrorTable, *, awaited: bool = False) -> None:
         self.log = SampleLog(Path(bench.folder), -bench.warm_up, bench.warm_up + _expected(bench.workload))
+        usage.keep_status_open()
         connections.count_into(self.log, bench.address)
         self.errors: ErrorTable = (*errors, (json.JSONDecodeError, "protocol"))
         self.request = requests_of(bench.workload, bench.base_url, awaited=awaited)
@@ -35,6 +36,8 @@ class Recording:
     def failed(self, error: Exception) -> int:
         """The log's code for an exception, of any kind."""
         kind = kind_of(error, self.errors)
+        if unopened(error, kind):
+            self.log.unopened()
         return self.log.error_code(kind, f"{type(error).__name__}: {error}")
 
     def refused(self, status: int) -> int:

@@ -43,6 +43,7 @@ class Outcome:
     idle_rss_bytes: int
     peak_rss_bytes: int
     connections_begun: int
+    connections_opened: int
     processes: int  # that sent requests
 
 
@@ -84,6 +85,7 @@ def run_trial(
         idle_rss_bytes=idle,
         peak_rss_bytes=peak,
         connections_begun=sum(note.connections for note in notes) - sum(note.connections for note in warm),
+        connections_opened=sum(note.opened for note in notes) - sum(note.opened for note in warm),
         processes=max(1, len(notes)),
     )
 

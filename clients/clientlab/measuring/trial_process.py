@@ -53,6 +53,8 @@ class Marks:
 def main(argv: list[str]) -> None:
     """Run the trial that standard input orders."""
     signal.signal(signal.SIGTERM, _end_all(os.getpid()))
+    usage.raise_descriptor_limit()
+    usage.keep_status_open()
     marks = Marks(int(argv[1]))
     bench = None
     try:

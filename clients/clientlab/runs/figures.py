@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from clientlab.analysis import summary
 from clientlab.analysis.samples import Samples
 from clientlab.analysis.verdict import Shares, busy, verdict, waited
-from clientlab.errors import CONNECT_KINDS
 from clientlab.measuring.trial import Outcome
 from clientlab.runs.document import Histogram, Quantiles, ServerUse, Slice, Trial
 from clientlab.runs.surroundings import cpu_usable
@@ -47,7 +46,6 @@ def with_figures(planned: Trial, workload: Workload, outcome: Outcome, found: Sa
     delay = delay_of(workload)
     overhead = summary.overhead_of(good, found.numbers[succeeded], delay) if delay else None
     reason = _failure(found, workload)
-    failed_connects = sum(count for kind, count in found.errors.items() if kind in CONNECT_KINDS)
     delays = sum(map(delay, found.numbers.tolist())) if delay else None
     shares = _shares(planned.concurrency, outcome, delays, servers)
     return planned.model_copy(
@@ -59,7 +57,7 @@ def with_figures(planned: Trial, workload: Workload, outcome: Outcome, found: Sa
             "errors": found.errors,
             "error_examples": {k: v for k, v in found.examples.items() if k in found.errors},
             "requests_per_second": len(good) / wall,
-            "connections_opened": max(0, outcome.connections_begun - failed_connects),
+            "connections_opened": outcome.connections_opened,
             "cpu_seconds": outcome.cpu_seconds,
             "idle_rss_bytes": outcome.idle_rss_bytes,
             "peak_rss_bytes": outcome.peak_rss_bytes,

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from clientlab import delays
 from clientlab.analysis.growing import Fresh, Growing
-from clientlab.errors import CONNECT_KINDS, ERROR_OTHER, KINDS
+from clientlab.errors import ERROR_OTHER, KINDS
 from clientlab.runs.document import Trial
 from clientlab.sample import ERROR_CODES, process_notes
 from clientlab.workload import Workload, delay_of
@@ -99,8 +99,7 @@ class Exporter(Collector):
         self._in_flight = min(self._most_in_flight, float(fresh.records["seconds"].sum()) / elapsed)
         self._looked = now
         self._cpu = max(self._cpu, self._tree() - self._cpu_before)
-        refused = sum(count for kind, count in self._outcomes.items() if kind in CONNECT_KINDS)
-        self._connections = max(0, self._notes() - self._connections_before - refused)
+        self._connections = max(0, self._notes() - self._connections_before)
 
     def _count(self, fresh: Fresh) -> None:
         codes, counts = np.unique(fresh.records["error"], return_counts=True)
@@ -120,7 +119,7 @@ class Exporter(Collector):
         return 0.0 if self._started is None else (self._ended or time.time()) - self._started
 
     def _notes(self) -> int:
-        return sum(note.connections for note in process_notes(self._folder))
+        return sum(note.opened for note in process_notes(self._folder))
 
     def _tree(self) -> float:
         """CPU seconds of the trial's processes so far, in steps of 10 ms; their memory is noted beside."""

@@ -94,7 +94,7 @@ def test_cpu_and_memory_are_those_of_all_processes(connections, server):
     [("http.client", "whole", 30, 48), ("pycurl@multi", "whole", 30, 48), ("http.client", "chunks", 0, 20)],
 )
 def test_memory_above_idle_is_what_the_bodies_cost(connections, strategy, read, least, most):
-    """A body of 32 MiB read whole is in the peak once, one read in chunks is not, and neither is the warm-up in both."""
+    """A body of 32 MiB read whole is in the peak once, one read in chunks is not, nor is the warm-up in either."""
     body = ok(bytes(32 << 20))
     with counting_server(lambda _: body) as server:
         workload = Workload(requests=3, concurrency=1, warmup=1, read=read, connections=connections)

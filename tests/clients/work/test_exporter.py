@@ -91,10 +91,11 @@ def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
 
 
 def test_connections_that_were_refused_were_not_opened(tmp_path, log):
-    """They are errors of kind `connect`."""
+    """They were begun, and are told apart by the one who records their error."""
     page = Page(tmp_path, Workload(requests=10))
     page.exporter.started()
     log.connected(3)
+    log.unopened()
     log.write_late(0, 1.0, 0.5, 0, 0, log.error_code("connect", "refused"))
     assert page.scrape()["connections_opened_total"] == 2
 

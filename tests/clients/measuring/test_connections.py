@@ -1,0 +1,78 @@
+"""Connections opened, where attempts to connect fail: on every way that a library takes out of them."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from clientlab import strategies
+from clientlab.conformance.server import counting_server
+from clientlab.workload import Workload
+from clients.measured import measure, trial_processes
+
+CLIENTS = [name for name, row in strategies.CLIENTS.items() if row.http == "1.1" and not row.program]
+UVLOOP = ["aiohttp?loop=uvloop", "httpx-async?loop=uvloop"]
+FEW = 16
+"""Descriptors left: enough for loops and runtimes, and not for `WANTED` connections."""
+WANTED = 40
+
+
+@pytest.mark.parametrize("strategy", [*CLIENTS, *UVLOOP])
+def test_a_name_that_is_not_found_opens_no_connection(strategy):
+    """Its errors take nothing off the connections that others opened."""
+    measured = measure(strategy, Workload(requests=2, warmup=0, timeout=20), "http://nowhere.invalid:9")
+    assert measured.samples.errors == {"connect": 2}
+    assert measured.outcome.connections_opened == 0
+
+
+@pytest.mark.parametrize("strategy", [*CLIENTS, *UVLOOP])
+def test_a_refused_connection_is_not_opened(strategy):
+    """It was begun, and is an error."""
+    with counting_server() as gone:
+        pass
+    measured = measure(strategy, Workload(requests=2, warmup=0), gone.url)
+    assert measured.samples.errors == {"connect": 2}
+    assert (measured.outcome.connections_begun, measured.outcome.connections_opened) == (2, 0)
+
+
+def leave_few_descriptors():
+    """Lower the limit of the trial that waits for its start; a process can't raise it again."""
+    (trial,) = trial_processes()
+    limit = max(int(entry.name) for entry in Path(f"/proc/{trial.pid}/fd").iterdir()) + FEW
+    resource.prlimit(trial.pid, resource.RLIMIT_NOFILE, (limit, limit))
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux sets another process's limit")
+@pytest.mark.parametrize(
+    "strategy",
+    ["requests-session@threads", "httpx-client@threads", "urllib3@gevent", "http.client@threads", "pycurl@threads",
+     "pycurl@multi", "pyreqwest@threads", "niquests@threads", "aiohttp@workers", "aiohttp-uvloop@workers",
+     "httpx-async@workers", "httpx-async-uvloop@workers", "aiosonic@workers", "pyreqwest-async@workers"],
+)  # fmt: skip
+def test_a_process_out_of_descriptors_says_so_and_counts_what_it_opened(strategy):
+    """Kind other:EMFILE, and no fault of the network; connections are those that the server accepted."""
+    with counting_server(hold=0.1) as server:
+        workload = Workload(requests=2 * WANTED, concurrency=WANTED, warmup=0)
+        measured = measure(strategy, workload, server.url, at_ready=leave_few_descriptors)
+        assert set(measured.samples.errors) == {"other:EMFILE"}
+        assert measured.outcome.connections_opened == server.accepted > 0
+
+
+def test_a_trial_may_open_as_many_files_as_the_system_permits():
+    """The soft limit is raised to the hard one, which a shell seldom does."""
+    limits = []
+
+    def note():
+        (trial,) = trial_processes()
+        limits.append(resource.prlimit(trial.pid, resource.RLIMIT_NOFILE))
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1000), hard))
+    try:
+        with counting_server() as server:
+            measure("http.client", Workload(requests=1, warmup=0), server.url, at_ready=note)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert limits == [(hard, hard)]
