@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.conformance.server import counting_server
+from clientlab.strategies import EXECUTORS
 from clientlab.workload import Workload
 from clients.measured import measure
 
@@ -70,6 +71,16 @@ def test_a_limit_written_behind_the_name_holds(strategy, most):
 def test_without_a_limit_from_the_lab_gather_sends_all_at_once(strategy):
     """More requests are in flight than -c says."""
     assert seen_by_server(strategy, requests=20, concurrency=4, hold=0.3)[1] == 20
+
+
+ON_A_LOOP = [name for name, row in EXECUTORS.items() if "asyncio" in row.says or row.needs == "asyncio"]
+
+
+@pytest.mark.parametrize("executor", ON_A_LOOP)
+def test_uvloop_is_an_option_of_every_executor_with_a_loop(executor):
+    """Of those that run blocking clients in threads as well; connections are counted, and each request is sent once."""
+    client = "aiohttp" if EXECUTORS[executor].needs == "asyncio" else "requests-session"
+    seen_by_server(f"{client}@{executor}?loop=uvloop", requests=12, concurrency=4)
 
 
 def test_chunks_in_a_pool_of_processes_are_sized_apart():

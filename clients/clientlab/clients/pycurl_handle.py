@@ -168,7 +168,7 @@ class PycurlHandle:
 
 def _out_of_descriptors() -> bool:
     """Whether this process may open fewer files than a transfer needs."""
-    opened = []
+    opened: list[int] = []
     with contextlib.suppress(OSError):
         opened.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(_NEEDED))
     for descriptor in opened:

@@ -6,18 +6,19 @@ import asyncio
 
 from asgiref.sync import sync_to_async
 
-from clientlab.executors.shape import Bench, Numbers
+from clientlab.executors.shape import LOOP, Bench, Numbers
 
 
 class BlockingInCoroutines:
     """`asyncio.gather` over coroutines that call a blocking client: one after the other, and nothing else runs."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, *, loop: str = LOOP) -> None:
         self._bench = bench
+        self._loop = loop
 
     def open(self) -> None:
         self._call = self._bench.open(connections=1)
-        self._runner = asyncio.Runner()
+        self._runner = asyncio.Runner(loop_factory=self._bench.loop_factory(self._loop))
 
     def run(self, numbers: Numbers) -> None:
         self._runner.run(self._run(numbers))
