@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import pycurl
 import pytest
 
 from clientlab.errors import LabError
@@ -53,7 +54,7 @@ def test_settings_given_win_over_the_strategys_own():
         ("requests-session?pool=none", "setting pool=none is to be of type int"),
         ("aiohttp?pool=-1", "setting pool=-1; write 0 or more"),
         ("aiohttp?pool=true", "setting pool=true is to be of type int or none"),
-        ("aiohttp?keepalive_timeout=none", "setting keepalive_timeout=none is to be of type float"),
+        ("pyreqwest?keepalive=soon", "setting keepalive=soon is to be of type float or none"),
         ("requests@threads?max_workers=0", "setting max_workers=0; write 1 or more"),
         ("aiohttp@async-processes?chunks=0", "setting chunks=0; write 1 or more"),
         ("aiohttp@workers?loop=trio", "setting loop=trio; write asyncio or uvloop"),
@@ -160,3 +161,13 @@ def test_urllib3s_own_versions_are_told_from_the_others(tmp_path, monkeypatch):
     assert unavailable(find("requests")) is None
     urllib3_of_version("2.99.899", tmp_path, monkeypatch)
     assert unavailable(find("requests")) is None
+
+
+def test_pycurl_over_http2_is_unavailable_where_libcurl_has_none(monkeypatch):
+    """As a system's libcurl may be; pycurl over HTTP/1.1 is not concerned."""
+    assert unavailable(find("pycurl-h2@threads")) is None
+    built = list(pycurl.version_info())
+    built[4] &= ~pycurl.VERSION_HTTP2
+    monkeypatch.setattr(pycurl, "version_info", lambda: tuple(built))
+    assert "has no HTTP/2; pip install" in unavailable(find("pycurl-h2@threads"))
+    assert unavailable(find("pycurl")) is None

@@ -35,5 +35,7 @@ class PycurlH2(PycurlHandle):
             handle.getinfo(pycurl.NUM_CONNECTS)
             and handle.getinfo(pycurl.INFO_HTTP_VERSION) != pycurl.CURL_HTTP_VERSION_2_0
         ):
+            self._all.remove(handle)
+            handle.close()  # and with it the connection
             del self._mine.handle
             raise Fault("protocol", "the server spoke HTTP/1 where HTTP/2 was asked for")

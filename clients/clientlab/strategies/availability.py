@@ -1,4 +1,7 @@
-"""Whether a strategy's libraries, or its program, are here and what their names say; found out without an import."""
+"""Whether a strategy's libraries, or its program, are here and what their names say; found out without an import.
+
+But for libcurl's HTTP/2: which protocols it was built with is asked of itself.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,21 @@ def unavailable(strategy: Strategy) -> str | None:
             return f"{distribution} is not installed; pip install 'clientlab[{extra}]'"
     if client.distribution in _ON_URLLIB3 and merged():
         return MERGED
+    if (client.distribution, client.http) == ("pycurl", "2"):
+        return _without_http2()
     return None
+
+
+def _without_http2() -> str | None:
+    """What to do where libcurl can't speak HTTP/2, which nobody but libcurl itself knows."""
+    import pycurl  # noqa: PLC0415 - only where it is asked for
+
+    if pycurl.version_info()[4] & pycurl.VERSION_HTTP2:
+        return None
+    return (
+        f"libcurl {pycurl.version_info()[1]} has no HTTP/2; pip install --force-reinstall --only-binary pycurl pycurl, "
+        "or build it on a libcurl with nghttp2"
+    )
 
 
 def merged() -> bool:
