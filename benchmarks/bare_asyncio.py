@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
-from benchmarks.bare import CONCURRENCY, HEADERS, TIMEOUT, expect
+from benchmarks.bare import CONCURRENCY, HEADERS, TIMEOUT, empty_jar, expect, no_cookies
 
 Send = Callable[[], Awaitable[tuple[int, bytes]]]
 
@@ -16,8 +16,9 @@ def aiohttp_session(url: str, count: int) -> None:
 
     async def main() -> None:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=TIMEOUT)
-        connector = aiohttp.TCPConnector(limit=CONCURRENCY)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        connector = aiohttp.TCPConnector(limit=CONCURRENCY, keepalive_timeout=75.0)
+        jar = aiohttp.DummyCookieJar()
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=jar) as session:
             session._retry_connection = False  # noqa: SLF001 - as the lab's client does
 
             async def send() -> tuple[int, bytes]:
@@ -36,8 +37,9 @@ def aiohttp_per_call(url: str, count: int) -> None:
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=TIMEOUT)
 
     async def send() -> tuple[int, bytes]:
-        connector = aiohttp.TCPConnector(limit=CONCURRENCY)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        connector = aiohttp.TCPConnector(limit=CONCURRENCY, keepalive_timeout=75.0)
+        jar = aiohttp.DummyCookieJar()
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=jar) as session:
             session._retry_connection = False  # noqa: SLF001 - as the lab's client does
             async with session.request("GET", url, headers=HEADERS, data=None, allow_redirects=False) as response:
                 return response.status, await response.read()
@@ -54,7 +56,8 @@ def httpx_async(url: str, count: int) -> None:
     )  # fmt: skip
 
     async def main() -> None:
-        async with httpx.AsyncClient(limits=limits, timeout=httpx.Timeout(TIMEOUT, pool=None)) as client:
+        timeout = httpx.Timeout(TIMEOUT, pool=None)
+        async with httpx.AsyncClient(limits=limits, timeout=timeout, cookies=empty_jar()) as client:
 
             async def send() -> tuple[int, bytes]:
                 response = await client.request("GET", url, headers=HEADERS, content=None)
@@ -77,6 +80,7 @@ def niquests_async(url: str, count: int) -> None:
             pool_connections=1,
             pool_maxsize=CONCURRENCY,
         ) as session:
+            session.cookies.set_policy(no_cookies())
 
             async def send() -> tuple[int, bytes]:
                 response = await session.request(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.bare import HEADERS, TIMEOUT, expect
+from benchmarks.bare import HEADERS, TIMEOUT, empty_jar, expect, no_cookies
 
 
 def requests_per_call(url: str, count: int) -> None:
@@ -23,6 +23,7 @@ def requests_session(url: str, count: int) -> None:
 
     with requests.Session() as session:
         adapter = HTTPAdapter(pool_connections=1, pool_maxsize=1)
+        session.cookies.set_policy(no_cookies())
         session.mount("http://", adapter)
         session.mount("https://", adapter)
         for _ in range(count):
@@ -46,7 +47,7 @@ def httpx_client(url: str, count: int) -> None:
     import httpx
 
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=75.0)
-    with httpx.Client(limits=limits, timeout=httpx.Timeout(TIMEOUT, pool=None)) as client:
+    with httpx.Client(limits=limits, timeout=httpx.Timeout(TIMEOUT, pool=None), cookies=empty_jar()) as client:
         for _ in range(count):
             response = client.request("GET", url, headers=HEADERS, content=None)
             expect(response.status_code, response.content)
@@ -70,6 +71,7 @@ def niquests_session(url: str, count: int) -> None:
     with niquests.Session(
         disable_http2=True, disable_http3=True, revocation_configuration=None, pool_connections=1, pool_maxsize=1
     ) as session:
+        session.cookies.set_policy(no_cookies())
         for _ in range(count):
             response = session.request(
                 "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False

@@ -27,6 +27,9 @@ AIOHTTP_ERRORS: ErrorTable = (
 )
 
 LIBRARY_LIMIT = 100
+LIBRARY_KEEP_IDLE_SECONDS = 15.0
+KEEP_IDLE_SECONDS = 75.0
+"""The other clients keep idle connections at least as long, so aiohttp does unless its defaults are asked for."""
 
 
 class AiohttpSession:
@@ -42,11 +45,13 @@ class AiohttpSession:
         *,
         limit_per_host: int = 0,
         ttl_dns_cache: int | None = 10,
-        keepalive_timeout: float = 15.0,
+        keepalive_timeout: float | None = None,
         force_close: bool = False,
     ) -> None:
         self._budget = budget
         self._tls = tls
+        if keepalive_timeout is None:
+            keepalive_timeout = LIBRARY_KEEP_IDLE_SECONDS if budget.connections is None else KEEP_IDLE_SECONDS
         self._kept: dict[str, Any] = {"force_close": True} if force_close else {"keepalive_timeout": keepalive_timeout}
         self._kept |= {"limit_per_host": limit_per_host, "ttl_dns_cache": ttl_dns_cache}
 
@@ -59,6 +64,7 @@ class AiohttpSession:
                 limit=LIBRARY_LIMIT if limit is None else limit, ssl=self._tls or True, **self._kept
             ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds),
+            cookie_jar=aiohttp.DummyCookieJar(),
         )
         # aiohttp sends a GET again when its connection is dropped; no other client does, and the
         # server would see more requests than were sent. There is no public way to say so.

@@ -8,6 +8,7 @@ import httpx
 
 from clientlab.clients.httpx_client import limits_of, timeout_of
 from clientlab.clients.httpx_per_call import HTTPX_ERRORS
+from clientlab.clients.no_cookies import empty_jar
 from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
@@ -35,6 +36,7 @@ class HttpxAsync:
             verify=tls_context(self._budget) or True,
             limits=self._limits,
             timeout=timeout_of(self._budget),
+            cookies=empty_jar(),
         )
 
     async def send(self, request: Request) -> Reply:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import httpx
 
 from clientlab.clients.httpx_per_call import HTTPX_ERRORS
+from clientlab.clients.no_cookies import empty_jar
 from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
@@ -60,6 +61,7 @@ class HttpxClient:
             verify=tls_context(self._budget) or True,
             limits=self._limits,
             timeout=timeout_of(self._budget),
+            cookies=empty_jar(),
         )
 
     def send(self, request: Request) -> Reply:

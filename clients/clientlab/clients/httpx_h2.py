@@ -7,6 +7,7 @@ import httpx
 
 from clientlab.clients.httpx_async import HttpxAsync
 from clientlab.clients.httpx_client import HttpxClient, timeout_of
+from clientlab.clients.no_cookies import empty_jar
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import Fault
 
@@ -20,6 +21,7 @@ class HttpxClientH2(HttpxClient):
             verify=tls_context(self._budget) or True,
             limits=self._limits,
             timeout=timeout_of(self._budget),
+            cookies=empty_jar(),
             event_hooks={"response": [check_version]},
         )
 
@@ -33,6 +35,7 @@ class HttpxAsyncH2(HttpxAsync):
             verify=tls_context(self._budget) or True,
             limits=self._limits,
             timeout=timeout_of(self._budget),
+            cookies=empty_jar(),
             event_hooks={"response": [acheck_version]},
         )
 

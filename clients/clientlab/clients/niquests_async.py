@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import niquests
 
+from clientlab.clients.no_cookies import no_cookies
 from clientlab.clients.niquests_session import NIQUESTS_ERRORS, options_of
 from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
@@ -23,6 +24,7 @@ class NiquestsAsync:
 
     async def open(self) -> None:
         self._session = niquests.AsyncSession(**self._options)
+        self._session.cookies.set_policy(no_cookies())
 
     async def send(self, request: Request) -> Reply:
         response = await self._session.request(request.method, request.url, data=request.body, **self._words(request))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import niquests
 from niquests.packages import urllib3
 
+from clientlab.clients.no_cookies import no_cookies
 from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
@@ -41,6 +42,7 @@ class NiquestsSession:
 
     def open(self) -> None:
         self._session = niquests.Session(**self._options)
+        self._session.cookies.set_policy(no_cookies())
 
     def send(self, request: Request) -> Reply:
         response = self._session.request(request.method, request.url, data=request.body, **self._words(request))

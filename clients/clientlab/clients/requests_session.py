@@ -7,6 +7,7 @@ from typing import ClassVar
 import requests
 from requests.adapters import HTTPAdapter
 
+from clientlab.clients.no_cookies import no_cookies
 from clientlab.clients.requests_per_call import REQUESTS_ERRORS
 from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
@@ -37,6 +38,7 @@ class RequestsSession:
 
     def open(self) -> None:
         self.session = requests.Session()
+        self.session.cookies.set_policy(no_cookies())
         pool = self._budget.connections
         if pool is not None:
             adapter = HTTPAdapter(self._pool_connections, pool, pool_block=self._pool_block)

@@ -4,7 +4,7 @@ A client is made with a `Budget` and the function to call when it opened a conne
 cannot see (libraries in C or Rust); `open` gets it ready in the thread or loop that uses it.
 
 Pinned equal for all: the pool, the time limits, no redirects followed, no retries, no decompression
-asked for, TLS verified. `send` reads the whole body before it returns.
+asked for, no cookies sent back, TLS verified. `send` reads the whole body before it returns.
 
 A client whose library can do more has more methods: see `Streaming` and `Timing`.
 """

@@ -123,6 +123,7 @@ class _Process:
         self._marks, theirs = os.pipe()
         words, self._orders = os.pipe()
         environment = {k: v for k, v in os.environ.items() if k.lower() not in _PROXY_VARIABLES}
+        environment["NETRC"] = os.devnull  # else some clients send the passwords of ~/.netrc, and others none
         command = [sys.executable, "-m", "clientlab.measuring.trial_process", str(theirs)]
         self._process = children.start(command, self._log, environment, [theirs], words=words)
         os.close(theirs)

@@ -21,6 +21,8 @@ from clientlab.measuring.trial import TrialFailed, run_trial
 from clientlab.workload import Workload
 from clients.measured import measure, trial_processes
 
+CLIENTS = [name for name, row in strategies.CLIENTS.items() if row.http == "1.1" and not row.program]
+
 
 @pytest.fixture
 def server():
@@ -190,3 +192,24 @@ def test_proxies_of_the_environment_are_not_used(server, monkeypatch):
     measured = measure("requests", Workload(requests=2, warmup=0), server.url)
     assert measured.samples.errors == {}
     assert os.environ["HTTP_PROXY"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_no_client_sends_a_password_of_the_environment(client, server, tmp_path, monkeypatch):
+    """Neither of ~/.netrc nor of the file that NETRC names, whose entry is for any host."""
+    (tmp_path / ".netrc").write_text("default login mine password secret\n", encoding="ascii")
+    (tmp_path / ".netrc").chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    measure(client, Workload(requests=1, warmup=0), server.url)
+    assert [seen.headers.get("authorization") for seen in server.seen] == [None]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_no_client_sends_a_cookie_back(client):
+    """Some libraries keep what a server sets, and would send it with every later request."""
+    head = b"HTTP/1.1 200 OK\r\nSet-Cookie: seen=before; Path=/\r\nContent-Length: 2\r\n\r\n"
+    with counting_server(lambda _: head + b"{}") as server:
+        measured = measure(client, Workload(requests=4, warmup=0), server.url)
+        assert [seen.headers.get("cookie") for seen in server.seen] == [None] * 4
+    assert measured.samples.errors == {}
