@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import niquests
 
-from clientlab.clients.no_cookies import no_cookies
 from clientlab.clients.niquests_session import NIQUESTS_ERRORS, options_of
+from clientlab.clients.no_cookies import no_cookies
 from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request

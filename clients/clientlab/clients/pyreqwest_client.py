@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 from datetime import timedelta
@@ -112,18 +113,24 @@ def with_body(building: R, request: Request) -> R:
 
 
 def tell_of_connections(opened: Opened) -> None:
-    """From now on each connection is reported to `opened`, at the next `flush_logs`.
-
-    reqwest writes a line of its log for each connection that it begins, and pyreqwest hands its log to
-    Python's once any client was built as verbose. All others write nothing more for that.
-    """
-    SyncClientBuilder().connection_verbose(enable=True).build().close()
+    """From now on each connection is reported to `opened`, at the next `flush_logs`."""
+    _hand_over_the_log()
     logger = logging.getLogger("reqwest::connect")
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     logger.handlers = [_Telling(opened)]
     # It writes of each failed certificate to stderr, which the exception tells as well.
     logging.getLogger("rustls_platform_verifier::verification::others").propagate = False
+
+
+@functools.cache
+def _hand_over_the_log() -> None:
+    """Make reqwest's log Python's, in which it writes a line for each connection that it begins.
+
+    pyreqwest does so once any client was built as verbose; all others write nothing more for that. Once a process,
+    and so in the warm-up: it costs as much as a client. Not at import: who has built a client can't fork.
+    """
+    SyncClientBuilder().connection_verbose(enable=True).build().close()
 
 
 class _Telling(logging.Handler):
