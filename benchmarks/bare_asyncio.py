@@ -122,15 +122,14 @@ def aiosonic_client(url: str, count: int) -> None:
     from aiosonic.timeout import Timeouts
 
     pool = PoolConfig(CONCURRENCY, max_conn_requests=None, max_conn_idle_ms=None)
-    timeouts = Timeouts(sock_connect=TIMEOUT, sock_read=TIMEOUT, request_timeout=2 * TIMEOUT)
+    timeouts = Timeouts(sock_connect=TIMEOUT, sock_read=TIMEOUT, request_timeout=None)
 
     async def main() -> None:
         async with aiosonic.HTTPClient(TCPConnector({":default": pool}, timeouts)) as client:
 
             async def send() -> tuple[int, bytes]:
                 response = await client.request(url, "get", headers=HEADERS, data=None)
-                async with asyncio.timeout(TIMEOUT):
-                    return response.status_code, await response.content()
+                return response.status_code, await response.content()
 
             await _drawn(send, count)
 

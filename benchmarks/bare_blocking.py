@@ -101,7 +101,8 @@ def pycurl_handle(url: str, count: int) -> None:
     handle.setopt(pycurl.NOSIGNAL, 1)
     handle.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
     handle.setopt(pycurl.CONNECTTIMEOUT_MS, int(TIMEOUT * 1000))
-    handle.setopt(pycurl.TIMEOUT_MS, int(TIMEOUT * 1000))
+    handle.setopt(pycurl.LOW_SPEED_LIMIT, 1)
+    handle.setopt(pycurl.LOW_SPEED_TIME, int(TIMEOUT))
     handle.setopt(pycurl.HTTPHEADER, [*(f"{name}: {value}" for name, value in HEADERS.items()), "Expect:"])
     handle.setopt(pycurl.URL, url)
     for _ in range(count):

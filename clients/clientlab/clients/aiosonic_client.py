@@ -58,35 +58,28 @@ class AiosonicClient:
     async def open(self) -> None:
         size, seconds = self._budget.connections, self._budget.timeout
         pool = PoolConfig() if size is None else PoolConfig(size, max_conn_requests=None, max_conn_idle_ms=None)
-        # Its limit of a read is for the first line only, hence one for the whole request: to connect, and to answer.
-        timeouts = Timeouts(sock_connect=seconds, sock_read=seconds, request_timeout=2 * seconds)
+        # Its limit of a read is for the first line only: `_Connection` has one for each wait that follows.
+        timeouts = Timeouts(sock_connect=seconds, sock_read=seconds, request_timeout=None)
         connector = TCPConnector({":default": pool}, timeouts, connection_cls=_Connection)
         self._client = aiosonic.HTTPClient(connector)
         self._tls = tls_context(self._budget)
-        # That limit includes the wait for a free connection, which has none in any other client: so wait before.
-        self._gate = asyncio.Semaphore(pool.size)
 
     async def send(self, request: Request) -> Reply:
         method = request.method.lower()  # sent in capitals; but of a "GET" aiosonic leaves out the body
-        async with self._gate:
-            response = await self._client.request(
-                request.url, method, headers=request.headers, data=request.body, ssl=self._tls
-            )
-            async with asyncio.timeout(self._budget.timeout):
-                return response.status_code, await response.content()
+        response = await self._client.request(
+            request.url, method, headers=request.headers, data=request.body, ssl=self._tls
+        )
+        return response.status_code, await response.content()
 
     async def stream(self, request: Request, sink: Sink) -> int:
         """Chunks are the server's own, or of 64 KiB: aiosonic takes no size."""
-        method, seconds = request.method.lower(), self._budget.timeout
+        method = request.method.lower()
         words: dict[str, Any] = {"headers": request.headers, "data": request.body, "ssl": self._tls}
-        async with self._gate, self._client.stream(method, request.url, **words) as response:
+        async with self._client.stream(method, request.url, **words) as response:
             chunks = response.iter_bytes()
-            while True:
-                async with asyncio.timeout(seconds):
-                    chunk = await _next(chunks)
-                if chunk is None:
-                    return int(response.status_code)
+            while (chunk := await _next(chunks)) is not None:
                 sink(chunk)
+            return int(response.status_code)
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -101,7 +94,33 @@ async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
 
 
 class _Connection(Connection):  # type: ignore[misc]  # aiosonic is not typed
-    """aiosonic's own, which else would be used again after a fault, with the rest of an answer still to come."""
+    """aiosonic's own, which else would be used again after a fault, with the rest of an answer still to come.
+
+    Each wait for bytes has the time limit. What is here already is not waited for, and costs no timer: to tell takes
+    a look into asyncio's reader, which has no public word for it.
+    """
+
+    async def readline(self) -> Any:
+        if self.reader is None or b"\n" in self.reader._buffer:  # noqa: SLF001
+            return await super().readline()
+        async with asyncio.timeout(self.pool.timeouts.sock_read):
+            return await super().readline()
+
+    async def readexactly(self, size: int) -> Any:
+        if self.reader is None or len(self.reader._buffer) >= size:  # noqa: SLF001
+            return await super().readexactly(size)
+        parts, missing = [], size
+        while missing:
+            part = await self.read(missing)
+            if not part:
+                raise asyncio.IncompleteReadError(b"".join(parts), size)
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
+
+    async def read(self, size: int = -1) -> Any:
+        async with asyncio.timeout(self.pool.timeouts.sock_read):
+            return await super().read(size)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

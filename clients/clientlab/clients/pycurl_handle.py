@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 from typing import ClassVar
@@ -57,6 +58,7 @@ class PycurlHandle:
         # Within what libcurl takes; it hands over 16 KiB at a time at most.
         self._buffer = min(max(budget.chunk_size, 1024), 10 << 20)
         self._milliseconds = int(budget.timeout * 1000)
+        self._limits = limits_of(budget.timeout)
         self._kept = (
             (pycurl.DNS_CACHE_TIMEOUT, dns_cache),
             (pycurl.MAXAGE_CONN, max_age),
@@ -109,8 +111,8 @@ class PycurlHandle:
         handle = pycurl.Curl()
         handle.setopt(pycurl.NOSIGNAL, 1)  # time limits by signal are for single-threaded programs
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, self._milliseconds)
-        # libcurl has a limit for the whole request only: no shorter than the others' for each wait.
-        handle.setopt(pycurl.TIMEOUT_MS, self._milliseconds)
+        for option, value in self._limits:
+            handle.setopt(option, value)
         handle.setopt(pycurl.HTTP_VERSION, self.version)
         if self._budget.ca_file is not None:
             handle.setopt(pycurl.CAINFO, self._budget.ca_file)
@@ -164,6 +166,17 @@ class PycurlHandle:
         if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS or kind == NO_DESCRIPTOR:
             self._opened()
         return Fault(kind, message)
+
+
+def limits_of(seconds: float) -> tuple[tuple[int, int], ...]:
+    """The options that limit each wait for bytes: libcurl gives up on less than a byte a second for so long.
+
+    It knows whole seconds only, and looks at the bytes of the last five: silence after the first bytes of a body is
+    noticed up to so much later. Below a second there is its limit for the whole request alone.
+    """
+    if seconds < 1:
+        return ((pycurl.TIMEOUT_MS, int(seconds * 1000)),)
+    return (pycurl.LOW_SPEED_LIMIT, 1), (pycurl.LOW_SPEED_TIME, math.ceil(seconds))
 
 
 def _out_of_descriptors() -> bool:

@@ -41,15 +41,18 @@ class _Transfer:
 
 
 class CurlMulti:
-    """A transfer for each request in flight, in one `pycurl.CurlMulti`; libcurl says which sockets to wait for."""
+    """A transfer for each request in flight, in one `pycurl.CurlMulti`; libcurl says which sockets to wait for.
+
+    No more are begun than the pool has connections: one that waits for a connection has its time limit run.
+    """
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
 
     def open(self) -> None:
-        transfers = self._bench.concurrency
-        self._record = self._bench.record(transfers)
+        self._record = self._bench.record(self._bench.concurrency)
         self._client = self._record.client
+        transfers = min(self._bench.concurrency, self._client.connections or self._bench.concurrency)
         self._sockets = select.poll()  # cheaper than epoll here: libcurl changes its mind twice a request
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)

@@ -82,3 +82,12 @@ def test_bodies_are_encoded_and_parsed_inside_the_clock_where_asked():
         measured = measure(STRATEGY, workload, server.url)
         assert {len(seen.body) for seen in server.seen} == {len('{"data": ""}') + 50}
     assert measured.samples.errors == {"protocol": 2}
+
+
+def test_the_wait_for_a_connection_of_the_pool_is_in_no_time_limit():
+    """A transfer is begun when there is a connection for it, though more may be in flight by the workload."""
+    with counting_server(hold=0.3) as server:
+        workload = Workload(requests=4, concurrency=4, warmup=0, timeout=0.7)
+        measured = measure(f"{STRATEGY}?pool=1", workload, server.url)
+        assert server.connections == 1
+    assert measured.samples.errors == {}

@@ -1,0 +1,60 @@
+"""What the time limit limits: each wait for bytes, for every client, and not the whole of a body."""
+
+from __future__ import annotations
+
+import contextlib
+import socketserver
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from clientlab import strategies
+from clientlab.conformance.server import Stall, counting_server, ok
+from clientlab.workload import Workload
+from clients.measured import measure
+
+CLIENTS = [name for name, row in strategies.CLIENTS.items() if row.http == "1.1" and not row.program]
+LIMIT = 1.0
+PIECES, PAUSE = 6, 0.25
+LATE = {"pycurl": 9.0, "pycurl@multi": 9.0}
+"""Seconds after which silence in a body is noticed at the latest, by libcurl: README says so."""
+
+
+class _Slowly(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        while self.rfile.readline() not in (b"\r\n", b""):
+            continue
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (PIECES * 1000))
+        with contextlib.suppress(ConnectionError):
+            for _ in range(PIECES):
+                time.sleep(PAUSE)  # the server's slowness, not a wait for a condition
+                self.wfile.write(bytes(1000))
+
+
+@pytest.fixture(scope="module")
+def slow() -> Iterator[str]:
+    """A server whose bodies come slowly, and steadily."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Slowly) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("strategy", [*CLIENTS, "pycurl@multi"])
+def test_a_body_that_comes_slowly_but_steadily_is_no_error(strategy, slow):
+    """Though all of it takes longer than the time limit."""
+    measured = measure(strategy, Workload(requests=1, concurrency=1, warmup=0, timeout=LIMIT), slow)
+    assert measured.samples.errors == {}
+    assert measured.samples.records["bytes"].tolist() == [PIECES * 1000]
+    assert measured.samples.records["seconds"][0] > LIMIT
+
+
+@pytest.mark.parametrize("strategy", [*CLIENTS, "pycurl@multi"])
+def test_silence_in_a_body_is_a_time_out(strategy):
+    """Within the time limit, but for libcurl, which looks at the last seconds."""
+    with counting_server(lambda _: Stall(ok(bytes(200_000))[:-5])) as server:
+        measured = measure(strategy, Workload(requests=1, concurrency=1, warmup=0, timeout=LIMIT), server.url)
+    assert measured.samples.errors == {"timeout-read": 1}
+    assert LIMIT <= measured.samples.records["seconds"][0] < LATE.get(strategy, LIMIT + 2)
