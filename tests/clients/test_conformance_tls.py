@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 
+import psutil
 import pytest
 
 from clientlab import strategies
+from clientlab.clients.shape import Budget
 from clientlab.conformance.server import Last, counting_server, ok
+from clientlab.errors import Fault
 from clientlab.strategies import EXECUTORS, STRATEGIES
-from clientlab.workload import Workload
+from clientlab.workload import Workload, requests_of
 from clients.measured import measure
 from running import eventually
 from tls_servers import Authority, h2_server, tls_relay
@@ -20,6 +23,8 @@ HOLD = 0.02
 SILENCE = 0.9
 H2_CLIENTS = [name for name, row in CLIENTS.items() if row.http == "2"]
 H2_STRATEGIES = [name for name, strategy in STRATEGIES.items() if strategy.client in H2_CLIENTS]
+ONE_AT_A_TIME = {"pycurl-h2", "niquests-h2", "niquests-async-h2"}
+"""Clients that have no more than one request at a time on a connection of HTTP/2."""
 RESUMING = {"pycurl", "pyreqwest", "pyreqwest-async"}
 """Clients that resume a TLS session on a new connection; README says so."""
 
@@ -113,7 +118,7 @@ def test_faults_are_of_the_same_kind_over_tls(client, authority):
 
 @pytest.mark.parametrize("strategy", H2_STRATEGIES)
 def test_http2_strategies_reach_their_concurrency_on_the_connections_they_promise(strategy, url, behind, authority):
-    """A pool has all requests in flight on one connection, a handle a thread one for each."""
+    """All requests in flight on one connection, or each on one of its own."""
     concurrency, requests = 6, 30
     workload = Workload(path="/item/{k}", requests=requests, concurrency=concurrency, warmup=1)
     measured = measure(strategy, workload, url, at_ready=behind.reset, ca_file=authority.ca_file)
@@ -122,8 +127,8 @@ def test_http2_strategies_reach_their_concurrency_on_the_connections_they_promis
     assert versions_of(behind) == {"HTTP/2.0"}
     in_flight = concurrency if EXECUTORS[STRATEGIES[strategy].executor].many else 1
     assert behind.most_in_flight == in_flight
-    per_thread = CLIENTS[STRATEGIES[strategy].client].policy == "per thread"
-    assert measured.outcome.connections_begun == connections_of(behind) == (in_flight if per_thread else 1)
+    connections = in_flight if STRATEGIES[strategy].client in ONE_AT_A_TIME else 1
+    assert measured.outcome.connections_begun == connections_of(behind) == connections
 
 
 @pytest.mark.parametrize("client", H2_CLIENTS)
@@ -155,3 +160,20 @@ def test_silence_is_a_time_out_over_tls(client, url, behind, authority):
     measured = measure(client, workload, url, ca_file=authority.ca_file)
     assert measured.samples.errors == {"timeout-read": 2}
     eventually(lambda: behind.in_flight == 0, "the server is done with them, which the next test counts as its own")
+
+
+def test_pycurl_keeps_no_connection_that_it_refused(authority):
+    """Of a server without HTTP/2: each answer that is refused ends its connection."""
+    budget, ended = Budget(1, 5.0, authority.ca_file), []
+    with counting_server() as server, tls_relay(server.port, [authority.context("127.0.0.1")]) as relay:
+        client = strategies.load(CLIENTS["pycurl-h2"].place)(budget, lambda: None)
+        client.open()
+        for _ in range(3):
+            with pytest.raises(Fault, match="HTTP/1"):
+                client.send(requests_of(Workload(), relay.url)(0))
+            peers = [
+                c.raddr.port for c in psutil.Process().net_connections("tcp") if c.raddr and c.status == "ESTABLISHED"
+            ]
+            ended.append(peers.count(int(relay.url.rpartition(":")[2])) == 0)
+        client.close()
+    assert ended == [True] * 3

@@ -109,7 +109,8 @@ class _Connection(Connection):  # type: ignore[misc]  # aiosonic is not typed
     async def readexactly(self, size: int) -> Any:
         if self.reader is None or len(self.reader._buffer) >= size:  # noqa: SLF001
             return await super().readexactly(size)
-        parts, missing = [], size
+        parts: list[bytes] = []
+        missing = size
         while missing:
             part = await self.read(missing)
             if not part:

@@ -73,7 +73,7 @@ class NiquestsSession:
 
 def options_of(budget: Budget, pool_connections: int) -> dict[str, Any]:
     """A session's arguments: HTTP/1.1, no look for revoked certificates, as no other client does, the budget's pool."""
-    options = {"disable_http2": True, "disable_http3": True, "revocation_configuration": None}
+    options: dict[str, Any] = {"disable_http2": True, "disable_http3": True, "revocation_configuration": None}
     if budget.connections is None:
         return options
     return options | {"pool_connections": pool_connections, "pool_maxsize": budget.connections}

@@ -103,7 +103,10 @@ _PAIRS = tuple(
     for executor, clients in (
         ("threads", ("requests", "requests-session", "httpx-client", "urllib3", "http.client", "pycurl")),
         ("threads", ("httplib2", "pyreqwest", "niquests")),
-        ("threads", ("pycurl-h2",)),  # httpx's blocking HTTP/2 is not safe between threads: README, known limits
+        (
+            "threads",
+            ("pycurl-h2", "niquests-h2"),
+        ),  # httpx's blocking HTTP/2 is not safe between threads: README, known limits
         ("queue", ("requests-session",)),
         ("futures", ("requests-session",)),
         ("gevent", ("requests-session", "urllib3")),
@@ -115,7 +118,7 @@ _PAIRS = tuple(
         ("as-completed", ("aiohttp", "httpx-async")),
         ("semaphore", ("aiohttp", "httpx-async")),
         ("workers", ("aiohttp", "httpx-async", "pyreqwest-async", "aiosonic", "niquests-async")),
-        ("workers", ("httpx-async-h2",)),
+        ("workers", ("httpx-async-h2", "niquests-async-h2")),
         ("async-processes", ("aiohttp", "httpx-async")),
     )
     for client in clients

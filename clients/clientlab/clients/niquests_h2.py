@@ -1,0 +1,42 @@
+"""niquests over HTTP/2, blocking and for asyncio: as it comes, with a request at a time on each connection."""
+
+from __future__ import annotations
+
+import niquests
+
+from clientlab.clients.niquests_async import NiquestsAsync
+from clientlab.clients.niquests_session import NiquestsSession
+from clientlab.clients.shape import Budget, Opened
+from clientlab.errors import Fault
+
+HTTP2 = 20
+
+
+class NiquestsSessionH2(NiquestsSession):
+    """One session, shared by all threads of the process."""
+
+    def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:
+        super().__init__(budget, opened, pool_connections=pool_connections)
+        self._options["disable_http2"] = False
+
+    def open(self) -> None:
+        super().open()
+        self._session.hooks["response"] = [check_version]
+
+
+class NiquestsAsyncH2(NiquestsAsync):
+    """One session for the loop."""
+
+    def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:
+        super().__init__(budget, opened, pool_connections=pool_connections)
+        self._options["disable_http2"] = False
+
+    async def open(self) -> None:
+        await super().open()
+        self._session.hooks["response"] = [check_version]
+
+
+def check_version(response: niquests.Response) -> None:
+    """Raises Fault for an answer that is not HTTP/2: niquests falls back to HTTP/1.1 without a word."""
+    if response.http_version != HTTP2:
+        raise Fault("protocol", "the server spoke HTTP/1 where HTTP/2 was asked for")
