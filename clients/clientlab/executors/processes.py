@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
 import sys
+import threading
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import util
+from multiprocessing.synchronize import Barrier
 
 from clientlab.executors.shape import Bench, Caller, Numbers
 
@@ -17,6 +20,8 @@ from clientlab.executors.shape import Bench, Caller, Numbers
 START_METHOD = "spawn" if sys.platform == "darwin" else "fork"
 
 _callers: list[Caller] = []  # in a process of the pool: its one caller
+_meetings: list[Barrier] = []  # and where all of them meet once, if they are to be warm
+_MEETING_SECONDS = 20.0
 
 
 class Processes:
@@ -27,9 +32,9 @@ class Processes:
         self._context = multiprocessing.get_context(start_method)
 
     def open(self) -> None:
-        self._pool = ProcessPoolExecutor(
-            self._bench.concurrency, self._context, initializer=_start, initargs=(self._bench,)
-        )
+        processes = self._bench.concurrency
+        meeting = self._context.Barrier(processes) if self._bench.warm else None
+        self._pool = ProcessPoolExecutor(processes, self._context, initializer=_start, initargs=(self._bench, meeting))
 
     def run(self, numbers: Numbers) -> None:
         if numbers.count is not None:
@@ -57,19 +62,31 @@ class ProcessChunks(Processes):
         deque(self._pool.map(_send_chunk, chunks), maxlen=0)
 
 
-def _start(bench: Bench) -> None:
+def _start(bench: Bench, meeting: Barrier | None) -> None:
     caller = bench.open(connections=1)
     _callers.append(caller)
+    if meeting is not None:
+        _meetings.append(meeting)
     # A pool's processes run no `atexit`, but they do run their finalizers.
     util.Finalize(None, caller.close, exitpriority=10)
 
 
 def _send(number: int) -> None:
     _callers[0](number)
+    if _meetings:
+        _meet()
 
 
 def _send_chunk(numbers: list[int]) -> None:
     _callers[0].drain(numbers)
+    if _meetings:
+        _meet()
+
+
+def _meet() -> None:
+    """Take no second task before every process has done its first: so all of them are warm."""
+    with contextlib.suppress(threading.BrokenBarrierError):  # so many never came
+        _meetings.pop().wait(_MEETING_SECONDS)
 
 
 def _send_until(share: tuple[float | None, int, int]) -> None:

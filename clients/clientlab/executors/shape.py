@@ -96,6 +96,10 @@ class Bench(Protocol):
     def concurrency(self) -> int:
         """How many requests may be in flight at once, over all processes."""
 
+    @property
+    def warm(self) -> bool:
+        """Whether connections are opened before the clock starts: then each worker is to send in the warm-up."""
+
     def open(self, connections: int) -> Caller:
         """A caller in this process, whose client may hold that many connections."""
 

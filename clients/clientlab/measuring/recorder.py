@@ -6,8 +6,10 @@ workload says so; and the payload encoded, where it says "each"). Building the r
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,8 @@ from clientlab.measuring.recording import Recording
 from clientlab.measuring.sending import AsyncSend, Send, Turn, asend_of, send_of
 from clientlab.sample import RECORD_SIZE, write_record
 from clientlab.workload import Request, Workload, encodes_each
+
+_GATHERING_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,11 @@ class TrialBench:
     @property
     def warm_up(self) -> int:
         """Requests that warm the connections up; they are numbered from below zero, up to -1."""
-        workload = self.workload
-        return max(workload.warmup, self.concurrency) if workload.connections == "warm" else 0
+        return max(self.workload.warmup, self.concurrency) if self.warm else 0
+
+    @property
+    def warm(self) -> bool:
+        return self.workload.connections == "warm"
 
     @property
     def concurrency(self) -> int:
@@ -76,6 +83,8 @@ class BlockingCaller:
         self.client: Client = client
         self.client.open()
         self._send = send_of(self.client, bench.workload)
+        if bench.warm and connections > 1:
+            self._send = self._all_at_once(self._send, connections)
         self._encodes = encodes_each(bench.workload)
         self._parses = bench.workload.parse
 
@@ -110,6 +119,24 @@ class BlockingCaller:
     def close(self) -> None:
         self.client.close()
         self._recording.close()
+
+    def _all_at_once(self, send: Send, threads: int) -> Send:
+        """`send`, where the first of each of so many threads wait for each other: so that all are there, and warm.
+
+        The last to come puts `send` itself back. Where so many never come, they go on after a while.
+        """
+
+        def all_are_there() -> None:
+            self._send = send
+
+        gate = threading.Barrier(threads, all_are_there)
+
+        def waiting(request: Request) -> tuple[int, Any]:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                gate.wait(_GATHERING_SECONDS)
+            return send(request)
+
+        return waiting
 
 
 class SteppedCaller:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from clientlab import strategies
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.analysis.verdict import SATURATED, SHORT_SECONDS
+from clientlab.errors import LabError
 from clientlab.runs.document import Caution, Run, Trial
 
 BUSY_LOAD = 0.5
@@ -49,6 +51,27 @@ def _upstream_bound(run: Run) -> Iterator[Caution]:
                 advice="such trials measure the server and tell nothing of their clients; "
                 "give it more workers or cores, or ask for a delay",
             )
+
+
+def _not_warm(run: Run) -> Iterator[Caution]:
+    opened = [trial for trial in _done(run) if trial.connections_opened and _was_to_be_warm(run, trial)]
+    if opened:
+        yield Caution(
+            kind="not-warm",
+            text=f"connections were to be warm, and {_names(opened)} opened up to "
+            f"{max(trial.connections_opened or 0 for trial in opened)} inside the clock",
+            advice="a part of their time is connecting: raise --warmup, or compare all with --connections cold",
+        )
+
+
+def _was_to_be_warm(run: Run, trial: Trial) -> bool:
+    """Whether the trial's strategy keeps connections, and its workload has them opened before the clock."""
+    if run.experiment.workloads[trial.workload].connections != "warm":
+        return False
+    try:
+        return strategies.find(trial.strategy).policy != "per call"
+    except LabError:  # a run from elsewhere, with a strategy that is not here: what it keeps is not known
+        return False
 
 
 def _shortened(run: Run) -> Iterator[Caution]:
@@ -183,6 +206,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     _upstream_bound,
     _driver_bound,
     _shared_cores,
+    _not_warm,
     _shortened,
     _changed,
     _workers,

@@ -103,10 +103,8 @@ _PAIRS = tuple(
     for executor, clients in (
         ("threads", ("requests", "requests-session", "httpx-client", "urllib3", "http.client", "pycurl")),
         ("threads", ("httplib2", "pyreqwest", "niquests")),
-        (
-            "threads",
-            ("pycurl-h2", "niquests-h2"),
-        ),  # httpx's blocking HTTP/2 is not safe between threads: README, known limits
+        # httpx's blocking HTTP/2 is not safe between threads: README, known limits
+        ("threads", ("pycurl-h2", "niquests-h2")),
         ("queue", ("requests-session",)),
         ("futures", ("requests-session",)),
         ("gevent", ("requests-session", "urllib3")),

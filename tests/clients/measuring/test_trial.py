@@ -72,6 +72,20 @@ def test_warm_connections_are_opened_before_the_clock(strategy, connections, ser
     assert measured.numbers == list(range(9))
 
 
+@pytest.mark.parametrize(
+    "strategy",
+    ["http.client@threads", "http.client@queue", "http.client@sync_to_async", "requests-session@processes",
+     "requests-session@process-chunks", "requests-session@processes?start_method=spawn"],
+)  # fmt: skip
+def test_every_worker_of_a_warm_trial_is_warm(strategy, server):
+    """However quick the answers are: none is left to open its connection inside the clock."""
+    workload = Workload(requests=400, concurrency=8, warmup=8, connections="warm")
+    measured = measure(strategy, workload, server.url)
+    assert measured.samples.errors == {}
+    assert server.connections == 8
+    assert measured.outcome.connections_begun == 0
+
+
 @pytest.mark.parametrize("connections", ["cold", "warm"])
 def test_cpu_and_memory_are_those_of_all_processes(connections, server):
     """A pool of processes costs what all of them cost, as the kernel tells their parent."""

@@ -6,6 +6,7 @@ import pytest
 
 from clientlab.runs.cautions import cautions_of
 from clientlab.runs.document import ServerUse
+from clientlab.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
 
 
@@ -134,3 +135,13 @@ def test_a_strategy_that_took_anothers_place_is_named():
     """Above all other cautions but failures."""
     said = found(*rounds("pycurl@multi"), replaced={"ab": "pycurl@multi"})["replaced-strategy"]
     assert said.startswith("ab is not installed here: pycurl@multi asked in its place")
+
+
+def test_a_warm_trial_that_opened_connections_is_named():
+    """Where its strategy keeps them: one that opens a connection a call is as it should be."""
+    warm = {"workload": Workload(requests=1000, connections="warm")}
+    trials = [*rounds("urllib3", connections_opened=0), *rounds("pycurl", connections_opened=2), *rounds("requests")]
+    cautions = found(*trials, *rounds("of.elsewhere"), workloads=warm)
+    assert list(cautions) == ["not-warm"]
+    assert "pycurl opened up to 2 inside the clock" in cautions["not-warm"]
+    assert found(*rounds("pycurl", connections_opened=2)) == {}
