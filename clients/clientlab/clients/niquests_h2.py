@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import niquests
+from typing import Any
 
 from clientlab.clients.niquests_async import NiquestsAsync
 from clientlab.clients.niquests_session import NiquestsSession
@@ -10,6 +10,15 @@ from clientlab.clients.shape import Budget, Opened
 from clientlab.errors import Fault
 
 HTTP2 = 20
+
+
+def check_version(response: Any) -> None:
+    """Raises Fault for an answer that is not HTTP/2: niquests falls back to HTTP/1.1 without a word."""
+    if response.http_version != HTTP2:
+        raise Fault("protocol", "the server spoke HTTP/1 where HTTP/2 was asked for")
+
+
+HOOKS: list[Any] = [check_version]
 
 
 class NiquestsSessionH2(NiquestsSession):
@@ -21,7 +30,7 @@ class NiquestsSessionH2(NiquestsSession):
 
     def open(self) -> None:
         super().open()
-        self._session.hooks["response"] = [check_version]
+        self._session.hooks["response"] = HOOKS
 
 
 class NiquestsAsyncH2(NiquestsAsync):
@@ -33,10 +42,4 @@ class NiquestsAsyncH2(NiquestsAsync):
 
     async def open(self) -> None:
         await super().open()
-        self._session.hooks["response"] = [check_version]
-
-
-def check_version(response: niquests.Response) -> None:
-    """Raises Fault for an answer that is not HTTP/2: niquests falls back to HTTP/1.1 without a word."""
-    if response.http_version != HTTP2:
-        raise Fault("protocol", "the server spoke HTTP/1 where HTTP/2 was asked for")
+        self._session.hooks["response"] = HOOKS
