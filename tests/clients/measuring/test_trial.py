@@ -86,6 +86,14 @@ def test_every_worker_of_a_warm_trial_is_warm(strategy, server):
     assert measured.outcome.connections_begun == 0
 
 
+@pytest.mark.parametrize("strategy", ["aiohttp@async-processes", "requests-session@threads", "trap-small-pool"])
+def test_what_a_warm_trial_opens_all_the_same_is_counted(strategy, server):
+    """Which process gets which chunk is chance, and so is whose connection a thread takes: a caution tells of it."""
+    workload = Workload(requests=100, concurrency=7, warmup=7, connections="warm")
+    measured = measure(strategy, workload, server.url, at_ready=server.reset)
+    assert measured.outcome.connections_opened == measured.outcome.connections_begun == server.connections
+
+
 @pytest.mark.parametrize("connections", ["cold", "warm"])
 def test_cpu_and_memory_are_those_of_all_processes(connections, server):
     """A pool of processes costs what all of them cost, as the kernel tells their parent."""
