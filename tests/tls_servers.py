@@ -1,16 +1,12 @@
-"""Servers with TLS for tests, signed by a CA of the tests' own: a raw relay, and Caddy, which speaks HTTP/2."""
+"""Certificates of a CA of the tests' own, and Caddy, which speaks HTTP/2."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-import select
 import socket
 import ssl
 import subprocess
-import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
 import trustme
@@ -58,64 +54,6 @@ class Authority:
         self._ca.issue_cert(*names).configure_cert(context)
         context.set_alpn_protocols(["http/1.1"])
         return context
-
-
-@dataclass
-class Relay:
-    """What has reached the relay so far. `resumed`: of each finished handshake, whether it resumed a session."""
-
-    port: int
-    accepted: int = 0
-    resumed: list[bool] = field(default_factory=list)
-
-    @property
-    def url(self) -> str:
-        return f"https://127.0.0.1:{self.port}"
-
-    def reset(self) -> None:
-        """Forget everything."""
-        self.accepted, self.resumed = 0, []
-
-
-@contextlib.contextmanager
-def tls_relay(behind: int, contexts: Sequence[ssl.SSLContext]) -> Iterator[Relay]:
-    """TLS on raw sockets in front of a plain server; connections take the contexts in turn."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-    relay = Relay(listener.getsockname()[1])
-
-    def accept() -> None:
-        turn = itertools.cycle(contexts)
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return  # closed by the test's end
-            relay.accepted += 1
-            threading.Thread(target=_relay, args=(relay, connection, next(turn), behind), daemon=True).start()
-
-    accepting = threading.Thread(target=accept, daemon=True)
-    accepting.start()
-    try:
-        yield relay
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        accepting.join()
-
-
-def _relay(relay: Relay, connection: socket.socket, context: ssl.SSLContext, behind: int) -> None:
-    """One connection, until either side closes it; the other is then closed without a word of TLS."""
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with contextlib.suppress(OSError), connection, context.wrap_socket(connection, server_side=True) as client:
-        relay.resumed.append(bool(client.session_reused))
-        with socket.create_connection(("127.0.0.1", behind)) as server:
-            while True:
-                readable = [client] if client.pending() else select.select([client, server], [], [])[0]
-                for source in readable:
-                    block = source.recv(1 << 16)
-                    if not block:
-                        return
-                    (server if source is client else client).sendall(block)
 
 
 @contextlib.contextmanager

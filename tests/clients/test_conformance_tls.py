@@ -11,11 +11,12 @@ from clientlab import strategies
 from clientlab.clients.shape import Budget
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.errors import Fault
+from clientlab.conformance.tls import tls_relay
 from clientlab.strategies import EXECUTORS, STRATEGIES
 from clientlab.workload import Workload, requests_of
 from clients.measured import measure
 from running import eventually
-from tls_servers import Authority, h2_server, tls_relay
+from tls_servers import Authority, h2_server
 
 CLIENTS = {name: row for name, row in strategies.CLIENTS.items() if not row.program}
 HOLD = 0.02

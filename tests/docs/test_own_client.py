@@ -1,9 +1,10 @@
-"""The README's client of one's own, as it stands there."""
+"""The clients of one's own in README and CONTRIBUTING, as they stand there."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -11,7 +12,9 @@ from clientlab.cli import run_command_line
 from clientlab.conformance.server import counting_server
 from clientlab.runs.store import Store
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -35,6 +38,14 @@ def test_it_conforms(name, capfd):
     """`clientlab conform` finds nothing broken."""
     assert run_command_line(["conform", name]) == 0, capfd.readouterr().out
     assert capfd.readouterr().out.startswith(f"{name}: keeps to all ")
+
+
+def test_the_whole_of_a_client_that_contributors_are_shown_conforms(tmp_path, capfd):
+    """CONTRIBUTING's needs nothing that is not there either."""
+    found = re.search(r"The whole of a client:\n\n   ```python\n(.*?)   ```", CONTRIBUTING, re.DOTALL)
+    assert found
+    (tmp_path / "whole.py").write_text(dedent(found[1]))
+    assert run_command_line(["conform", f"{tmp_path}/whole.py:Urllib3Pool"]) == 0, capfd.readouterr().out
 
 
 @pytest.mark.usefixtures("mine")

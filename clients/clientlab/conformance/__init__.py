@@ -10,9 +10,10 @@ from clientlab.conformance.connecting import REFUSED, UNANSWERED
 from clientlab.conformance.drill import Drill, Result
 from clientlab.conformance.ending import DURATION, STOP
 from clientlab.conformance.faults import DRILL as FAULTS
+from clientlab.conformance.verifying import TLS
 from clientlab.strategies import Strategy, client_row
 
-DRILLS: tuple[Drill[Any], ...] = (BUDGET, FAULTS, REFUSED, UNANSWERED, DURATION, STOP)
+DRILLS: tuple[Drill[Any], ...] = (BUDGET, FAULTS, TLS, REFUSED, UNANSWERED, DURATION, STOP)
 
 __all__ = ["DRILLS", "Drill", "Result", "conform", "drills_of"]
 

@@ -52,17 +52,19 @@ def _nothing(*_of: object) -> None:
     """Nothing is done."""
 
 
-def measure(
+def measure(  # noqa: PLR0913 - the last three are seldom asked for
     strategy: Strategy,
     workload: Workload,
     url: str,
+    *,
     at_ready: Callable[[], None] = _nothing,
     watch: Watch = _nothing,
+    ca_file: str | None = None,
 ) -> Evidence:
     """One trial against the server at `url`. Raises TrialFailed, and what `watch` raises."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bench = TrialBench(strategy, workload, url, name, Address(urlsplit(url).port or 80))
+        bench = TrialBench(strategy, workload, url, name, Address(urlsplit(url).port or 80), ca_file)
         tail = samples.Tail(folder)
 
         def look() -> int:
@@ -90,7 +92,7 @@ def serve(
             warmed.extend(server.seen)
             server.reset()
 
-        found = measure(strategy, workload, server.url, at_ready, watch=watch)
+        found = measure(strategy, workload, server.url, at_ready=at_ready, watch=watch)
         return replace(found, server=server, warmed=warmed)
 
 

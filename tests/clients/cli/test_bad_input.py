@@ -8,8 +8,9 @@ import socket
 
 import pytest
 
+from clientlab.conformance.tls import tls_relay
 from clients.documents import a_run, a_trial
-from tls_servers import Authority, tls_relay
+from tls_servers import Authority
 
 
 def refused(said, says: str, code: int = 2) -> None:

@@ -15,10 +15,11 @@ import psutil
 import pytest
 
 from clientlab.conformance.server import counting_server, ok
+from clientlab.conformance.tls import tls_relay
 from clientlab.runs.document import schema
 from clientlab.runs.store import Store
 from running import eventually
-from tls_servers import Authority, tls_relay
+from tls_servers import Authority
 
 PROGRAM = [sys.executable, "-m", "clientlab"]
 ON_A_FULL_DISK = """

@@ -7,6 +7,8 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import urllib3
+
 from clientlab.clients.http_client import HttpClient
 from clientlab.clients.urllib3_pool import Urllib3Pool
 from clientlab.errors import Fault
@@ -114,6 +116,22 @@ class Swallows(Urllib3Pool):
         except Exception:  # noqa: BLE001 - what is wrong with it
             body = b""
         return 200, body
+
+
+class Unverified(Urllib3Pool):
+    """Takes any certificate."""
+
+    def open(self):
+        super().open()
+        self._manager = urllib3.PoolManager(retries=False, cert_reqs="CERT_NONE")
+
+
+class AnyName(Urllib3Pool):
+    """Takes a certificate for any name."""
+
+    def open(self):
+        super().open()
+        self._manager = urllib3.PoolManager(retries=False, ca_certs=self._budget.ca_file, assert_hostname=False)
 
 
 class KnowsNoKinds(Urllib3Pool):

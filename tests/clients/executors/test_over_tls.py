@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from clientlab.conformance.server import counting_server
+from clientlab.conformance.tls import tls_relay
 from clientlab.workload import Workload
 from clients.measured import measure
-from tls_servers import Authority, tls_relay
+from tls_servers import Authority
 
 STRATEGIES = ["pycurl@multi", "requests-session@gevent", "urllib3@gevent", "requests-session@futures"]
 

@@ -1,0 +1,93 @@
+"""TLS on raw sockets in front of a plain server, with a certificate of its own for each connection."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CERTIFICATES = Path(__file__).with_name("certificates")
+"""Files of a CA and of servers, good until 2120; nobody has the CAs' keys any more."""
+
+CA_FILE = str(CERTIFICATES / "ca.pem")
+SOUND, OTHER_NAME, OTHER_CA = "server", "other-name", "other-ca"
+"""What a server shows: what fits; a name that is not its own; one that a CA signed which nobody was told of."""
+
+
+def server_context(certificate: str, version: str = "http/1.1") -> ssl.SSLContext:
+    """Of a server that shows one of these certificates, and offers that version of HTTP."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATES / f"{certificate}.pem")
+    context.set_alpn_protocols([version])
+    return context
+
+
+@dataclass
+class Relay:
+    """What has reached the relay so far.
+
+    `resumed`: of each finished handshake, whether it resumed a session. `passed`: for each context, the bytes of
+    clients that came through it.
+    """
+
+    port: int
+    passed: list[int]
+    accepted: int = 0
+    resumed: list[bool] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}"
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.accepted, self.resumed, self.passed = 0, [], [0] * len(self.passed)
+
+
+@contextlib.contextmanager
+def tls_relay(behind: int, contexts: Sequence[ssl.SSLContext]) -> Iterator[Relay]:
+    """A relay to the plain server at port `behind`; connections take the contexts in turn."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    relay = Relay(listener.getsockname()[1], [0] * len(contexts))
+
+    def accept() -> None:
+        for turn in itertools.cycle(range(len(contexts))):
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return  # closed by the relay's end
+            relay.accepted += 1
+            words = (relay, connection, turn, contexts[turn], behind)
+            threading.Thread(target=_relay, args=words, daemon=True).start()
+
+    accepting = threading.Thread(target=accept, daemon=True)
+    accepting.start()
+    try:
+        yield relay
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        accepting.join()
+
+
+def _relay(relay: Relay, connection: socket.socket, turn: int, context: ssl.SSLContext, behind: int) -> None:
+    """One connection, until either side closes it; the other is then closed without a word of TLS."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with contextlib.suppress(OSError), connection, context.wrap_socket(connection, server_side=True) as client:
+        relay.resumed.append(bool(client.session_reused))
+        with socket.create_connection(("127.0.0.1", behind)) as server:
+            while True:
+                readable = [client] if client.pending() else select.select([client, server], [], [])[0]
+                for source in readable:
+                    block = source.recv(1 << 16)
+                    if not block:
+                        return
+                    if source is client:
+                        relay.passed[turn] += len(block)
+                    (server if source is client else client).sendall(block)
