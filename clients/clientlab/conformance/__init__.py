@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clientlab.conformance.budget import BUDGET
+from clientlab.conformance.budget import BUDGET, ONE, SEVEN
 from clientlab.conformance.connecting import REFUSED, UNANSWERED
 from clientlab.conformance.drill import Drill, Result
 from clientlab.conformance.ending import DURATION, STOP
@@ -13,7 +13,7 @@ from clientlab.conformance.faults import DRILL as FAULTS
 from clientlab.conformance.verifying import TLS
 from clientlab.strategies import Strategy, client_row
 
-DRILLS: tuple[Drill[Any], ...] = (BUDGET, FAULTS, TLS, REFUSED, UNANSWERED, DURATION, STOP)
+DRILLS: tuple[Drill[Any], ...] = (BUDGET, ONE, SEVEN, FAULTS, TLS, REFUSED, UNANSWERED, DURATION, STOP)
 
 __all__ = ["DRILLS", "Drill", "Result", "conform", "drills_of"]
 

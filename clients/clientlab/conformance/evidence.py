@@ -15,7 +15,7 @@ from clientlab.measuring.connections import Address
 from clientlab.measuring.recorder import TrialBench
 from clientlab.measuring.trial import Outcome, run_trial
 from clientlab.sample import ERROR_CODES, error_names
-from clientlab.strategies import Strategy
+from clientlab.strategies import Strategy, client_row
 from clientlab.workload import Workload
 
 Watch = Callable[[Path], None]
@@ -27,7 +27,7 @@ class Evidence:
     """One trial from both ends.
 
     `kinds`: the number of each request that failed, and its kind. `server`: what reached it in the
-    measured part, `warmed`: before that.
+    measured part.
     """
 
     strategy: Strategy
@@ -36,11 +36,25 @@ class Evidence:
     samples: Samples
     kinds: dict[int, str]
     server: CountingServer = field(default_factory=CountingServer)
-    warmed: list[Seen] = field(default_factory=list)
 
     def kind(self, number: int) -> str:
         """The kind of error of a request; ``none`` where it is recorded as none."""
         return self.kinds.get(number, "none")
+
+    @property
+    def requests(self) -> int:
+        """Requests that were asked for; 0 of a duration."""
+        return self.workload.requests or 0
+
+    @property
+    def http2(self) -> bool:
+        """Whether the client speaks HTTP/2."""
+        return client_row(self.strategy.client).http == "2"
+
+    @property
+    def connections(self) -> int:
+        """Connections that a request came on."""
+        return self.server.connections
 
     @property
     def in_flight(self) -> int:
@@ -84,16 +98,10 @@ def serve(
     hold: float = 0.0,
     watch: Watch = _nothing,
 ) -> Evidence:
-    """One trial against a counting server that answers so. What it saw of the warm-up is kept apart."""
-    warmed: list[Seen] = []
+    """One trial against a counting server that answers so, and forgets the warm-up."""
     with counting_server(answer, hold) as server:
-
-        def at_ready() -> None:
-            warmed.extend(server.seen)
-            server.reset()
-
-        found = measure(strategy, workload, server.url, at_ready=at_ready, watch=watch)
-        return replace(found, server=server, warmed=warmed)
+        found = measure(strategy, workload, server.url, at_ready=server.reset, watch=watch)
+        return replace(found, server=server)
 
 
 def _kinds(found: Samples, folder: Path) -> dict[int, str]:

@@ -8,6 +8,7 @@ from functools import partial
 
 from clientlab.conformance.drill import Check, Drill
 from clientlab.conformance.evidence import Evidence, serve
+from clientlab.conformance.same_work import method
 from clientlab.conformance.server import Answer, Last, Reset, Seen, Stall, ok
 from clientlab.strategies import Strategy, client_row
 from clientlab.workload import Workload
@@ -122,6 +123,7 @@ FAULT_CHECKS: dict[str, Check[Evidence]] = {
     "goes on after a fault": _goes_on,
     "nothing sent again": _sent_once,
     "redirect not followed": _not_followed,
+    "method GET": method,
     "time limit kept": _in_time,
 }
 

@@ -41,7 +41,7 @@ def _do(strategy: Strategy) -> Verified:
     good = GOOD if client_row(strategy.client).http == "1.1" else 0
     bad = [server_context(certificate) for certificate in _BAD]
     contexts = [*bad, *[server_context(SOUND)] * 2 * good]  # twice: some open one ahead
-    workload = Workload(path="/item/{k}", requests=len(_BAD) + good, concurrency=1, warmup=0)
+    workload = Workload(path="/item/{k}", method="DELETE", requests=len(_BAD) + good, concurrency=1, warmup=0)
     with counting_server() as server, tls_relay(server.port, contexts) as relay:
         found = measure(strategy, workload, relay.url, ca_file=CA_FILE)
         return Verified(found, server, relay)
@@ -67,6 +67,11 @@ def _arrived(found: Verified) -> str:
     return f"{found.good} requests are to reach the server over TLS, once each; {len(found.server.seen)} did"
 
 
+def _deleted(found: Verified) -> str:
+    others = {seen.method for seen in found.server.seen} - {"DELETE"}
+    return f"the method is DELETE, and {', '.join(sorted(others))} reached the server" if others else ""
+
+
 def _kind(found: Verified, check: str) -> str | None:
     if check != _VERIFIED:
         return None
@@ -78,6 +83,7 @@ CHECKS: dict[str, Check[Verified]] = {
     "certificate of another name": lambda found: _nothing_sent(1, "for another name", found),
     _VERIFIED: _refused,
     "requests over TLS": _arrived,
+    "method DELETE": _deleted,
 }
 
 TLS = Drill("tls", _do, CHECKS, kind=_kind)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import subprocess
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import ClassVar
 
 import urllib3
 
@@ -39,11 +41,12 @@ class Skips(Urllib3Pool):
 
 
 class OtherMethod(Urllib3Pool):
-    """PUT for POST."""
+    """PUT for POST, and others for others."""
+
+    methods: ClassVar = {"POST": "PUT", "PUT": "POST", "HEAD": "GET", "DELETE": "GET", "GET": "POST"}
 
     def send(self, request):
-        method = "PUT" if request.method == "POST" else request.method
-        return super().send(Request(method, request.url, request.headers, request.body))
+        return super().send(Request(self.methods[request.method], request.url, request.headers, request.body))
 
 
 class LosesHeaders(Urllib3Pool):
@@ -105,6 +108,28 @@ class OneAtATime(Urllib3Pool):
     def open(self):
         super().open()
         self._manager.connection_pool_kw["maxsize"] = 1
+
+
+class KeepsMore(Urllib3Pool):
+    """A pool of as many as it likes, whatever it is given."""
+
+    def open(self):
+        super().open()
+        self._manager.connection_pool_kw["maxsize"] = 20
+
+
+class OpensAnew(Urllib3Pool):
+    """One request at a time, on a connection that is then thrown away."""
+
+    def open(self):
+        super().open()
+        self._turn = threading.Lock()
+
+    def send(self, request):
+        with self._turn:
+            reply = super().send(request)
+            self._manager.clear()
+            return reply
 
 
 class Swallows(Urllib3Pool):

@@ -12,6 +12,7 @@ from clientlab.conformance import DRILLS
 HERE = Path(__file__).with_name("broken.py")
 
 
+POOLS = {"KeepsMore": 1, "OpensAnew": 2}
 EXECUTORS = {"IgnoresTheEnd", "LeavesOneOut", "OneMore", "LeavesAProcess"}
 
 
@@ -19,24 +20,35 @@ def path_of(name):
     """How a class of the file is asked for."""
     if name in EXECUTORS:
         return f"http.client@{HERE}:{name}"
+    if name in POOLS:
+        return f"{HERE}:{name}@threads?pool={POOLS[name]}"
     return f"{HERE}:{name}@threads" if name in {"OneAtATime", "KeepsNothing"} else f"{HERE}:{name}"
 
 
 BROKEN = [
     ("SendsTwice", "budget", "1,000 requests", "of 1000 requests, 2000 reached .*: 1000 sent more than once"),
-    ("SendsTwice", "budget", "one request", "of 1 request, 2 reached the server"),
+    ("SendsTwice", "one", "one request", "of 1 request, 2 reached the server"),
+    ("SendsTwice", "seven", "seven requests", "of 7 requests, 14 reached the server"),
+    ("OneAtATime", "seven", "seven requests", "7 are to be in flight at once; never more than 1 were"),
+    ("OtherMethod", "seven", "method HEAD", "the method is HEAD, and GET reached the server"),
+    ("OtherMethod", "seven", "seven requests", "the method is HEAD, and GET reached the server"),
+    ("OtherMethod", "one", "method PUT", "the method is PUT, and POST reached the server"),
+    ("OtherMethod", "tls", "method DELETE", "the method is DELETE, and GET reached the server"),
+    ("OtherMethod", "faults", "method GET", "the method is GET, and POST reached the server"),
     ("Skips", "budget", "1,000 requests", "100 never sent, as /item/"),
     ("OtherMethod", "budget", "method, headers, body", "the method is POST, and PUT reached the server"),
     ("LosesHeaders", "budget", "method, headers, body", "header x-mine: yes reached the server as None"),
     ("ChangesBody", "budget", "method, headers, body", "is not an object with 'data' of 300 characters"),
     ("ReadsPart", "budget", "whole body read", "the answer to request 0 has .* bytes, and 12 were read"),
     ("KeepsNothing", "budget", "connection policy", "at most 7 are to be opened; 1000 were"),
+    ("KeepsMore", "budget", "connection policy", "its pool of 1 throws connections away, .*: for 7 in flight, 7 were"),
+    ("OpensAnew", "budget", "connection policy", "its pool of 2 lets requests wait; 1000 connections were opened"),
     ("KeepsAll", "budget", "connection policy", "a connection for each of 1000 requests is its policy; 1 "),
     ("CountsTwice", "budget", "connections counted", "the lab counted 2 connections, the server 1"),
     ("OneAtATime", "budget", "as many in flight", "7 are to be in flight at once; never more than 1 were"),
     ("OneMore", "budget", "never more in flight", "7 may be in flight at once; 8 were"),
     ("LeavesAProcess", "stop", "no process left", r"[12] of [23] processes are left after SIGTERM"),
-    ("LeavesOneOut", "stop", "seven of ten in flight", "of 7 requests, "),
+    ("LeavesOneOut", "seven", "seven requests", "of 7 requests, 6 reached the server: 1 never sent, as /item/6"),
     ("LeavesOneOut", "budget", "recorded once", "1000 requests are to be recorded once each; 999 were"),
     ("Swallows", "faults", "answer 503", "its kind is status-5xx, and it is recorded as none"),
     ("Swallows", "faults", "truncated body", "its kind is protocol, and it is recorded as none"),
@@ -54,7 +66,7 @@ BROKEN = [
     ("IsPatient", "unanswered", "time limit of connecting", r"the time limit is 1.5 s; connecting took 4.\d s"),
     ("ReusesSpoiled", "faults", "goes on after a fault", "the request after '.*': its kind is none"),
     ("IgnoresTheEnd", "duration", "ends on time", r"after 0.4 s none is to begin; one began at 2.\d s"),
-    ("Raises", "budget", "one request", r"the trial failed: Fault: broken.py can't be opened \(.*broken.py:\d+\)"),
+    ("Raises", "one", "one request", r"the trial failed: Fault: broken.py can't be opened \(.*broken.py:\d+\)"),
     ("Raises", "stop", "no process left", "the trial failed: "),
 ]  # fmt: skip
 
