@@ -10,7 +10,7 @@ from clientlab.conformance.drill import Check, Drill
 from clientlab.conformance.evidence import Evidence, serve
 from clientlab.conformance.same_work import method
 from clientlab.conformance.server import Answer, Last, Reset, Seen, Stall, ok
-from clientlab.strategies import Strategy, client_row
+from clientlab.strategies import Strategy, client_row, executor_row
 from clientlab.workload import Workload
 
 TIMEOUT = 0.5
@@ -35,6 +35,8 @@ GOOD = ServerFault("a good answer after a fault", ok(), "none")
 FAULTS = (
     ServerFault("closed before an answer", None, "reset"),
     ServerFault("reset before an answer", Reset(), "reset"),
+    ServerFault("used connection closed", None, "reset"),
+    ServerFault("used connection reset", Reset(), "reset"),
     ServerFault("reset in the body", Reset(ok()[:-5]), "reset"),
     ServerFault("no answer", Stall(), "timeout-read"),
     ServerFault("silence in the headers", Stall(ok()[:40]), "timeout-read"),
@@ -53,8 +55,14 @@ TAKEN_FOR = {
 }
 """What a library makes of a fault and its client can't tell: by distribution and fault. README names them."""
 
-# First those of a new connection only: libcurl sends again what a dropped used connection took. After each
-# of the others a good answer, so that the next fault meets a used connection, and a spoiled one is seen.
+SENT_AGAIN = {
+    ("pycurl", "used connection closed"),
+    ("pycurl", "used connection reset"),
+}
+"""Faults after which a library sends the request again, whatever it is told: by distribution. README names them."""
+
+# First those of a new connection. After each of the others a good answer, so that the next fault meets a used
+# connection, and a spoiled one is seen.
 SCRIPT = (*FAULTS[:2], *(part for fault in FAULTS[2:] for part in (GOOD, fault)), GOOD)
 
 
@@ -89,7 +97,9 @@ def _goes_on(found: Evidence) -> str:
 
 def _sent_once(found: Evidence) -> str:
     twice = [target for target, times in Counter(seen.target for seen in found.server.seen).items() if times > 1]
+    distribution = client_row(found.strategy.client).distribution
     faults = [SCRIPT[int(target.removeprefix("/"))].name for target in twice if target[1:].isdigit()]
+    faults = [fault for fault in faults if (distribution, fault) not in SENT_AGAIN]
     return f"the request was sent again after: {', '.join(faults)}" if faults else ""
 
 
@@ -106,7 +116,20 @@ def _in_time(found: Evidence) -> str:
     return ""
 
 
+def _kept(fault: ServerFault, found: Evidence) -> str:
+    """Whether the fault met the connection of the request before, where one after the other is sent on kept ones."""
+    number = _NUMBERS[fault.name]
+    if found.strategy.policy == "per call" or executor_row(found.strategy.executor).many:
+        return ""
+    on = {seen.target: seen.connection for seen in reversed(found.server.seen)}
+    if on.get(f"/{number}") == on.get(f"/{number - 1}"):
+        return ""
+    return "a new connection was opened after a good answer, where one is kept"
+
+
 def _made_of(fault: ServerFault, found: Evidence) -> str:
+    if fault.name.startswith("used") and (broken := _kept(fault, found)):
+        return broken
     distribution = client_row(found.strategy.client).distribution
     return of_kind(_NUMBERS[fault.name], TAKEN_FOR.get((distribution, fault.name), fault.kind), found)
 

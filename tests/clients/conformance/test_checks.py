@@ -22,6 +22,8 @@ def path_of(name):
         return f"http.client@{HERE}:{name}"
     if name in POOLS:
         return f"{HERE}:{name}@threads?pool={POOLS[name]}"
+    if name == "KeepsNoneAlone":
+        return f"{HERE}:KeepsNothing"
     return f"{HERE}:{name}@threads" if name in {"OneAtATime", "KeepsNothing"} else f"{HERE}:{name}"
 
 
@@ -61,6 +63,8 @@ BROKEN = [
     ("KnowsNoKinds", "faults", "reset in the body", "its kind is reset, and it is recorded as other:ProtocolError"),
     ("KnowsNoKinds", "unanswered", "connecting not answered", "recorded as other:ConnectTimeoutError"),
     ("Retries", "faults", "nothing sent again", "was sent again after: closed before an answer, reset before"),
+    ("Retries", "faults", "nothing sent again", "used connection closed, used connection reset"),
+    ("KeepsNoneAlone", "faults", "used connection closed", "a new connection was opened after a good answer"),
     ("Follows", "faults", "redirect not followed", "the redirect was followed"),
     ("IsPatient", "faults", "time limit kept", r"the time limit is 0.5 s; 'no answer' was waited for 3.5 s"),
     ("IsPatient", "unanswered", "time limit of connecting", r"the time limit is 1.5 s; connecting took 4.\d s"),
