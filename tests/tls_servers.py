@@ -1,38 +1,11 @@
-"""Certificates of a CA of the tests' own, and Caddy, which speaks HTTP/2."""
+"""Certificates of a CA of the tests' own."""
 
 from __future__ import annotations
 
-import contextlib
-import socket
 import ssl
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import trustme
-
-from running import caddy_path, eventually, free_ports, stopped
-
-CADDYFILE = """
-{
-	admin off
-	persist_config off
-	auto_https disable_redirects
-	servers {
-		protocols h1 h2
-	}
-}
-
-https://127.0.0.1:%(port)d {
-	bind 127.0.0.1
-	tls %(certificate)s %(key)s
-	reverse_proxy 127.0.0.1:%(behind)d {
-		header_up X-Seen-Version {http.request.proto}
-		header_up X-Seen-Port {http.request.remote.port}
-	}
-}
-"""
-"""The version that the client really spoke, and the port of its connection, are told to the server behind."""
 
 
 class Authority:
@@ -54,22 +27,3 @@ class Authority:
         self._ca.issue_cert(*names).configure_cert(context)
         context.set_alpn_protocols(["http/1.1"])
         return context
-
-
-@contextlib.contextmanager
-def h2_server(behind: int, authority: Authority, folder: Path) -> Iterator[str]:
-    """Caddy with HTTP/1.1 and HTTP/2 over TLS in front of a plain server; its URL."""
-    (port,) = free_ports(1)
-    words = {"port": port, "behind": behind, "certificate": authority.certificate, "key": authority.key}
-    config = folder / "Caddyfile"
-    config.write_text(CADDYFILE % words)
-    command = [caddy_path(), "run", "--config", str(config), "--adapter", "caddyfile"]
-    environment = {"XDG_DATA_HOME": str(folder / "data"), "HOME": str(folder)}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process, stopped(process):
-        eventually(lambda: _listens(port), "Caddy listens")
-        yield f"https://127.0.0.1:{port}"
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

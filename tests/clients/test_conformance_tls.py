@@ -9,14 +9,14 @@ import pytest
 
 from clientlab import strategies
 from clientlab.clients.shape import Budget
+from clientlab.conformance.front import http2_front
 from clientlab.conformance.server import Last, counting_server, ok
+from clientlab.conformance.tls import CA_FILE, OTHER_CA, OTHER_NAME, SOUND, server_context, tls_relay
 from clientlab.errors import Fault
-from clientlab.conformance.tls import tls_relay
 from clientlab.strategies import EXECUTORS, STRATEGIES
 from clientlab.workload import Workload, requests_of
 from clients.measured import measure
 from running import eventually
-from tls_servers import Authority, h2_server
 
 CLIENTS = {name: row for name, row in strategies.CLIENTS.items() if not row.program}
 HOLD = 0.02
@@ -42,18 +42,6 @@ def answer(seen):
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    """The CA that signed the servers' certificates."""
-    return Authority(tmp_path_factory.mktemp("tls") / "ours")
-
-
-@pytest.fixture(scope="module")
-def foreign(tmp_path_factory):
-    """Another CA."""
-    return Authority(tmp_path_factory.mktemp("tls") / "foreign")
-
-
-@pytest.fixture(scope="module")
 def behind():
     """The server behind Caddy."""
     with counting_server(answer, hold=HOLD) as running:
@@ -61,10 +49,10 @@ def behind():
 
 
 @pytest.fixture(scope="module")
-def url(behind, authority, tmp_path_factory):
+def url(behind):
     """Where Caddy answers, in HTTP/1.1 and in HTTP/2 as it is asked."""
-    with h2_server(behind.port, authority, tmp_path_factory.mktemp("caddy")) as running:
-        yield running
+    with http2_front(behind.port) as running:
+        yield running.url
 
 
 def connections_of(behind) -> int:
@@ -78,10 +66,10 @@ def versions_of(behind) -> set[str]:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_every_client_speaks_its_version_over_tls_and_its_connections_are_counted(client, url, behind, authority):
+def test_every_client_speaks_its_version_over_tls_and_its_connections_are_counted(client, url, behind):
     """As the server tells: all requests, in the version that the list has, on the connections that the lab counts."""
     workload = Workload(path="/item/{k}", method="POST", payload_size=300, requests=5, warmup=1)
-    measured = measure(client, workload, url, at_ready=behind.reset, ca_file=authority.ca_file)
+    measured = measure(client, workload, url, at_ready=behind.reset, ca_file=CA_FILE)
     assert measured.samples.errors == {}
     assert [(seen.method, seen.target) for seen in behind.seen] == [("POST", f"/item/{k}") for k in range(5)]
     assert {len(seen.body) for seen in behind.seen} == {len(b'{"data": ""}') + 300}
@@ -91,26 +79,26 @@ def test_every_client_speaks_its_version_over_tls_and_its_connections_are_counte
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_certificate_that_does_not_fit_is_of_kind_tls_and_nothing_is_sent(client, authority, foreign):
+def test_a_certificate_that_does_not_fit_is_of_kind_tls_and_nothing_is_sent(client):
     """Signed by another CA, or for another name: every client ends the connection, which counts as one."""
-    contexts = [foreign.context("127.0.0.1"), authority.context("elsewhere.test")]
+    contexts = [server_context(OTHER_CA), server_context(OTHER_NAME)]
     with counting_server() as server, tls_relay(server.port, contexts) as relay:
-        measured = measure(client, Workload(requests=2, warmup=0), relay.url, ca_file=authority.ca_file)
+        measured = measure(client, Workload(requests=2, warmup=0), relay.url, ca_file=CA_FILE)
         assert server.seen == []
         assert relay.accepted == measured.outcome.connections_begun == 2
     assert measured.samples.errors == {"tls": 2}
 
 
 @pytest.mark.parametrize("client", [name for name in CLIENTS if name not in H2_CLIENTS])
-def test_faults_are_of_the_same_kind_over_tls(client, authority):
+def test_faults_are_of_the_same_kind_over_tls(client):
     """Dropped without an answer: reset; cut short: protocol. The next connection is a new one, and is counted."""
 
     def by_number(seen):
         return {"/0": None, "/2": Last(ok()[:-5])}.get(seen.target, ok())
 
-    with counting_server(by_number) as server, tls_relay(server.port, [authority.context("127.0.0.1")]) as relay:
+    with counting_server(by_number) as server, tls_relay(server.port, [server_context(SOUND)]) as relay:
         workload = Workload(path="/{k}", requests=5, warmup=0)
-        measured = measure(client, workload, relay.url, at_ready=relay.reset, ca_file=authority.ca_file)
+        measured = measure(client, workload, relay.url, at_ready=relay.reset, ca_file=CA_FILE)
         assert [seen.target for seen in server.seen] == [f"/{k}" for k in range(5)]
         assert relay.accepted == measured.outcome.connections_begun
         assert any(relay.resumed) == (client in RESUMING)
@@ -118,11 +106,11 @@ def test_faults_are_of_the_same_kind_over_tls(client, authority):
 
 
 @pytest.mark.parametrize("strategy", H2_STRATEGIES)
-def test_http2_strategies_reach_their_concurrency_on_the_connections_they_promise(strategy, url, behind, authority):
+def test_http2_strategies_reach_their_concurrency_on_the_connections_they_promise(strategy, url, behind):
     """All requests in flight on one connection, or each on one of its own."""
     concurrency, requests = 6, 30
     workload = Workload(path="/item/{k}", requests=requests, concurrency=concurrency, warmup=1)
-    measured = measure(strategy, workload, url, at_ready=behind.reset, ca_file=authority.ca_file)
+    measured = measure(strategy, workload, url, at_ready=behind.reset, ca_file=CA_FILE)
     assert sorted(seen.target for seen in behind.seen) == sorted(f"/item/{k}" for k in range(requests))
     assert (measured.samples.errors, measured.numbers) == ({}, list(range(requests)))
     assert versions_of(behind) == {"HTTP/2.0"}
@@ -133,40 +121,40 @@ def test_http2_strategies_reach_their_concurrency_on_the_connections_they_promis
 
 
 @pytest.mark.parametrize("client", H2_CLIENTS)
-def test_a_server_without_http2_is_an_error_of_kind_protocol(client, authority):
+def test_a_server_without_http2_is_an_error_of_kind_protocol(client):
     """No client falls back to HTTP/1.1 without saying so, on the first request or on a later one."""
-    with counting_server() as server, tls_relay(server.port, [authority.context("127.0.0.1")]) as relay:
-        measured = measure(client, Workload(requests=3, warmup=0), relay.url, ca_file=authority.ca_file)
+    with counting_server() as server, tls_relay(server.port, [server_context(SOUND)]) as relay:
+        measured = measure(client, Workload(requests=3, warmup=0), relay.url, ca_file=CA_FILE)
         assert relay.accepted == measured.outcome.connections_begun
     assert measured.samples.errors == {"protocol": 3}
 
 
 @pytest.mark.parametrize("client", H2_CLIENTS)
-def test_faults_are_of_the_same_kind_over_http2(client, url, authority):
+def test_faults_are_of_the_same_kind_over_http2(client, url):
     """Statuses, an answer cut short, and nobody there; the requests after a fault are not spoiled."""
     workload = Workload(path="/faults/{k}", requests=6, warmup=0)
-    measured = measure(client, workload, url, ca_file=authority.ca_file)
+    measured = measure(client, workload, url, ca_file=CA_FILE)
     assert measured.samples.errors == {"status-5xx": 1, "status-4xx": 1, "protocol": 1}
     with counting_server() as gone:
         pass
     nowhere = f"https://127.0.0.1:{gone.port}"
-    measured = measure(client, Workload(requests=2, warmup=0), nowhere, ca_file=authority.ca_file)
+    measured = measure(client, Workload(requests=2, warmup=0), nowhere, ca_file=CA_FILE)
     assert measured.samples.errors == {"connect": 2}
 
 
 @pytest.mark.parametrize("client", [name for name, row in CLIENTS.items() if row.http == "2" or row.kind == "asyncio"])
-def test_silence_is_a_time_out_over_tls(client, url, behind, authority):
+def test_silence_is_a_time_out_over_tls(client, url, behind):
     """And not a fault of TLS, which waits for bytes by exceptions of its own."""
     workload = Workload(path="/silence", requests=2, warmup=0, timeout=0.3)
-    measured = measure(client, workload, url, ca_file=authority.ca_file)
+    measured = measure(client, workload, url, ca_file=CA_FILE)
     assert measured.samples.errors == {"timeout-read": 2}
     eventually(lambda: behind.in_flight == 0, "the server is done with them, which the next test counts as its own")
 
 
-def test_pycurl_keeps_no_connection_that_it_refused(authority):
+def test_pycurl_keeps_no_connection_that_it_refused():
     """Of a server without HTTP/2: each answer that is refused ends its connection."""
-    budget, ended = Budget(1, 5.0, authority.ca_file), []
-    with counting_server() as server, tls_relay(server.port, [authority.context("127.0.0.1")]) as relay:
+    budget, ended = Budget(1, 5.0, CA_FILE), []
+    with counting_server() as server, tls_relay(server.port, [server_context(SOUND)]) as relay:
         client = strategies.load(CLIENTS["pycurl-h2"].place)(budget, lambda: None)
         client.open()
         for _ in range(3):

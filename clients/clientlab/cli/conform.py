@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from clientlab.cli.words import console
-from clientlab.conformance import Result, drills_of
+from clientlab.conformance import Result
 from clientlab.conformance import conform as results_of
 from clientlab.errors import LabError
 from clientlab.strategies import check_settings, client_row, find
@@ -35,11 +35,6 @@ def conform(names: tuple[str, ...], *, as_json: bool) -> int:
             raise LabError(
                 f"strategy {strategy.name!r} is a driver, and sends no bodies exactly alike; "
                 "scripts/test tests/clients/test_apache_bench.py has what holds of it"
-            )
-        if not drills_of(strategy):
-            raise LabError(
-                f"strategy {strategy.name!r} speaks HTTP/2, which needs TLS, and the checks' server HTTP/1.1 without; "
-                "scripts/test tests/clients/test_conformance_tls.py has its checks"
             )
     judged = {}
     for strategy in strategies:

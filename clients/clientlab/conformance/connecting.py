@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from clientlab.conformance.drill import CannotProvoke, Drill
-from clientlab.conformance.evidence import Evidence, measure
+from clientlab.conformance.evidence import Evidence, measure, speaks_http2
 from clientlab.conformance.faults import SLACK, of_kind
 from clientlab.strategies import Strategy
 from clientlab.workload import Workload
@@ -63,7 +63,8 @@ def _do(port: Callable[[], contextlib.AbstractContextManager[int]]) -> Callable[
     def do(strategy: Strategy) -> Evidence:
         with port() as number:
             workload = Workload(requests=1, concurrency=1, warmup=0, timeout=TIMEOUT)
-            return measure(strategy, workload, f"http://127.0.0.1:{number}")
+            scheme = "https" if speaks_http2(strategy) else "http"
+            return measure(strategy, workload, f"{scheme}://127.0.0.1:{number}")
 
     return do
 

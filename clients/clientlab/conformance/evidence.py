@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,9 @@ from urllib.parse import urlsplit
 
 from clientlab.analysis import samples
 from clientlab.analysis.samples import Samples
+from clientlab.conformance.front import PORT_HEADER, http2_front
 from clientlab.conformance.server import Answer, CountingServer, Seen, counting_server
+from clientlab.conformance.tls import CA_FILE
 from clientlab.measuring.connections import Address
 from clientlab.measuring.recorder import TrialBench
 from clientlab.measuring.trial import Outcome, run_trial
@@ -48,12 +51,14 @@ class Evidence:
 
     @property
     def http2(self) -> bool:
-        """Whether the client speaks HTTP/2."""
-        return client_row(self.strategy.client).http == "2"
+        """Whether the client speaks HTTP/2, and Caddy stands before the server."""
+        return speaks_http2(self.strategy)
 
     @property
     def connections(self) -> int:
-        """Connections that a request came on."""
+        """Connections of the client that a request came on."""
+        if self.http2:
+            return len({seen.headers[PORT_HEADER] for seen in self.server.seen})
         return self.server.connections
 
     @property
@@ -98,10 +103,21 @@ def serve(
     hold: float = 0.0,
     watch: Watch = _nothing,
 ) -> Evidence:
-    """One trial against a counting server that answers so, and forgets the warm-up."""
-    with counting_server(answer, hold) as server:
-        found = measure(strategy, workload, server.url, at_ready=server.reset, watch=watch)
+    """One trial against a counting server that answers so, and forgets the warm-up.
+
+    A client of HTTP/2 speaks to Caddy before it. Raises CannotProvoke where there is none.
+    """
+    with counting_server(answer, hold) as server, contextlib.ExitStack() as stack:
+        url, ca_file = server.url, None
+        if speaks_http2(strategy):
+            url, ca_file = stack.enter_context(http2_front(server.port)).url, CA_FILE
+        found = measure(strategy, workload, url, at_ready=server.reset, watch=watch, ca_file=ca_file)
         return replace(found, server=server)
+
+
+def speaks_http2(strategy: Strategy) -> bool:
+    """Whether it speaks HTTP/2 and no other, and so over TLS only."""
+    return client_row(strategy.client).http == "2"
 
 
 def _kinds(found: Samples, folder: Path) -> dict[int, str]:

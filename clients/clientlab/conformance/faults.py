@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
 from clientlab.conformance.drill import Check, Drill
-from clientlab.conformance.evidence import Evidence, serve
+from clientlab.conformance.evidence import Evidence, serve, speaks_http2
 from clientlab.conformance.same_work import method
 from clientlab.conformance.server import Answer, Last, Reset, Seen, Stall, ok
 from clientlab.strategies import Strategy, client_row, executor_row
@@ -61,19 +62,75 @@ SENT_AGAIN = {
 }
 """Faults after which a library sends the request again, whatever it is told: by distribution. README names them."""
 
-# First those of a new connection. After each of the others a good answer, so that the next fault meets a used
-# connection, and a spoiled one is seen.
-SCRIPT = (*FAULTS[:2], *(part for fault in FAULTS[2:] for part in (GOOD, fault)), GOOD)
+_OVER_HTTP2 = (
+    "no answer", "silence in the body", "truncated body", "truncated chunk", "malformed chunk", "answer 404",
+    "answer 503", "redirect",
+)  # fmt: skip
+"""Faults that Caddy hands on. It answers 502 itself, or asks anew, where a server behind it says nothing sound."""
 
 
-def _answer(seen: Seen) -> Answer:
-    number = seen.target.removeprefix("/")
-    return SCRIPT[int(number)].answer if number.isdigit() else ok()
+@dataclass(frozen=True)
+class Script:
+    """Faults in turn, each after a good answer unless it is to meet a new connection; the last is a good one."""
 
+    parts: tuple[ServerFault, ...]
 
-def _do(strategy: Strategy) -> Evidence:
-    workload = Workload(path="/{k}", requests=len(SCRIPT), concurrency=1, warmup=0, timeout=TIMEOUT)
-    return serve(strategy, workload, _answer)
+    def drill(self, name: str, fits: Callable[[Strategy], bool]) -> Drill[Evidence]:
+        """One trial of them all, and the checks of each."""
+        faults = [part for part in self.parts if part is not GOOD]
+        checks: dict[str, Check[Evidence]] = {
+            **{fault.name: partial(self._made_of, fault) for fault in faults},
+            "goes on after a fault": self._goes_on,
+            "nothing sent again": self._sent_once,
+            "redirect not followed": _not_followed,
+            "method GET": method,
+            "time limit kept": self._in_time,
+        }
+        return Drill(name, self._do, checks, fits, self._kind)
+
+    def _do(self, strategy: Strategy) -> Evidence:
+        workload = Workload(path="/{k}", requests=len(self.parts), concurrency=1, warmup=0, timeout=TIMEOUT)
+        return serve(strategy, workload, self._answer)
+
+    def _answer(self, seen: Seen) -> Answer:
+        number = seen.target.removeprefix("/")
+        return self.parts[int(number)].answer if number.isdigit() else ok()
+
+    def _number(self, name: str) -> int:
+        return [part.name for part in self.parts].index(name)
+
+    def _made_of(self, fault: ServerFault, found: Evidence) -> str:
+        number = self._number(fault.name)
+        if fault.name.startswith("used") and (broken := _kept(number, found)):
+            return broken
+        distribution = client_row(found.strategy.client).distribution
+        return of_kind(number, TAKEN_FOR.get((distribution, fault.name), fault.kind), found)
+
+    def _goes_on(self, found: Evidence) -> str:
+        for number, part in enumerate(self.parts):
+            if part is GOOD and (broken := of_kind(number, "none", found)):
+                before = repr(self.parts[number - 1].name) if number else "none"
+                return f"the request after {before}: {broken}"
+        return ""
+
+    def _sent_once(self, found: Evidence) -> str:
+        twice = [target for target, times in Counter(seen.target for seen in found.server.seen).items() if times > 1]
+        distribution = client_row(found.strategy.client).distribution
+        faults = [self.parts[int(target.removeprefix("/"))].name for target in twice if target[1:].isdigit()]
+        faults = [fault for fault in faults if (distribution, fault) not in SENT_AGAIN]
+        return f"the request was sent again after: {', '.join(faults)}" if faults else ""
+
+    def _in_time(self, found: Evidence) -> str:
+        for number, part in enumerate(self.parts):
+            seconds = found.server.let_go.get(f"/{number}")
+            if isinstance(part.answer, Stall) and (seconds is None or seconds > TIMEOUT + SLACK):
+                how = "was not sent" if seconds is None else f"was waited for {seconds:.1f} s"
+                return f"the time limit is {TIMEOUT:g} s; {part.name!r} {how}"
+        return ""
+
+    def _kind(self, found: Evidence, check: str) -> str | None:
+        is_fault = any(part.name == check for part in self.parts)
+        return found.kind(self._number(check)) if is_fault else None
 
 
 def of_kind(number: int, expected: str, found: Evidence) -> str:
@@ -88,37 +145,12 @@ def of_kind(number: int, expected: str, found: Evidence) -> str:
     return f"its kind is {expected}, and it is recorded as {kind}{told}"
 
 
-def _goes_on(found: Evidence) -> str:
-    for number, part in enumerate(SCRIPT):
-        if part is GOOD and (broken := of_kind(number, "none", found)):
-            return f"the request after {SCRIPT[number - 1].name!r}: {broken}"
-    return ""
-
-
-def _sent_once(found: Evidence) -> str:
-    twice = [target for target, times in Counter(seen.target for seen in found.server.seen).items() if times > 1]
-    distribution = client_row(found.strategy.client).distribution
-    faults = [SCRIPT[int(target.removeprefix("/"))].name for target in twice if target[1:].isdigit()]
-    faults = [fault for fault in faults if (distribution, fault) not in SENT_AGAIN]
-    return f"the request was sent again after: {', '.join(faults)}" if faults else ""
-
-
 def _not_followed(found: Evidence) -> str:
     return "the redirect was followed" if any(seen.target == "/elsewhere" for seen in found.server.seen) else ""
 
 
-def _in_time(found: Evidence) -> str:
-    for number, part in enumerate(SCRIPT):
-        seconds = found.server.let_go.get(f"/{number}")
-        if isinstance(part.answer, Stall) and (seconds is None or seconds > TIMEOUT + SLACK):
-            how = "was not sent" if seconds is None else f"was waited for {seconds:.1f} s"
-            return f"the time limit is {TIMEOUT:g} s; {part.name!r} {how}"
-    return ""
-
-
-def _kept(fault: ServerFault, found: Evidence) -> str:
-    """Whether the fault met the connection of the request before, where one after the other is sent on kept ones."""
-    number = _NUMBERS[fault.name]
+def _kept(number: int, found: Evidence) -> str:
+    """Whether a request met the connection of the one before it, where one after the other is sent on kept ones."""
     if found.strategy.policy == "per call" or executor_row(found.strategy.executor).many:
         return ""
     on = {seen.target: seen.connection for seen in reversed(found.server.seen)}
@@ -127,27 +159,12 @@ def _kept(fault: ServerFault, found: Evidence) -> str:
     return "a new connection was opened after a good answer, where one is kept"
 
 
-def _made_of(fault: ServerFault, found: Evidence) -> str:
-    if fault.name.startswith("used") and (broken := _kept(fault, found)):
-        return broken
-    distribution = client_row(found.strategy.client).distribution
-    return of_kind(_NUMBERS[fault.name], TAKEN_FOR.get((distribution, fault.name), fault.kind), found)
+def _after_good(faults: Iterable[ServerFault]) -> tuple[ServerFault, ...]:
+    """So that the next fault meets a used connection, and a spoiled one is seen."""
+    return (*(part for fault in faults for part in (GOOD, fault)), GOOD)
 
 
-_NUMBERS = {fault.name: SCRIPT.index(fault) for fault in FAULTS}
-
-
-def _kind(found: Evidence, check: str) -> str | None:
-    return found.kind(_NUMBERS[check]) if check in _NUMBERS else None
-
-
-FAULT_CHECKS: dict[str, Check[Evidence]] = {
-    **{fault.name: partial(_made_of, fault) for fault in FAULTS},
-    "goes on after a fault": _goes_on,
-    "nothing sent again": _sent_once,
-    "redirect not followed": _not_followed,
-    "method GET": method,
-    "time limit kept": _in_time,
-}
-
-DRILL = Drill("faults", _do, FAULT_CHECKS, kind=_kind)
+DRILL = Script((*FAULTS[:2], *_after_good(FAULTS[2:]))).drill("faults", lambda strategy: not speaks_http2(strategy))
+OVER_HTTP2 = Script(_after_good(fault for fault in FAULTS if fault.name in _OVER_HTTP2)).drill(
+    "faults over HTTP/2", speaks_http2
+)

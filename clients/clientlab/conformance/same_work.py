@@ -6,6 +6,7 @@ import json
 from collections import Counter
 
 from clientlab.conformance.evidence import Evidence
+from clientlab.conformance.front import VERSION_HEADER
 from clientlab.conformance.items import content
 from clientlab.conformance.server import Seen
 from clientlab.strategies import client_row, executor_row
@@ -38,7 +39,7 @@ def exactly_n(found: Evidence) -> str:
 
 def as_asked(found: Evidence) -> str:
     """Method, headers and body of every request."""
-    if broken := method(found):
+    if broken := method(found) or _version(found):
         return broken
     headers = HEADERS if found.workload.payload_size else {name: HEADERS[name] for name in _WITHOUT_BODY}
     for name, value in headers.items():
@@ -55,6 +56,12 @@ def method(found: Evidence) -> str:
     asked = found.workload.method
     others = {seen.method for seen in found.server.seen} - {asked}
     return f"the method is {asked}, and {', '.join(sorted(others))} reached the server" if others else ""
+
+
+def _version(found: Evidence) -> str:
+    """Of HTTP, where it is to be 2: what Caddy saw of it."""
+    others = {seen.headers[VERSION_HEADER] for seen in found.server.seen} - {"HTTP/2.0"} if found.http2 else set()
+    return f"HTTP/2 is to be spoken, and {others.pop()} was" if others else ""
 
 
 def _json(body: bytes, size: int | None) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from dataclasses import dataclass
 
 from clientlab.conformance.drill import Check, Drill
-from clientlab.conformance.evidence import Evidence, measure
+from clientlab.conformance.evidence import Evidence, measure, speaks_http2
+from clientlab.conformance.front import http2_front
 from clientlab.conformance.server import CountingServer, counting_server
 from clientlab.conformance.tls import CA_FILE, OTHER_CA, OTHER_NAME, SOUND, Relay, server_context, tls_relay
-from clientlab.strategies import Strategy, client_row
+from clientlab.strategies import Strategy
 from clientlab.workload import Workload
 
 GOOD = 4
@@ -27,22 +29,18 @@ class Verified:
     server: CountingServer
     relay: Relay
 
-    @property
-    def good(self) -> int:
-        """Requests that are to arrive."""
-        return (self.evidence.workload.requests or 0) - len(_BAD)
-
 
 def _do(strategy: Strategy) -> Verified:
-    """The first connection meets the certificate of another CA, the second that of another name, all others a good one.
-
-    A client of HTTP/2 meets those two only: the other drills have it speak TLS.
-    """
-    good = GOOD if client_row(strategy.client).http == "1.1" else 0
-    bad = [server_context(certificate) for certificate in _BAD]
-    contexts = [*bad, *[server_context(SOUND)] * 2 * good]  # twice: some open one ahead
-    workload = Workload(path="/item/{k}", method="DELETE", requests=len(_BAD) + good, concurrency=1, warmup=0)
-    with counting_server() as server, tls_relay(server.port, contexts) as relay:
+    """The first connection meets the certificate of another CA, the second that of another name, others a good one."""
+    version = "h2" if speaks_http2(strategy) else "http/1.1"
+    bad = [server_context(certificate, version) for certificate in _BAD]
+    contexts = [*bad, *[server_context(SOUND, version)] * 2 * GOOD]  # twice: some open one ahead
+    workload = Workload(path="/item/{k}", method="DELETE", requests=len(_BAD) + GOOD, concurrency=1, warmup=0)
+    with counting_server() as server, contextlib.ExitStack() as stack:
+        behind = server.port
+        if speaks_http2(strategy):
+            behind = stack.enter_context(http2_front(server.port)).plain
+        relay = stack.enter_context(tls_relay(behind, contexts))
         found = measure(strategy, workload, relay.url, ca_file=CA_FILE)
         return Verified(found, server, relay)
 
@@ -62,9 +60,9 @@ def _refused(found: Verified) -> str:
 
 def _arrived(found: Verified) -> str:
     targets = {seen.target for seen in found.server.seen}
-    if len(targets) == len(found.server.seen) == found.good:
+    if len(targets) == len(found.server.seen) == GOOD:
         return ""
-    return f"{found.good} requests are to reach the server over TLS, once each; {len(found.server.seen)} did"
+    return f"{GOOD} requests are to reach the server over TLS, once each; {len(found.server.seen)} did"
 
 
 def _deleted(found: Verified) -> str:

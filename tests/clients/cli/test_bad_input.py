@@ -90,7 +90,6 @@ WRONG_WORDS = [
     (("conform",), r"Missing argument 'NAME...'.*See 'clientlab conform --help'"),
     (("conform", "nonsense"), "strategy 'nonsense' is unknown.*clientlab list strategies"),
     (("conform", "urllib3", "aiohttp@threads"), "'aiohttp@threads': .*it goes with"),
-    (("conform", "pycurl-h2"), "strategy 'pycurl-h2' speaks HTTP/2, which needs TLS, .*test_conformance_tls.py has"),
     (("conform", "pycurl?pool=3"), "'pycurl.pool=3' has no setting 'pool'"),
     (("conform", "none.py:Client@threads"), "there is no file .*none.py"),
     (("report",), "Missing argument 'RUN'.*See 'clientlab report --help'"),

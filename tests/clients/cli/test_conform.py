@@ -42,6 +42,17 @@ def test_a_strategy_that_conforms_is_said_to_with_the_kinds_of_its_faults(client
     assert rows["redirect"] == "none"
 
 
+def test_a_strategy_of_http2_is_checked_behind_caddy(clientlab):
+    """Its faults are those that Caddy hands on."""
+    said = clientlab("conform", "pycurl-h2")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("pycurl-h2: keeps to all ")
+    rows = {line[:23].strip(): line[23:].strip() for line in said.out.splitlines()[2:]}
+    assert rows["truncated body"] == "protocol"
+    assert rows["certificates verified"] == "tls"
+    assert "reset before an answer" not in rows
+
+
 def test_what_a_strategy_breaks_is_said_check_by_check(clientlab, mine):
     """Exit code 1; a pair that is not listed, or a class of one's own."""
     said = clientlab("conform", mine)

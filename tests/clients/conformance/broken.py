@@ -6,12 +6,14 @@ import http.client
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 import urllib3
 
 from clientlab.clients.http_client import HttpClient
+from clientlab.clients.httpx_h2 import HttpxClientH2
 from clientlab.clients.urllib3_pool import Urllib3Pool
 from clientlab.errors import Fault
 from clientlab.executors.threads import Threads
@@ -20,6 +22,34 @@ from clientlab.workload import Request
 
 class Sound(Urllib3Pool):
     """Breaks nothing."""
+
+
+class SoundH2(HttpxClientH2):
+    """The same over HTTP/2."""
+
+    http = "2"
+
+
+class SendsTwiceH2(SoundH2):
+    """Each request a second time."""
+
+    def send(self, request):
+        super().send(request)
+        return super().send(request)
+
+
+class FallsBack(Urllib3Pool):
+    """HTTP/1.1, where it says that it speaks HTTP/2."""
+
+    http = "2"
+
+
+class PatientH2(SoundH2):
+    """Waits for three seconds longer than it may."""
+
+    def open(self):
+        self._budget = replace(self._budget, timeout=self._budget.timeout + 3)
+        super().open()
 
 
 class SendsTwice(Urllib3Pool):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clientlab.conformance import DRILLS
+from clientlab.conformance import drills_of
+from clientlab.strategies import find
 
 HERE = Path(__file__).with_name("broken.py")
 
@@ -70,6 +71,10 @@ BROKEN = [
     ("IsPatient", "unanswered", "time limit of connecting", r"the time limit is 1.5 s; connecting took 4.\d s"),
     ("ReusesSpoiled", "faults", "goes on after a fault", "the request after '.*': its kind is none"),
     ("IgnoresTheEnd", "duration", "ends on time", r"after 0.4 s none is to begin; one began at 2.\d s"),
+    ("SendsTwiceH2", "budget", "1,000 requests", "of 1000 requests, 2000 reached .*: 1000 sent more than once"),
+    ("SendsTwiceH2", "faults over HTTP/2", "nothing sent again", "was sent again after: .*, answer 404, .*, answer 503"),
+    ("FallsBack", "seven", "seven requests", "HTTP/2 is to be spoken, and HTTP/1.1 was"),
+    ("PatientH2", "faults over HTTP/2", "time limit kept", r"'no answer' was waited for 3.5 s"),
     ("Raises", "one", "one request", r"the trial failed: Fault: broken.py can't be opened \(.*broken.py:\d+\)"),
     ("Raises", "stop", "no process left", "the trial failed: "),
 ]  # fmt: skip
@@ -90,7 +95,12 @@ def test_a_strategy_that_breaks_something_is_found(asked, says, judged):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "asked",
-    [pytest.param((path_of("Sound"), drill.name, check), id=check) for drill in DRILLS for check in drill.checks],
+    [
+        pytest.param((path_of(name), drill.name, check), id=f"{name}: {check}")
+        for name in ("Sound", "SoundH2")
+        for drill in drills_of(find(path_of(name)))
+        for check in drill.checks
+    ],
 )
 def test_a_users_own_strategy_that_breaks_nothing_passes(asked, judged):
     """Every check, as for the lab's own."""
