@@ -1,11 +1,70 @@
-"""Certificates of a CA of the tests' own."""
+"""Certificates of a CA of the tests' own, and a server that finishes no handshake."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import socket
 import ssl
+import struct
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import trustme
+
+_PATIENCE = 10.0
+
+
+def _reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def _leave(_connection: socket.socket) -> None:
+    """Closed by the caller."""
+
+
+def _say_nothing(connection: socket.socket) -> None:
+    connection.settimeout(_PATIENCE)
+    while connection.recv(1 << 16):
+        continue
+
+
+def _speak_http(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+    connection.shutdown(socket.SHUT_WR)
+    _say_nothing(connection)
+
+
+HANDSHAKE_FAULTS = {_reset: "connect", _leave: "connect", _say_nothing: "timeout-connect", _speak_http: "tls"}
+"""What a server does when the client has begun to shake hands, and the kind of error that it makes."""
+
+
+@contextlib.contextmanager
+def handshake_faults() -> Iterator[list[int]]:
+    """A server whose connections meet these faults in turn: its port, and how many connections it has had."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    found = [listener.getsockname()[1], 0]
+
+    def serve() -> None:
+        for fault in itertools.cycle(HANDSHAKE_FAULTS):
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return  # closed by the test's end
+            found[1] += 1
+            with contextlib.suppress(OSError), connection:
+                connection.recv(1 << 16)
+                fault(connection)
+
+    serving = threading.Thread(target=serve, daemon=True)
+    serving.start()
+    try:
+        yield found
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        serving.join()
 
 
 class Authority:

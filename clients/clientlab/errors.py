@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Iterator, Sequence
+import ssl
+import traceback
+from collections.abc import Collection, Iterator, Sequence
 
 KINDS = (
     "connect",  # no connection: refused, unreachable, name not found
@@ -40,6 +42,10 @@ A third word must be part of the exception's text, for a library that has one cl
 """
 
 
+_HANDSHAKES = frozenset({"do_handshake", "start_tls"})
+"""Of sockets, and of event loops."""
+
+
 class Fault(Exception):
     """An error whose kind the client itself found out, where its library has no class a kind."""
 
@@ -60,6 +66,8 @@ def kind_of(error: BaseException, table: ErrorTable) -> str:
             return _NO_DESCRIPTOR[link.errno]
     if isinstance(error, Fault):
         return error.kind
+    if kind := _kind_of_handshake(chain):
+        return kind
     for cls, kind, *words in table:
         if any(isinstance(link, cls) and all(word in str(link) for word in words) for link in chain):
             return kind
@@ -78,6 +86,24 @@ def unopened(error: BaseException, kind: str) -> bool:
         isinstance(link, socket.gaierror) or (isinstance(link, OSError) and link.errno in _NO_DESCRIPTOR)
         for link in _chain(error)
     )
+
+
+def _kind_of_handshake(chain: Sequence[BaseException]) -> str | None:
+    """Kind of a TLS handshake that the peer did not finish; None of every other error, nonsense from it included.
+
+    Libraries wrap it as they wrap faults of reading. The standard library's functions in the traceback of what they
+    wrap tell it from those, whichever library called them.
+    """
+    shaking = [link for link in chain if _passed_through(_HANDSHAKES, link)]
+    late = (TimeoutError, ConnectionAbortedError)  # asyncio's limit raises the latter
+    if any(isinstance(link, late) for link in shaking):
+        return "timeout-connect"
+    left = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)
+    return "connect" if any(isinstance(link, left) for link in shaking) else None
+
+
+def _passed_through(functions: Collection[str], error: BaseException) -> bool:
+    return any(frame.f_code.co_name in functions for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -9,6 +9,7 @@ import pytest
 
 from clientlab import strategies
 from clientlab.clients.shape import Budget
+from clientlab.conformance.evidence import measure as conformance_measure
 from clientlab.conformance.front import http2_front
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.conformance.tls import CA_FILE, OTHER_CA, OTHER_NAME, SOUND, server_context, tls_relay
@@ -17,6 +18,7 @@ from clientlab.strategies import EXECUTORS, STRATEGIES
 from clientlab.workload import Workload, requests_of
 from clients.measured import measure
 from running import eventually
+from tls_servers import HANDSHAKE_FAULTS, handshake_faults
 
 CLIENTS = {name: row for name, row in strategies.CLIENTS.items() if not row.program}
 HOLD = 0.02
@@ -87,6 +89,18 @@ def test_a_certificate_that_does_not_fit_is_of_kind_tls_and_nothing_is_sent(clie
         assert server.seen == []
         assert relay.accepted == measured.outcome.connections_begun == 2
     assert measured.samples.errors == {"tls": 2}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_handshake_that_is_not_finished_is_no_connection(client):
+    """Reset or closed: connect; silent: timeout-connect; no TLS at all: tls. Each attempt is counted."""
+    workload = Workload(path="/{k}", requests=len(HANDSHAKE_FAULTS), warmup=0, timeout=0.5)
+    with handshake_faults() as server:
+        found = conformance_measure(
+            strategies.find(client), workload, f"https://127.0.0.1:{server[0]}", ca_file=CA_FILE
+        )
+        assert [found.kind(number) for number in range(len(HANDSHAKE_FAULTS))] == list(HANDSHAKE_FAULTS.values())
+        assert found.outcome.connections_begun == server[1] == len(HANDSHAKE_FAULTS)
 
 
 @pytest.mark.parametrize("client", [name for name in CLIENTS if name not in H2_CLIENTS])

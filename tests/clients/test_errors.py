@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 import pytest
 
 from clientlab.errors import KINDS, Fault, IncompleteRun, LabError, kind_of, status_kind
@@ -54,6 +56,28 @@ def around(inner: Exception) -> Exception:
 def test_the_kind_is_the_first_row_that_fits_the_error_or_what_it_wraps(error, kind):
     """What no row knows keeps its type's name, so that a mistake never passes as the network's."""
     assert kind_of(error, TABLE) == kind
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ConnectionResetError(), "connect"),
+        (ssl.SSLEOFError(), "connect"),
+        (TimeoutError(), "timeout-connect"),
+        (ConnectionAbortedError(), "timeout-connect"),
+        (ssl.SSLCertVerificationError(), "tls"),
+    ],
+    ids=repr,
+)
+def test_a_handshake_that_the_peer_did_not_finish_is_told_from_later_faults(error, kind):
+    """By the function of the standard library that raised what the library wraps."""
+
+    def do_handshake():
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        do_handshake()
+    assert kind_of(around(raised.value), ((ssl.SSLError, "tls"), (OSError, "reset"))) == kind
 
 
 def test_an_earlier_row_wins_over_an_earlier_link():

@@ -123,6 +123,12 @@ class _Connection(Connection):  # type: ignore[misc]  # aiosonic is not typed
         async with asyncio.timeout(self.pool.timeouts.sock_read):
             return await super().read(size)
 
+    async def connect(self, *words: Any) -> None:
+        try:
+            await super().connect(*words)
+        except ConnectionError as error:  # refused, or dropped amid the handshake: no connection
+            raise Fault("connect", str(error) or type(error).__name__) from error
+
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

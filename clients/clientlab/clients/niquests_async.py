@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import constants
 from typing import Any, ClassVar
 
 import niquests
@@ -23,6 +24,8 @@ class NiquestsAsync:
         self._options = options_of(budget, pool_connections)
 
     async def open(self) -> None:
+        # niquests has no limit of its own for a TLS handshake, and takes asyncio's of a minute.
+        constants.SSL_HANDSHAKE_TIMEOUT = self._budget.timeout
         self._session = niquests.AsyncSession(**self._options)
         self._session.cookies.set_policy(no_cookies())
 

@@ -42,6 +42,8 @@ CURL_KINDS = {
 _WITHOUT_DESCRIPTOR = {pycurl.E_OUT_OF_MEMORY, pycurl.E_COULDNT_CONNECT}
 """What libcurl says where it can make no socket: it does not tell the system's error then."""
 _NEEDED = 4  # descriptors of a transfer: what wakes it up, what resolves its name, its socket
+_LEFT = ("Connection reset by peer", "unexpected eof")
+"""What libcurl says of a TLS handshake that the peer did not finish; else it is one that failed."""
 
 
 class PycurlHandle:
@@ -151,14 +153,16 @@ class PycurlHandle:
     def fault_of(self, handle: pycurl.Curl, code: int, message: str) -> Fault:
         """The kind of libcurl's error.
 
-        A time-out before the request is sent is one of connecting. A malformed chunk has the code of a
-        connection that was reset.
+        A time-out before the request is sent is one of connecting, and so is a handshake that the peer left. A
+        malformed chunk has the code of a connection that was reset.
         """
         kind = CURL_KINDS.get(code, f"other:curl-{code}")
         if code in _WITHOUT_DESCRIPTOR and not handle.getinfo(pycurl.OS_ERRNO) and _out_of_descriptors():
             kind = NO_DESCRIPTOR
         if kind == "timeout-read" and handle.getinfo(pycurl.REQUEST_SIZE) == 0:
             kind = "timeout-connect"
+        if code == pycurl.E_SSL_CONNECT_ERROR and any(words in message for words in _LEFT):
+            kind = "connect"
         if kind == "reset" and "unexpected eof" in message and handle.getinfo(pycurl.HEADER_SIZE):
             kind = "protocol"  # cut short, over TLS; libcurl knows only that the peer left without its farewell
         if code == pycurl.E_RECV_ERROR and "chunk" in message:
