@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import subprocess
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -16,7 +14,6 @@ from clientlab.clients.http_client import HttpClient
 from clientlab.clients.httpx_h2 import HttpxClientH2
 from clientlab.clients.urllib3_pool import Urllib3Pool
 from clientlab.errors import Fault
-from clientlab.executors.threads import Threads
 from clientlab.workload import Request
 
 
@@ -240,48 +237,6 @@ class ReusesSpoiled(HttpClient):
             self._mine.kept = made
             self._all.append(made)
         return made
-
-
-class IgnoresTheEnd:
-    """An executor that sends five times as long as it is asked to."""
-
-    def __init__(self, bench):
-        self._bench = bench
-
-    def open(self):
-        self._call = self._bench.open(1)
-
-    def run(self, numbers):
-        if numbers.deadline is not None:
-            numbers.deadline += 2
-        self._call.drain(numbers)
-
-    def close(self):
-        self._call.close()
-
-
-class LeavesOneOut(IgnoresTheEnd):
-    """An executor that never sends the last."""
-
-    def run(self, numbers):
-        every = list(numbers) if numbers.count is not None else numbers
-        self._call.drain(every[:-1] if isinstance(every, list) else every)
-
-
-class OneMore(Threads):
-    """An executor with a thread more than it may have."""
-
-    def open(self):
-        super().open()
-        self._pool = ThreadPoolExecutor(self._bench.concurrency + 1)
-
-
-class LeavesAProcess(Threads):
-    """An executor that starts a process which outlives it."""
-
-    def open(self):
-        super().open()
-        subprocess.Popen(["sleep", "9"], start_new_session=True)
 
 
 class Raises(Urllib3Pool):

@@ -20,7 +20,7 @@ EXECUTORS = {"IgnoresTheEnd", "LeavesOneOut", "OneMore", "LeavesAProcess"}
 def path_of(name):
     """How a class of the file is asked for."""
     if name in EXECUTORS:
-        return f"http.client@{HERE}:{name}"
+        return f"http.client@{HERE.with_name('broken_executors.py')}:{name}"
     if name in POOLS:
         return f"{HERE}:{name}@threads?pool={POOLS[name]}"
     if name == "KeepsNoneAlone":
