@@ -1,7 +1,7 @@
 """The command line: each verb parses its words to one value and calls one function.
 
 Exit codes: 0 done; 1 a threshold, a claim asked to hold, or a comparison failed; 2 the words or the
-input are wrong; 3 the run is incomplete (what was done is saved).
+input are wrong; 3 the run is incomplete, or code of a user's could not be loaded (what was done is saved).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from clientlab.cli.claims import claims
 from clientlab.cli.compare import compare
 from clientlab.cli.conform import conform
 from clientlab.cli.doctor import doctor
+from clientlab.cli.left_out import say
 from clientlab.cli.listing import list_
 from clientlab.cli.report import report
 from clientlab.cli.run import run
@@ -26,7 +27,7 @@ from clientlab.cli.runs import runs
 from clientlab.cli.serve import serve
 from clientlab.cli.up import up
 from clientlab.cli.work import work
-from clientlab.errors import IncompleteRun, LabError, PluginError
+from clientlab.errors import IncompleteRun, LabError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -54,8 +55,8 @@ def run_command_line(words: Sequence[str]) -> int:
     except click.ClickException as error:
         return _say(error.format_message(), LabError.exit_code)
     except LabError as error:
-        where, _, what = str(error).partition("\n" if isinstance(error, PluginError) else "\0")
-        return _say(where, error.exit_code, what)
+        say(error)
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted before anything was measured", IncompleteRun.exit_code)
     except OSError as error:
@@ -63,11 +64,8 @@ def run_command_line(words: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _say(line: str, code: int, more: str = "") -> int:
-    """One line; a second one where code that is not the lab's has an error of its own."""
-    print(f"clientlab: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201
-    if more:
-        print(f"  {' '.join(more.split())}", file=sys.stderr)  # noqa: T201
+def _say(line: str, code: int) -> int:
+    say(LabError(line))
     return code
 
 

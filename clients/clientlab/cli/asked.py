@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clientlab.analysis.precision import FEWEST_ROUNDS
+from clientlab.cli.left_out import faults_of, tell
 from clientlab.cli.words import body_of, headers_of
 from clientlab.errors import LabError
 from clientlab.homes.elsewhere import Elsewhere
@@ -29,11 +30,16 @@ def asked(name: str | None, elsewhere: Elsewhere | None, words: dict[str, Any]) 
     experiment = base.model_copy(update=_changes(base, elsewhere, given))
     if path:
         experiment = experiment.model_copy(update={"changed": changed(base, experiment)})
+    # What a file's claims or baseline may name can't be left out.
+    free = "strategies" in given or not (experiment.claims or experiment.baseline)
+    faults = faults_of(experiment.strategies) if free else {}
+    experiment = experiment.without({name: ": ".join(str(fault).split("\n")) for name, fault in faults.items()})
     try:
         check_experiment(experiment, _secure(experiment, elsewhere))
     except BadExperiment as error:
         # Words that were given here are not in the file.
         raise located(path, error) if path and experiment == base else error from None
+    tell(faults.values())
     return experiment
 
 

@@ -9,11 +9,12 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from clientlab.cli.left_out import faults_of, tell
 from clientlab.cli.words import console
 from clientlab.conformance import Result
 from clientlab.conformance import conform as results_of
-from clientlab.errors import LabError
-from clientlab.strategies import check_settings, client_row, find
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.strategies import Strategy, check_settings, client_row, find
 
 _ABREAST = 5
 """Strategies beside each other in the table of faults."""
@@ -26,16 +27,13 @@ def conform(names: tuple[str, ...], *, as_json: bool) -> int:
     """Check strategies against a server that notes all that reaches it; exit 1 where one breaks something.
 
     NAME is a listed strategy, CLIENT@EXECUTOR, or a class of yours: path/to/file.py:CLASS. Takes some
-    seconds each.
+    seconds each. A class of yours that can't be loaded is told in two lines; the others are checked, and the
+    exit code is 3.
     """
-    strategies = [find(name) for name in dict.fromkeys(names)]
-    for strategy in strategies:
-        check_settings(strategy)
-        if client_row(strategy.client).program:
-            raise LabError(
-                f"strategy {strategy.name!r} is a driver, and sends no bodies exactly alike; "
-                "scripts/test tests/clients/test_apache_bench.py has what holds of it"
-            )
+    faults = faults_of(names)
+    strategies = [find(name) for name in dict.fromkeys(names) if name not in faults]
+    _check(strategies)
+    tell(faults.values())
     judged = {}
     for strategy in strategies:
         judged[strategy.name] = results = list(results_of(strategy))
@@ -47,7 +45,20 @@ def conform(names: tuple[str, ...], *, as_json: bool) -> int:
         for start in range(0, len(strategies), _ABREAST):
             abreast = list(judged)[start : start + _ABREAST]
             console().print(_faults({name: judged[name] for name in abreast}))
+    if faults:
+        return IncompleteRun.exit_code
     return 0 if all(result.passed for results in judged.values() for result in results) else 1
+
+
+def _check(strategies: Sequence[Strategy]) -> None:
+    """Raises LabError for one that has no drills."""
+    for strategy in strategies:
+        check_settings(strategy)
+        if client_row(strategy.client).program:
+            raise LabError(
+                f"strategy {strategy.name!r} is a driver, and sends no bodies exactly alike; "
+                "scripts/test tests/clients/test_apache_bench.py has what holds of it"
+            )
 
 
 def _document(name: str, results: Sequence[Result]) -> dict[str, object]:

@@ -155,6 +155,15 @@ def _replaced(run: Run) -> Iterator[Caution]:
         )
 
 
+def _left_out(run: Run) -> Iterator[Caution]:
+    for strategy, reason in run.experiment.left_out.items():
+        yield Caution(
+            kind="left-out",
+            text=f"{strategy} was asked for and not measured: {reason}",
+            advice="mend it and run again; the ratios are among the others alone",
+        )
+
+
 def _drives(run: Run, trial: Trial) -> bool:
     """Whether the trial is there to measure a server: by a program, or by what takes its place."""
     return trial.driver is not None or trial.strategy in run.experiment.replaced.values()
@@ -200,6 +209,7 @@ def _load(run: Run) -> Iterator[Caution]:
 
 
 _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
+    _left_out,
     _failures,
     _errors,
     _replaced,

@@ -245,6 +245,7 @@ class Settings(_Part):
     replaced: Annotated[
         dict[str, str], Field(description="strategy that is not installed to the one that took its place")
     ] = {}
+    left_out: Annotated[dict[str, str], Field(description="strategy that could not be loaded to why")] = {}
     command: Annotated[str, Field(description="runs it again, to the letter")]
 
     @model_validator(mode="after")

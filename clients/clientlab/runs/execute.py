@@ -72,7 +72,7 @@ def execute(
             run = _one_trial(run, due, rounds, parts)
         elif (reason := ended(run, rounds, clock() - began)) is None:
             rounds += 1
-    status = "incomplete" if failed_for_good(run) else "done"
+    status = "incomplete" if run.experiment.left_out or failed_for_good(run) else "done"
     run = _judged(run.model_copy(update={"status": status, "rounds_ended": reason}))
     store.save(run)
     return run

@@ -95,14 +95,15 @@ class Experiment(Parts):
     """Workloads × strategies × upstreams × routes × axes, in rounds.
 
     `axes`: workload → field → values, of which the workload itself holds the first. `shortened`: what the quick
-    form changed, `changed`: what the command line did. `precision` and `time_budget` (seconds): rounds are added
-    until either is reached.
+    form changed, `changed`: what the command line did. `left_out`: strategy that can't be loaded → why. `precision`
+    and `time_budget` (seconds): rounds are added until either is reached.
     """
 
     workloads: dict[str, Workload] = Field(min_length=1)
     axes: dict[str, dict[str, list[AxisValue]]] = {}
     shortened: list[str] = []
     changed: list[str] = []
+    left_out: dict[str, str] = {}
     precision: float | None = None
     time_budget: float | None = None
 
@@ -115,6 +116,11 @@ class Experiment(Parts):
         listed = [Asked(strategy, strategy, {}) for strategy in self.strategies]
         named = [_asked(name, arm) for name, arm in self.named_arms.items()]
         return expand([*listed, *named], self.workloads, self.axes, self.upstreams, self.routes)
+
+    def without(self, left_out: dict[str, str]) -> Experiment:
+        """The same without these of its strategies, whose reasons it keeps."""
+        names = [name for name in self.strategies if name not in left_out]
+        return self.model_copy(update={"strategies": names, "left_out": left_out})
 
     def asked_claims(self) -> list[AskedClaim]:
         """The claims, with the arms' full names. Raises BadExperiment for one that names a missing arm."""
@@ -180,7 +186,7 @@ def new_run(name: str, experiment: Experiment, surroundings: Surroundings, comma
     shared = experiment.model_dump(
         include={
             "name", "question", "rounds", "seed", "precision", "time_budget", "uncontrolled", "workers", "shortened",
-            "changed",
+            "changed", "left_out",
         }
     )  # fmt: skip
     return Run(

@@ -83,17 +83,60 @@ def test_as_json_it_is_every_check(clientlab, mine):
     }
 
 
-def test_a_broken_file_is_refused_at_once_in_two_lines(clientlab, tmp_path):
-    """With file and line, whatever else was asked for; nothing is measured. Exit code 2."""
-    path = tmp_path / "broken.py"
-    path.write_text("import requests\n\nrequests.nothing\n")
-    for words in (("conform", "urllib3", "broken.py:Client"), ("run", "-t", "urllib3", "-t", "broken.py:Client")):
-        said = clientlab(*words)
-        assert (said.code, said.out) == (2, "")
-        assert said.err.splitlines() == [
-            f"clientlab: {path} can't be imported, line 3",
-            "  AttributeError: module 'requests' has no attribute 'nothing'",
-        ]
+BROKEN = {
+    "broken.py:Client": (
+        "import requests\n\nrequests.nothing\n",
+        "{path} can't be imported, line 3",
+        "AttributeError: module 'requests' has no attribute 'nothing'",
+    ),
+    "shapeless.py:Client": (
+        "class Client:\n    def open(self): ...\n    def close(self): ...\n",
+        "{path}, line 1: class Client",
+        "it lacks send: a client has open, send, close",
+    ),
+}
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Two files that can't be used: the lines that are said of each, by its name."""
+    said = {}
+    for name, (text, where, what) in BROKEN.items():
+        path = tmp_path / name.partition(":")[0]
+        path.write_text(text)
+        said[name] = [f"clientlab: {where.format(path=path)}", f"  {what}"]
+    return said
+
+
+def test_broken_files_are_told_in_two_lines_each_and_the_others_are_measured(clientlab, broken, server, results):
+    """With file and line. Exit code 3; the run is incomplete and says what was left out, and why."""
+    first, second = broken
+    said = clientlab("run", "-t", first, "-t", "urllib3", "-t", second, "-n", "5", "--rounds", "1", "--url", server.url)
+    assert said.code == 3
+    assert said.err.splitlines()[:4] == broken[first] + broken[second]
+    run = results.read("last")
+    assert [(trial.strategy, trial.requests) for trial in run.trials] == [("urllib3", 5)]
+    assert (run.status, list(run.experiment.left_out)) == ("incomplete", [first, second])
+    cautions = [caution.text for caution in run.cautions if caution.kind == "left-out"]
+    assert [text.partition(" was ")[0] for text in cautions] == [first, second]
+    assert "line 3: AttributeError: module 'requests' has no attribute 'nothing'" in cautions[0]
+
+
+def test_the_others_are_checked_where_a_file_is_broken(clientlab, broken):
+    """Exit code 3, with the result of the others."""
+    first, _ = broken
+    said = clientlab("conform", "http.client", first)
+    assert (said.code, said.err.splitlines()) == (3, broken[first])
+    assert said.out.startswith("http.client: keeps to all ")
+
+
+@pytest.mark.parametrize("verb", [("conform",), ("run", "-t")])
+def test_where_no_strategy_is_left_nothing_is_done(clientlab, broken, tmp_path, verb):
+    """Exit code 2, two lines for each file."""
+    first, second = broken
+    said = clientlab(*verb, first, *verb[1:], second)
+    assert (said.code, said.out) == (2, "")
+    assert sorted(said.err.splitlines()) == sorted(broken[first] + broken[second])
     assert not (tmp_path / "results").exists()
 
 
