@@ -1,8 +1,9 @@
 """Every figure in one table: ``scripts/bench [PART ...] [--rounds N] [--client NAME]``.
 
-overhead: what the lab adds to a bare loop of each client, in 15 minutes. scrape: what live metrics add.
-upstream: how fast and exact it is. memory: what a request costs. streaming: what a large body costs.
-reports: how long a large run takes to be read.
+overhead: what the lab adds to a bare loop of each client, in 15 minutes, three times that at most where noise leaves
+it open. fastest: nine strategies with 32 in flight. scrape: what live metrics add. upstream: how fast and exact it is.
+memory: what a request costs. streaming: what a large body costs. reports: how long a large run takes to be read.
+conformance: how long it takes to check every listed strategy. quick: every bundled experiment in its quick form.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import memory, overhead, reports, scrape, streaming, upstream
+from benchmarks import conformance, fastest, memory, overhead, quick, reports, scrape, streaming, upstream
 from benchmarks.figures import Row
+from benchmarks.overhead import Site
 from clientlab.homes.local import LocalHome
 from clientlab.homes.serving import workers_for
 from clientlab.strategies import CLIENTS
 
-PARTS = ("overhead", "scrape", "upstream", "memory", "streaming", "reports")
-_IN_A_LAB = {"overhead", "scrape", "memory", "streaming"}
+_IN_A_LAB = ("overhead", "fastest", "scrape", "memory", "streaming")
+PARTS = (*_IN_A_LAB, "reports", "conformance", "quick", "upstream")
 
 
 def main(words: list[str]) -> int:
@@ -57,21 +59,14 @@ def main(words: list[str]) -> int:
 
 def rows(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Row]:
     """The rows of the parts asked for."""
-    if _IN_A_LAB & set(parts):
-        with tempfile.TemporaryDirectory() as logs:
-            home = LocalHome(["aiohttp"], ["direct"], Path(logs), workers_for(32))
-            with home:
-                url = home.base_url("aiohttp", "direct")
-                if "overhead" in parts:
-                    yield from overhead.rows(url + "/", rounds, clients)
-                if "scrape" in parts:
-                    yield from scrape.rows(url, rounds)
-                if "memory" in parts:
-                    yield memory.row(url)
-                if "streaming" in parts:
-                    yield from streaming.rows(url)
+    if set(_IN_A_LAB) & set(parts):
+        yield from _in_a_lab(parts, rounds, clients)
     if "reports" in parts:
         yield from reports.rows(max(3, rounds // 6))
+    if "conformance" in parts:
+        yield from conformance.rows()
+    if "quick" in parts:
+        yield from quick.rows()
     if "upstream" in parts:
         if shutil.which("wrk") is None:
             print("upstream: left out, wrk is not installed (Debian: apt-get install wrk)", file=sys.stderr)
@@ -79,6 +74,25 @@ def rows(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Row]:
         yield upstream.over_bare(max(3, rounds // 3))
         yield upstream.over_httpbin(max(3, rounds // 6))
         yield from upstream.delays()
+
+
+def _in_a_lab(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Row]:
+    """Those that share a home. The proxy is there for HTTP/2 alone."""
+    routes = ["direct", "proxy-tls"] if {"overhead", "streaming"} & set(parts) else ["direct"]
+    with tempfile.TemporaryDirectory() as logs, LocalHome(["aiohttp"], routes, Path(logs), workers_for(32)) as home:
+        url = home.base_url("aiohttp", "direct")
+        ways = [Site(home.base_url("aiohttp", way), home.ca_file("aiohttp", way)) for way in routes]
+        roots = [Site(f"{site.url}/", site.ca_file) for site in ways]
+        if "overhead" in parts:
+            yield from overhead.rows(roots[0], roots[-1], rounds, clients)
+        if "fastest" in parts:
+            yield from fastest.rows(roots[0], max(3, rounds // 3))
+        if "scrape" in parts:
+            yield from scrape.rows(url, rounds)
+        if "memory" in parts:
+            yield memory.row(ways[0])
+        if "streaming" in parts:
+            yield from streaming.rows(ways[0], ways[-1])
 
 
 def _table(found: list[Row]) -> Table:

@@ -25,7 +25,7 @@ def aiohttp_session(url: str, count: int) -> None:
                 async with session.request("GET", url, headers=HEADERS, data=None, allow_redirects=False) as response:
                     return response.status, await response.read()
 
-            await _drawn(send, count)
+            await drawn(send, count)
 
     asyncio.run(main())
 
@@ -44,7 +44,7 @@ def aiohttp_per_call(url: str, count: int) -> None:
             async with session.request("GET", url, headers=HEADERS, data=None, allow_redirects=False) as response:
                 return response.status, await response.read()
 
-    asyncio.run(_drawn(send, count))
+    asyncio.run(drawn(send, count))
 
 
 def httpx_async(url: str, count: int) -> None:
@@ -63,7 +63,7 @@ def httpx_async(url: str, count: int) -> None:
                 response = await client.request("GET", url, headers=HEADERS, content=None)
                 return response.status_code, response.content
 
-            await _drawn(send, count)
+            await drawn(send, count)
 
     asyncio.run(main())
 
@@ -88,7 +88,7 @@ def niquests_async(url: str, count: int) -> None:
                 )
                 return response.status_code or 0, response.content or b""
 
-            await _drawn(send, count)
+            await drawn(send, count)
 
     asyncio.run(main())
 
@@ -109,7 +109,7 @@ def pyreqwest_async(url: str, count: int) -> None:
                 response = await client.request("GET", url).headers(HEADERS).build().send()
                 return response.status, (await response.bytes()).to_bytes()
 
-            await _drawn(send, count)
+            await drawn(send, count)
 
     asyncio.run(main())
 
@@ -131,12 +131,13 @@ def aiosonic_client(url: str, count: int) -> None:
                 response = await client.request(url, "get", headers=HEADERS, data=None)
                 return response.status_code, await response.content()
 
-            await _drawn(send, count)
+            await drawn(send, count)
 
     asyncio.run(main())
 
 
-async def _drawn(send: Send, count: int) -> None:
+async def drawn(send: Send, count: int) -> None:
+    """So many requests, as many in flight as there are workers."""
     numbers = iter(range(count))
     await asyncio.gather(*(_worker(send, numbers) for _ in range(CONCURRENCY)))
 

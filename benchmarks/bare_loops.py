@@ -1,4 +1,4 @@
-"""Bare loops: what a strategy does, written without the lab. ``python -m benchmarks.bare_loops NAME URL N``.
+"""Bare loops: what a strategy does, written without the lab. ``python -m benchmarks.bare_loops NAME URL N [CA]``.
 
 Each prints the seconds that N requests took, clients made and closed included, after a few to warm up: the
 same calls of the same library with the same arguments as the lab's client, and nothing recorded.
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from time import perf_counter
 
-from benchmarks import bare_asyncio, bare_blocking
+from benchmarks import bare_asyncio, bare_blocking, bare_h2
 
 WARM_UP = 10
 
@@ -34,15 +34,23 @@ LOOPS: dict[str, Callable[[str, int], None]] = {
 }
 """Strategy → its bare loop: a client that blocks one by one, one of asyncio with 32 in flight."""
 
+SECURE: dict[str, Callable[[str, int, str], None]] = {
+    "httpx-client-h2": bare_h2.httpx_client,
+    "httpx-async-h2@workers": bare_h2.httpx_async,
+    "pycurl-h2": bare_h2.pycurl_handle,
+}
+"""The same over TLS, with the CA to trust."""
 
-def main(name: str, url: str, count: int) -> float:
+
+def main(name: str, url: str, count: int, ca_file: str = "") -> float:
     """Seconds that the loop takes."""
-    loop = LOOPS[name]
-    loop(url, WARM_UP)
+    loop: Callable[..., None] = SECURE[name] if name in SECURE else LOOPS[name]
+    more = [ca_file] if name in SECURE else []
+    loop(url, WARM_UP, *more)
     began = perf_counter()
-    loop(url, count)
+    loop(url, count, *more)
     return perf_counter() - began
 
 
 if __name__ == "__main__":
-    print(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    print(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:]))

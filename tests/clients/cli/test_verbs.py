@@ -84,6 +84,11 @@ def test_lists_hold_all_there_is(what, names, clientlab):
     assert all(len(row) > 2 for row in document)
 
 
+def test_at_least_forty_strategies_are_listed(clientlab):
+    """Each by a name of its own."""
+    assert len({row["name"] for row in json.loads(clientlab("list", "strategies", "--json").out)}) >= 40
+
+
 def test_the_list_of_strategies_tells_what_each_is(clientlab):
     """Its parts, and the concurrency and connections that it has."""
     rows = {row["name"]: row for row in json.loads(clientlab("list", "--json").out)}
