@@ -1,0 +1,111 @@
+"""Memory of large bodies read in chunks: every client that can, those of HTTP/2 over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from clientlab import strategies
+from clientlab.clients.shape import Budget
+from clientlab.conformance.server import counting_server
+from clientlab.workload import Workload, requests_of
+from clients.measured import measure
+from running import eventually
+from tls_servers import Authority, h2_server
+
+MIB = 1 << 20
+SIZE = 32 * MIB
+MOST_ABOVE_IDLE = 20 * MIB
+STREAMING = {
+    name: row
+    for name, row in strategies.CLIENTS.items()
+    if not row.program and hasattr(strategies.load(row.place), "stream")
+}
+H2_CLIENTS = [name for name, row in STREAMING.items() if row.http == "2"]
+
+
+def chunked(body: bytes, size: int = MIB) -> bytes:
+    """A whole answer of unknown length."""
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    framed = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n"
+
+
+SMALL = bytes(range(250)) * 1200
+LARGE = chunked(bytes(SIZE))
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    """The CA that signed the certificate of Caddy."""
+    return Authority(tmp_path_factory.mktemp("tls") / "ours")
+
+
+@pytest.fixture(scope="module")
+def behind():
+    """A server without TLS."""
+    with counting_server(lambda seen: LARGE if seen.target == "/large" else chunked(SMALL, 7000)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(behind, authority, tmp_path_factory):
+    """Caddy in front of it, which speaks HTTP/2."""
+    with h2_server(behind.port, authority, tmp_path_factory.mktemp("caddy")) as running:
+        yield running
+
+
+def test_every_library_but_one_streams():
+    """A client that loses the ability is noticed here."""
+    assert {name for name, row in strategies.CLIENTS.items() if not row.program} - set(STREAMING) == {"httplib2"}
+
+
+@pytest.mark.parametrize("client", STREAMING)
+def test_a_large_body_read_in_chunks_is_not_held(client, request, behind):
+    """32 MiB without a length take at most 20 MiB above idle, first request included; all of it is received."""
+    workload = Workload(path="/large", requests=2, warmup=0, read="chunks")
+    where = (behind.url, None)
+    if client in H2_CLIENTS:
+        where = (request.getfixturevalue("url"), request.getfixturevalue("authority").ca_file)
+    measured = measure(client, workload, where[0], ca_file=where[1])
+    assert measured.samples.errors == {}
+    assert measured.samples.records["bytes"].tolist() == [SIZE] * 2
+    assert measured.outcome.peak_rss_bytes - measured.outcome.idle_rss_bytes <= MOST_ABOVE_IDLE
+
+
+@pytest.mark.parametrize("client", H2_CLIENTS)
+def test_the_whole_body_comes_in_chunks_over_http2(client, url, authority):
+    """Every byte once and in order, and in more than one piece."""
+    row, chunks = STREAMING[client], []
+    made = strategies.load(row.place)(Budget(1, 5.0, chunk_size=10_000, ca_file=authority.ca_file), lambda: None)
+    asked = requests_of(Workload(), url)(0)
+
+    async def awaited() -> int:
+        await made.open()
+        try:
+            return await made.stream(asked, chunks.append)
+        finally:
+            await made.close()
+
+    def blocking() -> int:
+        made.open()
+        try:
+            return made.stream(asked, chunks.append)
+        finally:
+            made.close()
+
+    assert (asyncio.run(awaited()) if row.kind == "asyncio" else blocking()) == 200
+    assert b"".join(chunks) == SMALL
+    assert len(chunks) > 3
+
+
+@pytest.mark.parametrize("client", H2_CLIENTS)
+def test_a_connection_is_used_again_after_a_body_streamed_over_http2(client, url, authority, behind):
+    """As after one that was read whole."""
+    workload = Workload(requests=6, warmup=0, read="chunks")
+    measured = measure(client, workload, url, at_ready=behind.reset, ca_file=authority.ca_file)
+    eventually(lambda: behind.in_flight == 0, "the server is done")
+    assert (measured.samples.errors, measured.outcome.connections_begun) == ({}, 1)
+    assert measured.samples.records["bytes"].tolist() == [len(SMALL)] * 6
+    assert len({seen.headers["x-seen-port"] for seen in behind.seen}) == 1
