@@ -28,8 +28,12 @@ def rows(site: Site, rounds: int) -> Iterator[Row]:
             outcome = outcome_of(name, site, workload)
             wall[name].append(outcome.wall_seconds)
             cpu[name].append(outcome.cpu_seconds / REQUESTS)
-    for place, name in enumerate(sorted(STRATEGIES, key=lambda name: median(wall[name])), 1):
-        ratios = [standard / own for standard, own in zip(wall[STANDARD], wall[name], strict=True)]
+    ratios_of = {
+        name: [standard / own for standard, own in zip(wall[STANDARD], walls, strict=True)]
+        for name, walls in wall.items()
+    }
+    for place, name in enumerate(sorted(STRATEGIES, key=lambda name: -median(ratios_of[name])), 1):
+        ratios = ratios_of[name]
         rate, spent = REQUESTS / median(wall[name]), median(cpu[name]) * 1e6
         says = f"{place}. {name} over {STANDARD}, c={CONCURRENCY}: {rate:,.0f} req/s, {spent:.0f} µs of CPU each"
         yield at_least(says, ratios, LIMIT) if name == HELD else ratio(says, ratios)
