@@ -6,10 +6,8 @@ workload says so; and the payload encoded, where it says "each"). Building the r
 
 from __future__ import annotations
 
-import contextlib
 import json
 import struct
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +19,9 @@ from clientlab.clients.shape import AsyncClient, AsyncTiming, Budget, Client, Ti
 from clientlab.measuring import connections, loops
 from clientlab.measuring.driving import Driven
 from clientlab.measuring.recording import Recording
-from clientlab.measuring.sending import AsyncSend, Send, Turn, asend_of, send_of
+from clientlab.measuring.sending import AsyncSend, Send, Turn, all_at_once, asend_of, send_of
 from clientlab.sample import RECORD_SIZE, write_record
 from clientlab.workload import Request, Workload, encodes_each
-
-_GATHERING_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ class BlockingCaller:
         self.client.open()
         self._send = send_of(self.client, bench.workload)
         if bench.warm and connections > 1:
-            self._send = self._all_at_once(self._send, connections)
+            self._send = all_at_once(self._send, connections, self._send_at_will)
         self._encodes = encodes_each(bench.workload)
         self._parses = bench.workload.parse
 
@@ -120,23 +116,8 @@ class BlockingCaller:
         self.client.close()
         self._recording.close()
 
-    def _all_at_once(self, send: Send, threads: int) -> Send:
-        """`send`, where the first of each of so many threads wait for each other: so that all are there, and warm.
-
-        The last to come puts `send` itself back. Where so many never come, they go on after a while.
-        """
-
-        def all_are_there() -> None:
-            self._send = send
-
-        gate = threading.Barrier(threads, all_are_there)
-
-        def waiting(request: Request) -> tuple[int, Any]:
-            with contextlib.suppress(threading.BrokenBarrierError):
-                gate.wait(_GATHERING_SECONDS)
-            return send(request)
-
-        return waiting
+    def _send_at_will(self, send: Send) -> None:
+        self._send = send
 
 
 class SteppedCaller:

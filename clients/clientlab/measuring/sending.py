@@ -6,6 +6,8 @@ has a length.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
@@ -15,6 +17,8 @@ from clientlab.workload import Request, Workload
 
 Send = Callable[[Request], tuple[int, Any]]
 AsyncSend = Callable[[Request], Awaitable[tuple[int, Any]]]
+
+_GATHERING_SECONDS = 5.0
 
 
 class Passed:
@@ -40,6 +44,21 @@ def send_of(client: Any, workload: Workload) -> Send:
 def asend_of(client: Any, workload: Workload) -> AsyncSend:
     """How the workload wants a client of asyncio to send."""
     return _astreaming(client) if workload.read == "chunks" else client.send
+
+
+def all_at_once(send: Send, threads: int, all_are_there: Callable[[Send], None]) -> Send:
+    """`send`, where the first of each of so many threads wait for each other: so that all are there, and warm.
+
+    The last to come hands `send` itself to `all_are_there`. Where so many never come, they go on after a while.
+    """
+    gate = threading.Barrier(threads, lambda: all_are_there(send))
+
+    def waiting(request: Request) -> tuple[int, Any]:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            gate.wait(_GATHERING_SECONDS)
+        return send(request)
+
+    return waiting
 
 
 def _streaming(client: Streaming) -> Send:
