@@ -107,7 +107,9 @@ class _Present(Collector):
 
     def collect(self) -> Iterator[Metric]:
         family = GaugeMetricFamily(
-            "clientlab_schedule_trials", "Trials of the run in progress, or of the last one.", labels=("run", "experiment", "state")
+            "clientlab_schedule_trials",
+            "Trials of the run in progress, or of the last one.",
+            labels=("run", "experiment", "state"),
         )
         state, run = self._conductor.state(), self._conductor.run
         if state.run is not None and state.experiment is not None:
