@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import socket
-import ssl
 import traceback
 from collections.abc import Collection, Iterator, Sequence
 
@@ -95,6 +94,10 @@ def _kind_of_handshake(chain: Sequence[BaseException]) -> str | None:
     wrap tell it from those, whichever library called them.
     """
     shaking = [link for link in chain if _passed_through(_HANDSHAKES, link)]
+    if not shaking:
+        return None
+    import ssl  # noqa: PLC0415 - gevent patches it, and has to come first
+
     late = (TimeoutError, ConnectionAbortedError)  # asyncio's limit raises the latter
     if any(isinstance(link, late) for link in shaking):
         return "timeout-connect"

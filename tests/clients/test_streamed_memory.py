@@ -8,11 +8,12 @@ import pytest
 
 from clientlab import strategies
 from clientlab.clients.shape import Budget
+from clientlab.conformance.front import http2_front
 from clientlab.conformance.server import counting_server
+from clientlab.conformance.tls import CA_FILE
 from clientlab.workload import Workload, requests_of
 from clients.measured import measure
 from running import eventually
-from tls_servers import Authority, h2_server
 
 MIB = 1 << 20
 SIZE = 32 * MIB
@@ -37,12 +38,6 @@ LARGE = chunked(bytes(SIZE))
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    """The CA that signed the certificate of Caddy."""
-    return Authority(tmp_path_factory.mktemp("tls") / "ours")
-
-
-@pytest.fixture(scope="module")
 def behind():
     """A server without TLS."""
     with counting_server(lambda seen: LARGE if seen.target == "/large" else chunked(SMALL, 7000)) as running:
@@ -50,10 +45,10 @@ def behind():
 
 
 @pytest.fixture(scope="module")
-def url(behind, authority, tmp_path_factory):
+def url(behind):
     """Caddy in front of it, which speaks HTTP/2."""
-    with h2_server(behind.port, authority, tmp_path_factory.mktemp("caddy")) as running:
-        yield running
+    with http2_front(behind.port) as running:
+        yield running.url
 
 
 def test_every_library_but_one_streams():
@@ -67,7 +62,7 @@ def test_a_large_body_read_in_chunks_is_not_held(client, request, behind):
     workload = Workload(path="/large", requests=2, warmup=0, read="chunks")
     where = (behind.url, None)
     if client in H2_CLIENTS:
-        where = (request.getfixturevalue("url"), request.getfixturevalue("authority").ca_file)
+        where = (request.getfixturevalue("url"), CA_FILE)
     measured = measure(client, workload, where[0], ca_file=where[1])
     assert measured.samples.errors == {}
     assert measured.samples.records["bytes"].tolist() == [SIZE] * 2
@@ -75,10 +70,10 @@ def test_a_large_body_read_in_chunks_is_not_held(client, request, behind):
 
 
 @pytest.mark.parametrize("client", H2_CLIENTS)
-def test_the_whole_body_comes_in_chunks_over_http2(client, url, authority):
+def test_the_whole_body_comes_in_chunks_over_http2(client, url):
     """Every byte once and in order, and in more than one piece."""
     row, chunks = STREAMING[client], []
-    made = strategies.load(row.place)(Budget(1, 5.0, chunk_size=10_000, ca_file=authority.ca_file), lambda: None)
+    made = strategies.load(row.place)(Budget(1, 5.0, chunk_size=10_000, ca_file=CA_FILE), lambda: None)
     asked = requests_of(Workload(), url)(0)
 
     async def awaited() -> int:
@@ -101,10 +96,10 @@ def test_the_whole_body_comes_in_chunks_over_http2(client, url, authority):
 
 
 @pytest.mark.parametrize("client", H2_CLIENTS)
-def test_a_connection_is_used_again_after_a_body_streamed_over_http2(client, url, authority, behind):
+def test_a_connection_is_used_again_after_a_body_streamed_over_http2(client, url, behind):
     """As after one that was read whole."""
     workload = Workload(requests=6, warmup=0, read="chunks")
-    measured = measure(client, workload, url, at_ready=behind.reset, ca_file=authority.ca_file)
+    measured = measure(client, workload, url, at_ready=behind.reset, ca_file=CA_FILE)
     eventually(lambda: behind.in_flight == 0, "the server is done")
     assert (measured.samples.errors, measured.outcome.connections_begun) == ({}, 1)
     assert measured.samples.records["bytes"].tolist() == [len(SMALL)] * 6
