@@ -14,7 +14,7 @@ from grafana_foundation_sdk.models import dashboard as model
 
 UID = "clientlab-compare"
 
-_WAY = 'strategy=~"$strategy", upstream=~"$upstream", route=~"$route"'
+_WAY = 'experiment="$experiment", strategy=~"$strategy", upstream=~"$upstream", route=~"$route"'
 _BASE = f'run="$baseline", {_WAY}'
 _OTHERS = f'run=~"$runs", {_WAY}'
 _ROWS = "arm\\when"
@@ -58,8 +58,10 @@ def _of(metric: str, labels: str) -> str:
 
 
 def _unlike() -> Any:
-    base = 'clientlab_run_info{run="$baseline"}'
-    unlike = f'count(clientlab_run_info{{run=~"$runs"}} unless on (surroundings) {base}) or vector(0)'
+    runs, base = (
+        f'clientlab_run_info{{experiment="$experiment", {one}}}' for one in ('run=~"$runs"', 'run="$baseline"')
+    )
+    unlike = f"count({runs} unless on (surroundings) {base}) or vector(0)"
     return (
         number(
             "Runs measured in other surroundings",
@@ -78,7 +80,7 @@ def _surroundings() -> tables.Panel:
         grid(
             "Where were they measured?",
             "Runs with the same surroundings can be compared.",
-            query('clientlab_run_info{run=~"$runs|$baseline"}', now=True),
+            query('clientlab_run_info{experiment="$experiment", run=~"$runs|$baseline"}', now=True),
         )
         .transformations(
             house.columns(
@@ -104,7 +106,7 @@ def _matrix() -> Any:
 
 def _ratios(metric: str, name: str, *, more_is_better: bool) -> tables.Panel:
     """How many times the baseline's, for each strategy and run."""
-    ratio = f"{_of(metric, _OTHERS)} / on ({_SAME}) group_left () sum by ({_SAME}) ({_of(metric, _BASE)})"
+    ratio = f"{_of(metric, _OTHERS)} / on ({_SAME}) group_left () max by ({_SAME}) ({_of(metric, _BASE)})"
     steps = [(None, "red"), (0.95, "text"), (1.05, "green")]
     if not more_is_better:
         steps = [(None, "green"), (0.95, "text"), (1.05, "red")]
@@ -113,7 +115,7 @@ def _ratios(metric: str, name: str, *, more_is_better: bool) -> tables.Panel:
             f"{name}: how many times the baseline's?",
             "The run's median over the baseline's, arm by arm. Colour begins at 5 %: for intervals, ask "
             "'clientlab compare'.",
-            query(f"sum by (when, arm) ({_when(ratio)})", now=True),
+            query(f"max by (when, arm) ({_when(ratio)})", now=True),
         )
         .transformations([_matrix()])
         .unit("none")
@@ -149,5 +151,5 @@ def _side_by_side(metric: str, name: str, unit: str) -> Any:
             .show_legend(show_legend=True)
         )
         .transformations([_matrix()])
-        .with_target(query(f"sum by (when, arm) ({_when(figure)})", now=True))
+        .with_target(query(f"max by (when, arm) ({_when(figure)})", now=True))
     )

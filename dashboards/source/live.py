@@ -7,7 +7,9 @@ from dashboards.source.house import HALF, TALL, Panel, bars, grid, lines, number
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.builders import heatmap, stat
 from grafana_foundation_sdk.builders import table as tables
+from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as looks
+from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import heatmap as heat
 from grafana_foundation_sdk.models import prometheus as prom
 
@@ -24,7 +26,7 @@ def dashboard() -> board.Dashboard:
     )
     for chosen in _variables():
         made = made.with_variable(chosen)
-    made = made.annotation(_trials())
+    made = made.annotation(_Trials("started", "begins")).annotation(_Trials("ended", "ends"))
     for panel in (*_now(), _standings(), *_speed(), *_latency(), *_connections(), *_costs()):
         made = made.with_panel(panel)
     return made
@@ -44,16 +46,26 @@ def _variables() -> list[board.QueryVariable]:
     ]
 
 
-def _trials() -> board.AnnotationQuery:
-    """A region from each trial's start to its end, named by its arm."""
-    return (
-        board.AnnotationQuery()
-        .name("Trials")
-        .datasource(house.SOURCE)
-        .enable(enable=True)
-        .icon_color("rgba(128, 128, 128, 0.35)")
-        .expr(f"clientlab_trial_running{{{CHOSEN}}} > 0")
-    )
+class _Moment(model.AnnotationQuery):
+    """With what Prometheus' data source takes beyond the SDK's model: the values are the times, in milliseconds."""
+
+    says = ""
+
+    def to_json(self) -> dict[str, object]:
+        more = {"useValueForTime": True, "titleFormat": house.BY_ARM, "textFormat": self.says, "step": "1s"}
+        return {**super().to_json(), **more}
+
+
+class _Trials(Builder[model.AnnotationQuery]):
+    """A mark at each trial's start or end, named by its arm."""
+
+    def __init__(self, moment: str, says: str) -> None:
+        expression = f"clientlab_trial_{moment}_timestamp_seconds{{{CHOSEN}}} * 1000 > 0"
+        self._made = _Moment(f"Trial {says}", house.SOURCE, icon_color="rgba(128, 128, 128, 0.35)", expr=expression)
+        self._made.says = says
+
+    def build(self) -> model.AnnotationQuery:
+        return self._made
 
 
 def _standings() -> tables.Panel:

@@ -32,14 +32,25 @@ def test_the_files_are_what_the_code_gives():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_dashboard_is_one_to_grafanas_own_models(name):
-    """Read and written again by the SDK, it is the same."""
+    """Read and written again by the SDK, it is the same, but for what annotations have of Prometheus' data source."""
     document = loaded(name)
+    for annotation in document.get("annotations", {}).get("list", []):
+        assert {annotation.pop(key) for key in ("useValueForTime", "titleFormat", "step")} == {True, "{{arm}}", "1s"}
+        assert annotation.pop("textFormat") in {"begins", "ends"}
     again = json.loads(json.dumps(Dashboard.from_json(document), cls=JSONEncoder))
     assert again["panels"]
     assert {key: again[key] for key in document if key != "panels"} == {
         key: value for key, value in document.items() if key != "panels"
     }
     assert [panel["type"] for panel in again["panels"]] == [panel["type"] for panel in document["panels"]]
+
+
+def test_runs_of_one_experiment_are_compared():
+    """Every query names it: runs of others have arms of the same names."""
+    asked = expressions(loaded("compare"))
+    assert all(
+        expression.count('experiment="$experiment"') == expression.count("clientlab_run_") for expression in asked
+    )
 
 
 def test_uids_are_fixed_and_unique():
