@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 
 import pytest
@@ -67,6 +68,39 @@ def test_no_container_can_do_more_than_it_needs(lab):
         assert set(addresses) <= {"127.0.0.1"}, service
 
 
+def test_services_that_are_not_up_are_as_confined(lab):
+    """Grafana and those of the profile, as Compose would start them."""
+    services = json.loads(lab.compose("--profile", "all", "config", "--format", "json").stdout)["services"]
+    assert {"grafana", "client-urllib3"} <= set(services)
+    for name, service in services.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service.get("cap_add", []) in ([], ["NET_BIND_SERVICE"]), name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert (service["read_only"], service.get("privileged", False)) == (True, False), name
+        assert {port["host_ip"] for port in service.get("ports", [])} <= {"127.0.0.1"}, name
+        assert int(service["mem_limit"]) > 0, name
+    grafana = services["grafana"]["environment"]
+    assert (grafana["GF_AUTH_ANONYMOUS_ENABLED"], grafana["GF_AUTH_ANONYMOUS_ORG_ROLE"]) == ("true", "Viewer")
+    assert grafana["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+
+
+def test_without_env_it_is_said_what_is_missing(engine):  # noqa: ARG001 - needed first
+    """No image without a name is asked for, and no port is drawn."""
+    words = ["docker", "compose", "--env-file", "/dev/null", "config", "-q"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert ".env is missing" in done.stderr
+
+
+def test_a_port_that_is_taken_is_named(new_project):
+    """By the engine, and nothing is left half begun that `down` would not take away."""
+    project = new_project()
+    with socket.create_server(("127.0.0.1", project.ports["FLASK_PORT"])):
+        done = project.compose("up", "-d", "--pull", "never", "--no-build", "flask", check=False)
+    assert done.returncode != 0
+    assert str(project.ports["FLASK_PORT"]) in done.stderr
+
+
 def test_what_is_not_ours_is_mounted_for_reading_only(lab):
     """The repository's files can't be changed from inside."""
     for container in lab.containers():
@@ -77,7 +111,7 @@ def test_what_is_not_ours_is_mounted_for_reading_only(lab):
 def test_a_worker_that_is_killed_in_its_trial_fails_it_and_the_run_goes_on(lab):
     """The trial is given once more at the end; by then the worker is back."""
     run = lab.api("/api/runs", {"experiment": "demo", "rounds": 1})["run"]
-    eventually(lambda: (lab.state()["trial"] or "").startswith("aiohttp@workers"), "its turn", LONG)
+    eventually(lambda: _has_its_turn(lab, "aiohttp@workers"), "its turn", LONG)
     subprocess.run(["docker", "kill", lab.container("client-aiohttp-workers")], capture_output=True, check=True)
     lab.up("client-aiohttp-workers")
     lab.idle()
@@ -148,8 +182,8 @@ def test_the_rules_give_what_they_should(lab):
 def test_down_leaves_nothing(new_project):
     """No container, no volume, no network."""
     project = new_project()
-    project.up("flask")
-    project.compose("down", "-v", "--timeout", "1")
+    project.up("lab", "prometheus", "client-urllib3")  # the last is of a profile
+    project.compose("--profile", "all", "down", "-v", "--timeout", "1")
     for kind in ("ps -a", "volume ls", "network ls"):
         words = ["docker", *kind.split(), "-q", "--filter", f"label=com.docker.compose.project={project.name}"]
         assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == ""
@@ -216,3 +250,8 @@ def test_every_service_says_in_a_sentence_what_it_is():
     for before, line in zip(["", *lines], lines, strict=False):
         if re.match(r"  [a-z][\w-]*:$", line):
             assert before.strip().startswith("#"), line
+
+
+def _has_its_turn(project, strategy: str) -> bool:
+    """Whether the strategy's worker was given its trial."""
+    return any(one["state"] == "measuring" and one["strategies"] == [strategy] for one in project.state()["workers"])
