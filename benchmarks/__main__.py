@@ -4,6 +4,7 @@ overhead: what the lab adds to a bare loop of each client, in 15 minutes, three 
 it open. fastest: nine strategies with 32 in flight. scrape: what live metrics add. upstream: how fast and exact it is.
 memory: what a request costs. streaming: what a large body costs. reports: how long a large run takes to be read.
 conformance: how long it takes to check every listed strategy. quick: every bundled experiment in its quick form.
+dashboards: the queries of each, on the Prometheus of a lab that is up.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import conformance, fastest, memory, overhead, quick, reports, scrape, streaming, upstream
+from benchmarks import conformance, dashboards, fastest, memory, overhead, quick, reports, scrape, streaming, upstream
 from benchmarks.figures import Row
 from benchmarks.overhead import Site
 from clientlab.homes.local import LocalHome
@@ -26,7 +27,7 @@ from clientlab.homes.serving import workers_for
 from clientlab.strategies import CLIENTS
 
 _IN_A_LAB = ("overhead", "fastest", "scrape", "memory", "streaming")
-PARTS = (*_IN_A_LAB, "reports", "conformance", "quick", "upstream")
+PARTS = (*_IN_A_LAB, "reports", "conformance", "quick", "dashboards", "upstream")
 
 
 def main(words: list[str]) -> int:
@@ -63,10 +64,9 @@ def rows(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Row]:
         yield from _in_a_lab(parts, rounds, clients)
     if "reports" in parts:
         yield from reports.rows(max(3, rounds // 6))
-    if "conformance" in parts:
-        yield from conformance.rows()
-    if "quick" in parts:
-        yield from quick.rows()
+    for name, part in (("conformance", conformance), ("quick", quick), ("dashboards", dashboards)):
+        if name in parts:
+            yield from part.rows()
     if "upstream" in parts:
         if shutil.which("wrk") is None:
             print("upstream: left out, wrk is not installed (Debian: apt-get install wrk)", file=sys.stderr)
