@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,6 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @click.option("--patience", type=_SECONDS, default=30.0, help="Seconds in which a worker for a strategy is to come.")
 @click.option("--generic-after", type=_SECONDS, default=5.0, help="Seconds before a worker for '*' takes a strategy.")
 @click.option("--lost-after", type=_SECONDS, default=10.0, help="Seconds without a sign after which a worker is lost.")
-@click.option("--hosts", envvar="LAB_HOSTS", default="", help="More names that it may be asked by: lab.test,…")
 @OUT
 def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idle: bool, **words: Any) -> None:
     """Serve the lab: give workers their turns, keep the runs, show them.
@@ -47,7 +45,7 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
     A run that the service left unfinished goes on where it was. Workers are those of `clientlab work`; they
     need the token in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE, which the service writes; without
     one it listens on loopback only. Options may come
-    from EXPERIMENT, ROUNDS, QUICK, LAB_HOST, LAB_PORT, LAB_HOSTS and GRAFANA_URL as well; a flag wins.
+    from EXPERIMENT, ROUNDS, QUICK, LAB_HOST, LAB_PORT and GRAFANA_URL as well; a flag wins.
     """
     from clientlab.service.app import Settings  # noqa: PLC0415 - no other verb needs to import a web server
 
@@ -67,7 +65,6 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
         first=None if idle else (first, command_of(experiment, rounds, quick=quick)),
         programs=ContainerHome(os.environ).programs(),
         bounds=Bounds(words["patience"], words["generic_after"], words["lost_after"]),
-        hosts=frozenset({"lab", host, socket.gethostname(), *words["hosts"].replace(" ", "").split(",")}),
     )
     _serve(settings, host, words["port"])
 

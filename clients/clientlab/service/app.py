@@ -28,11 +28,7 @@ _REGISTRY = web.AppKey("registry", CollectorRegistry)
 
 @dataclass(frozen=True)
 class Settings:
-    """How the service was asked to serve.
-
-    `first`: what to begin where no run is unfinished, and its command. `hosts`: names that it is asked by, beside
-    addresses and localhost.
-    """
+    """How the service was asked to serve. `first`: what to begin where no run is unfinished, and its command."""
 
     folder: Path
     token: str
@@ -40,7 +36,6 @@ class Settings:
     first: tuple[Experiment, str] | None
     programs: dict[str, str]
     bounds: Bounds
-    hosts: frozenset[str] = frozenset()
 
 
 async def healthz(request: web.Request) -> web.Response:  # noqa: ARG001
@@ -73,7 +68,7 @@ ROUTES = (
 
 def application(settings: Settings) -> web.Application:
     """The service, which goes on with its unfinished run, or begins the first, as soon as it runs."""
-    made = web.Application(middlewares=[guard.headers, guard.problems, guard.only_for(settings.hosts)])
+    made = web.Application(middlewares=[guard.headers, guard.problems])
     made[_DOCUMENT] = openapi.document(ROUTES)
     made[_REGISTRY] = CollectorRegistry()
     for route in ROUTES:

@@ -17,15 +17,6 @@ from clientlab.runs.document import Arm, Run, Trial
 MOST_SERIES = 3000
 ARM = ("run", "experiment", "arm", "strategy", "workload", "upstream", "route")
 Families = dict[str, GaugeMetricFamily]
-_MEDIANS: dict[str, Callable[[Trial], float | None]] = {
-    "requests_per_second": lambda trial: trial.requests_per_second,
-    "wall_seconds": lambda trial: trial.wall_seconds,
-    "cpu_seconds_per_request": lambda trial: (
-        None if trial.cpu_seconds is None else trial.cpu_seconds / max(1, trial.requests)
-    ),
-    "peak_memory_bytes": lambda trial: trial.peak_rss_bytes,
-    "connections_opened": lambda trial: trial.connections_opened,
-}
 _QUANTILES = {"0.5": "p50", "0.95": "p95", "0.99": "p99"}
 
 
@@ -86,8 +77,8 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
     def row(name: str, value: float, *more: str) -> tuple[str, list[str], float]:
         return name, [*labels, *more], value
 
-    for name, value in _medians(trials):
-        yield row(name, value)
+    yield row("requests_per_second", _median(trials, lambda trial: trial.requests_per_second))
+    yield row("wall_seconds", _median(trials, lambda trial: trial.wall_seconds))
     walls = {trial.round: trial.wall_seconds for trial in trials if trial.wall_seconds}
     mean = paired_ratio(walls, dict.fromkeys(walls, 1.0))
     if mean is not None and mean.low is not None and mean.high is not None:
@@ -100,6 +91,9 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
     overheads = [trial.overhead_seconds.p50 for trial in trials if trial.overhead_seconds]
     if overheads:
         yield row("overhead_seconds", median(overheads))
+    yield row("cpu_seconds_per_request", _median(trials, lambda t: (t.cpu_seconds or 0.0) / max(1, t.requests)))
+    yield row("peak_memory_bytes", _median(trials, lambda trial: trial.peak_rss_bytes))
+    yield row("connections_opened", _median(trials, lambda trial: trial.connections_opened))
     yield row("errors", sum(sum(trial.errors.values()) for trial in trials))
     verdicts = [str(trial.verdict or "unclear") for trial in trials]
     yield row("verdict", 1, max(dict.fromkeys(verdicts), key=verdicts.count))
@@ -108,9 +102,5 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
             yield row("axis_value", place, axis)
 
 
-def _medians(trials: list[Trial]) -> Iterator[tuple[str, float]]:
-    """Those figures that are known: a program that drives has no memory of its own, say."""
-    for name, figure in _MEDIANS.items():
-        known = [value for trial in trials if (value := figure(trial)) is not None]
-        if known:
-            yield name, float(median(known))
+def _median(trials: list[Trial], figure: Callable[[Trial], float | None]) -> float:
+    return float(median(figure(trial) or 0.0 for trial in trials))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Collection
-from ipaddress import ip_address
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -56,30 +55,6 @@ async def headers(request: web.Request, handler: Handler) -> web.StreamResponse:
     return response
 
 
-def only_for(names: Collection[str]) -> Any:
-    """A middleware that answers 421 to a Host that is neither an address nor one of these names, nor ``localhost``.
-
-    A page of another site can have its own name lead here (DNS rebinding), and would then be of the same origin.
-    """
-
-    @web.middleware
-    async def hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
-        name = urlsplit(f"//{request.host}").hostname or ""
-        if name != "localhost" and name not in names and not _is_address(name):
-            raise Answered(421, f"the lab is not known as {name!r}; name it in LAB_HOSTS, separated by commas")
-        return await handler(request)
-
-    return hosts
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
 @web.middleware
 async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer what is wrong with one line of JSON, and say it in the log."""
@@ -95,13 +70,13 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
 
 def _problem(request: web.Request, status: int, line: str) -> web.Response:
     if status not in (404, 405):
-        _log.warning("%s %s from %s: %d, %s", request.method, request.raw_path, request.remote, status, line)
+        _log.warning("%s %s from %s: %d, %s", request.method, request.path, request.remote, status, line)
     return web.json_response(Problem(error=line).model_dump(), status=status)
 
 
 def check_token(request: web.Request, token: str) -> None:
     """Raises Answered (401) without the worker's token; where the service has none, everybody is trusted."""
-    given = request.headers.get("Authorization", "").removeprefix("Bearer ").encode(errors="surrogateescape")
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ").encode()
     if token and not hmac.compare_digest(given, token.encode()):
         raise Answered(401, "wrong token: give the worker the lab's own CLIENTLAB_TOKEN")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl
@@ -14,14 +13,12 @@ from pydantic import ValidationError
 
 from clientlab.errors import LabError
 from clientlab.reports import html
-from clientlab.runs.experiment import Experiment
 from clientlab.runs.experiment_file import bundled, read_experiment
 from clientlab.service import guard
 from clientlab.service.api import Route, read_run
 from clientlab.service.guard import Answered
 from clientlab.service.lab import LAB
 from clientlab.service.shapes import Start
-from clientlab.upstreams import special
 
 _FOLDER = files("clientlab.service")
 _TEMPLATES = jinja2.Environment(
@@ -94,17 +91,11 @@ async def static(request: web.Request) -> web.Response:
 
 def _page(request: web.Request, problem: str = "", status: int = 200) -> web.Response:
     lab = request.app[LAB]
-    return _rendered(
-        "page.html", status, state=lab.conductor.state(), rows=lab.archive.rows(), experiments=_offered(),
-        problem=problem, grafana=lab.grafana,
-    )  # fmt: skip
-
-
-@cache
-def _offered() -> dict[str, Experiment]:
-    """The bundled experiments that the containers' upstreams can serve: others start servers of their own."""
     found = {name: read_experiment(path) for name, path in bundled().items()}
-    return {name: one for name, one in found.items() if not special(arm.upstream for arm in one.arms())}
+    return _rendered(
+        "page.html", status, state=lab.conductor.state(), rows=lab.archive.rows(), experiments=found, problem=problem,
+        grafana=lab.grafana,
+    )  # fmt: skip
 
 
 def _rendered(template: str, status: int, **values: Any) -> web.Response:
