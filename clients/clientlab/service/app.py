@@ -92,8 +92,7 @@ def application(settings: Settings) -> web.Application:
 def _lab(settings: Settings) -> Lab:
     store = Store(settings.folder)
     turns = Turns(settings.bounds)
-    first = settings.first[0].name if settings.first else ""
-    conductor = Conductor(store, turns, settings.programs, _log.info, first)
+    conductor = Conductor(store, turns, settings.programs, _log.info)
     return Lab(store, turns, conductor, Archive(store, _log.warning), settings.token, settings.grafana)
 
 

@@ -36,16 +36,10 @@ class _Stopped(Exception):
 
 
 class Conductor:
-    """Starts runs, goes on with one, and tells how far it is.
+    """Starts runs, goes on with one, and tells how far it is. `say` takes lines for the log."""
 
-    `say` takes lines for the log. `first`: the name of the experiment that the service was asked to begin with.
-    """
-
-    def __init__(
-        self, store: Store, turns: Turns, programs: dict[str, str], say: Callable[[str], None], first: str = ""
-    ) -> None:
+    def __init__(self, store: Store, turns: Turns, programs: dict[str, str], say: Callable[[str], None]) -> None:
         self._store = store
-        self._first = first
         self._turns = turns
         self._programs = programs
         self._say_line = say
@@ -89,10 +83,7 @@ class Conductor:
         return self._begin(old.model_copy(update=fresh))
 
     def resume(self) -> str | None:
-        """Go on with the run that the service had begun last, if it is not finished; None where there is none.
-
-        Nor where the service was asked to begin with another experiment since: that run is left incomplete.
-        """
+        """Go on with the run that the service had begun last, if it is not finished; None where there is none."""
         served = [name for name in self._store.names() if (self._store.folder / name / MARK).exists()]
         try:
             run = self._store.read(served[-1]) if served else None
@@ -103,11 +94,6 @@ class Conductor:
             return None
         if run.clientlab != __version__:
             self.say(f"{run.run} was begun by clientlab {run.clientlab}, and is left as it is")
-            return None
-        begun_for = (self._store.folder / run.run / MARK).read_text(encoding="utf-8")
-        if begun_for and self._first and begun_for != self._first:
-            self._store.save(run.model_copy(update={"status": "incomplete"}))
-            self.say(f"{run.run} is left incomplete: {self._first} was asked for instead of {begun_for}")
             return None
         self._resumed = True
         self.say(f"going on with {run.run} at trial {len(run.trials) + 1} of {len(order_of(run))}")
@@ -185,7 +171,7 @@ class Conductor:
             raise LabError(f"run {self._run.run if self._run else ''} is in progress; wait for its end, or stop it")
 
     def _begin(self, run: Run) -> str:
-        (self._store.claim(run.run) / MARK).write_text(self._first, encoding="utf-8")
+        (self._store.claim(run.run) / MARK).touch()
         self._store.save(run)
         self._resumed = False
         self._carry(run)
@@ -194,8 +180,6 @@ class Conductor:
     def _carry(self, run: Run) -> None:
         self._run, self._trial, self._planned = run, None, len(order_of(run))
         self._unwanted.clear()
-        if self._resumed:
-            self._turns.expect(run.run)
         self._thread = threading.Thread(target=self._carry_out, args=(run,), name="run", daemon=True)
         self._thread.start()
 

@@ -21,7 +21,6 @@ from clientlab.workload import Workload
 
 POLL_SECONDS = 20.0
 _TICK = 0.5
-_MOST_HANDS = 2  # of one trial whose worker asks again without having begun it
 _SAVED_WITHIN = 5.0
 _IDENTITY = ("arm", "strategy", "upstream", "route", "workload", "round", "order")
 
@@ -56,7 +55,6 @@ class _Trial:
     worker: str | None = None
     seen: float = 0.0
     beaten: bool = False
-    handed: int = 0
     saved: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -73,7 +71,6 @@ class Turns:
     _trial: _Trial | None = None
     _last: _Trial | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _expected: str | None = None  # a run that goes on, whose next trial is not given yet
     _uncovered: set[str] = field(default_factory=set)  # strategies for which nobody came in time
     _by_name: set[str] = field(default_factory=set)  # those that have waited for a worker of their own already
 
@@ -89,7 +86,7 @@ class Turns:
         result: asyncio.Future[Trial] = asyncio.get_running_loop().create_future()
         not_before = now + 3 * self.bounds.beat if resumed else now
         trial = _Trial(run, experiment, planned, workload, progressed, result, now, not_before)
-        self._trial, self._expected = trial, None
+        self._trial = trial
         self._tell()
         try:
             while not (await asyncio.wait([result], timeout=_TICK))[0]:
@@ -103,13 +100,8 @@ class Turns:
         if self._last is not None:
             self._last.saved.set()
 
-    def expect(self, run: str) -> None:
-        """A run goes on: its present trial, which a worker may have, will be given soon."""
-        self._expected = run
-
     def over(self) -> None:
         """The run has ended: what is not saved by now never will be."""
-        self._expected = None
         if self._last is not None and not self._last.saved.is_set():
             self._last = None
 
@@ -143,8 +135,6 @@ class Turns:
         """A trial is alive; whether it is wanted."""
         trial, now = self._trial, time.monotonic()
         self._workers.heard_of(beat.worker)
-        if self._expected == beat.run:
-            return True
         if trial is None or trial.identity != (beat.run, beat.order) or trial.worker not in (None, beat.worker):
             return False
         trial.worker, trial.seen, trial.beaten = beat.worker, now, True
@@ -155,10 +145,8 @@ class Turns:
         """Take a result once; None where it is of no trial that was given last.
 
         Answers when it is in the run's file, so that a worker lets go of nothing that is not kept. Raises
-        TimeoutError where that takes too long, or where the run goes on and has not given its trial yet.
+        TimeoutError where that takes too long.
         """
-        if self._expected == result.run:
-            raise TimeoutError
         for trial in (self._trial, self._last):
             if trial is None or trial.identity != (result.run, result.trial.order):
                 continue
@@ -186,10 +174,8 @@ class Turns:
         if trial is not None and trial.worker == asking.worker:
             if trial.beaten:
                 self.end(TrialLost(f"{asking.host} asked for its turn and had one"))
-            elif trial.handed < _MOST_HANDS:
-                trial.worker = None  # the answer that gave it never arrived
             else:
-                self.end(TrialLost(f"{asking.host} was given its turn {trial.handed} times and never began it"))
+                trial.worker = None  # the answer that gave it never arrived
         return worker
 
     def _may(self, worker: Worker, trial: _Trial) -> bool:
@@ -205,7 +191,6 @@ class Turns:
         if not worker.named(trial.planned.strategy):
             self._by_name.add(trial.planned.strategy)
         trial.worker, trial.seen, trial.beaten = worker.asking.worker, time.monotonic(), False
-        trial.handed += 1
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         planned = trial.planned.model_copy(update={"started": started})
         return Turn(

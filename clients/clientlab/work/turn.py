@@ -149,7 +149,6 @@ def _measure(order: dict[str, Any], turn: Turn, exporter: Exporter, folder: Path
         answer = lab.insist("/api/results", result, 10.0, lambda error: say(f"the result waits for the lab: {error}"))
     except Refused as error:
         say(f"trial {turn.trial.order} of {turn.run}: {error}")
-        _fail(lab, result, turn.trial, str(error))
     except WrongToken as error:
         say(str(error))
         return LabError.exit_code
@@ -159,15 +158,6 @@ def _measure(order: dict[str, Any], turn: Turn, exporter: Exporter, folder: Path
         if answer is not None and not answer["taken"]:
             say(f"trial {turn.trial.order} of {turn.run}: {answer['says']}")
     return 0
-
-
-def _fail(lab: Lab, result: dict[str, Any], planned: Trial, reason: str) -> None:
-    """Tell the lab that its trial failed, where it refused the result: it would be measured again to no end."""
-    failed = planned.model_copy(update={"status": "failed", "reason": f"its result was refused: {reason}"})
-    try:
-        lab.post("/api/results", {**result, "trial": failed.model_dump(mode="json")})
-    except (*LOST_ERRORS, Refused, WrongToken) as error:
-        say(f"trial {planned.order} of {result['run']}: {error}")
 
 
 def _trial(turn: Turn, exporter: Exporter, folder: Path, beats: _Beats) -> Trial:

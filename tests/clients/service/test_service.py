@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families
 
-from clientlab.runs.experiment_file import bundled, read_experiment
+from clientlab.runs.experiment_file import bundled
 from clientlab.runs.store import Store
 from clientlab.service.app import ROUTES, Settings, application
 from clientlab.service.guard import RESULT_BODY, SMALL_BODY
@@ -37,10 +37,9 @@ def keep(store: Store, run) -> None:
 
 
 @asynccontextmanager
-async def serving(store: Store, token: str = TOKEN, patience: float = 30.0, first: str | None = None):
-    """The service on a free port, and a client for it; asked to begin with the experiment `first`."""
-    begun = (read_experiment(bundled()[first]), f"clientlab run {first}") if first else None
-    settings = Settings(store.folder, token, "http://grafana.test/", begun, {}, Bounds(patience, 0.1, 30.0))
+async def serving(store: Store, token: str = TOKEN, patience: float = 30.0):
+    """The service on a free port, and a client for it."""
+    settings = Settings(store.folder, token, "http://grafana.test/", None, {}, Bounds(patience, 0.1, 30.0))
     async with TestClient(TestServer(application(settings))) as client:
         yield client
 
@@ -203,22 +202,6 @@ def test_the_form_begins_any_bundled_experiment_and_one_at_a_time(store):
             assert (again.experiment, again.status, again.trials) == (run.experiment, "running", [])
 
     asyncio.run(go())
-
-
-def test_an_unfinished_run_goes_on_unless_another_experiment_is_asked_for(store):
-    """What was done of it is kept, it is said, and the other one begins."""
-
-    async def begun(first: str) -> tuple[str, str]:
-        async with serving(store, first=first) as client, client.get("/api/state") as answer:
-            state = await answer.json()
-            return state["run"], state["says"]
-
-    demo, _ = asyncio.run(begun("demo"))
-    assert asyncio.run(begun("demo"))[0] == demo
-    other, _ = asyncio.run(begun("sessions"))
-    assert store.names() == [demo, other]
-    assert (store.read(demo).status, store.read(other).status) == ("incomplete", "running")
-    assert store.read(other).experiment.name == "sessions"
 
 
 def test_a_run_against_another_server_is_not_run_again(store):

@@ -179,45 +179,6 @@ def test_after_a_restart_the_worker_that_has_the_trial_keeps_it():
     asyncio.run(go())
 
 
-def test_a_worker_that_never_begins_its_trial_loses_it():
-    """It asks again at once, as after a crash; the first time the answer may have been lost, so it is given again."""
-
-    async def go() -> None:
-        turns = Turns(CALM)
-        given = give(turns, planned())
-        for _ in range(2):
-            assert (await ask(turns, "a", "urllib3")) is not None
-        asked = ask(turns, "a", "urllib3")
-        with pytest.raises(TrialLost, match="was given its turn 2 times and never began it"):
-            await given
-        asked.cancel()
-
-    asyncio.run(go())
-
-
-def test_a_run_that_goes_on_loses_nothing_before_it_gives_its_trial():
-    """A beat keeps the worker at it, a result is to be sent again; those of other runs are not wanted."""
-
-    async def go() -> None:
-        turns = Turns(CALM)
-        turns.expect(RUN)
-        assert turns.beat(Beat(worker="a" * 16, run=RUN, order=0, finished=3))
-        assert not turns.beat(Beat(worker="a" * 16, run="20240506-070809-other-abcd", order=0, finished=3))
-        with pytest.raises(TimeoutError):
-            await turns.take(result("a", done(planned())))
-        given = give(turns, planned(), resumed=True)
-        await asyncio.sleep(0)
-        taken = asyncio.ensure_future(turns.take(result("a", done(planned()))))
-        assert (await given).status == "done"
-        turns.saved()
-        assert (await taken).taken
-        turns.expect(RUN)
-        turns.over()
-        assert not turns.beat(Beat(worker="a" * 16, run=RUN, order=0, finished=3))
-
-    asyncio.run(go())
-
-
 @pytest.mark.parametrize(
     "change", [{"run": "20240506-070809-other-abcd"}, {"order": 1}, {"strategy": "pycurl"}, {"route": "proxy"}]
 )
