@@ -50,7 +50,8 @@ async def turn(request: web.Request) -> web.Response:
 async def beat(request: web.Request) -> web.Response:
     """A trial is alive."""
     lab = _trusted(request)
-    return _answer(BeatAnswer(go_on=lab.turns.beat(await guard.read_shape(request, Beat))))
+    found = await guard.read_shape(request, Beat)
+    return _answer(BeatAnswer(go_on=lab.turns.beat(found) or lab.conductor.will_give(found.run, found.order)))
 
 
 async def result(request: web.Request) -> web.Response:
@@ -61,6 +62,8 @@ async def result(request: web.Request) -> web.Response:
         answer = await lab.turns.take(found) or _known(lab, found)
     except TimeoutError as error:
         raise Answered(503, "the run could not be saved in time; send the result again") from error
+    if answer is None and lab.conductor.will_give(found.run, found.trial.order):
+        raise Answered(503, "the run goes on in a moment; send the result again")
     if answer is None:
         raise Answered(409, f"trial {found.trial.order} of run {found.run!r} is not waited for")
     return _answer(answer)

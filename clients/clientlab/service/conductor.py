@@ -120,6 +120,13 @@ class Conductor:
     def measuring(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
+    def will_give(self, run: str, order: int) -> bool:
+        """Whether this is the next trial of the run in progress, and not given yet: after a restart a worker has it."""
+        present = self._run
+        if present is None or not self.measuring or self._unwanted.is_set() or present.run != run:
+            return False
+        return order == len(present.trials) and not self._turns.given(run, order)
+
     @property
     def run(self) -> Run | None:
         """The run in progress, or the last one, as it was saved last."""

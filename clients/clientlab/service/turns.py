@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from clientlab.workload import Workload
 POLL_SECONDS = 20.0
 _TICK = 0.5
 _SAVED_WITHIN = 5.0
+_MOST_HANDS = 2  # the first answer may be lost on its way; the second as well is a process that dies
 _IDENTITY = ("arm", "strategy", "upstream", "route", "workload", "round", "order")
 
 
@@ -55,6 +57,7 @@ class _Trial:
     worker: str | None = None
     seen: float = 0.0
     beaten: bool = False
+    hands: Counter[str] = field(default_factory=Counter)  # by worker, how often it was given the trial
     saved: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -141,6 +144,10 @@ class Turns:
         trial.progressed(beat.finished)
         return True
 
+    def given(self, run: str, order: int) -> bool:
+        """Whether this trial is the present one, or was given last."""
+        return any(trial is not None and trial.identity == (run, order) for trial in (self._trial, self._last))
+
     async def take(self, result: Result) -> ResultAnswer | None:
         """Take a result once; None where it is of no trial that was given last.
 
@@ -174,6 +181,8 @@ class Turns:
         if trial is not None and trial.worker == asking.worker:
             if trial.beaten:
                 self.end(TrialLost(f"{asking.host} asked for its turn and had one"))
+            elif trial.hands[asking.worker] >= _MOST_HANDS:
+                self.end(TrialLost(f"{asking.host} was given it {_MOST_HANDS} times and never began; see its log"))
             else:
                 trial.worker = None  # the answer that gave it never arrived
         return worker
@@ -191,6 +200,7 @@ class Turns:
         if not worker.named(trial.planned.strategy):
             self._by_name.add(trial.planned.strategy)
         trial.worker, trial.seen, trial.beaten = worker.asking.worker, time.monotonic(), False
+        trial.hands[trial.worker] += 1
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         planned = trial.planned.model_copy(update={"started": started})
         return Turn(

@@ -23,6 +23,10 @@ LOST_ERRORS = (OSError, http.client.HTTPException)
 class Refused(Exception):
     """The lab has understood and will not: asking again changes nothing. The text is the lab's own line."""
 
+    def __init__(self, status: int, line: str) -> None:
+        super().__init__(f"the lab answered {status}: {line}")
+        self.status = status
+
 
 class WrongToken(LabError):
     """The lab does not know this worker's token."""
@@ -94,5 +98,5 @@ def _understood(status: int, content: bytes) -> dict[str, Any] | None:
     if status == http.HTTPStatus.UNAUTHORIZED:
         raise WrongToken(f"the lab answered 401: {line}")
     if 400 <= status < 500:
-        raise Refused(f"the lab answered {status}: {line}")
+        raise Refused(status, str(line))
     raise http.client.HTTPException(f"answered {status}: {line}")

@@ -1,12 +1,13 @@
 """One turn of a worker: a trial measured by the same code as everywhere, its page, its result to the lab.
 
 Started by the waiting worker as ``python -m clientlab.work.turn LISTENER MARKS``, two inherited descriptors.
-It reads its order from standard input and writes a word a line to MARKS: ``serving`` when the page is its
-own, ``scraped`` when the page was read.
+It reads its order from standard input and writes a line each to MARKS: ``folder`` and where its files are,
+``serving`` when the page is its own, ``scraped`` when the page was read.
 """
 
 from __future__ import annotations
 
+import http
 import json
 import os
 import shutil
@@ -110,15 +111,17 @@ def main(words: list[str]) -> int:
     """Do the turn that standard input orders."""
     signal.signal(signal.SIGTERM, _abandon)
     listener = socket.socket(fileno=int(words[1]))
+    marks = os.fdopen(int(words[2]), "w", encoding="utf-8", buffering=1)
     order = json.load(sys.stdin)
     turn = Turn.model_validate(order["turn"])
     folder = Path(tempfile.mkdtemp(prefix="clientlab-turn-"))
+    marks.write(f"folder {folder}\n")
     place = folder / f"trial-{turn.trial.order:04d}"
     exporter = Exporter(turn.run, turn.experiment, turn.trial, turn.workload, place)
     registry = CollectorRegistry()
     registry.register(exporter)
     pages = Pages(listener, lambda: generate_latest(registry))
-    with os.fdopen(int(words[2]), "w", encoding="utf-8", buffering=1) as marks:
+    with marks:
         marks.write("serving\n")
         try:
             code = _measure(order, turn, exporter, folder)
@@ -144,9 +147,8 @@ def _measure(order: dict[str, Any], turn: Turn, exporter: Exporter, folder: Path
     finally:
         beats.stop()
     exporter.settle(trial)
-    result = {"worker": order["worker"], "run": turn.run, "trial": trial.model_dump(mode="json")}
     try:
-        answer = lab.insist("/api/results", result, 10.0, lambda error: say(f"the result waits for the lab: {error}"))
+        answer = _handed_over(lab, order["worker"], turn, trial)
     except Refused as error:
         say(f"trial {turn.trial.order} of {turn.run}: {error}")
     except WrongToken as error:
@@ -158,6 +160,24 @@ def _measure(order: dict[str, Any], turn: Turn, exporter: Exporter, folder: Path
         if answer is not None and not answer["taken"]:
             say(f"trial {turn.trial.order} of {turn.run}: {answer['says']}")
     return 0
+
+
+def _handed_over(lab: Lab, worker: str, turn: Turn, trial: Trial) -> dict[str, Any] | None:
+    """The lab's answer to the result. One that it can't take goes as a failed trial: it would be measured again."""
+    result = {"worker": worker, "run": turn.run}
+
+    def send(trial: Trial) -> dict[str, Any] | None:
+        document = {**result, "trial": trial.model_dump(mode="json")}
+        return lab.insist("/api/results", document, 10.0, lambda error: say(f"the result waits for the lab: {error}"))
+
+    try:
+        return send(trial)
+    except Refused as error:
+        if error.status == http.HTTPStatus.CONFLICT:
+            raise
+        reason = f"its result was refused: {error}"
+        say(f"trial {turn.trial.order} of {turn.run}: {reason}")
+        return send(turn.trial.model_copy(update={"status": "failed", "reason": reason}))
 
 
 def _trial(turn: Turn, exporter: Exporter, folder: Path, beats: _Beats) -> Trial:

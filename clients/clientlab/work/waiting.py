@@ -78,6 +78,7 @@ class _Worker:
         self._listener = listener
         self._name = secrets.token_hex(8)
         self._scraped = settings.scraped
+        self._folder: str | None = None
         self._pages: Pages | None = Pages(listener, lambda: _PAGE)
 
     def work(self) -> None:
@@ -117,6 +118,7 @@ class _Worker:
         finally:
             # As long as the last scrape may take, where this ends because of a signal.
             children.stop(process, self._settings.linger + 1)
+            self._clear()
         self._pages = self._pages or Pages(self._listener, lambda: _PAGE)
         if code == LabError.exit_code:
             raise LabError("the lab refused this worker's token in its turn")
@@ -135,9 +137,19 @@ class _Worker:
         os.close(words)
         return process, marks, orders
 
+    def _clear(self) -> None:
+        """Remove the files of a turn whose process was killed before it could."""
+        folder, self._folder = self._folder, None
+        if folder is not None and os.path.isdir(folder):  # noqa: PTH112 - pathlib is memory of a waiting worker
+            import shutil  # noqa: PLC0415 - as above
+
+            shutil.rmtree(folder)
+
     def _marked(self, mark: str) -> None:
-        """`serving`: the turn's process has the page. `scraped`: somebody reads it."""
-        if mark == "serving" and self._pages is not None:
+        """`folder`: where its files are. `serving`: the turn's process has the page. `scraped`: somebody reads it."""
+        if mark.startswith("folder "):
+            self._folder = mark.removeprefix("folder ")
+        elif mark == "serving" and self._pages is not None:
             self._scraped = self._scraped or self._pages.scrapes > 0
             self._pages.stop()
             self._pages = None

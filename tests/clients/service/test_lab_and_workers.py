@@ -112,6 +112,19 @@ def test_a_worker_that_is_killed_in_its_trial_fails_it_and_another_does_it_again
     assert run.status == "done"
 
 
+def test_a_turn_that_is_killed_leaves_no_files_and_its_worker_goes_on(labs):
+    """The trial is lost and given once more, to the same worker."""
+    lab = labs.serve(experiment(["http.client"], requests=100, delay="40ms"), "--lost-after", "3")
+    worker = labs.work(lab, "http.client")
+    eventually(lambda: state(lab)["finished"] > 0, "the trial runs")
+    assert len(list(labs.folder.glob("clientlab-turn-*"))) == 1
+    (turn,) = psutil.Process(worker.process.pid).children()
+    turn.kill()
+    run = labs.await_end(lab)
+    assert [trial.status for trial in run.trials] == ["failed", "done"]
+    eventually(lambda: not list(labs.folder.glob("clientlab-turn-*")), "no folder of a turn is left")
+
+
 def test_a_lab_that_is_killed_goes_on_with_its_run_when_it_is_started_again(labs, upstream):
     """The worker's trial goes on meanwhile, and its result is taken: no request was sent twice."""
     before = requests_at(upstream)

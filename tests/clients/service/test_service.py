@@ -12,10 +12,13 @@ from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families
 
+from clientlab import __version__
 from clientlab.runs.experiment_file import bundled
 from clientlab.runs.store import Store
 from clientlab.service.app import ROUTES, Settings, application
+from clientlab.service.conductor import MARK
 from clientlab.service.guard import RESULT_BODY, SMALL_BODY
+from clientlab.service.lab import LAB
 from clientlab.service.turns import Bounds
 from clients.documents import a_failed_trial, a_run, a_trial
 
@@ -200,6 +203,31 @@ def test_the_form_begins_any_bundled_experiment_and_one_at_a_time(store):
             assert len(store.names()) == 2
             again = store.read(store.names()[1])
             assert (again.experiment, again.status, again.trials) == (run.experiment, "running", [])
+
+    asyncio.run(go())
+
+
+def test_between_a_restart_and_the_next_trial_a_worker_that_has_it_is_told_to_go_on(store):
+    """Its result is to be sent again, and not thrown away; any other trial is refused as ever."""
+    run = a_run(a_trial()).model_copy(update={"status": "running", "clientlab": __version__})
+    (store.claim(run.run) / MARK).touch()
+    store.save(run)
+
+    async def go():
+        async with serving(store) as client:
+
+            async def post(path, **document):
+                async with client.post(path, headers=BEARER, json={"worker": "a" * 16, **document}) as answer:
+                    return answer.status, await answer.json()
+
+            with store.alone(lambda: None):  # the run's thread waits as long, as it does for a moment at any start
+                assert client.app[LAB].conductor.resume() == run.run
+                for order, wanted in ((0, False), (1, True), (2, False)):
+                    trial = a_trial(order=order).model_dump(mode="json") | {"wall_seconds": 3.0}
+                    beat = await post("/api/beats", run=run.run, order=order, finished=1)
+                    assert beat == (200, {"go_on": wanted})
+                    status, said = await post("/api/results", run=run.run, trial=trial)
+                    assert (status == 503) == wanted, said
 
     asyncio.run(go())
 

@@ -160,6 +160,22 @@ def test_a_worker_that_asks_again_in_its_trial_has_lost_it_unless_the_turn_never
     asyncio.run(go())
 
 
+def test_a_worker_whose_process_never_begins_loses_the_trial_and_is_not_asked_for_ever():
+    """It asks again each time it dies: the third time the trial is lost, and the reason says where to look."""
+
+    async def go() -> None:
+        turns = Turns(CALM)
+        given = give(turns, planned())
+        for _ in range(2):
+            assert (await ask(turns, "a", "urllib3")).trial.order == 0
+        asked = ask(turns, "a", "urllib3")
+        with pytest.raises(TrialLost, match="a was given it 2 times and never began; see its log"):
+            await given
+        asked.cancel()
+
+    asyncio.run(go())
+
+
 def test_after_a_restart_the_worker_that_has_the_trial_keeps_it():
     """It beats or sends its result; nobody else is given the trial meanwhile."""
 
