@@ -92,7 +92,8 @@ def application(settings: Settings) -> web.Application:
 def _lab(settings: Settings) -> Lab:
     store = Store(settings.folder)
     turns = Turns(settings.bounds)
-    conductor = Conductor(store, turns, settings.programs, _log.info)
+    asked = "" if settings.first is None else settings.first[0].name
+    conductor = Conductor(store, turns, settings.programs, _log.info, asked)
     return Lab(store, turns, conductor, Archive(store, _log.warning), settings.token, settings.grafana)
 
 

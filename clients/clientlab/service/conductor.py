@@ -24,7 +24,10 @@ from clientlab.upstreams import UPSTREAMS
 from clientlab.workload import Workload
 
 MARK = "served"
-"""A file in a run's folder: the service began it, and goes on with it after a restart."""
+"""A file in a run's folder: the service began it, and goes on with it after a restart.
+
+It holds the experiment that the service was started for, which need not be the run's own.
+"""
 
 _LOOK_SECONDS = 0.5
 _MOMENT = 0.01
@@ -36,12 +39,18 @@ class _Stopped(Exception):
 
 
 class Conductor:
-    """Starts runs, goes on with one, and tells how far it is. `say` takes lines for the log."""
+    """Starts runs, goes on with one, and tells how far it is.
 
-    def __init__(self, store: Store, turns: Turns, programs: dict[str, str], say: Callable[[str], None]) -> None:
+    `say` takes lines for the log; `asked`: the experiment that the service was started for, if any.
+    """
+
+    def __init__(
+        self, store: Store, turns: Turns, programs: dict[str, str], say: Callable[[str], None], asked: str = "",
+    ) -> None:  # fmt: skip
         self._store = store
         self._turns = turns
         self._programs = programs
+        self._asked = asked
         self._say_line = say
         self._loop = asyncio.get_running_loop()
         self._thread: threading.Thread | None = None
@@ -95,10 +104,19 @@ class Conductor:
         if run.clientlab != __version__:
             self.say(f"{run.run} was begun by clientlab {run.clientlab}, and is left as it is")
             return None
+        if not self._is_asked(run):
+            self._store.save(run.model_copy(update={"status": "incomplete"}))
+            self.say(f"{run.run} is left incomplete with {len(run.trials)} trials: {self._asked!r} is asked for now")
+            return None
         self._resumed = True
         self.say(f"going on with {run.run} at trial {len(run.trials) + 1} of {len(order_of(run))}")
         self._carry(run)
         return run.run
+
+    def _is_asked(self, run: Run) -> bool:
+        """Whether an unfinished run is what the service was started for, this time as the last."""
+        mark = (self._store.folder / run.run / MARK).read_text(encoding="utf-8")
+        return not self._asked or self._asked in (mark, run.experiment.name)
 
     async def stop(self) -> None:
         """End the run in progress; what was done is kept. Raises LabError where there is none."""
@@ -178,7 +196,7 @@ class Conductor:
             raise LabError(f"run {self._run.run if self._run else ''} is in progress; wait for its end, or stop it")
 
     def _begin(self, run: Run) -> str:
-        (self._store.claim(run.run) / MARK).touch()
+        (self._store.claim(run.run) / MARK).write_text(self._asked, encoding="utf-8")
         self._store.save(run)
         self._resumed = False
         self._carry(run)

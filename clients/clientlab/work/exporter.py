@@ -50,6 +50,7 @@ class Exporter(Collector):
         self._seconds = self._delayed = self._in_flight = 0.0
         self._connections = self._connections_before = self._memory = 0
         self._cpu = self._cpu_before = 0.0
+        self._shown: dict[str, float] = {}  # counters as they were scraped last
         self._started: float | None = None
         self._ended: float | None = None
         self._looked = self.settled = time.monotonic()
@@ -182,8 +183,10 @@ class Exporter(Collector):
                 yield self._gauge(f"clientlab_trial_{name}_timestamp_seconds", f"When its measured part {name}.", at)
 
     def _counter(self, name: str, text: str, value: float) -> Metric:
+        # What is seen from outside may be more than the trial's own figure: rate() takes a fall for a new process.
+        self._shown[name] = max(self._shown.get(name, value), value)
         family = CounterMetricFamily(name, text, labels=LABELS)
-        family.add_metric(self._labels, value)
+        family.add_metric(self._labels, self._shown[name])
         return family
 
     def _gauge(self, name: str, text: str, value: float) -> Metric:

@@ -90,6 +90,21 @@ def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
     assert (settled["cpu_seconds_total"], settled["connections_opened_total"]) == (1.25, 9)
 
 
+def test_a_counter_never_falls_from_one_scrape_to_the_next(tmp_path, log):
+    """What was seen from outside may be more than the trial's own figures; what was not scraped is put right."""
+    page = Page(tmp_path, Workload(requests=10))
+    page.exporter.started()
+    log.connected(7)
+    assert page.scrape()["connections_opened_total"] == 7
+    log.connected(2)
+    page.exporter.ended()
+    page.exporter.settle(a_trial(cpu_seconds=0.5, connections_opened=8))
+    assert page.scrape()["connections_opened_total"] == 8
+    page.exporter.settle(a_trial(cpu_seconds=0.25, connections_opened=1))
+    settled = page.scrape()
+    assert (settled["connections_opened_total"], settled["cpu_seconds_total"]) == (8, 0.5)
+
+
 def test_connections_that_were_refused_were_not_opened(tmp_path, log):
     """They were begun, and are told apart by the one who records their error."""
     page = Page(tmp_path, Workload(requests=10))
