@@ -77,8 +77,10 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
     def row(name: str, value: float, *more: str) -> tuple[str, list[str], float]:
         return name, [*labels, *more], value
 
-    yield row("requests_per_second", _median(trials, lambda trial: trial.requests_per_second))
-    yield row("wall_seconds", _median(trials, lambda trial: trial.wall_seconds))
+    for name, figure in _FIGURES.items():
+        known = [found for trial in trials if (found := figure(trial)) is not None]
+        if known:
+            yield row(name, float(median(known)))
     walls = {trial.round: trial.wall_seconds for trial in trials if trial.wall_seconds}
     mean = paired_ratio(walls, dict.fromkeys(walls, 1.0))
     if mean is not None and mean.low is not None and mean.high is not None:
@@ -91,9 +93,6 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
     overheads = [trial.overhead_seconds.p50 for trial in trials if trial.overhead_seconds]
     if overheads:
         yield row("overhead_seconds", median(overheads))
-    yield row("cpu_seconds_per_request", _median(trials, lambda t: (t.cpu_seconds or 0.0) / max(1, t.requests)))
-    yield row("peak_memory_bytes", _median(trials, lambda trial: trial.peak_rss_bytes))
-    yield row("connections_opened", _median(trials, lambda trial: trial.connections_opened))
     yield row("errors", sum(sum(trial.errors.values()) for trial in trials))
     verdicts = [str(trial.verdict or "unclear") for trial in trials]
     yield row("verdict", 1, max(dict.fromkeys(verdicts), key=verdicts.count))
@@ -102,5 +101,15 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
             yield row("axis_value", place, axis)
 
 
-def _median(trials: list[Trial], figure: Callable[[Trial], float | None]) -> float:
-    return float(median(figure(trial) or 0.0 for trial in trials))
+def _cpu_per_request(trial: Trial) -> float | None:
+    return None if trial.cpu_seconds is None or not trial.requests else trial.cpu_seconds / trial.requests
+
+
+_FIGURES: dict[str, Callable[[Trial], float | None]] = {
+    "requests_per_second": lambda trial: trial.requests_per_second,
+    "wall_seconds": lambda trial: trial.wall_seconds,
+    "cpu_seconds_per_request": _cpu_per_request,
+    "peak_memory_bytes": lambda trial: trial.peak_rss_bytes,
+    "connections_opened": lambda trial: trial.connections_opened,
+}
+"""Medians over the trials that know them: what nobody knows is no 0, and has no sample."""

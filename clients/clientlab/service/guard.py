@@ -70,13 +70,13 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
 
 def _problem(request: web.Request, status: int, line: str) -> web.Response:
     if status not in (404, 405):
-        _log.warning("%s %s from %s: %d, %s", request.method, request.path, request.remote, status, line)
+        _log.warning("%s %s from %s: %d, %s", request.method, request.raw_path, request.remote, status, line)
     return web.json_response(Problem(error=line).model_dump(), status=status)
 
 
 def check_token(request: web.Request, token: str) -> None:
     """Raises Answered (401) without the worker's token; where the service has none, everybody is trusted."""
-    given = request.headers.get("Authorization", "").removeprefix("Bearer ").encode()
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ").encode(errors="surrogateescape")
     if token and not hmac.compare_digest(given, token.encode()):
         raise Answered(401, "wrong token: give the worker the lab's own CLIENTLAB_TOKEN")
 

@@ -13,12 +13,11 @@ from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families
 
 from clientlab import __version__
-from clientlab.runs.experiment_file import bundled
+from clientlab.runs.experiment_file import bundled, read_experiment
 from clientlab.runs.store import Store
 from clientlab.service.app import ROUTES, Settings, application
 from clientlab.service.conductor import MARK
 from clientlab.service.guard import RESULT_BODY, SMALL_BODY
-from clientlab.service.lab import LAB
 from clientlab.service.turns import Bounds
 from clients.documents import a_failed_trial, a_run, a_trial
 
@@ -88,6 +87,29 @@ def test_who_does_not_know_the_token_is_refused(store, path, headers):
     status, text, _ = asked(store, "POST", path, headers=headers, data=b"x" * 10)
     assert status == 401
     assert "wrong token" in text
+
+
+def test_a_token_that_is_no_text_and_a_path_with_a_line_break_are_refused_in_one_line(store, caplog):
+    """Bytes that are no UTF-8 are the wrong token, and no path writes a line of its own into the log."""
+
+    async def go():
+        async with serving(store) as client:
+            reader, writer = await asyncio.open_connection(client.host, client.port)
+            writer.write(b"POST /runs/x%0A2026%20forged/again HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+            forged = await reader.readline()
+            writer.close()
+            reader, writer = await asyncio.open_connection(client.host, client.port)
+            writer.write(b"POST /api/turns HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \xff\xfe\r\n\r\n")
+            token = await reader.readline()
+            writer.close()
+            return forged, token
+
+    forged, token = asyncio.run(go())
+    assert b" 403 " in forged
+    assert b" 401 " in token
+    said = [record.getMessage() for record in caplog.records if record.name == "clientlab.service"]
+    assert any("x%0A2026%20forged" in line for line in said)
+    assert not any("\n" in line for line in said)
 
 
 def test_a_service_without_a_token_trusts_everybody(store):
@@ -214,14 +236,13 @@ def test_between_a_restart_and_the_next_trial_a_worker_that_has_it_is_told_to_go
     store.save(run)
 
     async def go():
-        async with serving(store) as client:
+        with store.alone(lambda: None):  # the run's thread waits as long, as it does for a moment at any start
+            async with serving(store) as client:
 
-            async def post(path, **document):
-                async with client.post(path, headers=BEARER, json={"worker": "a" * 16, **document}) as answer:
-                    return answer.status, await answer.json()
+                async def post(path, **document):
+                    async with client.post(path, headers=BEARER, json={"worker": "a" * 16, **document}) as answer:
+                        return answer.status, await answer.json()
 
-            with store.alone(lambda: None):  # the run's thread waits as long, as it does for a moment at any start
-                assert client.app[LAB].conductor.resume() == run.run
                 for order, wanted in ((0, False), (1, True), (2, False)):
                     trial = a_trial(order=order).model_dump(mode="json") | {"wall_seconds": 3.0}
                     beat = await post("/api/beats", run=run.run, order=order, finished=1)
@@ -230,6 +251,36 @@ def test_between_a_restart_and_the_next_trial_a_worker_that_has_it_is_told_to_go
                     assert (status == 503) == wanted, said
 
     asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    ("mark", "experiment", "goes_on"), [("demo", "demo", True), ("demo", "other", True), ("semaphore", "other", False)]
+)
+def test_another_experiment_than_before_is_begun_and_the_unfinished_run_is_kept(store, mark, experiment, goes_on):
+    """The same one goes on, and so does what was started on the page of a service for the same."""
+    run = a_run(a_trial(), name="20240506-070809-other-abcd", rounds=2)
+    run = run.model_copy(
+        update={
+            "status": "running",
+            "clientlab": __version__,
+            "experiment": run.experiment.model_copy(update={"name": experiment}),
+        }
+    )
+    (store.claim(run.run) / MARK).write_text(mark)
+    store.save(run)
+    first = (read_experiment(bundled()["demo"]), "clientlab run demo")
+    settings = Settings(store.folder, TOKEN, "", first, {}, Bounds(30.0, 0.1, 30.0))
+
+    async def go():
+        async with TestClient(TestServer(application(settings))) as client, client.get("/api/state") as answer:
+            return await answer.json()
+
+    state = asyncio.run(go())
+    assert store.read(run.run).trials == run.trials
+    if goes_on:
+        assert (store.names(), store.read(run.run).status) == ([run.run], "running")
+    else:
+        assert (len(store.names()), store.read(run.run).status, state["experiment"]) == (2, "incomplete", "demo")
 
 
 def test_a_run_against_another_server_is_not_run_again(store):
@@ -324,6 +375,17 @@ def test_finished_runs_are_metrics(store):
     assert found["created_timestamp_seconds", None] == 1714979289
     assert found["info", None] == 1
     assert ("overhead_seconds", None) not in found
+
+
+def test_a_figure_that_is_not_known_has_no_sample(store):
+    """A 0 would look measured; where some of the rounds know it, theirs is the median."""
+    unknown = {"connections_opened": None, "cpu_seconds": None, "peak_rss_bytes": None}
+    trials = [a_trial(**unknown), a_trial(round=2, order=1, **unknown | {"connections_opened": 5})]
+    keep(store, a_run(*trials))
+    text = asked(store, "GET", "/metrics")[1]
+    samples = [line for line in text.splitlines() if line.startswith("clientlab_run_")]
+    assert [line.split()[-1] for line in samples if "connections_opened{" in line] == ["5.0"]
+    assert not [line for line in samples if "cpu_seconds" in line or "peak_memory" in line]
 
 
 def test_a_file_that_is_no_run_is_said_on_the_page_and_hides_no_other(store):
