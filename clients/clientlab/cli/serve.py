@@ -45,9 +45,11 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
     A run that the service left unfinished goes on where it was. Workers are those of `clientlab work`; they
     need the token in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE, which the service writes; without
     one it listens on loopback only. Options may come
-    from EXPERIMENT, ROUNDS, QUICK, LAB_HOST, LAB_PORT and GRAFANA_URL as well; a flag wins.
+    from EXPERIMENT, ROUNDS, QUICK, LAB_HOST, LAB_PORT and GRAFANA_URL as well; a flag wins. It is asked for by
+    loopback names, its host or `lab`, and by the names in LAB_HOSTS, with commas between.
     """
     from clientlab.service.app import Settings  # noqa: PLC0415 - no other verb needs to import a web server
+    from clientlab.service.guard import HOSTS, known_hosts  # noqa: PLC0415 - as above
 
     first = named(experiment, quick=quick)
     if rounds is not None:
@@ -64,6 +66,7 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
         grafana=grafana,
         first=None if idle else (first, command_of(experiment, rounds, quick=quick)),
         programs=ContainerHome(os.environ).programs(),
+        hosts=known_hosts(host, os.environ.get(HOSTS, "")),
         bounds=Bounds(words["patience"], words["generic_after"], words["lost_after"]),
     )
     _serve(settings, host, words["port"])

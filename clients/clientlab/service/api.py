@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -92,28 +93,34 @@ async def start(request: web.Request) -> web.Response:
 
 async def state(request: web.Request) -> web.Response:
     """How far it is."""
-    return _answer(request.app[LAB].conductor.state())
+    return _answer(state_of(request))
+
+
+def state_of(request: web.Request) -> State:
+    """How far the run is, and what was refused lately."""
+    refusals = list(request.app[guard.REFUSALS])
+    return request.app[LAB].conductor.state().model_copy(update={"refusals": refusals})
 
 
 async def runs(request: web.Request) -> web.Response:
     """The newest runs."""
-    rows = request.app[LAB].archive.rows()
+    rows = await asyncio.to_thread(request.app[LAB].archive.rows)
     content = "[" + ",".join(row.model_dump_json() for row in rows) + "]"
     return web.Response(body=content.encode(), content_type="application/json")
 
 
 async def one_run(request: web.Request) -> web.Response:
     """A run's document."""
-    return _answer(read_run(request))
+    return _answer(await read_run(request))
 
 
-def read_run(request: web.Request) -> Run:
+async def read_run(request: web.Request) -> Run:
     """The run that the path names. Raises Answered (404)."""
     lab, name = request.app[LAB], request.match_info["run"]
     if name not in lab.store.names():
         raise Answered(404, f"there is no run {name!r}")
     try:
-        return lab.store.read(name)
+        return await asyncio.to_thread(lab.store.read, name)  # some megabytes may have to be parsed
     except LabError as error:
         raise Answered(404, str(error)) from error
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +38,7 @@ class Settings:
     first: tuple[Experiment, str] | None
     programs: dict[str, str]
     bounds: Bounds
+    hosts: frozenset[str] = guard.known_hosts("", "")
 
 
 async def healthz(request: web.Request) -> web.Response:  # noqa: ARG001
@@ -45,9 +48,10 @@ async def healthz(request: web.Request) -> web.Response:  # noqa: ARG001
 
 async def metrics(request: web.Request) -> web.Response:
     """The service's own metrics, the run in progress, and the newest finished runs."""
+    finished = await asyncio.to_thread(request.app[LAB].archive.metrics)
     live = generate_latest(request.app[_REGISTRY])
     return web.Response(
-        body=live + request.app[LAB].archive.metrics(),
+        body=live + finished,
         headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
     )
 
@@ -68,7 +72,8 @@ ROUTES = (
 
 def application(settings: Settings) -> web.Application:
     """The service, which goes on with its unfinished run, or begins the first, as soon as it runs."""
-    made = web.Application(middlewares=[guard.headers, guard.problems])
+    made = web.Application(middlewares=[guard.headers, guard.problems, guard.hosts(settings.hosts)])
+    made[guard.REFUSALS] = deque(maxlen=guard.MOST_REFUSALS)
     made[_DOCUMENT] = openapi.document(ROUTES)
     made[_REGISTRY] = CollectorRegistry()
     for route in ROUTES:

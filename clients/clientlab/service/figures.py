@@ -77,10 +77,8 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
     def row(name: str, value: float, *more: str) -> tuple[str, list[str], float]:
         return name, [*labels, *more], value
 
-    for name, figure in _FIGURES.items():
-        known = [found for trial in trials if (found := figure(trial)) is not None]
-        if known:
-            yield row(name, float(median(known)))
+    for name, value in _medians(trials):
+        yield row(name, value)
     walls = {trial.round: trial.wall_seconds for trial in trials if trial.wall_seconds}
     mean = paired_ratio(walls, dict.fromkeys(walls, 1.0))
     if mean is not None and mean.low is not None and mean.high is not None:
@@ -99,6 +97,13 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
     for axis, place in arm.axes.items():
         if isinstance(place, int | float):
             yield row("axis_value", place, axis)
+
+
+def _medians(trials: list[Trial]) -> Iterator[tuple[str, float]]:
+    for name, figure in _FIGURES.items():
+        known = [found for trial in trials if (found := figure(trial)) is not None]
+        if known:
+            yield name, float(median(known))
 
 
 def _cpu_per_request(trial: Trial) -> float | None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Awaitable, Callable
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -15,6 +18,7 @@ from clientlab.errors import LabError
 from clientlab.service.shapes import Problem
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
 Shape = TypeVar("Shape", bound=BaseModel)
 
 SMALL_BODY = 64 << 10
@@ -22,6 +26,15 @@ RESULT_BODY = 2 << 20
 """Bytes: a result holds a histogram and the trial's course over time."""
 
 _log = logging.getLogger("clientlab.service")
+
+HOSTS = "LAB_HOSTS"
+"""The variable with more names that the service is asked for by, with commas between."""
+
+REFUSALS = web.AppKey("refusals", deque[str])
+"""The last refusals, a line each, for the page."""
+
+MOST_REFUSALS = 10
+_MOST_CHARACTERS = 300
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
@@ -55,6 +68,33 @@ async def headers(request: web.Request, handler: Handler) -> web.StreamResponse:
     return response
 
 
+def known_hosts(bound: str, more: str) -> frozenset[str]:
+    """The names that the service may be asked for by: its own, and those with commas between in `more`."""
+    own = ("localhost", "127.0.0.1", "::1", "lab", bound, socket.gethostname())
+    return frozenset(name.strip().lower() for name in (*own, *more.split(",")) if name.strip())
+
+
+def hosts(known: Iterable[str]) -> Middleware:
+    """Only who asks for the service by a name of its own is answered.
+
+    Another site's name can be made to lead here (DNS rebinding), and a browser would take our page for that site's.
+    """
+    names = frozenset(known)
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        asked = request.headers.get("Host", "")
+        try:
+            name = urlsplit(f"//{asked}").hostname or ""
+        except ValueError:
+            name = ""
+        if name.rstrip(".") not in names:
+            raise Answered(421, f"the lab is not known as {asked[:100]!a}; add the name to {HOSTS} if it is yours")
+        return await handler(request)
+
+    return check
+
+
 @web.middleware
 async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer what is wrong with one line of JSON, and say it in the log."""
@@ -70,7 +110,9 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
 
 def _problem(request: web.Request, status: int, line: str) -> web.Response:
     if status not in (404, 405):
-        _log.warning("%s %s from %s: %d, %s", request.method, request.raw_path, request.remote, status, line)
+        said = f"{request.method} {request.raw_path} from {request.remote}: {status}, {line}"
+        _log.warning("%s", said)
+        request.app[REFUSALS].append(f"{datetime.now(UTC):%H:%M:%S} {said[:_MOST_CHARACTERS]}")
     return web.json_response(Problem(error=line).model_dump(), status=status)
 
 

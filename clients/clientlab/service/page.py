@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl
@@ -12,10 +13,12 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from clientlab.errors import LabError
+from clientlab.homes.containers import check_plain
 from clientlab.reports import html
+from clientlab.runs.experiment import Experiment
 from clientlab.runs.experiment_file import bundled, read_experiment
 from clientlab.service import guard
-from clientlab.service.api import Route, read_run
+from clientlab.service.api import Route, read_run, state_of
 from clientlab.service.guard import Answered
 from clientlab.service.lab import LAB
 from clientlab.service.shapes import Start
@@ -36,7 +39,7 @@ _FILES = {"lab.css": "text/css", "lab.js": "text/javascript"}
 
 async def page(request: web.Request) -> web.Response:
     """Progress, runs, the form."""
-    return _page(request)
+    return await _page(request)
 
 
 async def start(request: web.Request) -> web.Response:
@@ -46,20 +49,20 @@ async def start(request: web.Request) -> web.Response:
     try:
         lab.start(Start.model_validate({name: value for name, value in fields.items() if value}))
     except ValidationError as error:
-        return _page(request, guard.first_line(error), 422)
+        return await _page(request, guard.first_line(error), 422)
     except LabError as error:
-        return _page(request, str(error), 409)
+        return await _page(request, str(error), 409)
     raise web.HTTPSeeOther("/")
 
 
 async def again(request: web.Request) -> web.Response:
     """The button that runs a run again."""
     await _form(request)
-    run = read_run(request)
+    run = await read_run(request)
     try:
         request.app[LAB].conductor.again(run)
     except LabError as error:
-        return _page(request, str(error), 409)
+        return await _page(request, str(error), 409)
     raise web.HTTPSeeOther("/")
 
 
@@ -69,13 +72,13 @@ async def stop(request: web.Request) -> web.Response:
     try:
         await request.app[LAB].conductor.stop()
     except LabError as error:
-        return _page(request, str(error), 409)
+        return await _page(request, str(error), 409)
     raise web.HTTPSeeOther("/")
 
 
 async def report(request: web.Request) -> web.Response:
     """A run's report: the page that `clientlab report --html` writes, which brings its own style."""
-    text = await asyncio.to_thread(html.render, read_run(request))
+    text = await asyncio.to_thread(html.render, await read_run(request))
     response = web.Response(text=text, content_type="text/html")
     response.headers["Content-Security-Policy"] = _REPORT_POLICY
     return response
@@ -89,13 +92,30 @@ async def static(request: web.Request) -> web.Response:
     return web.Response(body=(_FOLDER / "static" / name).read_bytes(), content_type=_FILES[name], charset="utf-8")
 
 
-def _page(request: web.Request, problem: str = "", status: int = 200) -> web.Response:
+async def _page(request: web.Request, problem: str = "", status: int = 200) -> web.Response:
     lab = request.app[LAB]
-    found = {name: read_experiment(path) for name, path in bundled().items()}
+    found, left_out = await asyncio.to_thread(_experiments)
+    rows = await asyncio.to_thread(lab.archive.rows)
     return _rendered(
-        "page.html", status, state=lab.conductor.state(), rows=lab.archive.rows(), experiments=found, problem=problem,
+        "page.html", status, state=state_of(request), rows=rows, experiments=found, left_out=left_out, problem=problem,
         grafana=lab.grafana,
     )  # fmt: skip
+
+
+@cache
+def _experiments() -> tuple[dict[str, Experiment], dict[str, str]]:
+    """The bundled experiments that the service can run, and why it can't the others; read once, for they are long."""
+    can: dict[str, Experiment] = {}
+    cannot: dict[str, str] = {}
+    for name, path in bundled().items():
+        experiment = read_experiment(path)
+        try:
+            check_plain(arm.upstream for arm in experiment.arms())
+        except LabError as error:
+            cannot[name] = str(error)
+        else:
+            can[name] = experiment
+    return can, cannot
 
 
 def _rendered(template: str, status: int, **values: Any) -> web.Response:

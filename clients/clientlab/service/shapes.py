@@ -102,6 +102,7 @@ class State(_Shape):
     finished: Annotated[int, Field(description="requests of the present trial")]
     says: str
     workers: list[WorkerState]
+    refusals: Annotated[list[str], Field(description="the last requests that were refused, UTC")] = []
 
 
 class RunRow(_Shape):

@@ -17,7 +17,7 @@ from clientlab.runs.experiment_file import bundled, read_experiment
 from clientlab.runs.store import Store
 from clientlab.service.app import ROUTES, Settings, application
 from clientlab.service.conductor import MARK
-from clientlab.service.guard import RESULT_BODY, SMALL_BODY
+from clientlab.service.guard import RESULT_BODY, SMALL_BODY, known_hosts
 from clientlab.service.turns import Bounds
 from clients.documents import a_failed_trial, a_run, a_trial
 
@@ -193,7 +193,53 @@ def test_an_unknown_experiment_is_said_on_the_page(store):
     assert store.names() == []
 
 
-def test_the_form_begins_any_bundled_experiment_and_one_at_a_time(store):
+@pytest.mark.parametrize("name", bundled())
+def test_the_form_begins_whatever_experiment_it_offers(store, name):
+    """Any bundled one that is on it; the others are refused, and nothing is begun."""
+    on_form = f'<option value="{name}"' in asked(store, "GET", "/")[1]
+    status, text, _ = asked(store, "POST", "/start", headers=SAME_ORIGIN, data={"experiment": name, "rounds": "1"})
+    assert (status, len(store.names())) == ((303, 1) if on_form else (409, 0)), text
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("localhost:1", 200), ("127.0.0.1:9", 200), ("[::1]:8", 200), ("lab:8080", 200), ("LAB", 200), ("evil.test", 421),
+     ("evil.test:8000", 421), ("lab.evil.test", 421), ("[", 421)],
+)  # fmt: skip
+def test_the_service_answers_only_to_its_own_names(store, host, status):
+    """A name of another site that leads here is refused, with the variable that allows it."""
+    got, text, _ = asked(store, "GET", "/api/state", headers={"Host": host})
+    assert got == status
+    assert ("LAB_HOSTS" in text) == (status == 421)
+
+
+def test_names_of_the_variable_are_known_as_well():
+    """Beside the host that it listens on."""
+    assert {"mine.test", "two.test", "10.0.0.5", "lab"} <= known_hosts("10.0.0.5", " Mine.test,two.test,")
+    assert "" not in known_hosts("", "")
+
+
+def test_what_was_refused_is_on_the_page_escaped_and_bounded(store):
+    """The last ten, with the reason."""
+
+    async def go():
+        async with serving(store) as client:
+            for number in range(12):
+                async with client.post(f"/api/turns?<b>{number}", headers={}) as answer:
+                    assert answer.status == 401
+            async with client.get("/api/state") as answer:
+                refusals = (await answer.json())["refusals"]
+            async with client.get("/") as answer:
+                return refusals, await answer.text()
+
+    refusals, page = asyncio.run(go())
+    assert len(refusals) == 10
+    assert "401, wrong token" in refusals[-1]
+    assert page.count("401, wrong token") == 10
+    assert "<b>" not in page
+
+
+def test_the_form_begins_an_experiment_and_one_at_a_time(store):
     """The run's first trial waits for a worker; a second run is refused, and stopping keeps what there is."""
 
     async def go():
@@ -302,10 +348,11 @@ async def ended(client) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_every_bundled_experiment_is_on_the_form(store):
-    """By its name."""
+def test_every_bundled_experiment_that_can_run_here_is_on_the_form(store):
+    """By its name; one that sets up its own servers is left out, with the reason."""
     text = asked(store, "GET", "/")[1]
-    assert set(re.findall(r'<option value="([^"]+)"', text)) == set(bundled())
+    offered = set(re.findall(r'<option value="([^"]+)"', text))
+    assert set(bundled()) - offered == {"frameworks-servers"} == set(re.findall(r"Not here, ([a-z-]+): \S", text))
     assert "http://grafana.test/" in text
 
 

@@ -18,6 +18,11 @@ function show(state) {
   part("progress").value = over;
   part("trial").textContent = state.trial ? `${state.trial} · ${state.finished.toLocaleString("en")} requests` : "";
   part("says").textContent = state.says;
+  part("refusals").replaceChildren(...state.refusals.map((line) => {
+    const item = document.createElement("li");
+    item.textContent = line;
+    return item;
+  }));
   part("workers").replaceChildren(...state.workers.map((worker) => {
     const row = document.createElement("tr");
     row.append(cell(worker.host), cell(worker.strategies.join(", ")), cell(worker.state));
