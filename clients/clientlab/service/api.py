@@ -98,8 +98,8 @@ async def state(request: web.Request) -> web.Response:
 
 def state_of(request: web.Request) -> State:
     """How far the run is, and what was refused lately."""
-    refusals = list(request.app[guard.REFUSALS])
-    return request.app[LAB].conductor.state().model_copy(update={"refusals": refusals})
+    lately = request.app[guard.REFUSALS]
+    return request.app[LAB].conductor.state().model_copy(update={"refusals": list(lately)})
 
 
 async def runs(request: web.Request) -> web.Response:

@@ -12,13 +12,13 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 from pydantic import BaseModel, ValidationError
 
 from clientlab.errors import LabError
 from clientlab.service.shapes import Problem
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
 Shape = TypeVar("Shape", bound=BaseModel)
 
 SMALL_BODY = 64 << 10
