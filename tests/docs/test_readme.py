@@ -13,6 +13,7 @@ from clientlab import errors
 from clientlab.cli import commands
 from clientlab.cli.listing import markdown, strategy_rows
 from clientlab.runs.document import Run
+from clientlab.runs.experiment_check import check_experiment
 from clientlab.runs.experiment_file import bundled, read_experiment
 from clientlab.strategies import CLIENTS, EXECUTORS, settings_of
 
@@ -42,6 +43,23 @@ def test_every_verb_is_in_the_readme_and_every_verb_there_exists():
     """The table of verbs names the command's own."""
     verbs = re.findall(r"^\| `(\w+)[^`]*` \|", README, re.MULTILINE)
     assert sorted(verbs) == sorted(commands.commands)
+
+
+def test_every_bundled_experiment_is_in_the_table():
+    """But for the demo, which has a place of its own."""
+    named = re.findall(r"^\| \*\*([a-z-]+)\*\* \| [^|]+ \| [^|]+ \|$", README, re.MULTILINE)
+    assert set(named) == set(bundled()) - {"demo"}
+
+
+def test_the_experiment_that_is_shown_can_be_run(tmp_path):
+    """As it stands there."""
+    text = re.search(r"<!-- experiment -->\n```toml\n(.*?)```", README, re.DOTALL)
+    assert text
+    (tmp_path / "search.toml").write_text(text[1])
+    shown = read_experiment(tmp_path / "search.toml")
+    check_experiment(shown)
+    assert len(shown.arms()) == 6
+    assert [claim.name for claim in shown.asked_claims()] == ["asyncio-is-faster"]
 
 
 COMMANDS = re.findall(r"^clientlab (run[^\n|…]*)$", README, re.MULTILINE)

@@ -1,0 +1,1 @@
+"""What the lab found, written from run files that anybody can check or measure anew."""

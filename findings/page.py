@@ -1,0 +1,116 @@
+"""The page: prose from its template, every number in it from the run files, a chart for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import jinja2
+
+from clientlab.reports import chart, servers, units
+from clientlab.reports.claims import interval
+from clientlab.reports.curves import Curve, sweeps_of
+from clientlab.reports.markdown import table
+from clientlab.reports.rows import Row, groups_of
+from clientlab.runs.claims import judged
+from clientlab.runs.document import Claim, Run
+from clientlab.runs.experiment_file import bundled, read_experiment
+from clientlab.runs.store import Store
+
+HERE = Path(__file__).parent
+RUNS = HERE / "runs"
+DOCS = HERE.parent / "docs"
+PAGE = DOCS / "findings.md"
+PICTURES = DOCS / "findings"
+
+
+class Found:
+    """A run as the template asks for it."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.claims = {claim.name: claim for claim in judged(run)}
+        self._rows = {row.trials[0].arm: row for group in groups_of(run) for row in group.rows}
+
+    def row(self, arm: str) -> Row:
+        """An arm's medians."""
+        return self._rows[arm]
+
+    def time(self, arm: str) -> str:
+        """An arm's wall time."""
+        return units.time(self.row(arm).wall)
+
+    def ratio(self, name: str) -> str:
+        """What was measured of a claim, with its interval."""
+        return interval(self.claims[name])
+
+    def verdict(self, name: str) -> str:
+        return self.claims[name].verdict
+
+    def claims_table(self, *, control: bool) -> str:
+        """Those of the article, or the lab's own."""
+        found = [claim for claim in self.claims.values() if claim.control == control]
+        heads = ("claim", *(() if control else ("published",)), "verdict", "ratio (95 %)", "rounds")
+        return table(heads, [_cells(claim) for claim in found], left=len(heads) - 2)
+
+    def open_claims(self) -> list[Claim]:
+        """Those without a verdict."""
+        return [claim for claim in self.claims.values() if claim.settles]
+
+    def servers_table(self) -> str:
+        """Requests a second by server, beside the article's."""
+        return table(servers.HEADS, servers.rows(self.run), left=servers.LEFT)
+
+    def curve(self, name: str) -> Curve:
+        """A sweep's curve."""
+        (found,) = [curve for sweep in sweeps_of(self.run) for curve in sweep.curves if curve.name == name]
+        return found
+
+
+def _cells(claim: Claim) -> list[str]:
+    published = [] if claim.control else [claim.published or units.NOTHING]
+    return [claim.text, *published, claim.verdict, interval(claim), str(claim.rounds)]
+
+
+def runs() -> dict[str, Run]:
+    """Experiment → the run that is kept of it, with the claims that the experiment makes today."""
+    return {path.stem: _asked_today(Store(RUNS).read(str(path))) for path in sorted(RUNS.glob("*.json"))}
+
+
+def _asked_today(run: Run) -> Run:
+    claims = read_experiment(bundled()[run.experiment.name]).asked_claims()
+    return run.model_copy(update={"experiment": run.experiment.model_copy(update={"claims": claims})})
+
+
+def render(found: dict[str, Run]) -> str:
+    """The page's text."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - Markdown, from the repository's own files
+    )
+    all_claims = [claim for run in found.values() for claim in judged(run)]
+    return environment.get_template("findings.md.jinja").render(
+        found={name.replace("-", "_"): Found(run) for name, run in found.items()},
+        tally=_tally(claim for claim in all_claims if not claim.control),
+        controls=_tally(claim for claim in all_claims if claim.control),
+    )
+
+
+def _tally(claims: Iterable[Claim]) -> dict[str, int]:
+    counts = {"supported": 0, "contradicted": 0, "inconclusive": 0}
+    for claim in claims:
+        counts[claim.verdict] += 1
+    return counts | {"all": sum(counts.values())}
+
+
+def write() -> None:
+    """Write the page and its pictures. Raises LabError for a run file that can't be read."""
+    found = runs()
+    PICTURES.mkdir(exist_ok=True)
+    for name, run in found.items():
+        chart.write(run, PICTURES / f"{name}.svg")
+    PAGE.write_text(render(found), encoding="utf-8")
