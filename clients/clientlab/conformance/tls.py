@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import select
+import selectors
 import socket
 import ssl
 import threading
@@ -81,10 +81,14 @@ def _relay(relay: Relay, connection: socket.socket, turn: int, context: ssl.SSLC
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with contextlib.suppress(OSError), connection, context.wrap_socket(connection, server_side=True) as client:
         relay.resumed.append(bool(client.session_reused))
-        with socket.create_connection(("127.0.0.1", behind)) as server:
+        with socket.create_connection(("127.0.0.1", behind)) as server, selectors.DefaultSelector() as both:
+            for side in (client, server):
+                both.register(side, selectors.EVENT_READ)
             while True:
-                readable = [client] if client.pending() else select.select([client, server], [], [])[0]
-                for source in readable:
+                readable = [client] if client.pending() else [key.fileobj for key, _ in both.select()]
+                for source in (client, server):
+                    if source not in readable:
+                        continue
                     block = source.recv(1 << 16)
                     if not block:
                         return

@@ -151,8 +151,10 @@ class _Process:
         Raises TrialFailed, also when nothing has finished for `longest` seconds.
         """
         finished, last_progress = watch(), time.monotonic()
+        told = select.poll()  # takes descriptors of any number, as select does not
+        told.register(self._marks, select.POLLIN)
         while b"\n" not in self._unread:
-            if select.select([self._marks], [], [], TICK_SECONDS)[0]:
+            if told.poll(TICK_SECONDS * 1000):
                 self._read()
                 continue
             now_finished = watch()
