@@ -8,6 +8,7 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -78,21 +79,26 @@ def hosts(known: Iterable[str]) -> Middleware:
     """Only who asks for the service by a name of its own is answered.
 
     Another site's name can be made to lead here (DNS rebinding), and a browser would take our page for that site's.
+    An address leads nowhere else, and no browser leaves the name out, as the containers' health check does.
     """
     names = frozenset(known)
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         asked = request.headers.get("Host", "")
-        try:
-            name = urlsplit(f"//{asked}").hostname or ""
-        except ValueError:
-            name = ""
-        if name.rstrip(".") not in names:
+        if asked and not _own(asked, names):
             raise Answered(421, f"the lab is not known as {asked[:100]!a}; add the name to {HOSTS} if it is yours")
         return await handler(request)
 
     return check
+
+
+def _own(asked: str, names: frozenset[str]) -> bool:
+    try:
+        name = (urlsplit(f"//{asked}").hostname or "").rstrip(".")
+        return name in names or bool(ip_address(name))
+    except ValueError:
+        return False
 
 
 @web.middleware
