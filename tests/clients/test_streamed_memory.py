@@ -17,7 +17,7 @@ from running import eventually
 
 MIB = 1 << 20
 SIZE = 32 * MIB
-MOST_ABOVE_IDLE = 20 * MIB
+MOST_ABOVE_IDLE = 28 * MIB  # less than one body: buffers of both sides, and what the first request loads
 STREAMING = {
     name: row
     for name, row in strategies.CLIENTS.items()
@@ -58,7 +58,7 @@ def test_every_library_but_one_streams():
 
 @pytest.mark.parametrize("client", STREAMING)
 def test_a_large_body_read_in_chunks_is_not_held(client, request, behind):
-    """32 MiB without a length take at most 20 MiB above idle, first request included; all of it is received."""
+    """32 MiB without a length take less than one body above idle, first request included; all of it is received."""
     workload = Workload(path="/large", requests=2, warmup=0, read="chunks")
     where = (behind.url, None)
     if client in H2_CLIENTS:
