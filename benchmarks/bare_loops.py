@@ -38,6 +38,8 @@ SECURE: dict[str, Callable[[str, int, str], None]] = {
     "httpx-client-h2": bare_h2.httpx_client,
     "httpx-async-h2@workers": bare_h2.httpx_async,
     "pycurl-h2": bare_h2.pycurl_handle,
+    "niquests-h2": bare_h2.niquests_session,
+    "niquests-async-h2@workers": bare_h2.niquests_async,
 }
 """The same over TLS, with the CA to trust."""
 

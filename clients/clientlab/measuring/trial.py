@@ -123,7 +123,9 @@ class _Process:
         self._marks, theirs = os.pipe()
         words, self._orders = os.pipe()
         environment = {k: v for k, v in os.environ.items() if k.lower() not in _PROXY_VARIABLES}
-        environment["NETRC"] = os.devnull  # else some clients send the passwords of ~/.netrc, and others none
+        # Else some clients send the passwords of ~/.netrc, and others none. No such file can be: an empty one that is
+        # would be read again for each request.
+        environment["NETRC"] = f"{os.devnull}/none"
         command = [sys.executable, "-m", "clientlab.measuring.trial_process", str(theirs)]
         self._process = children.start(command, self._log, environment, [theirs], words=words)
         os.close(theirs)
