@@ -73,13 +73,14 @@ def _cells(claim: Claim) -> list[str]:
 
 
 def runs() -> dict[str, Run]:
-    """Experiment → the run that is kept of it, with the claims that the experiment makes today."""
+    """Experiment → the run that is kept of it, with what the experiment says of itself and claims today."""
     return {path.stem: _asked_today(Store(RUNS).read(str(path))) for path in sorted(RUNS.glob("*.json"))}
 
 
 def _asked_today(run: Run) -> Run:
-    claims = read_experiment(bundled()[run.experiment.name]).asked_claims()
-    return run.model_copy(update={"experiment": run.experiment.model_copy(update={"claims": claims})})
+    experiment = read_experiment(bundled()[run.experiment.name])
+    today = {"claims": experiment.asked_claims(), "uncontrolled": experiment.uncontrolled}
+    return run.model_copy(update={"experiment": run.experiment.model_copy(update=today)})
 
 
 def render(found: dict[str, Run]) -> str:

@@ -15,10 +15,12 @@ from grafana_foundation_sdk.models import dashboard as model
 UID = "clientlab-compare"
 
 _WAY = 'experiment="$experiment", strategy=~"$strategy", upstream=~"$upstream", route=~"$route"'
-_BASE = f'run="$baseline", {_WAY}'
-_OTHERS = f'run=~"$runs", {_WAY}'
-_ROWS = "arm\\when"
-_SAME = "arm, strategy, workload, upstream, route"
+_RUNS, _BASELINE = 'run=~"$runs"', 'run="$baseline"'
+_BASE = f"{_BASELINE}, {_WAY}"
+_OTHERS = f'{_RUNS}, run!="$baseline", {_WAY}'
+_RATIO, _UNLIKE = " ×", " ×≠"
+_ROWS = "legend\\when"
+_SAME = "arm, legend, strategy, workload, upstream, route"
 
 # metric, what it is called, its unit, whether more of it is better
 _FIGURES = (
@@ -46,8 +48,8 @@ def dashboard() -> board.Dashboard:
     ):
         made = made.with_variable(chosen)
     made = made.with_panel(_unlike()).with_panel(_surroundings())
-    for metric, name, _, better in _FIGURES:
-        made = made.with_panel(_ratios(metric, name, more_is_better=better))
+    for metric, name, unit, better in _FIGURES:
+        made = made.with_panel(_table(metric, name, unit, more_is_better=better))
     for metric, name, unit, _ in _FIGURES:
         made = made.with_panel(_side_by_side(metric, name, unit))
     return made
@@ -58,9 +60,7 @@ def _of(metric: str, labels: str) -> str:
 
 
 def _unlike() -> Any:
-    runs, base = (
-        f'clientlab_run_info{{experiment="$experiment", {one}}}' for one in ('run=~"$runs"', 'run="$baseline"')
-    )
+    runs, base = (f'clientlab_run_info{{experiment="$experiment", {one}}}' for one in (_RUNS, _BASELINE))
     unlike = f"count({runs} unless on (surroundings) {base}) or vector(0)"
     return (
         number(
@@ -94,35 +94,48 @@ def _surroundings() -> tables.Panel:
     )
 
 
-def _when(expression: str) -> str:
+def _when(expression: str, mark: str = "") -> str:
     """The expression with a label that is short enough for a heading: when the run began."""
-    return f'label_replace({expression}, "when", "$1", "run", "(........-......).*")'
+    return f'label_replace({expression}, "when", "$1{mark}", "run", "(........-......).*")'
 
 
 def _matrix() -> Any:
-    """A row a strategy, a column a run."""
-    return house.transformation("groupingToMatrix", columnField="when", rowField="arm", valueField="Value")
+    """A row an arm, a column a run."""
+    return house.transformation("groupingToMatrix", columnField="when", rowField="legend", valueField="Value")
 
 
-def _ratios(metric: str, name: str, *, more_is_better: bool) -> tables.Panel:
-    """How many times the baseline's, for each strategy and run."""
+def _ratios(metric: str) -> tuple[str, str]:
+    """How many times the baseline's: of runs measured where the baseline was, and of the others."""
     ratio = f"{_of(metric, _OTHERS)} / on ({_SAME}) group_left () max by ({_SAME}) ({_of(metric, _BASE)})"
+    runs, base = (f'clientlab_run_info{{experiment="$experiment", {one}}}' for one in (_RUNS, _BASELINE))
+    like = f"on (run) ({runs} and on (surroundings) {base})"
+    return f"({ratio}) and {like}", f"({ratio}) unless {like}"
+
+
+def _table(metric: str, name: str, unit: str, *, more_is_better: bool) -> tables.Panel:
+    """Each run's value, and beside it how many times the baseline's it is."""
+    alike, unlike = _ratios(metric)
+    every = _of(metric, f'run=~"$runs|$baseline", {_WAY}')
+    cells = f"{_when(every)} or {_when(alike, _RATIO)} or {_when(unlike, _UNLIKE)}"
     steps = [(None, "red"), (0.95, "text"), (1.05, "green")]
     if not more_is_better:
         steps = [(None, "green"), (0.95, "text"), (1.05, "red")]
+    colours = house.thresholds(*steps).build()
+    ratios = house.looks_like(
+        "none", decimals=2, thresholds=colours, custom_cellOptions={"type": "color-text"}, custom_width=110
+    )
     return (
         grid(
             f"{name}: how many times the baseline's?",
-            "The run's median over the baseline's, arm by arm. Colour begins at 5 %: for intervals, ask "
-            "'clientlab compare'.",
-            query(f"max by (when, arm) ({_when(ratio)})", now=True),
+            f"The run's median, and beside it ({_RATIO.strip()}) over the baseline's, arm by arm. Colour begins at "
+            f"5 %: for intervals, ask 'clientlab compare'. {_UNLIKE.strip()}: from other surroundings, says little.",
+            query(f"max by (when, legend) ({cells})", now=True),
         )
-        .transformations([_matrix()])
-        .unit("none")
-        .decimals(2)
-        .thresholds(house.thresholds(*steps))
-        .cell_options(looks.TableColorTextCellOptions())
-        .override_by_name(_ROWS, house.looks_like("", custom_width=280, custom_cellOptions={"type": "auto"}))
+        .transformations([house.transformation("sortBy", fields={}, sort=[{"field": "when"}]), _matrix()])
+        .unit(unit)
+        .override_by_name(_ROWS, house.looks_like("", custom_width=280))
+        .override_by_regexp(f"/{_RATIO}/", ratios)
+        .override_by_regexp(f"/{_UNLIKE}/", house.looks_like("", thresholds=house.thresholds((None, "text")).build()))
         .span(HALF)
     )
 
@@ -151,5 +164,5 @@ def _side_by_side(metric: str, name: str, unit: str) -> Any:
             .show_legend(show_legend=True)
         )
         .transformations([_matrix()])
-        .with_target(query(f"max by (when, arm) ({_when(figure)})", now=True))
+        .with_target(query(f"max by (when, legend) ({_when(figure)})", now=True))
     )

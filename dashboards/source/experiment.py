@@ -17,6 +17,8 @@ _RUN = 'run="$run"'
 _AXIS = "place on the axis of a sweep"
 """What Grafana says that it can't find, where an experiment has none."""
 
+_PLACES = "place\\curve"  # as Grafana names the first column of a matrix
+
 
 def dashboard() -> board.Dashboard:
     """One run of one experiment."""
@@ -25,6 +27,9 @@ def dashboard() -> board.Dashboard:
         house.variable("experiment", "Experiment", "label_values(clientlab_run_info, experiment)", many=False),
         house.variable(
             "run", "Run", 'label_values(clientlab_run_info{experiment="$experiment"}, run)', many=False, newest=True
+        ),
+        house.variable(
+            "axis", "Axis of the sweep", f"label_values(clientlab_run_axis_value{{{_RUN}}}, axis)", many=False
         ),
     ):
         made = made.with_variable(chosen)
@@ -40,7 +45,7 @@ def _seconds() -> Any:
             "By the median throughput of the rounds: the same measure for trials of a number of requests and of a "
             "duration. Shorter is better.",
             "s",
-            f"1000 / max by (arm) (clientlab_run_requests_per_second{{{_RUN}}})",
+            f"1000 / max by (legend) (clientlab_run_requests_per_second{{{_RUN}}})",
         )
         .span(WHOLE)
         .height(2 * TALL)
@@ -65,9 +70,10 @@ def _claims() -> tables.Panel:
 
 
 def _sweep() -> Any:
-    """A point an arm, by its place on the axis."""
-    place = f"max by (arm) (clientlab_run_axis_value{{{_RUN}}})"
-    return (
+    """A curve for all arms that differ along the axis alone, a point an arm."""
+    places = f'count_values by (arm, curve) ("place", clientlab_run_axis_value{{{_RUN}, axis="$axis"}})'
+    seconds = f"max by (arm) (clientlab_run_wall_seconds{{{_RUN}}})"
+    return house.coloured(
         trend.Panel()
         .title("Where is the knee of the sweep?")
         .description(
@@ -75,23 +81,31 @@ def _sweep() -> Any:
         )
         .datasource(house.SOURCE)
         .unit("s")
+        .min(0)
         .span(HALF)
         .height(TALL)
         .x_field(_AXIS)
         .override_by_name(_AXIS, house.looks_like("short"))
         .color_scheme(house.by_name())
         .line_width(2)
+        .span_nulls(span_nulls=True)
         .show_points(looks.VisibilityMode.ALWAYS)
-        .legend(common.VizLegendOptions().show_legend(show_legend=False).calcs([]))
-        .tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.SINGLE))
-        .with_target(query(place, ref="A", now=True))
-        .with_target(query(f"max by (arm) (clientlab_run_wall_seconds{{{_RUN}}})", ref="B", now=True))
+        .legend(house.legend_beside())
+        .tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI))
+        .with_target(query(f"max by (curve, place) ({places} * on (arm) group_left () {seconds})", now=True))
         .transformations(
             [
-                house.transformation("joinByField", byField="arm", mode="inner"),
-                *house.columns([("Value #A", _AXIS), ("Value #B", "seconds")], _AXIS, descending=False),
+                house.transformation(
+                    "groupingToMatrix", columnField="curve", rowField="place", valueField="Value", emptyValue="null"
+                ),
+                house.transformation(
+                    "convertFieldType", fields={}, conversions=[{"targetField": _PLACES, "destinationType": "number"}]
+                ),
+                house.transformation("sortBy", fields={}, sort=[{"field": _PLACES, "desc": False}]),
+                house.transformation("organize", renameByName={_PLACES: _AXIS}),
             ]
-        )
+        ),
+        dashes=True,
     )
 
 
@@ -102,7 +116,7 @@ def _spread() -> tables.Panel:
         "C": "clientlab_run_wall_seconds_high",
     }
     shown = [
-        ("arm", "arm"),
+        ("legend", "arm"),
         ("Value #A", "low"),
         ("Value #B", "median"),
         ("Value #C", "high"),
@@ -111,9 +125,9 @@ def _spread() -> tables.Panel:
     panel = grid(
         "How sure is that?",
         "Median and 95 % interval over the rounds; no interval with fewer than three.",
-        *(query(f"max by (arm) ({metric}{{{_RUN}}})", ref=ref, now=True) for ref, metric in refs.items()),
-        query(f"max by (arm, verdict) (clientlab_run_verdict{{{_RUN}}})", ref="D", now=True),
-    ).transformations([house.joined("arm"), *house.columns(shown, "median", descending=False)])
+        *(query(f"max by (legend) ({metric}{{{_RUN}}})", ref=ref, now=True) for ref, metric in refs.items()),
+        query(f"max by (legend, verdict) (clientlab_run_verdict{{{_RUN}}})", ref="D", now=True),
+    ).transformations([house.joined("legend"), *house.columns(shown, "median", descending=False)])
     for heading in ("low", "median", "high"):
         panel = panel.override_by_name(heading, house.looks_like("s"))
     return panel.span(WHOLE)

@@ -1,15 +1,16 @@
 """How all panels look, so that a reader who knows one knows all.
 
 A panel's title is a question or its answer; its description says how the number comes about. Series are
-named by arm, and coloured by name: the same strategy has the same colour on every panel and dashboard.
+named by the arm's legend; `colours` has the colour that a strategy has on every panel and dashboard.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from dashboards.source import colours
 from grafana_foundation_sdk.builders import (
     bargauge,
     common,
@@ -17,6 +18,7 @@ from grafana_foundation_sdk.builders import (
     stat,
     table,
     timeseries,
+    trend,
 )
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.cog.builder import Builder
@@ -26,9 +28,10 @@ from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import prometheus as prom
 
 Panel = Builder[model.Panel]
+Coloured = TypeVar("Coloured", timeseries.Panel, bargauge.Panel, trend.Panel)
 SOURCE = looks.DataSourceRef(type_val="prometheus", uid="clientlab-prometheus")
 TAG = "clientlab"
-BY_ARM = "{{arm}}"
+BY_ARM = "{{legend}}"
 WHOLE, HALF, THIRD, QUARTER = 24, 12, 8, 6
 TALL, LOW = 9, 4
 
@@ -82,11 +85,18 @@ def query(expression: str, legend: str = BY_ARM, ref: str = "A", *, now: bool = 
 
 
 def by_name() -> board.FieldColor:
-    """A colour that the series' name decides."""
+    """A colour that the series' name decides: of what is no listed strategy."""
     return board.FieldColor().mode(model.FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
 
 
-def _legend(*calculations: str) -> common.VizLegendOptions:
+def coloured(panel: Coloured, *, dashes: bool = False) -> Coloured:
+    """The panel with each strategy's colour; the proxied ones dashed where `dashes`."""
+    for pattern, properties in colours.overrides(dashes=dashes):
+        panel = panel.override_by_regexp(pattern, properties)
+    return panel
+
+
+def legend_beside(*calculations: str) -> common.VizLegendOptions:
     """A table beside it: ten strategies can be read, and sorted by a click."""
     return (
         common.VizLegendOptions()
@@ -114,7 +124,7 @@ def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquer
         .fill_opacity(8)
         .show_points(looks.VisibilityMode.AUTO)
         .span_nulls(span_nulls=False)
-        .legend(_legend("lastNotNull"))
+        .legend(legend_beside("lastNotNull"))
         .tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI).sort(looks.SortOrder.DESCENDING))
     )
     for made in queries:
@@ -122,8 +132,8 @@ def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquer
     return panel
 
 
-def bars(title: str, description: str, unit: str, expression: str, name: str = "arm") -> bargauge.Panel:
-    """A bar a series with its value on it, the longest first: the picture of the articles.
+def bars(title: str, description: str, unit: str, expression: str, name: str = "legend") -> bargauge.Panel:
+    """A bar an arm with its value on it, the longest first: the picture of the articles.
 
     `expression` gives one value for each value of the label `name`, which becomes a field of that name: a bar
     has then the colour that the name has as a line.
@@ -135,7 +145,7 @@ def bars(title: str, description: str, unit: str, expression: str, name: str = "
             {"fieldName": "Value", "handlerKey": "field.value"},
         ],
     )
-    return (
+    panel = (
         bargauge.Panel()
         .title(title)
         .description(description)
@@ -154,6 +164,7 @@ def bars(title: str, description: str, unit: str, expression: str, name: str = "
         .transformations([transformation("filterFieldsByName", include={"names": [name, "Value"]}), named])
         .with_target(query(f"sort_desc({expression})", now=True))
     )
+    return coloured(panel)
 
 
 def number(title: str, description: str, unit: str, *queries: prometheus.Dataquery) -> stat.Panel:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dashboards.source import house
-from dashboards.source.house import HALF, TALL, Panel, bars, grid, lines, number, query
+from dashboards.source.house import HALF, TALL, Panel, bars, grid, number, query
 from grafana_foundation_sdk.builders import dashboard as board
-from grafana_foundation_sdk.builders import heatmap, stat
+from grafana_foundation_sdk.builders import heatmap, stat, timeseries
 from grafana_foundation_sdk.builders import table as tables
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as looks
@@ -79,9 +79,11 @@ def _standings() -> tables.Panel:
         "G": ("connections_opened", "", "connections", "short"),
         "H": ("errors", "", "errors", "short"),
     }
-    queries = [query(_so_far(metric, "arm", more), ref=ref, now=True) for ref, (metric, more, _, _) in figures.items()]
-    queries.append(query(_so_far("verdict", "arm, verdict"), ref="I", now=True))
-    shown = [("arm", "strategy"), *((f"Value #{ref}", heading) for ref, (_, _, heading, _) in figures.items())]
+    queries = [
+        query(_so_far(metric, "legend", more), ref=ref, now=True) for ref, (metric, more, _, _) in figures.items()
+    ]
+    queries.append(query(_so_far("verdict", "legend, verdict"), ref="I", now=True))
+    shown = [("legend", "strategy"), *((f"Value #{ref}", heading) for ref, (_, _, heading, _) in figures.items())]
     panel = grid(
         "Who is ahead in this run so far?",
         "Medians of the trials that have ended, from the run file. Held back by: the part that was busiest "
@@ -89,7 +91,7 @@ def _standings() -> tables.Panel:
         *queries,
     ).transformations(
         [
-            house.joined("arm"),
+            house.joined("legend"),
             *house.columns([*shown, ("verdict", "held back by")], "requests/s", descending=True),
         ]
     )
@@ -104,8 +106,8 @@ def _so_far(metric: str, by: str, more: str = "") -> str:
 
 
 def _now() -> list[stat.Panel]:
-    none = 'label_replace(vector(0), "arm", "between trials, or the run has ended", "", "")'
-    running = f"(max by (arm) (clientlab_trial_running{{{CHOSEN}}}) > 0) or on () {none}"
+    none = 'label_replace(vector(0), "legend", "between trials, or the run has ended", "", "")'
+    running = f"(max by (legend) (clientlab_trial_running{{{CHOSEN}}}) > 0) or on () {none}"
     schedule = 'sum by (state) (clientlab_schedule_trials{run="$run"})'
     return [
         number(
@@ -120,18 +122,21 @@ def _now() -> list[stat.Panel]:
     ]  # fmt: skip
 
 
+def lines(title: str, description: str, unit: str, expression: str) -> timeseries.Panel:
+    """A line an arm, in its strategy's colour; dashed where it goes over the proxy."""
+    return house.coloured(house.lines(title, description, unit, query(expression)), dashes=True)
+
+
 def _speed() -> list[Panel]:
-    ok = f'sum by (arm) (rate(clientlab_requests_total{{{CHOSEN}, outcome="ok"}}{_OVER}))'
-    measured = f"sum by (arm) (rate(clientlab_measured_seconds_total{{{CHOSEN}}}{_OVER}))"
-    failed = (
-        f'sum by (arm, outcome) (last_over_time(clientlab_requests_total{{{CHOSEN}, outcome!="ok"}}[$__range])) > 0'
-    )
+    ok = f'sum by (legend) (clientlab:requests:rate10s{{{CHOSEN}, outcome="ok"}})'
+    measured = f"sum by (legend) (rate(clientlab_measured_seconds_total{{{CHOSEN}}}{_OVER}))"
+    failed = _latest("clientlab_requests_total", by="legend, outcome", more=', outcome!="ok"') + " > 0"
     return [
         lines(
             "How many requests a second?",
             "Successful requests for each second that was measured: pauses between trials do not count.",
             "reqps",
-            query(f"{ok} / ({measured} > 0)"),
+            f"{ok} / ({measured} > 0)",
         ),
         _heat(),
         bars(
@@ -145,7 +150,7 @@ def _speed() -> list[Panel]:
             "How many requests are in flight?",
             "Their mean over the last scrapes, by Little's law: the log has a request when it has ended.",
             "short",
-            query(f"sum by (arm) (clientlab_requests_in_flight{{{CHOSEN}}})"),
+            f"sum by (legend) (clientlab_requests_in_flight{{{CHOSEN}}})",
         ),
     ]
 
@@ -174,7 +179,7 @@ def _latency() -> list[Panel]:
             title,
             "By histogram_quantile over the last ten seconds; exact ones are in the run file.",
             "s",
-            query(f"clientlab:request_seconds:{name}{{{CHOSEN}}}"),
+            f"clientlab:request_seconds:{name}{{{CHOSEN}}}",
         )
         for title, name in (
             ("How long takes the median request (p50)?", "p50"),
@@ -184,18 +189,18 @@ def _latency() -> list[Panel]:
     ]
 
 
-def _last(counter: str) -> str:
-    """A counter at the end of each strategy's latest trial: they begin at zero with each."""
-    return f"sum by (arm) (last_over_time({counter}{{{CHOSEN}}}[$__range]))"
+def _latest(counter: str, by: str = "legend", more: str = "") -> str:
+    """A counter at the end of each arm's latest trial: they begin at zero with each, in whichever worker it is."""
+    began = f"last_over_time(clientlab_trial_started_timestamp_seconds{{{CHOSEN}}}[$__range])"
+    of_trials = f"last_over_time({counter}{{{CHOSEN}{more}}}[$__range])"
+    return f"sum by ({by}) ({of_trials} and on (legend, instance) topk by (legend) (1, {began}))"
 
 
 def _connections() -> list[Panel]:
-    opened = f"sum by (arm) (rate(clientlab_connections_opened_total{{{CHOSEN}}}{_OVER}))"
-    all_opened, all_sent = _last("clientlab_connections_opened_total"), _last("clientlab_requests_total")
+    opened = f"sum by (legend) (rate(clientlab_connections_opened_total{{{CHOSEN}}}{_OVER}))"
+    all_opened, all_sent = _latest("clientlab_connections_opened_total"), _latest("clientlab_requests_total")
     return [
-        lines(
-            "How many connections are opened a second?", "By the client; each costs a handshake.", "cps", query(opened)
-        ),
+        lines("How many connections are opened a second?", "By the client; each costs a handshake.", "cps", opened),
         bars(
             "How often is a connection used again?",
             "1 less connections opened over requests: 100 % is one connection for all, 0 % one for each.",
@@ -206,7 +211,7 @@ def _connections() -> list[Panel]:
 
 
 def _costs() -> list[Panel]:
-    cpu, sent = _last("clientlab_cpu_seconds_total"), _last("clientlab_requests_total")
+    cpu, sent = _latest("clientlab_cpu_seconds_total"), _latest("clientlab_requests_total")
     return [
         bars(
             "What does a request cost in CPU time?",
@@ -218,6 +223,6 @@ def _costs() -> list[Panel]:
             "How much memory did it take?",
             "Peak of the trial's processes over the time shown.",
             "bytes",
-            f"max by (arm) (max_over_time(clientlab_memory_bytes{{{CHOSEN}}}[$__range]))",
+            f"max by (legend) (max_over_time(clientlab_memory_bytes{{{CHOSEN}}}[$__range]))",
         ),
     ]

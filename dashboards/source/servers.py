@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboards.source import house
-from dashboards.source.house import Panel, bars, lines, query
+from dashboards.source.house import Panel, lines, query
 from grafana_foundation_sdk.builders import dashboard as board
 
 UID = "clientlab-servers"
@@ -80,12 +80,12 @@ def _upstreams() -> list[Panel]:
             query(_rate("mockupstream_request_body_bytes_total"), f"{_NAME}: read"),
             query(_rate("mockupstream_response_body_bytes_total"), f"{_NAME}: written", "B"),
         ),
-        bars(
-            "How is it served?",
-            "Worker processes.",
+        lines(
+            "How many of its workers are busy?",
+            "Workers that had a request when they were asked, each second, and how many there are.",
             "short",
-            f"max by (upstream) (mockupstream_workers{{{_UP}}})",
-            "upstream",
+            query(f"sum by (upstream) (mockupstream_workers_busy{{{_UP}}})", f"{_NAME}: busy"),
+            query(workers, f"{_NAME}: workers", "B"),
         ),
     ]
 
@@ -97,6 +97,8 @@ def _proxy() -> list[Panel]:
     buckets = f"sum by (le) (rate({took}_bucket{{{chosen}}}{_OVER}))"
     proxied = f"sum(rate({took}_count{{{chosen}}}{_OVER}))"
     accepted = f"sum(rate(mockupstream_connections_accepted_total{_OVER}))"
+    # Upstreams don't know who connects, so it can be told while nearly all that they answer came over the proxy.
+    alone = f"({proxied} > 0.99 * sum(rate(mockupstream_requests_total{_OVER})))"
     return [
         lines(
             "How many requests a second does the proxy pass on?", "By the status that went back.", "reqps",
@@ -111,10 +113,10 @@ def _proxy() -> list[Panel]:
         ),
         lines(
             "Does the proxy keep its connections to the upstreams?",
-            "1 less connections that upstreams accept over requests that the proxy passes on; only while all goes "
-            "through the proxy.",
+            "1 less connections that upstreams accept over requests that the proxy passes on, while all goes through "
+            "the proxy; of trials on the direct route there is no value.",
             "percentunit",
-            query(f"clamp_min(1 - {accepted} / ({proxied} > 0), 0)", "used again"),
+            query(f"clamp_min(1 - {accepted} / {alone}, 0)", "used again"),
         ).max(1),
         lines(
             "How busy is the proxy?",

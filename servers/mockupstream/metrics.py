@@ -45,6 +45,8 @@ class UpstreamCollector(Collector):
         in_flight = sum(page.whole[ledger.IN_FLIGHT] for page in alive)
         yield GaugeMetricFamily("mockupstream_requests_in_flight", "Requests read and not yet sent.", in_flight)
         yield GaugeMetricFamily("mockupstream_workers", "Worker processes alive.", len(alive))
+        busy = sum(page.whole[ledger.IN_FLIGHT] > 0 for page in alive)
+        yield GaugeMetricFamily("mockupstream_workers_busy", "Workers that have a request just now.", busy)
         about = GaugeMetricFamily("mockupstream_info", "What this upstream is; always 1.", labels=list(self._about))
         about.add_metric(list(self._about.values()), 1)
         yield about

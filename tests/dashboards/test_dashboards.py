@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import yaml
 from dashboards.source.__main__ import FOLDER, files
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
+from grafana_foundation_sdk.models.prometheus import Dataquery
 
+from clientlab.runs.experiment_file import bundled, read_experiment
+from clientlab.runs.labels import ARM, legend
+from clientlab.service import figures
+from clientlab.strategies import STRATEGIES
+
+ROOT = Path(__file__).parents[2]
+LABELS = {*ARM, "outcome", "le", "instance", "job", "round", "state", "status", "code", "handler"}
+LABELS |= {label for family in figures.families().values() for label in family._labelnames}
 NAMES = sorted(path.stem for path in files())
 
 
@@ -35,14 +49,27 @@ def test_a_dashboard_is_one_to_grafanas_own_models(name):
     """Read and written again by the SDK, it is the same, but for what annotations have of Prometheus' data source."""
     document = loaded(name)
     for annotation in document.get("annotations", {}).get("list", []):
-        assert {annotation.pop(key) for key in ("useValueForTime", "titleFormat", "step")} == {True, "{{arm}}", "1s"}
+        assert {annotation.pop(key) for key in ("useValueForTime", "titleFormat", "step")} == {True, "{{legend}}", "1s"}
         assert annotation.pop("textFormat") in {"begins", "ends"}
-    again = json.loads(json.dumps(Dashboard.from_json(document), cls=JSONEncoder))
-    assert again["panels"]
-    assert {key: again[key] for key in document if key != "panels"} == {
-        key: value for key, value in document.items() if key != "panels"
-    }
-    assert [panel["type"] for panel in again["panels"]] == [panel["type"] for panel in document["panels"]]
+    assert document["panels"]
+    assert again(Dashboard, document) == document
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_panels_parts_are_ones_to_the_models_of_its_kind(name):
+    """Its options, what its fields have of their own, and its queries: a dashboard's model leaves them unread."""
+    for panel in loaded(name)["panels"]:
+        kind = importlib.import_module(f"grafana_foundation_sdk.models.{panel['type']}")
+        assert again(kind.Options, panel["options"]) == panel["options"], panel["title"]
+        if custom := panel.get("fieldConfig", {}).get("defaults", {}).get("custom"):
+            assert again(kind.FieldConfig, custom) == custom, panel["title"]
+        for target in panel["targets"]:
+            assert again(Dataquery, target) == target, panel["title"]
+
+
+def again(model, document: dict) -> dict:
+    """What the SDK's model keeps of a part: unknown fields are lost."""
+    return json.loads(json.dumps(model.from_json(document), cls=JSONEncoder))
 
 
 def test_runs_of_one_experiment_are_compared():
@@ -102,9 +129,87 @@ def test_no_quantile_is_averaged_and_no_run_mixed_with_another(name):
             assert re.search(r"by \([^)]*\b(run|when)\b", expression) or "count(" in expression, expression
 
 
-def test_names_have_the_same_colour_everywhere():
-    """Series are coloured by name, but where a colour is a run or a threshold."""
-    for name in NAMES:
-        for panel in loaded(name)["panels"]:
-            if panel["type"] in {"timeseries", "bargauge"}:
-                assert panel["fieldConfig"]["defaults"]["color"]["mode"] == "palette-classic-by-name", panel["title"]
+def test_a_strategy_has_one_colour_on_every_panel_and_dashboard():
+    """Whatever its arms are called, on whatever route and place of an axis; of a listed one, never Grafana's choice."""
+    seen = defaultdict(set)
+    for panel in of_arms():
+        for strategy in STRATEGIES:
+            for arm in (
+                strategy,
+                f"{strategy} (proxy)",
+                f"{strategy}[concurrency=20]",
+                "arm",
+                "arm (small, proxy)[pool=5]",
+            ):
+                seen[strategy].add(colours_of(panel, legend(arm, f"{strategy}?pool=8")))
+    assert {len(colours) for colours in seen.values()} == {1}
+    assert {len(colour) for colours in seen.values() for colour in colours} == {1}
+
+
+def test_the_strategies_of_a_bundled_experiment_have_colours_of_their_own():
+    """The pictures that the lab comes with can be read by colour alone."""
+    panel = next(of_arms())
+    for path in bundled().values():
+        strategies = {arm.strategy.partition("?")[0] for arm in read_experiment(path).arms()}
+        assert len({colours_of(panel, name) for name in strategies}) == len(strategies), path.stem
+
+
+def of_arms() -> Iterator[dict]:
+    """The panels in which a series or a bar is an arm."""
+    for name in ("live", "experiment"):
+        yield from (p for p in loaded(name)["panels"] if p["type"] in {"timeseries", "bargauge", "trend"})
+
+
+def colours_of(panel: dict, series: str) -> tuple[str, ...]:
+    """The colours that a panel's overrides give to a series of that name."""
+    return tuple(
+        entry["value"]["fixedColor"]
+        for override in panel["fieldConfig"]["overrides"]
+        if override["matcher"]["id"] == "byRegexp" and re.search(override["matcher"]["options"].strip("/"), series)
+        for entry in override["properties"]
+        if entry["id"] == "color"
+    )
+
+
+def test_every_metric_and_label_exists():
+    """Metrics as docs/metrics.md has them, which is held to what is exported; and those that rules record."""
+    recorded = {rule["record"] for rule in rules()}
+    documented = set(
+        re.findall(r"^\| `(\w+)`", (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    for expression in everything_asked():
+        ours = set(re.findall(r"\b(?:clientlab|mockupstream)[\w:]+", expression))
+        names = {re.sub(r"_(bucket|count|sum)$", "", name).replace("lab_present_", "lab_run_") for name in ours}
+        assert names <= recorded | documented, expression
+        asked = {
+            label
+            for labels in re.findall(r"(?:by|on|group_left) \(([^)]*)\)", expression)
+            for label in labels.split(", ")
+        }
+        asked |= set(re.findall(r"[{,] ?(\w+)(?:=~|!=|=)\"", expression))
+        made = set(re.findall(r"label_(?:replace|join)\(.*?, \"(\w+)\"", expression)) | set(
+            re.findall(r'\("(place)"', expression)
+        )
+        assert asked <= LABELS | made | {""}, expression
+    legends = {
+        target["legendFormat"] for name in NAMES for panel in loaded(name)["panels"] for target in panel["targets"]
+    }
+    assert {label for text in legends for label in re.findall(r"{{(\w+)}}", text)} <= LABELS
+
+
+def test_every_recorded_rule_is_asked_for():
+    """A rule is evaluated each second, and its series are kept."""
+    asked = " ".join(everything_asked())
+    assert {rule["record"] for rule in rules() if rule["record"] not in asked} == set()
+
+
+def everything_asked() -> list[str]:
+    """The PromQL of all panels and annotations."""
+    marks = [mark["expr"] for name in NAMES for mark in loaded(name).get("annotations", {}).get("list", [])]
+    return [*marks, *(expression for name in NAMES for expression in expressions(loaded(name)))]
+
+
+def rules() -> list[dict]:
+    """The recording rules."""
+    document = yaml.safe_load((ROOT / "dashboards" / "prometheus" / "rules.yml").read_text(encoding="utf-8"))
+    return [rule for group in document["groups"] for rule in group["rules"]]

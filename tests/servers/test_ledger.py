@@ -40,9 +40,11 @@ def test_all_workers_are_added_up() -> None:
     child.join()
     both = samples(book)
     assert (both["mockupstream_workers"], both["mockupstream_requests_in_flight"]) == (2, 2)
+    assert both["mockupstream_workers_busy"] == 2
     book.close(1)
     after = samples(book)
     assert (after["mockupstream_workers"], after["mockupstream_requests_in_flight"]) == (1, 1)
+    assert after["mockupstream_workers_busy"] == 1
     assert after["mockupstream_response_body_bytes_total"] == 10
     assert after["mockupstream_request_body_bytes_total"] == 6
     assert after["mockupstream_connections_accepted_total"] == 2

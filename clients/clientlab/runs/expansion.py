@@ -103,6 +103,12 @@ def _swept(
             yield arm, replace(workload, **asks)
 
 
+def curve_of(arm: Arm, axis: str) -> str:
+    """What the arms of a sweep that differ along `axis` alone have in common."""
+    others = {key: value for key, value in arm.axes.items() if key != axis}
+    return (arm.sweep or arm.name) + _suffix(others)
+
+
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 

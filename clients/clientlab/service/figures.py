@@ -13,9 +13,10 @@ from prometheus_client.core import GaugeMetricFamily
 
 from clientlab.analysis.ratios import paired_ratio
 from clientlab.runs.document import Arm, Run, Trial
+from clientlab.runs.expansion import curve_of
+from clientlab.runs.labels import ARM, legend, of_arm
 
 MOST_SERIES = 3000
-ARM = ("run", "experiment", "arm", "strategy", "workload", "upstream", "route")
 Families = dict[str, GaugeMetricFamily]
 _QUANTILES = {"0.5": "p50", "0.95": "p95", "0.99": "p99"}
 
@@ -36,7 +37,7 @@ def families(stem: str = "run") -> Families:
         ("connections_opened", "Connections opened in a trial.", ARM),
         ("errors", "Failed requests, all rounds.", ARM),
         ("verdict", "1 for what held most of its trials back.", (*ARM, "verdict")),
-        ("axis_value", "An arm's place on an axis of its experiment.", (*ARM, "axis")),
+        ("axis_value", "An arm's place on an axis of its experiment.", (*ARM, "axis", "curve")),
         ("claim", "b's figure over a's of a claim; NaN where it has none.", ("run", "experiment", "claim", "verdict")),
     )
     return {name: GaugeMetricFamily(f"clientlab_{stem}_{name}", says, labels=labels) for name, says, labels in rows}
@@ -72,7 +73,7 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
     trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
     if not trials:
         return
-    labels = [run.run, run.experiment.name, arm.name, arm.strategy, arm.workload, arm.upstream, arm.route]
+    labels = of_arm(run.run, run.experiment.name, arm.name, arm)
 
     def row(name: str, value: float, *more: str) -> tuple[str, list[str], float]:
         return name, [*labels, *more], value
@@ -96,7 +97,7 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
     yield row("verdict", 1, max(dict.fromkeys(verdicts), key=verdicts.count))
     for axis, place in arm.axes.items():
         if isinstance(place, int | float):
-            yield row("axis_value", place, axis)
+            yield row("axis_value", place, axis, legend(curve_of(arm, axis), arm.strategy))
 
 
 def _medians(trials: list[Trial]) -> Iterator[tuple[str, float]]:

@@ -71,7 +71,7 @@ async def headers(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 def known_hosts(bound: str, more: str) -> frozenset[str]:
     """The names that the service may be asked for by: its own, and those with commas between in `more`."""
-    own = ("localhost", "127.0.0.1", "::1", "lab", bound, socket.gethostname())
+    own = ("localhost", "lab", bound, socket.gethostname())
     return frozenset(name.strip().lower() for name in (*own, *more.split(",")) if name.strip())
 
 

@@ -15,11 +15,11 @@ from prometheus_client.registry import Collector
 from clientlab import delays
 from clientlab.analysis.growing import Fresh, Growing
 from clientlab.errors import ERROR_OTHER, KINDS
+from clientlab.runs import labels
 from clientlab.runs.document import Trial
 from clientlab.sample import ERROR_CODES, process_notes
 from clientlab.workload import Workload, delay_of
 
-LABELS = ("run", "experiment", "arm", "strategy", "workload", "upstream", "route")
 BUCKETS = (
     0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.075,
     0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
@@ -36,8 +36,7 @@ class Exporter(Collector):
     """
 
     def __init__(self, run: str, experiment: str, planned: Trial, workload: Workload, folder: Path) -> None:
-        self._labels = [run, experiment, planned.arm, planned.strategy, planned.workload]
-        self._labels += [planned.upstream, planned.route]
+        self._labels = labels.of_arm(run, experiment, planned.arm, planned)
         self._round = str(planned.round)
         self._most_in_flight = planned.concurrency
         self._delay = None if workload.delay is None else delays.parse(workload.delay)
@@ -139,7 +138,7 @@ class Exporter(Collector):
         requests = CounterMetricFamily(
             "clientlab_requests",
             'Requests finished, by outcome: "ok" or the kind of error.',
-            labels=[*LABELS, "outcome"],
+            labels=[*labels.ARM, "outcome"],
         )
         for outcome, count in self._outcomes.items():
             requests.add_metric([*self._labels, outcome], count)
@@ -147,7 +146,7 @@ class Exporter(Collector):
         histogram = HistogramMetricFamily(
             "clientlab_request_seconds",
             "Latency of successful requests: an error that comes fast must not make a strategy look fast.",
-            labels=LABELS,
+            labels=labels.ARM,
         )
         below = np.cumsum(self._buckets).tolist()
         ends = [*map(str, BUCKETS), "+Inf"]
@@ -173,7 +172,7 @@ class Exporter(Collector):
 
     def _of_the_trial(self) -> Iterator[Metric]:
         running = GaugeMetricFamily(
-            "clientlab_trial_running", "1 while the trial is measured.", labels=[*LABELS, "round"]
+            "clientlab_trial_running", "1 while the trial is measured.", labels=[*labels.ARM, "round"]
         )
         measured = self._started is not None and self._ended is None
         running.add_metric([*self._labels, self._round], int(measured))
@@ -185,12 +184,12 @@ class Exporter(Collector):
     def _counter(self, name: str, text: str, value: float) -> Metric:
         # What is seen from outside may be more than the trial's own figure: rate() takes a fall for a new process.
         self._shown[name] = max(self._shown.get(name, value), value)
-        family = CounterMetricFamily(name, text, labels=LABELS)
+        family = CounterMetricFamily(name, text, labels=labels.ARM)
         family.add_metric(self._labels, self._shown[name])
         return family
 
     def _gauge(self, name: str, text: str, value: float) -> Metric:
-        family = GaugeMetricFamily(name, text, labels=LABELS)
+        family = GaugeMetricFamily(name, text, labels=labels.ARM)
         family.add_metric(self._labels, value)
         return family
 

@@ -6,8 +6,9 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from clientlab.runs.labels import ARM
 from clientlab.sample import SampleLog
-from clientlab.work.exporter import BUCKETS, LABELS, OUTCOMES, Exporter
+from clientlab.work.exporter import BUCKETS, OUTCOMES, Exporter
 from clientlab.workload import Workload, delay_of
 from clients.documents import a_trial
 
@@ -29,8 +30,8 @@ class Page:
             for sample in family.samples:
                 if sample.labels:
                     assert sample.labels["run"] == RUN
-                    assert set(LABELS) <= set(sample.labels)
-                more = [value for label, value in sample.labels.items() if label not in LABELS]
+                    assert set(ARM) <= set(sample.labels)
+                more = [value for label, value in sample.labels.items() if label not in ARM]
                 found[" ".join([sample.name.removeprefix("clientlab_"), *more])] = sample.value
         return found
 
