@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
 
 CONCURRENCY = 32
 TIMEOUT = 30.0
@@ -19,7 +20,33 @@ def empty_jar() -> CookieJar:
     return CookieJar(no_cookies())
 
 
+def expect_h2(spoken: bool) -> None:  # noqa: FBT001 - the one thing that it is about
+    """Ends the program where another version of HTTP was spoken."""
+    if not spoken:
+        raise SystemExit("the server spoke HTTP/1")
+
+
 def expect(status: int, body: bytes) -> None:
     """Ends the program at an answer that is none."""
     if status != 200 or not body:
         raise SystemExit(f"status {status}, {len(body)} bytes")
+
+
+def niquests_options(connections: int, ca_file: str | None) -> dict[str, Any]:
+    """A session's arguments, for HTTP/2 where there is a CA to trust."""
+    return {
+        "disable_http2": not ca_file,
+        "disable_http3": True,
+        "revocation_configuration": None,
+        "pool_connections": 1,
+        "pool_maxsize": connections,
+    }
+
+
+def niquests_hooks(ca_file: str | None) -> list[Any]:
+    """What looks at the version of each answer over HTTP/2, as the lab's client does."""
+    return [_check_niquests] if ca_file else []
+
+
+def _check_niquests(response: Any) -> None:
+    expect_h2(response.http_version == 20)

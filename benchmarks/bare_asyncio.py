@@ -5,7 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
-from benchmarks.bare import CONCURRENCY, HEADERS, TIMEOUT, empty_jar, expect, no_cookies
+from benchmarks.bare import (
+    CONCURRENCY,
+    HEADERS,
+    TIMEOUT,
+    empty_jar,
+    expect,
+    niquests_hooks,
+    niquests_options,
+    no_cookies,
+)
 
 Send = Callable[[], Awaitable[tuple[int, bytes]]]
 
@@ -68,23 +77,19 @@ def httpx_async(url: str, count: int) -> None:
     asyncio.run(main())
 
 
-def niquests_async(url: str, count: int) -> None:
-    """One session of niquests."""
+def niquests_async(url: str, count: int, ca_file: str | None = None) -> None:
+    """One session of niquests; over HTTP/2 where there is a CA to trust."""
     import niquests
 
     async def main() -> None:
-        async with niquests.AsyncSession(
-            disable_http2=True,
-            disable_http3=True,
-            revocation_configuration=None,
-            pool_connections=1,
-            pool_maxsize=CONCURRENCY,
-        ) as session:
+        async with niquests.AsyncSession(**niquests_options(CONCURRENCY, ca_file)) as session:
             session.cookies.set_policy(no_cookies())
+            session.hooks["response"] = niquests_hooks(ca_file)
+            verify = ca_file or True
 
             async def send() -> tuple[int, bytes]:
                 response = await session.request(
-                    "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
+                    "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=verify, allow_redirects=False
                 )
                 return response.status_code or 0, response.content or b""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.bare import HEADERS, TIMEOUT, empty_jar, expect, no_cookies
+from benchmarks.bare import HEADERS, TIMEOUT, empty_jar, expect, niquests_hooks, niquests_options, no_cookies
 
 
 def requests_per_call(url: str, count: int) -> None:
@@ -64,17 +64,16 @@ def urllib3_pool(url: str, count: int) -> None:
             expect(response.status, response.data)
 
 
-def niquests_session(url: str, count: int) -> None:
-    """One session of niquests."""
+def niquests_session(url: str, count: int, ca_file: str | None = None) -> None:
+    """One session of niquests; over HTTP/2 where there is a CA to trust."""
     import niquests
 
-    with niquests.Session(
-        disable_http2=True, disable_http3=True, revocation_configuration=None, pool_connections=1, pool_maxsize=1
-    ) as session:
+    with niquests.Session(**niquests_options(1, ca_file)) as session:
         session.cookies.set_policy(no_cookies())
+        session.hooks["response"] = niquests_hooks(ca_file)
         for _ in range(count):
             response = session.request(
-                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
+                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=ca_file or True, allow_redirects=False
             )
             expect(response.status_code or 0, response.content or b"")
 

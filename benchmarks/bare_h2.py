@@ -6,12 +6,11 @@ import asyncio
 import ssl
 from typing import TYPE_CHECKING
 
-from benchmarks.bare import CONCURRENCY, HEADERS, TIMEOUT, expect, no_cookies
+from benchmarks.bare import CONCURRENCY, HEADERS, TIMEOUT, expect, expect_h2
 from benchmarks.bare_asyncio import drawn
 
 if TYPE_CHECKING:
     import httpx
-    import niquests
 
 
 def httpx_client(url: str, count: int, ca_file: str) -> None:
@@ -73,50 +72,8 @@ def pycurl_handle(url: str, count: int, ca_file: str) -> None:
         body = handle.perform_rb()
         expect(handle.getinfo(pycurl.RESPONSE_CODE), body)
         if handle.getinfo(pycurl.NUM_CONNECTS):
-            _expect_h2(handle.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_2_0)
+            expect_h2(handle.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_2_0)
     handle.close()
-
-
-def niquests_session(url: str, count: int, ca_file: str) -> None:
-    """One session of niquests."""
-    import niquests
-
-    with niquests.Session(
-        disable_http2=False, disable_http3=True, revocation_configuration=None, pool_connections=1, pool_maxsize=1
-    ) as session:
-        session.cookies.set_policy(no_cookies())
-        session.hooks["response"] = [_check_niquests]
-        for _ in range(count):
-            response = session.request(
-                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=ca_file, allow_redirects=False
-            )
-            expect(response.status_code or 0, response.content or b"")
-
-
-def niquests_async(url: str, count: int, ca_file: str) -> None:
-    """One session of niquests, as many connections as requests in flight."""
-    import niquests
-
-    async def main() -> None:
-        async with niquests.AsyncSession(
-            disable_http2=False,
-            disable_http3=True,
-            revocation_configuration=None,
-            pool_connections=1,
-            pool_maxsize=CONCURRENCY,
-        ) as session:
-            session.cookies.set_policy(no_cookies())
-            session.hooks["response"] = [_check_niquests]
-
-            async def send() -> tuple[int, bytes]:
-                response = await session.request(
-                    "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=ca_file, allow_redirects=False
-                )
-                return response.status_code or 0, response.content or b""
-
-            await drawn(send, count)
-
-    asyncio.run(main())
 
 
 def _context(ca_file: str) -> ssl.SSLContext:
@@ -126,17 +83,8 @@ def _context(ca_file: str) -> ssl.SSLContext:
 
 
 def _check(response: httpx.Response) -> None:
-    _expect_h2(response.extensions["http_version"] == b"HTTP/2")
+    expect_h2(response.extensions["http_version"] == b"HTTP/2")
 
 
 async def _acheck(response: httpx.Response) -> None:
     _check(response)
-
-
-def _check_niquests(response: niquests.Response) -> None:
-    _expect_h2(response.http_version == 20)
-
-
-def _expect_h2(spoken: bool) -> None:  # noqa: FBT001 - the one thing that it is about
-    if not spoken:
-        raise SystemExit("the server spoke HTTP/1")

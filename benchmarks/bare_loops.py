@@ -6,6 +6,7 @@ same calls of the same library with the same arguments as the lab's client, and 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from time import perf_counter
@@ -38,8 +39,8 @@ SECURE: dict[str, Callable[[str, int, str], None]] = {
     "httpx-client-h2": bare_h2.httpx_client,
     "httpx-async-h2@workers": bare_h2.httpx_async,
     "pycurl-h2": bare_h2.pycurl_handle,
-    "niquests-h2": bare_h2.niquests_session,
-    "niquests-async-h2@workers": bare_h2.niquests_async,
+    "niquests-h2": bare_blocking.niquests_session,
+    "niquests-async-h2@workers": bare_asyncio.niquests_async,
 }
 """The same over TLS, with the CA to trust."""
 
@@ -55,4 +56,6 @@ def main(name: str, url: str, count: int, ca_file: str = "") -> float:
 
 
 if __name__ == "__main__":
-    print(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:]))
+    print(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:]), flush=True)
+    # pyreqwest's threads abort one program in three while Python ends it (PyGILState_Release, on Python 3.11).
+    os._exit(0)

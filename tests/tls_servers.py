@@ -7,11 +7,12 @@ import itertools
 import socket
 import ssl
 import struct
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import trustme
+
+from clientlab.conformance.accepting import accepting
 
 _PATIENCE = 10.0
 
@@ -43,28 +44,17 @@ HANDSHAKE_FAULTS = {_reset: "connect", _leave: "connect", _say_nothing: "timeout
 @contextlib.contextmanager
 def handshake_faults() -> Iterator[list[int]]:
     """A server whose connections meet these faults in turn: its port, and how many connections it has had."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    found = [listener.getsockname()[1], 0]
+    found = [0, 0]
+    faults = itertools.cycle(HANDSHAKE_FAULTS)
 
-    def serve() -> None:
-        for fault in itertools.cycle(HANDSHAKE_FAULTS):
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return  # closed by the test's end
-            found[1] += 1
-            with contextlib.suppress(OSError), connection:
-                connection.recv(1 << 16)
-                fault(connection)
+    def take(connection: socket.socket) -> None:
+        found[1] += 1
+        with contextlib.suppress(OSError), connection:
+            connection.recv(1 << 16)
+            next(faults)(connection)
 
-    serving = threading.Thread(target=serve, daemon=True)
-    serving.start()
-    try:
+    with accepting(take) as found[0]:
         yield found
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        serving.join()
 
 
 class Authority:

@@ -1,4 +1,4 @@
-"""A server that shares no code with the lab: it reads raw sockets, and notes all that reaches it."""
+"""A server that shares no code with what it checks: it reads raw sockets, and notes all that reaches it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
+
+from clientlab.conformance.accepting import accepting
 
 Answer = bytes | None
 """The raw bytes to send back; None closes the connection without an answer."""
@@ -87,17 +89,12 @@ def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
 @contextlib.contextmanager
 def counting_server(answer: Callable[[Seen], Answer] = lambda _: ok(), hold: float = 0.0) -> Iterator[CountingServer]:
     """A server on a free port of loopback that holds each request for `hold` seconds and then answers."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
-    state = CountingServer(port=listener.getsockname()[1])
+    state = CountingServer()
     service = _Service(state, answer, hold)
-    accepting = threading.Thread(target=service.accept, args=(listener,), daemon=True)
-    accepting.start()
     try:
-        yield state
+        with accepting(service.take) as state.port:
+            yield state
     finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        accepting.join()
         service.close()
 
 
@@ -109,17 +106,12 @@ class _Service:
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
 
-    def accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return  # closed by the test's end
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self._lock:
-                self._state.accepted += 1
-                self._open.add(connection)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+    def take(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self._lock:
+            self._state.accepted += 1
+            self._open.add(connection)
+        threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
         with self._lock:

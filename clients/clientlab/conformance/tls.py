@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from clientlab.conformance.accepting import accepting
+
 CERTIFICATES = Path(__file__).with_name("certificates")
 """Files of a CA and of servers, good until 2120; nobody has the CAs' keys any more."""
 
@@ -36,8 +38,8 @@ class Relay:
     clients that came through it.
     """
 
-    port: int
     passed: list[int]
+    port: int = 0
     accepted: int = 0
     resumed: list[bool] = field(default_factory=list)
 
@@ -53,27 +55,16 @@ class Relay:
 @contextlib.contextmanager
 def tls_relay(behind: int, contexts: Sequence[ssl.SSLContext]) -> Iterator[Relay]:
     """A relay to the plain server at port `behind`; connections take the contexts in turn."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-    relay = Relay(listener.getsockname()[1], [0] * len(contexts))
+    relay = Relay([0] * len(contexts))
+    turns = itertools.cycle(enumerate(contexts))
 
-    def accept() -> None:
-        for turn in itertools.cycle(range(len(contexts))):
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return  # closed by the relay's end
-            relay.accepted += 1
-            words = (relay, connection, turn, contexts[turn], behind)
-            threading.Thread(target=_relay, args=words, daemon=True).start()
+    def take(connection: socket.socket) -> None:
+        relay.accepted += 1
+        words = (relay, connection, *next(turns), behind)
+        threading.Thread(target=_relay, args=words, daemon=True).start()
 
-    accepting = threading.Thread(target=accept, daemon=True)
-    accepting.start()
-    try:
+    with accepting(take) as relay.port:
         yield relay
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        accepting.join()
 
 
 def _relay(relay: Relay, connection: socket.socket, turn: int, context: ssl.SSLContext, behind: int) -> None:

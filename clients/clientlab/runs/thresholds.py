@@ -56,11 +56,7 @@ class Judged:
 
 def change_threshold(text: str) -> Threshold:
     """``p99 +10%``, ``throughput -5%``, ``errors +0``. Raises LabError."""
-    match = _CHANGE.fullmatch(text)
-    if match is None:
-        raise LabError(f"--fail-on {text!r}: write a figure and a change, as 'p99 +10%' or 'throughput -5%'")
-    name, sign, number, percent = match.groups()
-    about = quantity(name, f"--fail-on {text!r}")
+    about, (name, sign, number, percent) = _read(text, _CHANGE, "a change, as 'p99 +10%' or 'throughput -5%'")
     worse = "+" if about.less_is_better else "-"
     if sign != worse:
         raise LabError(f"--fail-on {text!r}: that is the good direction; write {name} {worse}{number}{percent}")
@@ -71,11 +67,7 @@ def change_threshold(text: str) -> Threshold:
 
 def limit(text: str) -> Threshold:
     """``p99 > 50ms``, ``throughput < 1000``, ``errors > 0``. Raises LabError."""
-    match = _LIMIT.fullmatch(text)
-    if match is None:
-        raise LabError(f"--fail-on {text!r}: write a figure and its limit, as 'p99 > 50ms' or 'throughput < 1000'")
-    name, sign, number, unit = match.groups()
-    about = quantity(name, f"--fail-on {text!r}")
+    about, (name, sign, number, unit) = _read(text, _LIMIT, "its limit, as 'p99 > 50ms' or 'throughput < 1000'")
     worse = ">" if about.less_is_better else "<"
     if sign != worse:
         raise LabError(f"--fail-on {text!r}: it would fail what is good; write {name} {worse} {number}{unit}")
@@ -83,6 +75,14 @@ def limit(text: str) -> Threshold:
     if unit not in units and float(number):
         raise LabError(f"--fail-on {text!r}: write it in {' or '.join(filter(None, units)) or 'a bare number'}")
     return Threshold(text, about, float(number) * units.get(unit, 1.0), change=False)
+
+
+def _read(text: str, pattern: re.Pattern[str], wanted: str) -> tuple[Quantity, tuple[str, ...]]:
+    """The figure that is meant, and the parts of the pattern."""
+    match = pattern.fullmatch(text)
+    if match is None:
+        raise LabError(f"--fail-on {text!r}: write a figure and {wanted}")
+    return quantity(match[1], f"--fail-on {text!r}"), match.groups()
 
 
 def judge_changes(comparison: Comparison, thresholds: Sequence[Threshold], *, strict: bool) -> list[Judged]:

@@ -110,29 +110,6 @@ def test_too_few_rounds_are_refused_rather_than_passed():
     assert outcome("wall +10%", a_run_of(*STEADY), a_run_of(2.0, 2.0), strict=True) == "failed"
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "write a figure and a change, as 'p99 +10%'"),
-        ("p99", "write a figure and a change"),
-        ("p99 + ten%", "write a figure and a change"),
-        ("p99 > 50ms", "write a figure and a change"),
-        ("p99 +-5%", "write a figure and a change"),
-        ("p98 +10%", "'p98' is not one of wall, throughput, p50, p99"),
-        ("p99 -10%", "that is the good direction; write p99 +10%"),
-        ("throughput +5%", "write throughput -5%"),
-        ("p99 +5", "write the change in percent, as p99 +10%"),
-        ("p99 +nan%", "write a figure and a change"),
-    ],
-)
-def test_a_change_that_is_written_wrongly_is_refused(text, says):
-    """With what to write."""
-    with pytest.raises(LabError) as caught:
-        change_threshold(text)
-    assert str(caught.value).startswith(f"--fail-on {text!r}: ")
-    assert says in str(caught.value)
-
-
 LIMITED = a_run_of(
     *STEADY, latency_seconds=quantiles(0.002, 0.05), errors={"reset": 10}, peak_rss_bytes=100_000_000, cpu_seconds=0.2,
 )  # fmt: skip
@@ -162,22 +139,32 @@ def test_a_limit_fails_for_an_arm_that_finished_no_trial():
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("read", "text", "says"),
     [
-        ("p99 +10%", "write a figure and its limit, as 'p99 > 50ms'"),
-        ("p99 < 50ms", "it would fail what is good; write p99 > 50ms"),
-        ("throughput > 5", "write throughput < 5"),
-        ("p99 > 50", "write it in us or µs or ms or s or m"),
-        ("memory > 5mb", "write it in B or KB"),
-        ("errors > 5", "write it in %"),
-        ("connections > 5ms", "write it in a bare number"),
-        ("p98 > 1s", "'p98' is not one of"),
-        ("p99 > -1s", "write a figure and its limit"),
+        (change_threshold, "", "write a figure and a change, as 'p99 +10%'"),
+        (change_threshold, "p99", "write a figure and a change"),
+        (change_threshold, "p99 + ten%", "write a figure and a change"),
+        (change_threshold, "p99 > 50ms", "write a figure and a change"),
+        (change_threshold, "p99 +-5%", "write a figure and a change"),
+        (change_threshold, "p98 +10%", "'p98' is not one of wall, throughput, p50, p99"),
+        (change_threshold, "p99 -10%", "that is the good direction; write p99 +10%"),
+        (change_threshold, "throughput +5%", "write throughput -5%"),
+        (change_threshold, "p99 +5", "write the change in percent, as p99 +10%"),
+        (change_threshold, "p99 +nan%", "write a figure and a change"),
+        (limit, "p99 +10%", "write a figure and its limit, as 'p99 > 50ms'"),
+        (limit, "p99 < 50ms", "it would fail what is good; write p99 > 50ms"),
+        (limit, "throughput > 5", "write throughput < 5"),
+        (limit, "p99 > 50", "write it in us or µs or ms or s or m"),
+        (limit, "memory > 5mb", "write it in B or KB"),
+        (limit, "errors > 5", "write it in %"),
+        (limit, "connections > 5ms", "write it in a bare number"),
+        (limit, "p98 > 1s", "'p98' is not one of"),
+        (limit, "p99 > -1s", "write a figure and its limit"),
     ],
 )
-def test_a_limit_that_is_written_wrongly_is_refused(text, says):
+def test_a_threshold_that_is_written_wrongly_is_refused(read, text, says):
     """With what to write."""
     with pytest.raises(LabError) as caught:
-        limit(text)
+        read(text)
     assert str(caught.value).startswith(f"--fail-on {text!r}: ")
     assert says in str(caught.value)
