@@ -90,7 +90,17 @@ class Script:
 
     def _do(self, strategy: Strategy) -> Evidence:
         workload = Workload(path="/{k}", requests=len(self.parts), concurrency=1, warmup=0, timeout=TIMEOUT)
-        return serve(strategy, workload, self._answer)
+        found = serve(strategy, workload, self._answer)
+        # A machine that is busy elsewhere for half a second makes a time-out of any answer. A client that takes too
+        # long does so again.
+        return serve(strategy, workload, self._answer) if self._late(found) else found
+
+    def _late(self, found: Evidence) -> bool:
+        return any(
+            found.kind(number).startswith("timeout")
+            for number, part in enumerate(self.parts)
+            if not part.kind.startswith("timeout")
+        )
 
     def _answer(self, seen: Seen) -> Answer:
         number = seen.target.removeprefix("/")

@@ -9,6 +9,7 @@ import pytest
 
 from clientlab.conformance import drills_of
 from clientlab.strategies import find
+from clients.conformance.conftest import judge
 
 HERE = Path(__file__).with_name("broken.py")
 
@@ -106,3 +107,11 @@ def test_a_users_own_strategy_that_breaks_nothing_passes(asked, judged):
     """Every check, as for the lab's own."""
     strategy, drill, check = asked
     assert judged(strategy, drill, check).broken == ""
+
+
+def test_an_answer_that_is_late_once_is_asked_for_again(tmp_path, monkeypatch):
+    """The machine may have been busy; what is late in two trials is the strategy's own."""
+    monkeypatch.setenv("LATE_ONCE", str(tmp_path / "late"))
+    results = judge(path_of("LateOnce"), "faults")
+    assert (tmp_path / "late").exists()
+    assert [result.check for result in results if result.broken] == []
