@@ -146,13 +146,14 @@ def _values(project, expression: str) -> list[str]:
 
 
 def test_every_choice_of_a_dashboard_has_values(watched):
-    """The variables' queries find labels that exist."""
-    project, (values, *_) = watched
+    """The variables' queries find labels that exist, in one of the runs at least."""
+    project, choices = watched
     for path in FOLDER.glob("*.json"):
         for variable in json.loads(path.read_text(encoding="utf-8"))["templating"]["list"]:
             query = variable["query"]["query"]
             selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", query).groups()
-            found = project.prometheus(f"group by ({label}) (last_over_time({_filled(selector, values)}[{MINUTES}m]))")
+            seen = f"group by ({label}) (last_over_time({selector}[{MINUTES}m]))"
+            found = [row for values in choices for row in project.prometheus(_filled(seen, values))]
             assert [row["metric"][label] for row in found], query
 
 
