@@ -21,6 +21,7 @@ from clientlab.strategies import STRATEGIES, find
 # Okabe and Ito's palette (jfly.uni-koeln.de/color), which the colour-blind can tell apart. Grafana shows the same
 # colours on dark and on white: its black is a grey here, and its yellow a darker one.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C8C8C", "#B8A800")
+DASHES = model.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]})
 _DASHED = r"\(([^)]*, )?proxy(-tls)?\)"
 
 
@@ -61,6 +62,5 @@ def overrides(*, dashes: bool = False) -> list[tuple[str, list[model.DynamicConf
         fixed = model.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
         found.append((rf"/(^|· )({names})(\?.*)?( \(.*\))?(\[.*\])?$/", [fixed]))
     if dashes:
-        style = model.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]})
-        found.append((f"/{_DASHED}/", [style]))
+        found.append((f"/{_DASHED}/", [DASHES]))
     return found

@@ -19,7 +19,7 @@ _RUNS, _BASELINE = 'run=~"$runs"', 'run="$baseline"'
 _BASE = f"{_BASELINE}, {_WAY}"
 _OTHERS = f'{_RUNS}, run!="$baseline", {_WAY}'
 _RATIO, _UNLIKE = " ×", " ×≠"
-_ROWS = "legend\\when"
+_ROWS = "legend\\when"  # as Grafana names the first column of a matrix
 _SAME = "arm, legend, strategy, workload, upstream, route"
 
 # metric, what it is called, its unit, whether more of it is better
@@ -95,8 +95,8 @@ def _surroundings() -> tables.Panel:
 
 
 def _when(expression: str, mark: str = "") -> str:
-    """The expression with a label that is short enough for a heading: when the run began."""
-    return f'label_replace({expression}, "when", "$1{mark}", "run", "(........-......).*")'
+    """The expression with a label that is short enough for a heading: when the run began, as 261121-141732."""
+    return f'label_replace({expression}, "when", "$1{mark}", "run", "..(......-......).*")'
 
 
 def _matrix() -> Any:
@@ -121,9 +121,7 @@ def _table(metric: str, name: str, unit: str, *, more_is_better: bool) -> tables
     if not more_is_better:
         steps = [(None, "green"), (0.95, "text"), (1.05, "red")]
     colours = house.thresholds(*steps).build()
-    ratios = house.looks_like(
-        "none", decimals=2, thresholds=colours, custom_cellOptions={"type": "color-text"}, custom_width=110
-    )
+    ratios = house.looks_like("none", decimals=2, thresholds=colours, custom_cellOptions={"type": "color-text"})
     return (
         grid(
             f"{name}: how many times the baseline's?",
@@ -131,12 +129,18 @@ def _table(metric: str, name: str, unit: str, *, more_is_better: bool) -> tables
             f"5 %: for intervals, ask 'clientlab compare'. {_UNLIKE.strip()}: from other surroundings, says little.",
             query(f"max by (when, legend) ({cells})", now=True),
         )
-        .transformations([house.transformation("sortBy", fields={}, sort=[{"field": "when"}]), _matrix()])
+        .transformations(
+            [
+                house.transformation("sortBy", fields={}, sort=[{"field": "when"}]),
+                _matrix(),
+                house.transformation("organize", renameByName={_ROWS: "strategy"}),
+            ]
+        )
         .unit(unit)
-        .override_by_name(_ROWS, house.looks_like("", custom_width=280))
+        .override_by_name("strategy", house.looks_like("", custom_width=300))
         .override_by_regexp(f"/{_RATIO}/", ratios)
         .override_by_regexp(f"/{_UNLIKE}/", house.looks_like("", thresholds=house.thresholds((None, "text")).build()))
-        .span(HALF)
+        .min_width(120)
     )
 
 

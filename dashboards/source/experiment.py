@@ -77,11 +77,11 @@ def _sweep() -> Any:
         trend.Panel()
         .title("Where is the knee of the sweep?")
         .description(
-            "Wall seconds of an arm by its place on the experiment's axis; the knee is where more helps no more."
+            "Wall seconds of an arm by its place on the axis, both logarithmic; the knee is where more helps no more."
         )
         .datasource(house.SOURCE)
         .unit("s")
-        .min(0)
+        .scale_distribution(common.ScaleDistributionConfig().type(looks.ScaleDistribution.LOG).log(10))
         .span(HALF)
         .height(TALL)
         .x_field(_AXIS)
@@ -128,6 +128,7 @@ def _spread() -> tables.Panel:
         *(query(f"max by (legend) ({metric}{{{_RUN}}})", ref=ref, now=True) for ref, metric in refs.items()),
         query(f"max by (legend, verdict) (clientlab_run_verdict{{{_RUN}}})", ref="D", now=True),
     ).transformations([house.joined("legend"), *house.columns(shown, "median", descending=False)])
+    panel = panel.override_by_name("arm", house.looks_like("", custom_width=420))
     for heading in ("low", "median", "high"):
         panel = panel.override_by_name(heading, house.looks_like("s"))
     return panel.span(WHOLE)

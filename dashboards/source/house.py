@@ -196,6 +196,7 @@ def grid(title: str, description: str, *queries: prometheus.Dataquery) -> table.
         .span(WHOLE)
         .height(TALL)
         .cell_height(looks.TableCellHeight.SM)
+        .min_width(90)  # Grafana's 150 would push the last columns out of sight
         .filterable(filterable=False)
     )
     for made in queries:
@@ -215,12 +216,6 @@ def thresholds(*steps: tuple[float | None, str]) -> board.ThresholdsConfig:
 def transformation(name: str, **options: Any) -> model.DataTransformerConfig:
     """One of Grafana's transformations."""
     return model.DataTransformerConfig(id_val=name, options=options)
-
-
-def labelled(expression: str, name: str, *labels: str) -> str:
-    """The expression with a label that joins others: what a bar is called."""
-    quoted = ", ".join(f'"{label}"' for label in labels)
-    return f'label_join({expression}, "{name}", " · ", {quoted})'
 
 
 def joined(field: str) -> model.DataTransformerConfig:

@@ -17,6 +17,8 @@ UID = "clientlab-live"
 
 CHOSEN = 'experiment=~"$experiment", run="$run", strategy=~"$strategy", upstream=~"$upstream", route=~"$route"'
 _OVER = "[10s]"  # ten scrapes
+_MARKED = 100
+"""The panel with the trials' begins and ends: on all of them, short trials' marks would hide the lines."""
 
 
 def dashboard() -> board.Dashboard:
@@ -61,7 +63,9 @@ class _Trials(Builder[model.AnnotationQuery]):
 
     def __init__(self, moment: str, says: str) -> None:
         expression = f"clientlab_trial_{moment}_timestamp_seconds{{{CHOSEN}}} * 1000 > 0"
-        self._made = _Moment(f"Trial {says}", house.SOURCE, icon_color="rgba(128, 128, 128, 0.35)", expr=expression)
+        self._made = _Moment(f"Trial {says}", house.SOURCE, expr=expression)
+        self._made.icon_color = "rgba(128, 128, 128, 0.35)"
+        self._made.filter_val = model.AnnotationPanelFilter(ids=[_MARKED])
         self._made.says = says
 
     def build(self) -> model.AnnotationQuery:
@@ -97,7 +101,7 @@ def _standings() -> tables.Panel:
     )
     for _, _, heading, unit in figures.values():
         panel = panel.override_by_name(heading, house.looks_like(unit))
-    return panel.override_by_name("strategy", house.looks_like("", custom_width=300))
+    return panel.override_by_name("strategy", house.looks_like("", custom_width=300)).height(TALL + 5)
 
 
 def _so_far(metric: str, by: str, more: str = "") -> str:
@@ -128,7 +132,7 @@ def lines(title: str, description: str, unit: str, expression: str) -> timeserie
 
 
 def _speed() -> list[Panel]:
-    ok = f'sum by (legend) (clientlab:requests:rate10s{{{CHOSEN}, outcome="ok"}})'
+    ok = f'sum by (legend) (rate(clientlab_requests_total{{{CHOSEN}, outcome="ok"}}{_OVER}))'
     measured = f"sum by (legend) (rate(clientlab_measured_seconds_total{{{CHOSEN}}}{_OVER}))"
     failed = _latest("clientlab_requests_total", by="legend, outcome", more=', outcome!="ok"') + " > 0"
     return [
@@ -139,19 +143,28 @@ def _speed() -> list[Panel]:
             f"{ok} / ({measured} > 0)",
         ),
         _heat(),
-        bars(
+        grid(
             "What went wrong?",
             "Failed requests of each strategy's latest trial, by kind. None is what you want.",
-            "short",
-            house.labelled(failed, "what", "arm", "outcome"),
-            "what",
-        ).no_value("no request failed"),
+            query(failed, now=True),
+        )
+        .transformations(
+            house.columns(
+                [("legend", "strategy"), ("outcome", "kind of error"), ("Value", "requests")],
+                "requests",
+                descending=True,
+            )
+        )
+        .unit("short")
+        .no_value("no request failed")
+        .span(HALF),
         lines(
             "How many requests are in flight?",
-            "Their mean over the last scrapes, by Little's law: the log has a request when it has ended.",
+            "Their mean over the last scrapes, by Little's law: the log has a request when it has ended. Grey lines: a "
+            "trial begins or ends.",
             "short",
             f"sum by (legend) (clientlab_requests_in_flight{{{CHOSEN}}})",
-        ),
+        ).id(_MARKED),
     ]
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dashboards.source import house
-from dashboards.source.house import Panel, lines, query
+from dashboards.source import colours, house
+from dashboards.source.house import Panel, query
 from grafana_foundation_sdk.builders import dashboard as board
+from grafana_foundation_sdk.builders import prometheus, timeseries
+from grafana_foundation_sdk.models import dashboard as model
 
 UID = "clientlab-servers"
 
 _OVER = "[5s]"
 _UP = 'upstream=~"$upstream"'
 _NAME = "{{upstream}}"
+_COLOURS = {"aiohttp": "#0072B2", "flask": "#E69F00"}
 
 
 def dashboard() -> board.Dashboard:
@@ -20,6 +23,15 @@ def dashboard() -> board.Dashboard:
     for panel in (*_upstreams(), *_proxy()):
         made = made.with_panel(panel)
     return made
+
+
+def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquery) -> timeseries.Panel:
+    """Lines in the upstreams' colours; dashed what the other line of a pair is held against."""
+    panel = house.lines(title, description, unit, *queries)
+    for upstream, colour in _COLOURS.items():
+        fixed = model.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
+        panel = panel.override_by_regexp(f"/^{upstream}\\b/", [fixed])
+    return panel.override_by_regexp("/: (ceiling|asked|workers|written)$/", [colours.DASHES])
 
 
 def _rate(metric: str, labels: str = _UP, by: str = "upstream") -> str:
