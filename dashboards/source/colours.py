@@ -8,6 +8,7 @@ others share them out, first among those with one executor. What is listed nowhe
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ DASHES = model.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "das
 _DASHED = r"\(([^)]*, )?proxy(-tls)?\)"
 
 
+@functools.cache
 def of_strategies() -> dict[str, str]:
     """Listed strategy → colour. Raises ValueError where a bundled experiment has more than there are colours."""
     together = [_strategies(path) for path in bundled().values()]

@@ -132,16 +132,16 @@ def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquer
     return panel
 
 
-def bars(title: str, description: str, unit: str, expression: str, name: str = "legend") -> bargauge.Panel:
+def bars(title: str, description: str, unit: str, expression: str) -> bargauge.Panel:
     """A bar an arm with its value on it, the longest first: the picture of the articles.
 
-    `expression` gives one value for each value of the label `name`, which becomes a field of that name: a bar
-    has then the colour that the name has as a line.
+    `expression` gives one value a legend, which becomes a field of that name: a bar has then the colour that the
+    name has as a line.
     """
     named = transformation(
         "rowsToFields",
         mappings=[
-            {"fieldName": name, "handlerKey": "field.name"},
+            {"fieldName": "legend", "handlerKey": "field.name"},
             {"fieldName": "Value", "handlerKey": "field.value"},
         ],
     )
@@ -161,7 +161,7 @@ def bars(title: str, description: str, unit: str, expression: str, name: str = "
         .text(common.VizTextDisplayOptions().title_size(13).value_size(15))
         .color_scheme(by_name())
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
-        .transformations([transformation("filterFieldsByName", include={"names": [name, "Value"]}), named])
+        .transformations([transformation("filterFieldsByName", include={"names": ["legend", "Value"]}), named])
         .with_target(query(f"sort_desc({expression})", now=True))
     )
     return coloured(panel)
