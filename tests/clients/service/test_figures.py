@@ -56,11 +56,11 @@ def test_an_arm_on_two_axes_is_on_two_curves(store):
     arms = [
         Arm(
             name=f"it[concurrency={c}, pool={p}]", strategy=f"requests-session@threads?pool={p}", upstream="aiohttp",
-            route="direct", workload="w", axes={"concurrency": c, "pool": p}, sweep="it",
+            route="direct", workload="workload", axes={"concurrency": c, "pool": p}, sweep="it",
         )
         for c, p in places
     ]  # fmt: skip
-    trials = [a_trial(arms[0].strategy).model_copy(update={"arm": arm.name}) for arm in arms]
+    trials = [a_trial(arm.strategy).model_copy(update={"arm": arm.name}) for arm in arms]
     keep(store, a_run(*trials, arms=arms))
     found = {}
     for family in text_string_to_metric_families(asked(store, "GET", "/metrics")[1]):
