@@ -95,20 +95,21 @@ def measure(  # noqa: PLR0913 - the last three are seldom asked for
         return Evidence(strategy, workload, outcome, found, _kinds(found, folder))
 
 
-def serve(
+def serve(  # noqa: PLR0913 - the last three are seldom asked for
     strategy: Strategy,
     workload: Workload,
     answer: Callable[[Seen], Answer],
     *,
     hold: float = 0.0,
     watch: Watch = _nothing,
+    ca_file: str | None = None,
 ) -> Evidence:
     """One trial against a counting server that answers so, and forgets the warm-up.
 
     A client of HTTP/2 speaks to Caddy before it. Raises CannotProvoke where there is none.
     """
     with counting_server(answer, hold) as server, contextlib.ExitStack() as stack:
-        url, ca_file = server.url, None
+        url = server.url
         if speaks_http2(strategy):
             url, ca_file = stack.enter_context(http2_front(server.port)).url, CA_FILE
         found = measure(strategy, workload, url, at_ready=server.reset, watch=watch, ca_file=ca_file)
