@@ -17,7 +17,8 @@ from running import eventually
 
 MIB = 1 << 20
 SIZE = 32 * MIB
-MOST_ABOVE_IDLE = 28 * MIB  # less than one body: buffers of both sides, and what the first request loads
+MOST_ABOVE_IDLE = 20 * MIB  # buffers of both sides, and what the first request loads
+MORE_ABOVE_IDLE = dict.fromkeys(("pyreqwest", "pyreqwest-async"), 24 * MIB)  # its runtime's: 20.2 MiB on Python 3.13
 STREAMING = {
     name: row
     for name, row in strategies.CLIENTS.items()
@@ -66,7 +67,8 @@ def test_a_large_body_read_in_chunks_is_not_held(client, request, behind):
     measured = measure(client, workload, where[0], ca_file=where[1])
     assert measured.samples.errors == {}
     assert measured.samples.records["bytes"].tolist() == [SIZE] * 2
-    assert measured.outcome.peak_rss_bytes - measured.outcome.idle_rss_bytes <= MOST_ABOVE_IDLE
+    most = MORE_ABOVE_IDLE.get(client, MOST_ABOVE_IDLE)
+    assert measured.outcome.peak_rss_bytes - measured.outcome.idle_rss_bytes <= most
 
 
 @pytest.mark.parametrize("client", H2_CLIENTS)
