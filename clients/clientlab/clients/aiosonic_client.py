@@ -67,14 +67,14 @@ class AiosonicClient:
     async def send(self, request: Request) -> Reply:
         method = request.method.lower()  # sent in capitals; but of a "GET" aiosonic leaves out the body
         response = await self._client.request(
-            request.url, method, headers=request.headers, data=request.body, ssl=self._tls
+            request.url, method, headers=request.headers, data=request.body, ssl=self._context(request)
         )
         return response.status_code, await response.content()
 
     async def stream(self, request: Request, sink: Sink) -> int:
         """Chunks are the server's own, or of 64 KiB: aiosonic takes no size."""
         method = request.method.lower()
-        words: dict[str, Any] = {"headers": request.headers, "data": request.body, "ssl": self._tls}
+        words: dict[str, Any] = {"headers": request.headers, "data": request.body, "ssl": self._context(request)}
         async with self._client.stream(method, request.url, **words) as response:
             chunks = response.iter_bytes()
             while (chunk := await _next(chunks)) is not None:
@@ -83,6 +83,10 @@ class AiosonicClient:
 
     async def close(self) -> None:
         await self._client.aclose()
+
+    def _context(self, request: Request) -> ssl.SSLContext | None:
+        """With one aiosonic speaks TLS to plain servers as well."""
+        return self._tls if request.url.startswith("https:") else None
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
