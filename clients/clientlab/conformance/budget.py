@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from clientlab.conformance import same_work
 from clientlab.conformance.drill import Check, Drill
-from clientlab.conformance.evidence import Evidence, serve
+from clientlab.conformance.evidence import FEW_CAS, Evidence, serve
 from clientlab.conformance.items import Gate, items
-from clientlab.conformance.tls import CA_FILE
 from clientlab.strategies import Strategy
 from clientlab.workload import Workload
 
@@ -24,8 +23,7 @@ def _do(workload: Workload) -> Callable[[Strategy], Evidence]:
         asked, requests = workload.concurrency or 1, workload.requests or 0
         width = strategy.in_flight(asked, requests)
         gate = Gate(min(width, asked + 1, requests))
-        # One CA and not the usual 117, which httpx loads anew for each of a thousand requests, without TLS as well.
-        return serve(strategy, workload, items(gate, _HOLD if width > 1 else 0.0), ca_file=CA_FILE)
+        return serve(strategy, workload, items(gate, _HOLD if width > 1 else 0.0), ca_file=FEW_CAS)
 
     return do
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from clientlab.conformance.drill import Drill
-from clientlab.conformance.evidence import Evidence, serve
+from clientlab.conformance.evidence import FEW_CAS, Evidence, serve
 from clientlab.conformance.server import Answer, Seen, ok
 from clientlab.measuring.trial import TrialFailed
 from clientlab.sample import process_notes
@@ -40,7 +40,7 @@ def _for_a_while(strategy: Strategy) -> Evidence:
             raise TrialFailed(f"a workload of {SECONDS:g} s went on for {_ENDLESS:g} s")
 
     workload = Workload(duration=SECONDS, concurrency=_CONCURRENCY, warmup=1)
-    return serve(strategy, workload, lambda _: ok(), hold=_HOLD, watch=watch)
+    return serve(strategy, workload, lambda _: ok(), hold=_HOLD, watch=watch, ca_file=FEW_CAS)
 
 
 def _on_time(found: Evidence) -> str:

@@ -24,6 +24,9 @@ from clientlab.workload import Workload
 Watch = Callable[[Path], None]
 """Called with the trial's folder every half second while it runs."""
 
+FEW_CAS = CA_FILE
+"""For drills of many requests: httpx loads all CAs, 117 of them else, for each of its calls, without TLS as well."""
+
 
 @dataclass(frozen=True)
 class Evidence:
