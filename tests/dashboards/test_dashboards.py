@@ -146,6 +146,14 @@ def test_a_strategy_has_one_colour_on_every_panel_and_dashboard():
     assert {len(colour) for colours in seen.values() for colour in colours} == {1}
 
 
+def test_what_is_no_listed_strategy_has_a_colour_by_its_name():
+    """The same on every panel as well, but where a colour is a run or a threshold."""
+    for name in NAMES:
+        for panel in loaded(name)["panels"]:
+            if panel["type"] in {"timeseries", "bargauge", "trend"}:
+                assert panel["fieldConfig"]["defaults"]["color"]["mode"] == "palette-classic-by-name", panel["title"]
+
+
 def test_the_strategies_of_a_bundled_experiment_have_colours_of_their_own():
     """The pictures that the lab comes with can be read by colour alone."""
     panel = next(of_arms())
