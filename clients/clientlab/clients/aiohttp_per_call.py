@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from clientlab.clients.aiohttp_session import AIOHTTP_ERRORS, AiohttpSession
+from clientlab.clients.aiohttp_session import AiohttpSession
 from clientlab.clients.shape import Budget, Opened, Reply, Sink
-from clientlab.clients.tls_context import tls_context
-from clientlab.errors import ErrorTable
 from clientlab.workload import Request
 
 
-class AiohttpPerCall:
-    """A session, its connector and a connection for each request."""
-
-    errors: ClassVar[ErrorTable] = AIOHTTP_ERRORS
+class AiohttpPerCall(AiohttpSession):
+    """A session, its connector and a connection for each request. Only the TLS context is kept, as aiohttp's own is."""
 
     def __init__(self, budget: Budget, opened: Opened) -> None:
-        self._budget = budget
-        self._opened = opened
+        super().__init__(budget, opened)
 
     async def open(self) -> None:
-        """Nothing is kept from call to call but the TLS context, as aiohttp keeps its own."""
-        self._tls = tls_context(self._budget)
+        self.trust()
 
     async def send(self, request: Request) -> Reply:
-        session = AiohttpSession(self._budget, self._opened, self._tls)
-        await session.open()
-        try:
-            return await session.send(request)
-        finally:
-            await session.close()
+        async with (
+            self.new_session() as session,
+            session.request(
+                request.method, request.url, headers=request.headers, data=request.body, allow_redirects=False
+            ) as response,
+        ):
+            return response.status, await response.read()
 
     async def stream(self, request: Request, sink: Sink) -> int:
-        session = AiohttpSession(self._budget, self._opened, self._tls)
-        await session.open()
-        try:
-            return await session.stream(request, sink)
-        finally:
-            await session.close()
+        async with self.new_session() as session:
+            return await self.stream_in(session, request, sink)
 
     async def close(self) -> None:
         """Each call closed its own."""

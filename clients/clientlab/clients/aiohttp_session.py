@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from typing import Any, ClassVar
 
 import aiohttp
@@ -41,7 +40,6 @@ class AiohttpSession:
         self,
         budget: Budget,
         opened: Opened,  # noqa: ARG002 - seen by Python
-        tls: ssl.SSLContext | None = None,
         *,
         limit_per_host: int = 0,
         ttl_dns_cache: int | None = 10,
@@ -49,26 +47,33 @@ class AiohttpSession:
         force_close: bool = False,
     ) -> None:
         self._budget = budget
-        self._tls = tls
         if keepalive_timeout is None:
             keepalive_timeout = LIBRARY_KEEP_IDLE_SECONDS if budget.connections is None else KEEP_IDLE_SECONDS
-        self._kept: dict[str, Any] = {"force_close": True} if force_close else {"keepalive_timeout": keepalive_timeout}
-        self._kept |= {"limit_per_host": limit_per_host, "ttl_dns_cache": ttl_dns_cache}
+        limit = budget.connections
+        self._connector: dict[str, Any] = {"limit": LIBRARY_LIMIT if limit is None else limit}
+        self._connector |= {"limit_per_host": limit_per_host, "ttl_dns_cache": ttl_dns_cache}
+        self._connector |= {"force_close": True} if force_close else {"keepalive_timeout": keepalive_timeout}
+        self._limits = aiohttp.ClientTimeout(total=None, sock_connect=budget.timeout, sock_read=budget.timeout)
 
     async def open(self) -> None:
-        self._tls = self._tls or tls_context(self._budget)
-        limit = self._budget.connections
-        seconds = self._budget.timeout
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=LIBRARY_LIMIT if limit is None else limit, ssl=self._tls or True, **self._kept
-            ),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds),
+        self.trust()
+        self._session = self.new_session()
+
+    def trust(self) -> None:
+        """Read the CA that sessions to come will trust."""
+        self._connector["ssl"] = tls_context(self._budget) or True
+
+    def new_session(self) -> aiohttp.ClientSession:
+        """A session with the budget's limits, in the running loop."""
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(**self._connector),
+            timeout=self._limits,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         # aiohttp sends a GET again when its connection is dropped; no other client does, and the
         # server would see more requests than were sent. There is no public way to say so.
-        self._session._retry_connection = False  # noqa: SLF001
+        session._retry_connection = False  # noqa: SLF001
+        return session
 
     async def send(self, request: Request) -> Reply:
         async with self._session.request(
@@ -81,7 +86,11 @@ class AiohttpSession:
             return response.status, await response.read()
 
     async def stream(self, request: Request, sink: Sink) -> int:
-        async with self._session.request(
+        return await self.stream_in(self._session, request, sink)
+
+    async def stream_in(self, session: aiohttp.ClientSession, request: Request, sink: Sink) -> int:
+        """`stream`, with a session of the caller's."""
+        async with session.request(
             request.method,
             request.url,
             headers=request.headers,

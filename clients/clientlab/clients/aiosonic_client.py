@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
-from types import TracebackType
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, ClassVar
 
 import aiosonic
@@ -58,23 +57,27 @@ class AiosonicClient:
     async def open(self) -> None:
         size, seconds = self._budget.connections, self._budget.timeout
         pool = PoolConfig() if size is None else PoolConfig(size, max_conn_requests=None, max_conn_idle_ms=None)
-        # Its limit of a read is for the first line only: `_Connection` has one for each wait that follows.
+        # Its limit of a read is for the first line only: `_Limit` is for each wait.
         timeouts = Timeouts(sock_connect=seconds, sock_read=seconds, request_timeout=None)
         connector = TCPConnector({":default": pool}, timeouts, connection_cls=_Connection)
         self._client = aiosonic.HTTPClient(connector)
         self._tls = tls_context(self._budget)
 
     async def send(self, request: Request) -> Reply:
-        method = request.method.lower()  # sent in capitals; but of a "GET" aiosonic leaves out the body
         response = await self._client.request(
-            request.url, method, headers=request.headers, data=request.body, ssl=self._context(request)
+            request.url,
+            request.method.lower(),  # sent in capitals; but of a "GET" aiosonic leaves out the body
+            headers=request.headers,
+            data=request.body,
+            ssl=self._tls if request.url.startswith("https:") else None,  # with one it speaks TLS to plain servers
         )
         return response.status_code, await response.content()
 
     async def stream(self, request: Request, sink: Sink) -> int:
         """Chunks are the server's own, or of 64 KiB: aiosonic takes no size."""
         method = request.method.lower()
-        words: dict[str, Any] = {"headers": request.headers, "data": request.body, "ssl": self._context(request)}
+        tls = self._tls if request.url.startswith("https:") else None
+        words: dict[str, Any] = {"headers": request.headers, "data": request.body, "ssl": tls}
         async with self._client.stream(method, request.url, **words) as response:
             chunks = response.iter_bytes()
             while (chunk := await _next(chunks)) is not None:
@@ -83,10 +86,6 @@ class AiosonicClient:
 
     async def close(self) -> None:
         await self._client.aclose()
-
-    def _context(self, request: Request) -> ssl.SSLContext | None:
-        """With one aiosonic speaks TLS to plain servers as well."""
-        return self._tls if request.url.startswith("https:") else None
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
@@ -98,47 +97,21 @@ async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
 
 
 class _Connection(Connection):  # type: ignore[misc]  # aiosonic is not typed
-    """aiosonic's own, which else would be used again after a fault, with the rest of an answer still to come.
+    """aiosonic's own, which else would be used again after a fault, with the rest of an answer still to come."""
 
-    Each wait for bytes has the time limit. What is here already is not waited for, and costs no timer: to tell takes
-    a look into asyncio's reader, which has no public word for it.
-    """
-
-    async def readline(self) -> Any:
-        if self.reader is None or b"\n" in self.reader._buffer:  # noqa: SLF001
-            return await super().readline()
-        async with asyncio.timeout(self.pool.timeouts.sock_read):
-            return await super().readline()
-
-    async def readexactly(self, size: int) -> Any:
-        if self.reader is None or len(self.reader._buffer) >= size:  # noqa: SLF001
-            return await super().readexactly(size)
-        parts: list[bytes] = []
-        missing = size
-        while missing:
-            part = await self.read(missing)
-            if not part:
-                raise asyncio.IncompleteReadError(b"".join(parts), size)
-            parts.append(part)
-            missing -= len(part)
-        return b"".join(parts)
-
-    async def read(self, size: int = -1) -> Any:
-        async with asyncio.timeout(self.pool.timeouts.sock_read):
-            return await super().read(size)
+    _limit: _Limit | None = None
 
     async def connect(self, *words: Any) -> None:
         try:
             await super().connect(*words)
         except ConnectionError as error:  # refused, or dropped amid the handshake: no connection
             raise Fault("connect", str(error) or type(error).__name__) from error
+        self._limit = _Limit(self.reader, self.pool.timeouts.sock_read)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self.keep = False
-        await super().__aexit__(kind, error, trace)
+    def close(self) -> None:
+        super().close()
+        if self._limit is not None:
+            self._limit.end()
 
     @property
     def reused(self) -> bool:
@@ -146,4 +119,42 @@ class _Connection(Connection):  # type: ignore[misc]  # aiosonic is not typed
         return False
 
     @reused.setter
-    def reused(self, value: bool) -> None: ...
+    def reused(self, _value: bool) -> None:
+        """Set at the begin of each request. At the end of its answer aiosonic keeps the connection, and not before."""
+        self.keep = False
+
+
+class _Limit:
+    """The time limit of each wait for bytes of a connection; aiosonic has one for the first line only.
+
+    It is put where asyncio's reader waits, for which there is no public word: what is here already is not waited for.
+    A timer for each wait would cost as much as a tenth of the request, so there is one, begun anew when it goes off.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, seconds: float) -> None:
+        self._reader = reader
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._wait_for_data: Callable[[str], Awaitable[None]] = reader._wait_for_data  # type: ignore[attr-defined]  # noqa: SLF001
+        self._since: float | None = None
+        self._timer = self._loop.call_later(seconds, self._look)
+        reader._wait_for_data = self._wait  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def end(self) -> None:
+        """Nothing is waited for any more."""
+        self._timer.cancel()
+
+    async def _wait(self, reading: str) -> None:
+        self._since = self._loop.time()
+        try:
+            await self._wait_for_data(reading)
+        finally:
+            self._since = None
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        due = (now if self._since is None else self._since) + self._seconds
+        if now >= due:
+            self._reader.set_exception(TimeoutError(f"no bytes for {self._seconds:g} s"))
+        else:
+            self._timer = self._loop.call_at(due, self._look)

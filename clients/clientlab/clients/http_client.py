@@ -16,6 +16,14 @@ from clientlab.errors import ErrorTable, Fault
 from clientlab.workload import Request
 
 
+class _Mine(threading.local):
+    """What a thread keeps: its connection, and the request that it sent last."""
+
+    connection: http.client.HTTPConnection | None = None
+    request: Request | None = None
+    target = ""
+
+
 class HttpClient:
     """A `HTTPConnection` for each thread that sends."""
 
@@ -28,7 +36,7 @@ class HttpClient:
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
         self._budget = budget
-        self._mine = threading.local()
+        self._mine = _Mine()
         self._all: list[http.client.HTTPConnection] = []
 
     def open(self) -> None:
@@ -36,20 +44,24 @@ class HttpClient:
         self._tls = tls_context(self._budget)
 
     def send(self, request: Request) -> Reply:
-        parts = urlsplit(request.url)
-        connection = self._connection(parts)
+        connection, target = self._prepared(request)
         try:
-            response = _ask(connection, parts, request)
+            if connection.sock is None:
+                _connect(connection)
+            connection.request(request.method, target, request.body, request.headers)
+            response = connection.getresponse()
             return response.status, response.read()
         except BaseException:
             connection.close()  # in an unknown state: the next request opens a new one
             raise
 
     def stream(self, request: Request, sink: Sink) -> int:
-        parts = urlsplit(request.url)
-        connection = self._connection(parts)
+        connection, target = self._prepared(request)
         try:
-            response = _ask(connection, parts, request)
+            if connection.sock is None:
+                _connect(connection)
+            connection.request(request.method, target, request.body, request.headers)
+            response = connection.getresponse()
             while chunk := response.read(self._budget.chunk_size):
                 sink(chunk)
             if response.length:  # which only a read of the whole body complains of
@@ -63,26 +75,32 @@ class HttpClient:
         for connection in self._all:
             connection.close()
 
-    def _connection(self, parts: SplitResult) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection | None = getattr(self._mine, "connection", None)
-        if connection is None:
-            host, port, timeout = parts.hostname or "", parts.port, self._budget.timeout
-            if parts.scheme == "https":
-                connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
-            else:
-                connection = http.client.HTTPConnection(host, port, timeout=timeout)
-            self._mine.connection = connection
-            self._all.append(connection)
+    def _prepared(self, request: Request) -> tuple[http.client.HTTPConnection, str]:
+        """This thread's connection, and the request's target; what is sent again is not taken apart again."""
+        mine = self._mine
+        connection = mine.connection
+        if connection is None or mine.request is not request:
+            parts = urlsplit(request.url)
+            mine.target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+            connection = mine.connection = connection or self._new_connection(parts)
+            mine.request = request
+        return connection, mine.target
+
+    def _new_connection(self, parts: SplitResult) -> http.client.HTTPConnection:
+        host, port, timeout = parts.hostname or "", parts.port, self._budget.timeout
+        if parts.scheme == "https":
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                host, port, timeout=timeout, context=self._tls
+            )
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=timeout)
+        self._all.append(connection)
         return connection
 
 
-def _ask(connection: http.client.HTTPConnection, parts: SplitResult, request: Request) -> http.client.HTTPResponse:
-    target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-    if connection.sock is None:
-        with connecting():
-            connection.connect()
-    connection.request(request.method, target, request.body, request.headers)
-    return connection.getresponse()
+def _connect(connection: http.client.HTTPConnection) -> None:
+    with connecting():
+        connection.connect()
 
 
 @contextlib.contextmanager

@@ -32,10 +32,11 @@ class PycurlH2(PycurlHandle):
         handle = self._mine.handle
         # Once a connection. libcurl falls back to HTTP/1.1 without a word, so a handle that did is thrown away.
         if (
-            handle.getinfo(pycurl.NUM_CONNECTS)
+            handle is not None
+            and handle.getinfo(pycurl.NUM_CONNECTS)
             and handle.getinfo(pycurl.INFO_HTTP_VERSION) != pycurl.CURL_HTTP_VERSION_2_0
         ):
             self._all.remove(handle)
             handle.close()  # and with it the connection
-            del self._mine.handle
+            self._mine.handle = None
             raise Fault("protocol", "the server spoke HTTP/1 where HTTP/2 was asked for")

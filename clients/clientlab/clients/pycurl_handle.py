@@ -46,6 +46,13 @@ _LEFT = ("Connection reset by peer", "unexpected eof")
 """What libcurl says of a TLS handshake that the peer did not finish; else it is one that failed."""
 
 
+class _Mine(threading.local):
+    """What a thread keeps: its handle, and the request that is put on it."""
+
+    handle: pycurl.Curl | None = None
+    request: Request | None = None
+
+
 class PycurlHandle:
     """An easy handle for each thread that sends: one shared by threads aborts the interpreter."""
 
@@ -67,7 +74,7 @@ class PycurlHandle:
             (pycurl.FORBID_REUSE, int(forbid_reuse)),
         )
         self._opened = opened
-        self._mine = threading.local()
+        self._mine = _Mine()
         self._all: list[pycurl.Curl] = []
 
     def open(self) -> None:
@@ -98,7 +105,7 @@ class PycurlHandle:
     def _handle(self, request: Request) -> pycurl.Curl:
         """This thread's handle, with the request put on it."""
         mine = self._mine
-        handle: pycurl.Curl | None = getattr(mine, "handle", None)
+        handle = mine.handle
         if handle is None:
             handle = mine.handle = self.new_handle()
             mine.request = None

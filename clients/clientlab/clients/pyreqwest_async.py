@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import ClassVar
 
 from pyreqwest.client import ClientBuilder
-from pyreqwest.logging import flush_logs
-from pyreqwest.request import RequestBuilder, StreamRequest
+from pyreqwest.request import StreamRequest
 
-from clientlab.clients.pyreqwest_client import PYREQWEST_ERRORS, tell_of_connections, with_body, within
+from clientlab.clients.pyreqwest_client import PYREQWEST_ERRORS, ConnectionLog, with_body, within
 from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
 from clientlab.workload import Request
@@ -26,15 +26,18 @@ class PyreqwestAsync:
 
     async def open(self) -> None:
         self._client = within(ClientBuilder(), self._budget, self._keepalive).build()
-        tell_of_connections(self._opened)
+        self._log = ConnectionLog(self._opened)
 
     async def send(self, request: Request) -> Reply:
-        building = self._building(request)
+        building = self._client.request(request.method, request.url).headers(request.headers)
+        if request.body is not None:
+            building = with_body(building, request.body)
         try:
             response = await building.build().send()
             return response.status, (await response.bytes()).to_bytes()
         finally:
-            flush_logs()
+            if monotonic() >= self._log.due:
+                self._log.read()
 
     async def stream(self, request: Request, sink: Sink) -> int:
         try:
@@ -43,14 +46,18 @@ class PyreqwestAsync:
                     sink(chunk.to_bytes())
                 return response.status
         finally:
-            flush_logs()
+            if monotonic() >= self._log.due:
+                self._log.read()
+
+    def tell(self) -> None:
+        self._log.read()
 
     async def close(self) -> None:
         await self._client.close()
-        flush_logs()
+        self._log.read()
 
     def _streaming(self, request: Request) -> StreamRequest:
-        return self._building(request).streamed_read_buffer_limit(self._budget.chunk_size).build_streamed()
-
-    def _building(self, request: Request) -> RequestBuilder:
-        return with_body(self._client.request(request.method, request.url).headers(request.headers), request)
+        building = self._client.request(request.method, request.url).headers(request.headers)
+        if request.body is not None:
+            building = with_body(building, request.body)
+        return building.streamed_read_buffer_limit(self._budget.chunk_size).build_streamed()

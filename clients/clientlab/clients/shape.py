@@ -110,3 +110,10 @@ class AsyncTiming(Protocol):
 
     async def timed(self, request: Request) -> tuple[int, bytes, float]:
         """`send`, and the library's own seconds: what they span is the library's affair."""
+
+
+class Telling(Protocol):
+    """What a client of either shape has besides, whose library tells of its connections when it is asked."""
+
+    def tell(self) -> None:
+        """Call `opened` for each connection of which it was not called yet; asked whenever a worker is done."""

@@ -8,6 +8,7 @@ server on raw sockets. Attempts that failed are counted apart, where the error i
 
 from __future__ import annotations
 
+import socket
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ class Address:
 
 
 NOWHERE = Address(0)
+_PYTHONS_OWN = socket.socket  # as it is before gevent puts another in its place
 
 
 class _Target:
@@ -62,10 +64,12 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
         _Target.log.connected()
 
 
-def _is_connected(socket: Any) -> bool:
-    """Whether a socket that is told to connect is connected: gevent tells it twice, to see that it is."""
+def _is_connected(connecting: Any) -> bool:
+    """Whether a socket that is told to connect is connected: gevent tells its own twice, to see that it is."""
+    if type(connecting) is _PYTHONS_OWN:
+        return False
     try:
-        socket.getpeername()
+        connecting.getpeername()
     except OSError:
         return False
     return True

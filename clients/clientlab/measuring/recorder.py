@@ -83,6 +83,7 @@ class BlockingCaller:
             self._send = all_at_once(self._send, connections, self._send_at_will)
         self._encodes = encodes_each(bench.workload)
         self._parses = bench.workload.parse
+        self._tell = getattr(self.client, "tell", None)
 
     def __call__(self, number: int) -> None:
         self.drain((number,))
@@ -111,6 +112,8 @@ class BlockingCaller:
             except no_room:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
             body = b""  # or it is held while the next is read, and twice its size is in the peak
+        if self._tell is not None:
+            self._tell()
 
     def close(self) -> None:
         self.client.close()
@@ -172,6 +175,7 @@ class AsyncioCaller:
         self._send = asend_of(self._client, bench.workload)
         self._encodes = encodes_each(bench.workload)
         self._parses = bench.workload.parse
+        self._tell = getattr(self._client, "tell", None)
 
     async def open(self) -> None:
         """Open the client in the running loop."""
@@ -204,6 +208,8 @@ class AsyncioCaller:
             except no_room:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
             body = b""
+        if self._tell is not None:
+            self._tell()
 
     async def close(self) -> None:
         await self._client.close()

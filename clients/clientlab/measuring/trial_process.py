@@ -106,19 +106,26 @@ def _end_all(trial: int) -> Callable[[int, FrameType | None], None]:
 
 
 def _trial(bench: TrialBench, marks: Marks) -> None:
+    run = _warm if bench.workload.connections == "warm" else _cold
+    run(bench, executors_of(bench), marks)
+
+
+def executors_of(bench: TrialBench) -> Callable[[TrialBench], Executor]:
+    """What makes the executors of a strategy, its libraries loaded.
+
+    That is off the clock, as it is in a program that does so at its top: forked children share it.
+    """
     row = strategies.executor_row(bench.strategy.executor)
     executor_class = strategies.load(row.place)
     if hasattr(executor_class, "prepare"):
         executor_class.prepare()
-    # Imported here, off the clock, as a program does at its top: forked children share it.
     strategies.load(strategies.client_row(bench.strategy.client).place)
 
     def executor_on(bench: TrialBench) -> Executor:
         made: Executor = executor_class(bench, **strategies.chosen(bench.strategy, row.place))
         return made
 
-    run = _warm if bench.workload.connections == "warm" else _cold
-    run(bench, executor_on, marks)
+    return executor_on
 
 
 def _cold(bench: TrialBench, executor_on: Callable[[TrialBench], Executor], marks: Marks) -> None:

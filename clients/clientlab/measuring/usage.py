@@ -37,7 +37,7 @@ def peak_rss() -> int:
 
 def keep_status_open() -> None:
     """Open what `peak_rss` reads, for a process that may have no descriptor left when it is asked."""
-    if _STATUS.exists() and os.getpid() not in _kept:
+    if os.getpid() not in _kept and _STATUS.exists():
         _kept[os.getpid()] = os.open(_STATUS, os.O_RDONLY)
 
 

@@ -94,6 +94,16 @@ def test_what_a_warm_trial_opens_all_the_same_is_counted(strategy, server):
     assert measured.outcome.connections_opened == measured.outcome.connections_begun == server.connections
 
 
+@pytest.mark.parametrize("executor", ["threads", "queue", "process-chunks", "workers"])
+@pytest.mark.parametrize("connections", ["cold", "warm"])
+def test_connections_that_a_library_tells_of_when_asked_are_those_of_their_part(executor, connections, server):
+    """However soon the warm-up and the trial are over: here each request opens one."""
+    client = "pyreqwest-async" if executor == "workers" else "pyreqwest"
+    workload = Workload(requests=20, concurrency=1, warmup=6, connections=connections)
+    measured = measure(f"{client}@{executor}?keepalive=0", workload, server.url, at_ready=server.reset)
+    assert measured.outcome.connections_begun == measured.outcome.connections_opened == server.accepted == 20
+
+
 @pytest.mark.parametrize("connections", ["cold", "warm"])
 def test_cpu_and_memory_are_those_of_all_processes(connections, server):
     """A pool of processes costs what all of them cost, as the kernel tells their parent."""
