@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
+
+Run = Callable[[int], None]
+"""Sends so many requests, with a client that was made before."""
 
 CONCURRENCY = 32
 TIMEOUT = 30.0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 
 from benchmarks.bare import (
     CONCURRENCY,
     HEADERS,
     TIMEOUT,
+    Run,
     empty_jar,
     expect,
     niquests_hooks,
@@ -19,27 +21,26 @@ from benchmarks.bare import (
 Send = Callable[[], Awaitable[tuple[int, bytes]]]
 
 
-def aiohttp_session(url: str, count: int) -> None:
+@asynccontextmanager
+async def aiohttp_session(url: str) -> AsyncIterator[Send]:
     """One session."""
     import aiohttp
 
-    async def main() -> None:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=TIMEOUT)
-        connector = aiohttp.TCPConnector(limit=CONCURRENCY, keepalive_timeout=75.0)
-        jar = aiohttp.DummyCookieJar()
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=jar) as session:
-            session._retry_connection = False  # noqa: SLF001 - as the lab's client does
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=TIMEOUT)
+    connector = aiohttp.TCPConnector(limit=CONCURRENCY, keepalive_timeout=75.0)
+    jar = aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=jar) as session:
+        session._retry_connection = False  # noqa: SLF001 - as the lab's client does
 
-            async def send() -> tuple[int, bytes]:
-                async with session.request("GET", url, headers=HEADERS, data=None, allow_redirects=False) as response:
-                    return response.status, await response.read()
+        async def send() -> tuple[int, bytes]:
+            async with session.request("GET", url, headers=HEADERS, data=None, allow_redirects=False) as response:
+                return response.status, await response.read()
 
-            await drawn(send, count)
-
-    asyncio.run(main())
+        yield send
 
 
-def aiohttp_per_call(url: str, count: int) -> None:
+@asynccontextmanager
+async def aiohttp_per_call(url: str) -> AsyncIterator[Send]:
     """A session, its connector and a connection a call."""
     import aiohttp
 
@@ -53,10 +54,11 @@ def aiohttp_per_call(url: str, count: int) -> None:
             async with session.request("GET", url, headers=HEADERS, data=None, allow_redirects=False) as response:
                 return response.status, await response.read()
 
-    asyncio.run(drawn(send, count))
+    yield send
 
 
-def httpx_async(url: str, count: int) -> None:
+@asynccontextmanager
+async def httpx_async(url: str) -> AsyncIterator[Send]:
     """One client."""
     import httpx
 
@@ -64,41 +66,37 @@ def httpx_async(url: str, count: int) -> None:
         max_connections=CONCURRENCY, max_keepalive_connections=CONCURRENCY, keepalive_expiry=75.0
     )  # fmt: skip
 
-    async def main() -> None:
-        timeout = httpx.Timeout(TIMEOUT, pool=None)
-        async with httpx.AsyncClient(limits=limits, timeout=timeout, cookies=empty_jar()) as client:
+    timeout = httpx.Timeout(TIMEOUT, pool=None)
+    async with httpx.AsyncClient(limits=limits, timeout=timeout, cookies=empty_jar()) as client:
 
-            async def send() -> tuple[int, bytes]:
-                response = await client.request("GET", url, headers=HEADERS, content=None)
-                return response.status_code, response.content
+        async def send() -> tuple[int, bytes]:
+            response = await client.request("GET", url, headers=HEADERS, content=None)
+            return response.status_code, response.content
 
-            await drawn(send, count)
-
-    asyncio.run(main())
+        yield send
 
 
-def niquests_async(url: str, count: int, ca_file: str | None = None) -> None:
+@asynccontextmanager
+async def niquests_async(url: str, ca_file: str | None = None) -> AsyncIterator[Send]:
     """One session of niquests; over HTTP/2 where there is a CA to trust."""
     import niquests
 
-    async def main() -> None:
-        async with niquests.AsyncSession(**niquests_options(CONCURRENCY, ca_file)) as session:
-            session.cookies.set_policy(no_cookies())
-            session.hooks["response"] = niquests_hooks(ca_file)
-            verify = ca_file or True
+    async with niquests.AsyncSession(**niquests_options(CONCURRENCY, ca_file)) as session:
+        session.cookies.set_policy(no_cookies())
+        session.hooks["response"] = niquests_hooks(ca_file)
+        verify = ca_file or True
 
-            async def send() -> tuple[int, bytes]:
-                response = await session.request(
-                    "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=verify, allow_redirects=False
-                )
-                return response.status_code or 0, response.content or b""
+        async def send() -> tuple[int, bytes]:
+            response = await session.request(
+                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=verify, allow_redirects=False
+            )
+            return response.status_code or 0, response.content or b""
 
-            await drawn(send, count)
-
-    asyncio.run(main())
+        yield send
 
 
-def pyreqwest_async(url: str, count: int) -> None:
+@asynccontextmanager
+async def pyreqwest_async(url: str) -> AsyncIterator[Send]:
     """One client."""
     from datetime import timedelta
 
@@ -107,19 +105,17 @@ def pyreqwest_async(url: str, count: int) -> None:
     builder = ClientBuilder().connect_timeout(timedelta(seconds=0.95 * TIMEOUT))
     builder = builder.read_timeout(timedelta(seconds=TIMEOUT)).no_proxy().http1_only().follow_redirects(enable=False)
 
-    async def main() -> None:
-        async with builder.max_connections(CONCURRENCY).pool_idle_timeout(None).build() as client:
+    async with builder.max_connections(CONCURRENCY).pool_idle_timeout(None).build() as client:
 
-            async def send() -> tuple[int, bytes]:
-                response = await client.request("GET", url).headers(HEADERS).build().send()
-                return response.status, (await response.bytes()).to_bytes()
+        async def send() -> tuple[int, bytes]:
+            response = await client.request("GET", url).headers(HEADERS).build().send()
+            return response.status, (await response.bytes()).to_bytes()
 
-            await drawn(send, count)
-
-    asyncio.run(main())
+        yield send
 
 
-def aiosonic_client(url: str, count: int) -> None:
+@asynccontextmanager
+async def aiosonic_client(url: str) -> AsyncIterator[Send]:
     """One client."""
     import aiosonic
     from aiosonic.connectors import TCPConnector
@@ -129,20 +125,41 @@ def aiosonic_client(url: str, count: int) -> None:
     pool = PoolConfig(CONCURRENCY, max_conn_requests=None, max_conn_idle_ms=None)
     timeouts = Timeouts(sock_connect=TIMEOUT, sock_read=TIMEOUT, request_timeout=None)
 
-    async def main() -> None:
-        async with aiosonic.HTTPClient(TCPConnector({":default": pool}, timeouts)) as client:
+    async with aiosonic.HTTPClient(TCPConnector({":default": pool}, timeouts)) as client:
 
-            async def send() -> tuple[int, bytes]:
-                response = await client.request(url, "get", headers=HEADERS, data=None)
-                return response.status_code, await response.content()
+        async def send() -> tuple[int, bytes]:
+            response = await client.request(url, "get", headers=HEADERS, data=None)
+            return response.status_code, await response.content()
 
-            await drawn(send, count)
-
-    asyncio.run(main())
+        yield send
 
 
-async def drawn(send: Send, count: int) -> None:
-    """So many requests, as many in flight as there are workers."""
+Opening = Callable[..., AbstractAsyncContextManager[Send]]
+
+
+def in_loop(opening: Opening) -> Callable[..., AbstractContextManager[Run]]:
+    """The same of a blocking shape: in a loop of its own, as many in flight as there are workers."""
+
+    @contextmanager
+    def opened(url: str, *ca_file: str) -> Iterator[Run]:
+        with asyncio.Runner() as runner:
+            sending = opening(url, *ca_file)
+            send = runner.run(_entered(sending))
+            yield lambda count: runner.run(_drawn(send, count))
+            runner.run(_left(sending))
+
+    return opened
+
+
+async def _entered(sending: AbstractAsyncContextManager[Send]) -> Send:
+    return await sending.__aenter__()
+
+
+async def _left(sending: AbstractAsyncContextManager[Send]) -> None:
+    await sending.__aexit__(None, None, None)
+
+
+async def _drawn(send: Send, count: int) -> None:
     numbers = iter(range(count))
     await asyncio.gather(*(_worker(send, numbers) for _ in range(CONCURRENCY)))
 

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from benchmarks.bare import HEADERS, TIMEOUT, empty_jar, expect, niquests_hooks, niquests_options, no_cookies
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from benchmarks.bare import (
+    HEADERS,
+    TIMEOUT,
+    Run,
+    empty_jar,
+    expect,
+    niquests_hooks,
+    niquests_options,
+    no_cookies,
+)
 
 
-def requests_per_call(url: str, count: int) -> None:
+@contextmanager
+def requests_per_call(url: str) -> Iterator[Run]:
     """A session and a connection a call."""
     import requests
 
-    for _ in range(count):
-        response = requests.request(
-            "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
-        )
-        expect(response.status_code, response.content)
+    def run(count: int) -> None:
+        for _ in range(count):
+            response = requests.request(
+                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
+            )
+            expect(response.status_code, response.content)
+
+    yield run
 
 
-def requests_session(url: str, count: int) -> None:
+@contextmanager
+def requests_session(url: str) -> Iterator[Run]:
     """One session."""
     import requests
     from requests.adapters import HTTPAdapter
@@ -26,73 +43,108 @@ def requests_session(url: str, count: int) -> None:
         session.cookies.set_policy(no_cookies())
         session.mount("http://", adapter)
         session.mount("https://", adapter)
-        for _ in range(count):
-            response = session.request(
-                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
-            )
-            expect(response.status_code, response.content)
+
+        def run(count: int) -> None:
+            for _ in range(count):
+                response = session.request(
+                    "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
+                )
+                expect(response.status_code, response.content)
+
+        yield run
 
 
-def httpx_per_call(url: str, count: int) -> None:
+@contextmanager
+def httpx_per_call(url: str) -> Iterator[Run]:
     """A client, its TLS set-up and a connection a call."""
     import httpx
 
-    for _ in range(count):
-        response = httpx.request("GET", url, headers=HEADERS, content=None, timeout=TIMEOUT)
-        expect(response.status_code, response.content)
+    def run(count: int) -> None:
+        for _ in range(count):
+            response = httpx.request("GET", url, headers=HEADERS, content=None, timeout=TIMEOUT)
+            expect(response.status_code, response.content)
+
+    yield run
 
 
-def httpx_client(url: str, count: int) -> None:
+@contextmanager
+def httpx_client(url: str) -> Iterator[Run]:
     """One client."""
     import httpx
 
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=75.0)
     with httpx.Client(limits=limits, timeout=httpx.Timeout(TIMEOUT, pool=None), cookies=empty_jar()) as client:
-        for _ in range(count):
-            response = client.request("GET", url, headers=HEADERS, content=None)
-            expect(response.status_code, response.content)
+
+        def run(count: int) -> None:
+            for _ in range(count):
+                response = client.request("GET", url, headers=HEADERS, content=None)
+                expect(response.status_code, response.content)
+
+        yield run
 
 
-def urllib3_pool(url: str, count: int) -> None:
+@contextmanager
+def urllib3_pool(url: str) -> Iterator[Run]:
     """One pool manager."""
     import urllib3
 
     timeout = urllib3.Timeout(connect=TIMEOUT, read=TIMEOUT)
     with urllib3.PoolManager(num_pools=1, maxsize=1, block=True, retries=False, timeout=timeout) as manager:
-        for _ in range(count):
-            response = manager.request("GET", url, headers=HEADERS, body=None, redirect=False)
-            expect(response.status, response.data)
+
+        def run(count: int) -> None:
+            for _ in range(count):
+                response = manager.request("GET", url, headers=HEADERS, body=None, redirect=False)
+                expect(response.status, response.data)
+
+        yield run
 
 
-def niquests_session(url: str, count: int, ca_file: str | None = None) -> None:
+@contextmanager
+def niquests_session(url: str, ca_file: str | None = None) -> Iterator[Run]:
     """One session of niquests; over HTTP/2 where there is a CA to trust."""
     import niquests
 
     with niquests.Session(**niquests_options(1, ca_file)) as session:
         session.cookies.set_policy(no_cookies())
         session.hooks["response"] = niquests_hooks(ca_file)
-        for _ in range(count):
-            response = session.request(
-                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=ca_file or True, allow_redirects=False
-            )
-            expect(response.status_code or 0, response.content or b"")
+
+        def run(count: int) -> None:
+            for _ in range(count):
+                response = session.request(
+                    "GET",
+                    url,
+                    headers=HEADERS,
+                    data=None,
+                    timeout=TIMEOUT,
+                    verify=ca_file or True,
+                    allow_redirects=False,
+                )
+                expect(response.status_code or 0, response.content or b"")
+
+        yield run
 
 
-def http_client(url: str, count: int) -> None:
+@contextmanager
+def http_client(url: str) -> Iterator[Run]:
     """One connection of the standard library."""
     import http.client
     from urllib.parse import urlsplit
 
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIMEOUT)
-    for _ in range(count):
-        connection.request("GET", parts.path, None, HEADERS)
-        response = connection.getresponse()
-        expect(response.status, response.read())
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            connection.request("GET", parts.path, None, HEADERS)
+            response = connection.getresponse()
+            expect(response.status, response.read())
+
+    yield run
     connection.close()
 
 
-def pycurl_handle(url: str, count: int) -> None:
+@contextmanager
+def pycurl_handle(url: str) -> Iterator[Run]:
     """One handle."""
     import pycurl
 
@@ -104,25 +156,35 @@ def pycurl_handle(url: str, count: int) -> None:
     handle.setopt(pycurl.LOW_SPEED_TIME, int(TIMEOUT))
     handle.setopt(pycurl.HTTPHEADER, [*(f"{name}: {value}" for name, value in HEADERS.items()), "Expect:"])
     handle.setopt(pycurl.URL, url)
-    for _ in range(count):
-        body = handle.perform_rb()
-        expect(handle.getinfo(pycurl.RESPONSE_CODE), body)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            body = handle.perform_rb()
+            expect(handle.getinfo(pycurl.RESPONSE_CODE), body)
+
+    yield run
     handle.close()
 
 
-def httplib2_http(url: str, count: int) -> None:
+@contextmanager
+def httplib2_http(url: str) -> Iterator[Run]:
     """One `Http` object."""
     import httplib2
 
     http = httplib2.Http(timeout=TIMEOUT, proxy_info=None)
     http.follow_redirects = False
-    for _ in range(count):
-        response, body = http.request(url, "GET", None, HEADERS)
-        expect(response.status, body)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            response, body = http.request(url, "GET", None, HEADERS)
+            expect(response.status, body)
+
+    yield run
     http.close()
 
 
-def pyreqwest_client(url: str, count: int) -> None:
+@contextmanager
+def pyreqwest_client(url: str) -> Iterator[Run]:
     """One `SyncClient`."""
     from datetime import timedelta
 
@@ -131,6 +193,10 @@ def pyreqwest_client(url: str, count: int) -> None:
     builder = SyncClientBuilder().connect_timeout(timedelta(seconds=0.95 * TIMEOUT))
     builder = builder.read_timeout(timedelta(seconds=TIMEOUT)).no_proxy().http1_only().follow_redirects(enable=False)
     with builder.max_connections(1).pool_idle_timeout(None).build() as client:
-        for _ in range(count):
-            response = client.request("GET", url).headers(HEADERS).build().send()
-            expect(response.status, response.bytes().to_bytes())
+
+        def run(count: int) -> None:
+            for _ in range(count):
+                response = client.request("GET", url).headers(HEADERS).build().send()
+                expect(response.status, response.bytes().to_bytes())
+
+        yield run

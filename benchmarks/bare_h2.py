@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-from benchmarks.bare import CONCURRENCY, HEADERS, TIMEOUT, expect, expect_h2
-from benchmarks.bare_asyncio import drawn
+from benchmarks.bare import CONCURRENCY, HEADERS, TIMEOUT, Run, expect, expect_h2
+from benchmarks.bare_asyncio import Send
 
 if TYPE_CHECKING:
     import httpx
 
 
-def httpx_client(url: str, count: int, ca_file: str) -> None:
+@contextmanager
+def httpx_client(url: str, ca_file: str) -> Iterator[Run]:
     """One client, one connection."""
     import httpx
 
@@ -25,12 +27,17 @@ def httpx_client(url: str, count: int, ca_file: str) -> None:
         timeout=httpx.Timeout(TIMEOUT, pool=None),
         event_hooks={"response": [_check]},
     ) as client:
-        for _ in range(count):
-            response = client.request("GET", url, headers=HEADERS, content=None)
-            expect(response.status_code, response.content)
+
+        def run(count: int) -> None:
+            for _ in range(count):
+                response = client.request("GET", url, headers=HEADERS, content=None)
+                expect(response.status_code, response.content)
+
+        yield run
 
 
-def httpx_async(url: str, count: int, ca_file: str) -> None:
+@asynccontextmanager
+async def httpx_async(url: str, ca_file: str) -> AsyncIterator[Send]:
     """One client, one connection for all that are in flight."""
     import httpx
 
@@ -38,25 +45,23 @@ def httpx_async(url: str, count: int, ca_file: str) -> None:
         max_connections=CONCURRENCY, max_keepalive_connections=CONCURRENCY, keepalive_expiry=75.0
     )  # fmt: skip
 
-    async def main() -> None:
-        async with httpx.AsyncClient(
-            http2=True,
-            verify=_context(ca_file),
-            limits=limits,
-            timeout=httpx.Timeout(TIMEOUT, pool=None),
-            event_hooks={"response": [_acheck]},
-        ) as client:
+    async with httpx.AsyncClient(
+        http2=True,
+        verify=_context(ca_file),
+        limits=limits,
+        timeout=httpx.Timeout(TIMEOUT, pool=None),
+        event_hooks={"response": [_acheck]},
+    ) as client:
 
-            async def send() -> tuple[int, bytes]:
-                response = await client.request("GET", url, headers=HEADERS, content=None)
-                return response.status_code, response.content
+        async def send() -> tuple[int, bytes]:
+            response = await client.request("GET", url, headers=HEADERS, content=None)
+            return response.status_code, response.content
 
-            await drawn(send, count)
-
-    asyncio.run(main())
+        yield send
 
 
-def pycurl_handle(url: str, count: int, ca_file: str) -> None:
+@contextmanager
+def pycurl_handle(url: str, ca_file: str) -> Iterator[Run]:
     """One handle."""
     import pycurl
 
@@ -68,11 +73,15 @@ def pycurl_handle(url: str, count: int, ca_file: str) -> None:
     handle.setopt(pycurl.CAINFO, ca_file)
     handle.setopt(pycurl.HTTPHEADER, [*(f"{name}: {value}" for name, value in HEADERS.items()), "Expect:"])
     handle.setopt(pycurl.URL, url)
-    for _ in range(count):
-        body = handle.perform_rb()
-        expect(handle.getinfo(pycurl.RESPONSE_CODE), body)
-        if handle.getinfo(pycurl.NUM_CONNECTS):
-            expect_h2(handle.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_2_0)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            body = handle.perform_rb()
+            expect(handle.getinfo(pycurl.RESPONSE_CODE), body)
+            if handle.getinfo(pycurl.NUM_CONNECTS):
+                expect_h2(handle.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_2_0)
+
+    yield run
     handle.close()
 
 

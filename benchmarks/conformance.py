@@ -1,16 +1,19 @@
-"""How long it takes to check every listed strategy, one after the other, and whether all keep to the checks."""
+"""How long it takes to check every listed strategy, as the tests do it, and whether all keep to the checks."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.figures import Row
-from clientlab.conformance import conform, drills_of
+from clientlab.conformance import drills_of
 from clientlab.strategies import STRATEGIES, unavailable
 
 LIMIT = 240.0
+AT_ONCE = 5
+"""Drills at once: half of a drill's time is spent waiting."""
 
 
 def rows() -> Iterator[Row]:
@@ -18,17 +21,19 @@ def rows() -> Iterator[Row]:
     drilled = [strategy for strategy in STRATEGIES.values() if drills_of(strategy) and not unavailable(strategy)]
     if left := ", ".join(sorted(STRATEGIES.keys() - {strategy.name for strategy in drilled})):
         print(f"conformance: without drills here: {left}", file=sys.stderr)
-    took: dict[str, float] = {}
-    broken = 0
-    for strategy in drilled:
-        began = time.perf_counter()
-        for result in conform(strategy):
-            if not result.passed:
-                broken += 1
-                print(f"conformance: {strategy.name}, {result.check}: {result.broken}", file=sys.stderr)
-        took[strategy.name] = time.perf_counter() - began
+    began, checks, broken = time.perf_counter(), 0, 0
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        asked = [
+            (strategy, pool.submit(drill.judge, strategy)) for strategy in drilled for drill in drills_of(strategy)
+        ]
+        for strategy, judged in asked:
+            for result in judged.result():
+                checks += 1
+                if not result.passed:
+                    broken += 1
+                    print(f"conformance: {strategy.name}, {result.check}: {result.broken}", file=sys.stderr)
+    whole = time.perf_counter() - began
     about = f"{len(drilled)} of {len(STRATEGIES)} strategies"
-    whole, spread = sum(took.values()), "range of one strategy"
-    yield Row(f"all drills of {about}", whole, min(took.values()), max(took.values()), spread, f"<= {LIMIT:g}",
-              whole <= LIMIT, "s")  # fmt: skip
+    name, met = f"{checks:,} checks of {about}, {AT_ONCE} drills at once", whole <= LIMIT
+    yield Row(name, whole, whole, whole, "one pass", f"<= {LIMIT:g}", met, "s")
     yield Row(f"checks broken by {about}", broken, broken, broken, "one pass", "<= 0", not broken, "")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from benchmarks.figures import Row, at_least, ratio
-from benchmarks.overhead import Site, outcome_of
+from benchmarks.trials import Site, outcome_of
 from clientlab.workload import Workload
 
 REQUESTS, CONCURRENCY = 5_000, 32

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import urlsplit
 
-from benchmarks.bare_loops import LOOPS, SECURE, WARM_UP
+from benchmarks.bare_loops import LOOPS, SECURE
 from benchmarks.figures import Row, at_most
+from benchmarks.trials import Site
 from clientlab import strategies
-from clientlab.analysis import samples
-from clientlab.measuring.connections import Address
-from clientlab.measuring.recorder import TrialBench
-from clientlab.measuring.trial import Outcome, run_trial
-from clientlab.workload import Workload
 
 REQUESTS = 3000
 LIMIT = 1.03
@@ -28,19 +20,14 @@ SECONDS_IN_ALL = 660.0
 FEWEST_ROUNDS, MOST_TIMES = 3, 3
 """Where the interval holds the limit, so many times the rounds and the seconds at most."""
 
-
-@dataclass(frozen=True)
-class Site:
-    """Where an upstream is reached; `ca_file` with TLS."""
-
-    url: str
-    ca_file: str | None = None
+SECONDS_A_ROUND = 2.0
+"""Of pairs in one process, which takes as long again to begin where a client is slow to load."""
 
 
 def rows(plain: Site, secure: Site, rounds: int, clients: Sequence[str] = ()) -> Iterator[Row]:
-    """A row a client, of those named or of all. Each pair is two fresh processes, the first of them in turn.
+    """A row a client, of those named or of all. Each round is a fresh process, the lab first in every other.
 
-    Raises SystemExit where a client that is a library has no bare loop.
+    Raises SystemExit where a client that is a library has no bare loop, or a round fails.
     """
     wanted = clients or [name for name, row in strategies.CLIENTS.items() if not row.program]
     chosen = {name: strategies.find(name) for name in (*LOOPS, *SECURE)}
@@ -60,49 +47,18 @@ def _ratios(name: str, site: Site, rounds: int) -> list[float]:
     while len(ratios) < FEWEST_ROUNDS or (
         len(ratios) < times * rounds and time.monotonic() < began + times * seconds
     ):  # fmt: skip
-        ratios.append(_pair(name, site, lab_first=len(ratios) % 2 == 0))
+        ratios.append(_round(name, site, "lab" if len(ratios) % 2 == 0 else "bare"))
         row = at_most(name, ratios, LIMIT)
         times = MOST_TIMES if row.low <= LIMIT <= row.high else 1
     return ratios
 
 
-def _pair(name: str, site: Site, *, lab_first: bool) -> float:
+def _round(name: str, site: Site, first: str) -> float:
     """Wall time in the lab over that of the bare loop."""
-    if lab_first:
-        lab = lab_seconds(name, site)
-        return lab / bare_seconds(name, site)
-    bare = bare_seconds(name, site)
-    return lab_seconds(name, site) / bare
-
-
-def lab_seconds(strategy: str, site: Site) -> float:
-    """Wall seconds of one trial."""
-    return lab_trial(strategy, site, REQUESTS)[0]
-
-
-def lab_trial(strategy: str, site: Site, requests: int) -> tuple[float, int]:
-    """Wall seconds and peak memory in bytes of one trial."""
-    outcome = outcome_of(strategy, site, Workload(requests=requests, warmup=WARM_UP))
-    return outcome.wall_seconds, outcome.peak_rss_bytes
-
-
-def outcome_of(strategy: str, site: Site, workload: Workload) -> Outcome:
-    """One trial in the lab. Raises SystemExit where a request failed: that is another workload."""
-    with tempfile.TemporaryDirectory() as folder:
-        address = Address(urlsplit(site.url).port or 80)
-        bench = TrialBench(strategies.find(strategy), workload, site.url, folder, address, site.ca_file)
-        outcome = run_trial(bench, samples.Tail(Path(folder)).finished, _nothing, _nothing)
-        if errors := samples.read(Path(folder), outcome.began).errors:
-            raise SystemExit(f"{strategy}: {errors}")
-    return outcome
-
-
-def bare_seconds(strategy: str, site: Site) -> float:
-    """Seconds of one bare loop."""
-    command = [sys.executable, "-m", "benchmarks.bare_loops", strategy, site.url, str(REQUESTS)]
+    command = [sys.executable, "-m", "benchmarks.in_turn", name, site.url, str(REQUESTS), str(SECONDS_A_ROUND), first]
     command += [site.ca_file] if site.ca_file is not None else []
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
-def _nothing() -> None:
-    """Nothing is read off the servers."""
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise SystemExit(f"overhead: {name}: {ended.stderr}")
+    lab, bare = map(float, ended.stdout.split())
+    return lab / bare

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.figures import Row
-from benchmarks.overhead import Site, outcome_of
+from benchmarks.trials import Site, outcome_of
 from clientlab.errors import LabError
 from clientlab.strategies import CLIENTS, STRATEGIES, check_abilities
 from clientlab.workload import Workload
