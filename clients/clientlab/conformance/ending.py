@@ -19,7 +19,9 @@ from clientlab.sample import process_notes
 from clientlab.strategies import Strategy, executor_row
 from clientlab.workload import Workload
 
-SECONDS = 0.4
+SECONDS, LONGER = 0.4, 2.0
+"""The second where the first saw too few: on a busy machine a pool of processes may take all of it to begin."""
+
 LATE = 1.0
 """Seconds after the end in which a request may still begin on a busy machine."""
 
@@ -33,20 +35,25 @@ _TIMEOUT = 3.0
 
 
 def _for_a_while(strategy: Strategy) -> Evidence:
+    found = _lasting(strategy, SECONDS)
+    return found if len(found.server.seen) > _CONCURRENCY else _lasting(strategy, LONGER)
+
+
+def _lasting(strategy: Strategy, seconds: float) -> Evidence:
     began = time.monotonic()
 
     def watch(_folder: Path) -> None:
         if time.monotonic() - began > _ENDLESS:
-            raise TrialFailed(f"a workload of {SECONDS:g} s went on for {_ENDLESS:g} s")
+            raise TrialFailed(f"a workload of {seconds:g} s went on for {_ENDLESS:g} s")
 
-    workload = Workload(duration=SECONDS, concurrency=_CONCURRENCY, warmup=1)
+    workload = Workload(duration=seconds, concurrency=_CONCURRENCY, warmup=1)
     return serve(strategy, workload, lambda _: ok(), hold=_HOLD, watch=watch, ca_file=FEW_CAS)
 
 
 def _on_time(found: Evidence) -> str:
-    starts = found.samples.records["start"] - found.outcome.began
+    starts, seconds = found.samples.records["start"] - found.outcome.began, found.workload.duration or 0.0
     latest = max(starts.tolist(), default=0.0)
-    return "" if latest <= SECONDS + LATE else f"after {SECONDS:g} s none is to begin; one began at {latest:.1f} s"
+    return "" if latest <= seconds + LATE else f"after {seconds:g} s none is to begin; one began at {latest:.1f} s"
 
 
 def _all_recorded(found: Evidence) -> str:
@@ -55,7 +62,7 @@ def _all_recorded(found: Evidence) -> str:
         return "requests of one number were recorded twice"
     if len(recorded) == sent > _CONCURRENCY:
         return ""
-    return f"{sent} requests reached the server in {SECONDS:g} s, and {len(recorded)} were recorded"
+    return f"{sent} requests reached the server in {found.workload.duration:g} s, and {len(recorded)} were recorded"
 
 
 def _can_take_a_duration(strategy: Strategy) -> bool:
