@@ -5,12 +5,14 @@ Without a warm-up: what a client takes for its first request is a part of the fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.figures import Row
 from benchmarks.trials import Site, outcome_of
 from clientlab.errors import LabError
+from clientlab.measuring.trial import TrialFailed
 from clientlab.strategies import CLIENTS, STRATEGIES, check_abilities
 from clientlab.workload import Workload
 
@@ -43,8 +45,12 @@ def rows(plain: Site, secure: Site) -> Iterator[Row]:
 
 
 def _row(name: str, client: str, site: Site, workload: Workload, *, streams: bool) -> Row:
-    outcome = outcome_of(client, site, workload)
+    target, met = (f"<= {LIMIT}", False) if streams else ("none", True)
+    try:
+        outcome = outcome_of(client, site, workload)
+    except TrialFailed as failure:
+        return Row(name, math.inf, math.inf, math.inf, str(failure), target, met, "MiB")
     above = (outcome.peak_rss_bytes - outcome.idle_rss_bytes) / _MIB
     seconds = outcome.wall_seconds / REQUESTS
-    target, met = (f"<= {LIMIT}", above <= LIMIT) if streams else ("none", True)
+    met = met or above <= LIMIT
     return Row(f"{name} ({seconds:.2f} s each)", above, above, above, f"{REQUESTS} requests", target, met, "MiB")
