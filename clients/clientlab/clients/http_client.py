@@ -46,10 +46,7 @@ class HttpClient:
     def send(self, request: Request) -> Reply:
         connection, target = self._prepared(request)
         try:
-            if connection.sock is None:
-                _connect(connection)
-            connection.request(request.method, target, request.body, request.headers)
-            response = connection.getresponse()
+            response = _ask(connection, target, request)
             return response.status, response.read()
         except BaseException:
             connection.close()  # in an unknown state: the next request opens a new one
@@ -58,10 +55,7 @@ class HttpClient:
     def stream(self, request: Request, sink: Sink) -> int:
         connection, target = self._prepared(request)
         try:
-            if connection.sock is None:
-                _connect(connection)
-            connection.request(request.method, target, request.body, request.headers)
-            response = connection.getresponse()
+            response = _ask(connection, target, request)
             while chunk := response.read(self._budget.chunk_size):
                 sink(chunk)
             if response.length:  # which only a read of the whole body complains of
@@ -98,9 +92,12 @@ class HttpClient:
         return connection
 
 
-def _connect(connection: http.client.HTTPConnection) -> None:
-    with connecting():
-        connection.connect()
+def _ask(connection: http.client.HTTPConnection, target: str, request: Request) -> http.client.HTTPResponse:
+    if connection.sock is None:
+        with connecting():
+            connection.connect()
+    connection.request(request.method, target, request.body, request.headers)
+    return connection.getresponse()
 
 
 @contextlib.contextmanager
