@@ -204,7 +204,7 @@ def _load(run: Run) -> Iterator[Caution]:
         yield Caution(
             kind="busy-machine",
             text=f"the machine's load average was {load:.1f} on {cores:g} cores before the run began",
-            advice="something else was running; end it and run again",
+            advice="something else ran in the minute before, a set-up perhaps; run again when it is over",
         )
 
 
