@@ -21,7 +21,7 @@ FEWEST_ROUNDS, MOST_TIMES = 3, 3
 """Where the interval holds the limit, so many times the rounds and the seconds at most."""
 
 SECONDS_A_ROUND = 2.0
-"""Of pairs in one process, which takes as long again to begin where a client is slow to load."""
+"""Of one fresh process, which sends all requests in the lab and bare once at least."""
 
 
 def rows(plain: Site, secure: Site, rounds: int, clients: Sequence[str] = ()) -> Iterator[Row]:

@@ -10,15 +10,12 @@ import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, generate_latest
 
 from benchmarks.figures import Row, at_most
-from clientlab import strategies
+from benchmarks.trials import Site, bench_on
 from clientlab.analysis import samples
-from clientlab.measuring.connections import Address
-from clientlab.measuring.recorder import TrialBench
 from clientlab.measuring.trial import run_trial
 from clientlab.runs.document import Trial
 from clientlab.work.exporter import Exporter
@@ -51,13 +48,12 @@ def rows(url: str, rounds: int) -> Iterator[Row]:
 def _seconds(strategy: str, url: str, requests: int, *, scraped: bool) -> float:
     """Wall seconds of one trial, with its page as a worker has it."""
     workload = Workload(requests=requests)
-    found = strategies.find(strategy)
-    planned = Trial(
-        arm=strategy, strategy=strategy, upstream="aiohttp", route="direct", workload="w", round=1, order=0,
-        status="failed", started=datetime.now(UTC).isoformat(), concurrency=found.in_flight(None, requests),
-    )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as listener:
-        bench = TrialBench(found, workload, url, folder, Address(urlsplit(url).port or 80))
+        bench = bench_on(Site(url), strategy, workload, folder)
+        planned = Trial(
+            arm=strategy, strategy=strategy, upstream="aiohttp", route="direct", workload="w", round=1, order=0,
+            status="failed", started=datetime.now(UTC).isoformat(), concurrency=bench.concurrency,
+        )  # fmt: skip
         exporter = Exporter("bench", "bench", planned, workload, Path(folder))
         registry = CollectorRegistry()
         registry.register(exporter)
