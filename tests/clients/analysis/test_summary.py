@@ -96,6 +96,16 @@ def test_overhead_is_latency_minus_the_delay_of_that_very_request():
     assert overhead["max"] == pytest.approx(0.005)
 
 
+@pytest.mark.parametrize("many", [1, 2, 12, 13, 50, 101])
+def test_under_one_delay_latency_and_overhead_differ_by_it_at_every_quantile(many):
+    """However few and far apart the requests are: both are figures of the same request."""
+    made = records([0] * many, DRAW.uniform(0.02, 2, many))
+    latency = summary.latency_of(made["seconds"], summary.histogram_of(made["seconds"]))
+    overhead = summary.overhead_of(made, np.arange(many), lambda _: 0.02)
+    for name, seconds in latency.items():
+        assert seconds == pytest.approx(overhead[name] + 0.02, rel=THREE_DIGITS), name
+
+
 def test_slices_over_time_add_up_to_all_requests_and_errors():
     """None is lost at the ends: not the first, not one that ended with the clock or just after it."""
     many, wall, began = 6000, 3.0, 500.0
