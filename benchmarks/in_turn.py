@@ -2,8 +2,9 @@
 
 Prints the wall seconds of N requests in the lab and of N bare, as often as fits into SECONDS, once at least; FIRST,
 ``lab`` or ``bare``, begins. They take turns after `BLOCK` requests: what slows the machine down for a while slows both.
-In one process both have the same layout of memory, which differs from process to process by more than what is looked
-for. What is timed of the lab is what a trial times: executor and client made and closed, every request recorded.
+With many in flight they do so after all N: a turn makes its workers anew, and a trial makes them once. In one process
+both have the same layout of memory, which differs from process to process by more than what is looked for. What is
+timed of the lab is what a trial times: executor and client made and closed, every request recorded.
 pyreqwest's log is its process's: the lab, which counts connections by it, reads the lines of the bare loop as well.
 """
 
@@ -20,6 +21,7 @@ from time import perf_counter
 from benchmarks.bare import Run
 from benchmarks.bare_loops import bare_loop
 from benchmarks.trials import Site, bench_on, expect_no_errors
+from clientlab import strategies
 from clientlab.executors.shape import Executor, Numbers
 from clientlab.measuring.trial_process import executors_of
 from clientlab.workload import Workload
@@ -30,12 +32,13 @@ WARM_UP, BLOCK = 10, 1000
 def main(strategy: str, site: Site, count: int, seconds: float, *, lab_first: bool) -> tuple[float, float]:
     """Seconds in the lab, and bare."""
     executor_on = executors_of(bench_on(site, strategy, Workload(), ""))
+    block = BLOCK if strategies.find(strategy).concurrency == 1 else count
     order = [0, 1] if lab_first else [1, 0]
 
     def once(count: int) -> list[float]:
         with tempfile.TemporaryDirectory() as folder:
             executor = executor_on(bench_on(site, strategy, Workload(requests=count), folder))
-            took = _in_turn([_run_of(executor), bare_loop(strategy, site)], order, count)
+            took = _in_turn([_run_of(executor), bare_loop(strategy, site)], order, count, block)
             expect_no_errors(folder, 0.0)
         return took
 
@@ -62,7 +65,9 @@ def _run_of(executor: Executor) -> Iterator[Run]:
     executor.close()
 
 
-def _in_turn(ways: list[contextlib.AbstractContextManager[Run]], order: list[int], count: int) -> list[float]:
+def _in_turn(
+    ways: list[contextlib.AbstractContextManager[Run]], order: list[int], count: int, block: int
+) -> list[float]:
     """Seconds of each way for so many requests; `order` is turned over after each block."""
     took = [0.0] * len(ways)
     runs: dict[int, Run] = {}
@@ -71,10 +76,10 @@ def _in_turn(ways: list[contextlib.AbstractContextManager[Run]], order: list[int
         began = perf_counter()
         runs[way] = ways[way].__enter__()
         took[way] += perf_counter() - began
-    for first in range(0, count, BLOCK):
+    for first in range(0, count, block):
         for way in order:
             began = perf_counter()
-            runs[way](min(BLOCK, count - first))
+            runs[way](min(block, count - first))
             took[way] += perf_counter() - began
         order.reverse()
     for way in order:
