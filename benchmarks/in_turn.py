@@ -1,11 +1,14 @@
 """The lab and a bare loop in turn, in one process: ``python -m benchmarks.in_turn STRATEGY URL N SECONDS FIRST [CA]``.
 
-Prints the wall seconds of N requests in the lab and of N bare, as often as fits into SECONDS, once at least; FIRST,
-``lab`` or ``bare``, begins. They take turns after `BLOCK` requests: what slows the machine down for a while slows both.
-With many in flight they do so after all N: a turn makes its workers anew, and a trial makes them once. In one process
-both have the same layout of memory, which differs from process to process by more than what is looked for. What is
-timed of the lab is what a trial times: executor and client made and closed, every request recorded.
-pyreqwest's log is its process's: the lab, which counts connections by it, reads the lines of the bare loop as well.
+Prints the lab's wall seconds for N requests over those of the bare loop, both sent as often as fits into SECONDS, once
+at least; FIRST, ``lab`` or ``bare``, begins. One by one they take turns after every `BLOCK` requests. With many in
+flight it is after all N: a turn makes its workers anew, and a trial makes them once. The median of both turns' ratios
+is what counts: what slows the machine down slows neighbours alike, or is left out. In one process both have the same
+layout of memory, which differs from process to process by more than what is looked for. What is timed of the lab is
+what a trial times: executor and client made and closed, every request recorded.
+
+pyreqwest's log is its process's: the lab, which counts connections by it, reads the lines of the bare loop as well,
+after each turn.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
 from time import perf_counter
 
 from benchmarks.bare import Run
@@ -26,16 +31,24 @@ from clientlab.executors.shape import Executor, Numbers
 from clientlab.measuring.trial_process import executors_of
 from clientlab.workload import Workload
 
-WARM_UP, BLOCK = 10, 1000
+WARM_UP, BLOCK = 10, 100
 
 
-def main(strategy: str, site: Site, count: int, seconds: float, *, lab_first: bool) -> tuple[float, float]:
-    """Seconds in the lab, and bare."""
+@dataclass(frozen=True)
+class Trials:
+    """One of the lab and one bare. Seconds of both, the lab's first: of each turn, and of making and closing."""
+
+    turns: list[tuple[float, float]]
+    ends: tuple[float, float]
+
+
+def main(strategy: str, site: Site, count: int, seconds: float, *, lab_first: bool) -> float:
+    """The lab's seconds over those of the bare loop."""
     executor_on = executors_of(bench_on(site, strategy, Workload(), ""))
     block = BLOCK if strategies.find(strategy).concurrency == 1 else count
     order = [0, 1] if lab_first else [1, 0]
 
-    def once(count: int) -> list[float]:
+    def once(count: int) -> Trials:
         with tempfile.TemporaryDirectory() as folder:
             executor = executor_on(bench_on(site, strategy, Workload(requests=count), folder))
             took = _in_turn([_run_of(executor), bare_loop(strategy, site)], order, count, block)
@@ -43,12 +56,20 @@ def main(strategy: str, site: Site, count: int, seconds: float, *, lab_first: bo
         return took
 
     once(WARM_UP)
-    lab = bare = 0.0
-    ends = perf_counter() + seconds
-    while True:
-        lab, bare = map(sum, zip((lab, bare), once(count), strict=True))
-        if perf_counter() >= ends:
-            return lab, bare
+    until = perf_counter() + seconds
+    trials = [once(count)]
+    while perf_counter() < until:
+        trials.append(once(count))
+    return _ratio(trials)
+
+
+def _ratio(trials: list[Trials]) -> float:
+    """Of the typical turns, and of what is made and closed around them."""
+    turns = [turn for trial in trials for turn in trial.turns]
+    lab_over_bare = median(lab / bare for lab, bare in turns)
+    bare = median(bare for _, bare in turns) * len(trials[0].turns)
+    lab_ends, bare_ends = (median(trial.ends[way] for trial in trials) for way in (0, 1))
+    return (lab_ends + lab_over_bare * bare) / (bare_ends + bare)
 
 
 @contextlib.contextmanager
@@ -65,32 +86,32 @@ def _run_of(executor: Executor) -> Iterator[Run]:
     executor.close()
 
 
-def _in_turn(
-    ways: list[contextlib.AbstractContextManager[Run]], order: list[int], count: int, block: int
-) -> list[float]:
-    """Seconds of each way for so many requests; `order` is turned over after each block."""
-    took = [0.0] * len(ways)
+def _in_turn(ways: list[contextlib.AbstractContextManager[Run]], order: list[int], count: int, block: int) -> Trials:
+    """So many requests each way; `order` is turned over after each block."""
+    ends, turns = [0.0, 0.0], []
     runs: dict[int, Run] = {}
     gc.collect()
     for way in order:
         began = perf_counter()
         runs[way] = ways[way].__enter__()
-        took[way] += perf_counter() - began
+        ends[way] += perf_counter() - began
     for first in range(0, count, block):
+        took = [0.0, 0.0]
         for way in order:
             began = perf_counter()
             runs[way](min(block, count - first))
-            took[way] += perf_counter() - began
+            took[way] = perf_counter() - began
+        turns.append((took[0], took[1]))
         order.reverse()
     for way in order:
         began = perf_counter()
         ways[way].__exit__(None, None, None)
-        took[way] += perf_counter() - began
-    return took
+        ends[way] += perf_counter() - began
+    return Trials(turns, (ends[0], ends[1]))
 
 
 if __name__ == "__main__":
     name, url, n, most, first, *ca = sys.argv[1:]
-    print(*main(name, Site(url, *ca), int(n), float(most), lab_first=first == "lab"), flush=True)
+    print(main(name, Site(url, *ca), int(n), float(most), lab_first=first == "lab"), flush=True)
     # pyreqwest's threads abort one program in three while Python ends it (PyGILState_Release, on Python 3.11).
     os._exit(0)
