@@ -28,6 +28,7 @@ from benchmarks.bare_loops import bare_loop
 from benchmarks.trials import Site, bench_on, expect_no_errors
 from clientlab import strategies
 from clientlab.executors.shape import Executor, Numbers
+from clientlab.measuring.recording import make_ready
 from clientlab.measuring.trial_process import executors_of
 from clientlab.workload import Workload
 
@@ -50,7 +51,9 @@ def main(strategy: str, site: Site, count: int, seconds: float, *, lab_first: bo
 
     def once(count: int) -> Trials:
         with tempfile.TemporaryDirectory() as folder:
-            executor = executor_on(bench_on(site, strategy, Workload(requests=count), folder))
+            bench = bench_on(site, strategy, Workload(requests=count), folder)
+            make_ready(bench)
+            executor = executor_on(bench)
             took = _in_turn([_run_of(executor), bare_loop(strategy, site)], order, count, block)
             expect_no_errors(folder, 0.0)
         return took

@@ -58,7 +58,8 @@ class SampleLog:
     """One process's pen for the trial's log, safe to be used by its threads.
 
     `first` is the lowest number that will be written, `expected` how many there are likely to be: room
-    for them is taken now, and more when it is needed. Raises OSError where the disk has none.
+    for them is taken now, and more when it is needed. Raises OSError where the disk has none. The process is
+    one of the trial's once it has begun.
     """
 
     def __init__(self, folder: Path, first: int, expected: int) -> None:
@@ -74,6 +75,9 @@ class SampleLog:
         HEADER.pack_into(self.buffer, 0, MAGIC, first)
         self._connections = self._unopened = 0
         self._process = _small_file(folder / f"{os.getpid()}.process", _PROCESS.size)
+
+    def begin(self) -> None:
+        """Note that this process sends requests."""
         _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, os.getpid(), 0, 0, 0)
 
     def write_late(  # noqa: PLR0913, PLR0917 - a record's fields

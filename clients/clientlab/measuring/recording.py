@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
     from clientlab.measuring.recorder import TrialBench
 
 _GUESSED_RATE = 20_000  # requests a second
+_ready: dict[tuple[int, str], SampleLog] = {}  # by process, since a fork changes that, and folder
+
+
+def make_ready(bench: TrialBench) -> None:
+    """Make this process's log, so that its recording finds it: files cost as much as some requests do.
+
+    Where others do the sending, it is left unused.
+    """
+    _ready[os.getpid(), bench.folder] = _log_of(bench)
 
 
 class Recording:
@@ -25,7 +35,9 @@ class Recording:
     """
 
     def __init__(self, bench: TrialBench, errors: ErrorTable, *, awaited: bool = False) -> None:
-        self.log = SampleLog(Path(bench.folder), -bench.warm_up, bench.warm_up + _expected(bench.workload))
+        place = os.getpid(), bench.folder
+        self.log = _ready.pop(place) if place in _ready else _log_of(bench)
+        self.log.begin()
         usage.keep_status_open()
         connections.count_into(self.log, bench.address)
         self.errors: ErrorTable = (*errors, (json.JSONDecodeError, "protocol"))
@@ -49,6 +61,10 @@ class Recording:
         """Finish this process's records; nothing is recorded afterwards."""
         connections.count_into(None, NOWHERE)
         self.log.close(usage.peak_rss())
+
+
+def _log_of(bench: TrialBench) -> SampleLog:
+    return SampleLog(Path(bench.folder), -bench.warm_up, bench.warm_up + _expected(bench.workload))
 
 
 def _expected(workload: Workload) -> int:

@@ -30,6 +30,7 @@ from clientlab.executors.shape import Executor, Numbers
 from clientlab.measuring import usage
 from clientlab.measuring.connections import Address
 from clientlab.measuring.recorder import TrialBench
+from clientlab.measuring.recording import make_ready
 from clientlab.strategies import Strategy, user_file
 from clientlab.workload import Workload
 
@@ -129,12 +130,13 @@ def executors_of(bench: TrialBench) -> Callable[[TrialBench], Executor]:
 
 
 def _cold(bench: TrialBench, executor_on: Callable[[TrialBench], Executor], marks: Marks) -> None:
-    """Pools, loops, sessions and connections are made and closed inside the clock.
+    """Pools, loops, sessions and connections are made and closed inside the clock; the lab's log is not.
 
     The warm-up before it has its own, so that code is loaded and specialised, and nothing else is warm.
     """
     if bench.workload.warmup:
         _warm_aside(bench, executor_on)
+    make_ready(bench)
     executor = executor_on(bench)
     marks.send_and_wait("ready")
     cpu, began = usage.cpu_seconds(), perf_counter()

@@ -14,6 +14,7 @@ from clientlab.analysis import samples
 from clientlab.executors.shape import Numbers
 from clientlab.measuring.connections import Address
 from clientlab.measuring.recorder import TrialBench
+from clientlab.measuring.recording import make_ready
 from clientlab.sample import HEADER, RECORD_SIZE, RECORDS_FILE, process_notes
 from clientlab.workload import Workload
 
@@ -208,3 +209,14 @@ def test_connections_that_a_client_reports_are_counted(bench, tmp_path):
     (note,) = process_notes(tmp_path)
     assert note.connections == 2
     assert note.peak_rss_bytes > 1 << 20
+
+
+def test_who_has_a_log_ready_is_a_sender_once_a_caller_is_opened(bench, tmp_path):
+    """The parent of a pool has one as well, and sends nothing; a caller finds the log and needs no second one."""
+    made = bench(path="/200", requests=3)
+    make_ready(made)
+    assert (tmp_path / RECORDS_FILE).stat().st_size == HEADER.size + 3 * RECORD_SIZE
+    assert process_notes(tmp_path) == []
+    drain(made, Numbers(3))
+    assert len(process_notes(tmp_path)) == 1
+    assert samples.read(tmp_path).numbers.tolist() == [0, 1, 2]

@@ -39,6 +39,7 @@ class Page:
 @pytest.fixture
 def log(tmp_path):
     made = SampleLog(tmp_path, 0, 100)
+    made.begin()
     yield made
     made.close(0)
 
