@@ -3,6 +3,7 @@
 overhead: what the lab adds to a bare loop of each client, in 15 minutes, three times that at most where noise leaves
 it open. fastest: nine strategies with 32 in flight. scrape: what live metrics add. upstream: how fast and exact it is.
 memory: what a request costs. streaming: what a large body costs. reports: how long a large run takes to be read.
+saving: what the lab does between two trials, early and late in a run.
 conformance: how long it takes to check every listed strategy. quick: every bundled experiment in its quick form.
 dashboards: the queries of each, on the Prometheus of a lab that is up.
 """
@@ -19,15 +20,27 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import conformance, dashboards, fastest, memory, overhead, quick, reports, scrape, streaming, upstream
-from benchmarks.figures import Row
+from benchmarks import (
+    bare_loops,
+    conformance,
+    dashboards,
+    fastest,
+    memory,
+    overhead,
+    quick,
+    reports,
+    saving,
+    scrape,
+    streaming,
+    upstream,
+)
+from benchmarks.figures import BenchmarkRow
 from benchmarks.trials import Site
-from clientlab.homes.local import LocalHome
-from clientlab.homes.serving import workers_for
-from clientlab.strategies import CLIENTS
+from clientlab.testbeds.local import LocalTestbed
+from clientlab.testbeds.upstream_process import workers_for
 
 _IN_A_LAB = ("overhead", "fastest", "scrape", "memory", "streaming")
-PARTS = (*_IN_A_LAB, "reports", "conformance", "quick", "dashboards", "upstream")
+PARTS = (*_IN_A_LAB, "reports", "saving", "conformance", "quick", "dashboards", "upstream")
 
 
 def main(words: list[str]) -> int:
@@ -44,13 +57,13 @@ def main(words: list[str]) -> int:
         "--client",
         action="append",
         default=[],
-        choices=list(CLIENTS),
+        choices=list(bare_loops.strategies()),
         help="overhead of this client only; may be repeated",
     )
     asked = parser.parse_args(words)
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    found: list[Row] = []
+    found: list[BenchmarkRow] = []
     try:
         for row in rows(asked.parts or list(PARTS), asked.rounds, asked.client):
             says = f"{row.value:.3f} {row.unit} ({row.low:.3f} to {row.high:.3f}, {row.spread})"
@@ -61,12 +74,14 @@ def main(words: list[str]) -> int:
     return 0 if all(row.met for row in found) else 1
 
 
-def rows(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Row]:
+def rows(parts: list[str], rounds: int, clients: list[str]) -> Iterator[BenchmarkRow]:
     """The rows of the parts asked for."""
     if set(_IN_A_LAB) & set(parts):
         yield from _in_a_lab(parts, rounds, clients)
     if "reports" in parts:
         yield from reports.rows(max(3, rounds // 6))
+    if "saving" in parts:
+        yield from saving.rows(max(3, rounds // 3))
     for name, part in (("conformance", conformance), ("quick", quick), ("dashboards", dashboards)):
         if name in parts:
             yield from part.rows()
@@ -79,12 +94,15 @@ def rows(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Row]:
         yield from upstream.delays()
 
 
-def _in_a_lab(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Row]:
-    """Those that share a home. The proxy is there for HTTP/2 alone."""
+def _in_a_lab(parts: list[str], rounds: int, clients: list[str]) -> Iterator[BenchmarkRow]:
+    """Those that share a testbed. The proxy is there for HTTP/2 alone."""
     routes = ["direct", "proxy-tls"] if {"overhead", "streaming"} & set(parts) else ["direct"]
-    with tempfile.TemporaryDirectory() as logs, LocalHome(["aiohttp"], routes, Path(logs), workers_for(32)) as home:
-        url = home.base_url("aiohttp", "direct")
-        ways = [Site(home.base_url("aiohttp", way), home.ca_file("aiohttp", way)) for way in routes]
+    with (
+        tempfile.TemporaryDirectory() as logs,
+        LocalTestbed(["aiohttp"], routes, Path(logs), workers_for(32)) as testbed,
+    ):
+        url = testbed.base_url("aiohttp", "direct")
+        ways = [Site(testbed.base_url("aiohttp", way), testbed.ca_file("aiohttp", way)) for way in routes]
         roots = [Site(f"{site.url}/", site.ca_file) for site in ways]
         if "overhead" in parts:
             yield from overhead.rows(roots[0], roots[-1], rounds, clients)
@@ -98,7 +116,7 @@ def _in_a_lab(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Row
             yield from streaming.rows(ways[0], ways[-1])
 
 
-def _table(found: list[Row]) -> Table:
+def _table(found: list[BenchmarkRow]) -> Table:
     table = Table("figure", "measured", "spread", "", "to reach", "", box=None, header_style="bold", pad_edge=False)
     for row in found:
         spread = f"{row.low:.3f} to {row.high:.3f}"

@@ -95,6 +95,9 @@ async def niquests_async(url: str, ca_file: str | None = None) -> AsyncIterator[
         yield send
 
 
+niquests_async_h2 = niquests_async
+
+
 @asynccontextmanager
 async def pyreqwest_async(url: str) -> AsyncIterator[Send]:
     """One client."""

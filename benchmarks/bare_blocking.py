@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from benchmarks.bare import (
     HEADERS,
@@ -124,6 +125,9 @@ def niquests_session(url: str, ca_file: str | None = None) -> Iterator[Run]:
         yield run
 
 
+niquests_session_h2 = niquests_session
+
+
 @contextmanager
 def http_client(url: str) -> Iterator[Run]:
     """One connection of the standard library."""
@@ -164,6 +168,43 @@ def pycurl_handle(url: str) -> Iterator[Run]:
 
     yield run
     handle.close()
+
+
+@contextmanager
+def curl_cffi_session(url: str) -> Iterator[Run]:
+    """One session of curl-cffi."""
+    from curl_cffi import CurlInfo, CurlOpt, Session
+
+    limits = {
+        CurlOpt.CONNECTTIMEOUT_MS: int(TIMEOUT * 1000),
+        CurlOpt.LOW_SPEED_LIMIT: 1,
+        CurlOpt.LOW_SPEED_TIME: int(TIMEOUT),
+    }
+    with Session[Any](
+        http_version="v1",
+        allow_redirects=False,
+        discard_cookies=True,
+        trust_env=False,
+        curl_options=limits,
+        curl_infos=[CurlInfo.NUM_CONNECTS],
+    ) as session:
+
+        def run(count: int) -> None:
+            for _ in range(count):
+                response = session.request(
+                    "GET",
+                    url,
+                    headers=HEADERS,
+                    content=None,
+                    timeout=None,
+                    verify=True,
+                    accept_encoding=None,
+                    quote=False,
+                    content_callback=None,
+                )
+                expect(response.status_code, response.content)
+
+        yield run
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Bare loops over HTTP/2, and so over TLS: the CA to trust is given, and no other version is taken."""
+"""Bare loops over HTTP/2, and so over TLS, with the CA to trust. An answer in another version ends the program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def httpx_client(url: str, ca_file: str) -> Iterator[Run]:
+def httpx_client_h2(url: str, ca_file: str) -> Iterator[Run]:
     """One client, one connection."""
     import httpx
 
@@ -37,7 +37,7 @@ def httpx_client(url: str, ca_file: str) -> Iterator[Run]:
 
 
 @asynccontextmanager
-async def httpx_async(url: str, ca_file: str) -> AsyncIterator[Send]:
+async def httpx_async_h2(url: str, ca_file: str) -> AsyncIterator[Send]:
     """One client, one connection for all that are in flight."""
     import httpx
 
@@ -61,7 +61,7 @@ async def httpx_async(url: str, ca_file: str) -> AsyncIterator[Send]:
 
 
 @contextmanager
-def pycurl_handle(url: str, ca_file: str) -> Iterator[Run]:
+def pycurl_h2(url: str, ca_file: str) -> Iterator[Run]:
     """One handle."""
     import pycurl
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from benchmarks.figures import Row
+from benchmarks.figures import BenchmarkRow
 from clientlab.conformance import drills_of
 from clientlab.strategies import STRATEGIES, unavailable
 
@@ -16,7 +16,7 @@ AT_ONCE = 5
 """Drills at once: half of a drill's time is spent waiting."""
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[BenchmarkRow]:
     """Seconds in all, and how many checks are broken. Those without drills are said."""
     drilled = [strategy for strategy in STRATEGIES.values() if drills_of(strategy) and not unavailable(strategy)]
     if left := ", ".join(sorted(STRATEGIES.keys() - {strategy.name for strategy in drilled})):
@@ -35,5 +35,5 @@ def rows() -> Iterator[Row]:
     whole = time.perf_counter() - began
     about = f"{len(drilled)} of {len(STRATEGIES)} strategies"
     name, met = f"{checks:,} checks of {about}, {AT_ONCE} drills at once", whole <= LIMIT
-    yield Row(name, whole, whole, whole, "one pass", f"<= {LIMIT:g}", met, "s")
-    yield Row(f"checks broken by {about}", broken, broken, broken, "one pass", "<= 0", not broken, "")
+    yield BenchmarkRow(name, whole, whole, whole, "one pass", f"<= {LIMIT:g}", met, "s")
+    yield BenchmarkRow(f"checks broken by {about}", broken, broken, broken, "one pass", "<= 0", not broken, "")

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.figures import Row
+from benchmarks.figures import BenchmarkRow
 
 LIMIT = 300.0
 ROUNDS = 7
@@ -24,7 +24,7 @@ _POINTS = 1000
 """That a panel asks for: about its width in pixels."""
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[BenchmarkRow]:
     """A row a dashboard, its variables filled in with the newest run and all else. None without a Prometheus."""
     url = os.environ.get("PROMETHEUS_URL", "http://127.0.0.1:9090")
     try:
@@ -41,7 +41,9 @@ def rows() -> Iterator[Row]:
         count = sum(len(panel["targets"]) for panel in dashboard["panels"])
         name = f"{path.stem}: its {count} queries together, {len(runs)} runs held"
         middle = median(took)
-        yield Row(name, middle, min(took), max(took), f"range of {ROUNDS}", f"<= {LIMIT:g}", middle <= LIMIT, "ms")
+        yield BenchmarkRow(
+            name, middle, min(took), max(took), f"range of {ROUNDS}", f"<= {LIMIT:g}", middle <= LIMIT, "ms"
+        )
 
 
 def _milliseconds(url: str, dashboard: dict[str, Any], runs: list[str]) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from benchmarks.figures import Row, at_least, ratio
+from benchmarks.figures import BenchmarkRow, at_least, ratio
 from benchmarks.trials import Site, outcome_of
-from clientlab.workload import Workload
+from clientlab.workload.workload import Workload
 
 REQUESTS, CONCURRENCY = 5_000, 32
 STANDARD, HELD, LIMIT = "aiohttp@workers", "pycurl@multi", 2
@@ -17,7 +17,7 @@ STRATEGIES = (
 )  # fmt: skip
 
 
-def rows(site: Site, rounds: int) -> Iterator[Row]:
+def rows(site: Site, rounds: int) -> Iterator[BenchmarkRow]:
     """A row a strategy, the fastest first. Each round is a fresh process a strategy, another of them first in turn."""
     workload = Workload(requests=REQUESTS, concurrency=CONCURRENCY)
     wall: dict[str, list[float]] = {name: [] for name in STRATEGIES}

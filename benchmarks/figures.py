@@ -10,7 +10,7 @@ from clientlab.analysis.ratios import paired_ratio
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchmarkRow:
     """`value` with `low` and `high` as the figure's 95 % interval or its range, as `spread` says."""
 
     name: str
@@ -23,24 +23,24 @@ class Row:
     unit: str = "x"
 
 
-def at_most(name: str, ratios: Sequence[float], limit: float) -> Row:
+def at_most(name: str, ratios: Sequence[float], limit: float) -> BenchmarkRow:
     """A ratio that is to stay below a limit."""
     return _ratio(name, ratios, f"<= {limit:g}", met=median(ratios) <= limit)
 
 
-def at_least(name: str, ratios: Sequence[float], limit: float) -> Row:
+def at_least(name: str, ratios: Sequence[float], limit: float) -> BenchmarkRow:
     """A ratio that is to stay above a limit."""
     return _ratio(name, ratios, f">= {limit:g}", met=median(ratios) >= limit)
 
 
-def ratio(name: str, ratios: Sequence[float]) -> Row:
+def ratio(name: str, ratios: Sequence[float]) -> BenchmarkRow:
     """A ratio that is told, and has nothing to reach."""
     return _ratio(name, ratios, "none", met=True)
 
 
-def _ratio(name: str, ratios: Sequence[float], target: str, *, met: bool) -> Row:
+def _ratio(name: str, ratios: Sequence[float], target: str, *, met: bool) -> BenchmarkRow:
     rounds = dict(enumerate(ratios))
     mean = paired_ratio(rounds, dict.fromkeys(rounds, 1.0))
     if mean is None or mean.low is None or mean.high is None:
-        return Row(name, median(ratios), min(ratios), max(ratios), f"range of {len(ratios)}", target, met)
-    return Row(name, median(ratios), mean.low, mean.high, f"95 % of {len(ratios)} rounds", target, met)
+        return BenchmarkRow(name, median(ratios), min(ratios), max(ratios), f"range of {len(ratios)}", target, met)
+    return BenchmarkRow(name, median(ratios), mean.low, mean.high, f"95 % of {len(ratios)} rounds", target, met)

@@ -20,17 +20,19 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 
 from benchmarks.bare import Run
 from benchmarks.bare_loops import bare_loop
-from benchmarks.trials import Site, bench_on, expect_no_errors
+from benchmarks.trials import Site, context_on, expect_no_errors
 from clientlab import strategies
-from clientlab.executors.shape import Executor, Numbers
-from clientlab.measuring.recording import make_ready
-from clientlab.measuring.trial_process import executors_of
-from clientlab.workload import Workload
+from clientlab.executors.interfaces import Executor, Numbers
+from clientlab.measuring.recording import preallocate
+from clientlab.measuring.trial_process import load_libraries, make_executor
+from clientlab.samples import log_reader
+from clientlab.workload.workload import Workload
 
 WARM_UP, BLOCK = 10, 100
 
@@ -45,17 +47,17 @@ class Trials:
 
 def main(strategy: str, site: Site, count: int, seconds: float, *, lab_first: bool) -> float:
     """The lab's seconds over those of the bare loop."""
-    executor_on = executors_of(bench_on(site, strategy, Workload(), ""))
+    load_libraries(context_on(site, strategy, Workload(), ""))
     block = BLOCK if strategies.find(strategy).concurrency == 1 else count
     order = [0, 1] if lab_first else [1, 0]
 
     def once(count: int) -> Trials:
         with tempfile.TemporaryDirectory() as folder:
-            bench = bench_on(site, strategy, Workload(requests=count), folder)
-            make_ready(bench)
-            executor = executor_on(bench)
+            context = context_on(site, strategy, Workload(requests=count), folder)
+            preallocate(context)
+            executor = make_executor(context)
             took = _in_turn([_run_of(executor), bare_loop(strategy, site)], order, count, block)
-            expect_no_errors(folder, 0.0)
+            expect_no_errors(log_reader.read(Path(folder)))
         return took
 
     once(WARM_UP)

@@ -7,19 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from clientlab.analysis.samples import RECORD, Samples
-from clientlab.measuring.trial import Outcome
-from clientlab.runs.document import Run, ServerUse, Trial
-from clientlab.runs.experiment import Experiment, new_run
-from clientlab.runs.figures import Spent, with_figures
-from clientlab.runs.schedule import schedule
-from clientlab.runs.surroundings import surroundings
-from clientlab.workload import Workload
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.planning import make_plan
+from clientlab.measuring.measurement import Measurement, Outcome
+from clientlab.results.document import Run
+from clientlab.results.surroundings import surroundings
+from clientlab.results.trial import PlannedTrial, ServerUse, Trial
+from clientlab.running.execute import new_run, schedule
+from clientlab.running.trial_result import Spent, finished_trial
+from clientlab.samples.log_reader import RECORD, Samples
+from clientlab.workload.workload import Workload
 
 STRATEGIES = ("requests", "requests-session", "httpx-client", "urllib3", "aiohttp")
 ROUNDS = 10
 TRIALS, REQUESTS = 200, 5_000
 DELAY = 0.005
+STARTED = "2024-05-06T07:08:09+00:00"
 
 
 def large_run(name: str, seed: int) -> Run:
@@ -27,26 +30,23 @@ def large_run(name: str, seed: int) -> Run:
     workload = Workload(requests=REQUESTS, delay="5ms")
     experiment = Experiment(
         name="large", question="Which is fastest?", strategies=list(STRATEGIES), upstreams=["flask", "aiohttp"],
-        routes=["direct", "proxy"], rounds=ROUNDS, workloads={"workload": workload},
+        routes=["direct", "proxy"], rounds=ROUNDS, workloads={"workload": WorkloadTable(first=workload)},
     )  # fmt: skip
-    run = new_run(name, experiment, surroundings([], {}), "clientlab run large")
+    run = new_run(name, make_plan(experiment), surroundings([], {}))
     draw = np.random.default_rng(seed)
-    order = schedule(run.experiment.arms, ROUNDS, seed)
-    trials = [
-        _trial(
-            draw,
-            workload,
-            Trial(
-                arm=arm.name, strategy=arm.strategy, upstream=arm.upstream, route=arm.route, workload=arm.workload,
-                round=number, order=index, status="failed", started=run.created, concurrency=1,
-            ),
+    arms = {arm.name: arm for arm in run.experiment.arms}
+    order = schedule(list(arms), ROUNDS, seed)
+    planned = [
+        PlannedTrial(
+            arm=arm.name, strategy=arm.strategy, upstream=arm.upstream, route=arm.route, workload=arm.workload,
+            round=number, order=index, concurrency=1,
         )
-        for index, (number, arm) in enumerate(order)
+        for index, (number, name) in enumerate(order) for arm in (arms[name],)
     ]  # fmt: skip
-    return run.model_copy(update={"trials": trials, "status": "done"})
+    return run.model_copy(update={"trials": [_trial(draw, workload, one) for one in planned], "status": "done"})
 
 
-def _trial(draw: np.random.Generator, workload: Workload, planned: Trial) -> Trial:
+def _trial(draw: np.random.Generator, workload: Workload, planned: PlannedTrial) -> Trial:
     """A trial's figures from drawn samples: 5 ms of delay and a lognormal overhead, one request after the other."""
     pace = 0.001 * (1 + STRATEGIES.index(planned.strategy)) * draw.lognormal(0, 0.03)
     records = np.zeros(REQUESTS, RECORD)
@@ -59,4 +59,4 @@ def _trial(draw: np.random.Generator, workload: Workload, planned: Trial) -> Tri
     samples = Samples(records, np.arange(REQUESTS), {}, {}, {})
     marks = {"began": 0.0, "wall_seconds": wall, "cpu_seconds": 0.3 * wall, "peak_rss_bytes": 30 << 20}
     nothing: dict[str, Any] = dict.fromkeys((field.name for field in fields(Outcome)), 1)
-    return with_figures(planned, workload, Outcome(**nothing | marks), samples, spent)
+    return finished_trial(planned, workload, Measurement(Outcome(**nothing | marks), samples), spent, STARTED)

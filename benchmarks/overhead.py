@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from benchmarks.bare_loops import LOOPS, SECURE
-from benchmarks.figures import Row, at_most
+from benchmarks import bare_loops
+from benchmarks.figures import BenchmarkRow, at_most
 from benchmarks.trials import Site
 from clientlab import strategies
 
@@ -24,26 +24,27 @@ SECONDS_A_ROUND = 2.0
 """Of one fresh process, which sends all requests in the lab and bare once at least."""
 
 
-def rows(plain: Site, secure: Site, rounds: int, clients: Sequence[str] = ()) -> Iterator[Row]:
-    """A row a client, of those named or of all. Each round is a fresh process, the lab first in every other.
+def rows(plain: Site, secure: Site, rounds: int, clients: Sequence[str] = ()) -> Iterator[BenchmarkRow]:
+    """A row for each client, of those named or of all. Each round is a fresh process, the lab first in every other.
 
-    Raises SystemExit where a client that is a library has no bare loop, or a round fails.
+    Raises SystemExit if a round fails.
     """
-    wanted = clients or [name for name, row in strategies.CLIENTS.items() if not row.program]
-    chosen = {name: strategies.find(name) for name in (*LOOPS, *SECURE)}
-    if missing := sorted(set(wanted) - {strategy.client for strategy in chosen.values()}):
-        raise SystemExit(f"overhead: no bare loop of {', '.join(missing)}; write it, and its row in bare_loops.py")
-    for name in (name for name, strategy in chosen.items() if strategy.client in wanted):
-        ratios = _ratios(name, secure if name in SECURE else plain, rounds)
-        flights = "" if chosen[name].concurrency == 1 else f", c={chosen[name].concurrency}"
-        yield at_most(f"lab over bare loop, {name}, N={REQUESTS:,}{flights}", ratios, LIMIT)
+    measured = bare_loops.strategies()
+    for client in (name for name in measured if not clients or name in clients):
+        name = measured[client]
+        ratios = _ratios(
+            name, secure if bare_loops.is_secure(client) else plain, rounds, SECONDS_IN_ALL / len(measured)
+        )
+        other = "bare loop" if bare_loops.has_loop(client) else "its client alone"
+        concurrency = strategies.find(name).concurrency
+        flights = "" if concurrency == 1 else f", c={concurrency}"
+        yield at_most(f"lab over {other}, {name}, N={REQUESTS:,}{flights}", ratios, LIMIT)
 
 
-def _ratios(name: str, site: Site, rounds: int) -> list[float]:
+def _ratios(name: str, site: Site, rounds: int, seconds: float) -> list[float]:
     """As many as are asked for or fit into the time; more of both while the interval holds the limit."""
     ratios: list[float] = []
-    began, seconds = time.monotonic(), SECONDS_IN_ALL / (len(LOOPS) + len(SECURE))
-    times = 1
+    began, times = time.monotonic(), 1
     while len(ratios) < FEWEST_ROUNDS or (
         len(ratios) < times * rounds and time.monotonic() < began + times * seconds
     ):  # fmt: skip

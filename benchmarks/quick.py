@@ -10,14 +10,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from benchmarks.figures import Row
-from clientlab.runs.experiment_file import bundled
+from benchmarks.figures import BenchmarkRow
+from clientlab.experiments.file import bundled
 
 LIMIT = 300.0
 EXPERIMENTS = tuple(name for name in bundled() if name != "demo")
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[BenchmarkRow]:
     """A row an experiment, and one of all. Raises SystemExit where a run is not done."""
     took: list[float] = []
     verdicts: Counter[str] = Counter()
@@ -25,9 +25,11 @@ def rows() -> Iterator[Row]:
         seconds, found = _run(name)
         took.append(seconds)
         verdicts += found
-        yield Row(f"{name} --quick ({_said(found)})", seconds, seconds, seconds, "one run", "none", met=True, unit="s")
+        yield BenchmarkRow(
+            f"{name} --quick ({_said(found)})", seconds, seconds, seconds, "one run", "none", met=True, unit="s"
+        )
     whole = sum(took)
-    yield Row(f"all {len(took)} --quick ({_said(verdicts)})", whole, min(took), max(took), "range of them",
+    yield BenchmarkRow(f"all {len(took)} --quick ({_said(verdicts)})", whole, min(took), max(took), "range of them",
               f"<= {LIMIT:g}", whole <= LIMIT, "s")  # fmt: skip
 
 

@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.figures import Row
+from benchmarks.figures import BenchmarkRow
 from benchmarks.large_run import REQUESTS, TRIALS, large_run
-from clientlab.runs.store import Store
+from clientlab.results.store import Store
 
 SECONDS, BYTES = 3.0, 300 * 10**6
 PAGE_BYTES = 2 * 10**6
@@ -39,7 +39,7 @@ _COMMANDS = {
 }  # fmt: skip
 
 
-def rows(rounds: int) -> Iterator[Row]:
+def rows(rounds: int) -> Iterator[BenchmarkRow]:
     """Two rows a command: seconds and peak memory, the median and the range of so many calls."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "results")
@@ -54,7 +54,7 @@ def rows(rounds: int) -> Iterator[Row]:
             yield _row(f"{name}: time, {about}", [seconds for seconds, _ in found], SECONDS, "s")
             yield _row(f"{name}: peak memory", [peak / 1e6 for _, peak in found], BYTES / 1e6, "MB")
         page = Path(folder, "x.html").stat().st_size / 1e6
-        yield Row(
+        yield BenchmarkRow(
             "report --html: the file",
             page,
             page,
@@ -66,10 +66,10 @@ def rows(rounds: int) -> Iterator[Row]:
         )
 
 
-def _row(name: str, found: list[float], most: float, unit: str) -> Row:
+def _row(name: str, found: list[float], most: float, unit: str) -> BenchmarkRow:
     middle = sorted(found)[len(found) // 2]
     spread = f"range of {len(found)} calls"
-    return Row(name, middle, min(found), max(found), spread, f"<= {most:g}", middle <= most, unit)
+    return BenchmarkRow(name, middle, min(found), max(found), spread, f"<= {most:g}", middle <= most, unit)
 
 
 def _call(words: tuple[str, ...], folder: str) -> tuple[float, int]:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from multiprocessing.connection import Pipe
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, generate_latest
-
-from benchmarks.figures import Row, at_most
-from benchmarks.trials import Site, bench_on
-from clientlab.analysis import samples
-from clientlab.measuring.trial import run_trial
-from clientlab.runs.document import Trial
-from clientlab.work.exporter import Exporter
-from clientlab.work.pages import Pages
-from clientlab.workload import Workload
+from benchmarks.figures import BenchmarkRow, at_most
+from benchmarks.trials import Site, context_on
+from clientlab.measuring.measurement import measure
+from clientlab.results.trial import PlannedTrial
+from clientlab.worker.channel import JobMetrics, MetricsSender
+from clientlab.worker.exporter import Exporter
+from clientlab.worker.metrics_server import MetricsServer
+from clientlab.workload.workload import Workload
 
 LIMIT = 1.01
 STRATEGIES = {"http.client": 25_000, "aiohttp@workers": 25_000}
@@ -34,7 +31,7 @@ while True:
 """
 
 
-def rows(url: str, rounds: int) -> Iterator[Row]:
+def rows(url: str, rounds: int) -> Iterator[BenchmarkRow]:
     """A row a strategy. Each pair is two fresh processes, the first of them in turn."""
     for name, requests in STRATEGIES.items():
         ratios = []
@@ -48,21 +45,21 @@ def rows(url: str, rounds: int) -> Iterator[Row]:
 def _seconds(strategy: str, url: str, requests: int, *, scraped: bool) -> float:
     """Wall seconds of one trial, with its page as a worker has it."""
     workload = Workload(requests=requests)
-    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as listener:
-        bench = bench_on(Site(url), strategy, workload, folder)
-        planned = Trial(
+    with tempfile.TemporaryDirectory() as folder:
+        context = context_on(Site(url), strategy, workload, folder)
+        planned = PlannedTrial(
             arm=strategy, strategy=strategy, upstream="aiohttp", route="direct", workload="w", round=1, order=0,
-            status="failed", started=datetime.now(UTC).isoformat(), concurrency=bench.concurrency,
+            concurrency=context.concurrency,
         )  # fmt: skip
         exporter = Exporter("bench", "bench", planned, workload, Path(folder))
-        registry = CollectorRegistry()
-        registry.register(exporter)
-        pages = Pages(listener, lambda: generate_latest(registry))
-        tail = samples.Tail(Path(folder))
-        with _scraper(listener.getsockname()[1]) if scraped else contextlib.nullcontext():
-            outcome = run_trial(bench, tail.finished, exporter.started, exporter.ended)
-        pages.stop()
-        if bool(pages.scrapes) != scraped:
+        ours, theirs = Pipe()
+        metrics = JobMetrics()
+        MetricsSender(theirs, exporter)
+        metrics.attach(ours)
+        server = MetricsServer("127.0.0.1", 0, metrics)
+        with _scraper(server.port) if scraped else contextlib.nullcontext():
+            outcome = measure(context, on_start=exporter.started, on_end=exporter.ended).outcome
+        if bool(server.scrapes) != scraped:
             raise SystemExit("scrape: the trial was not scraped as it was to be; give it more requests")
     return outcome.wall_seconds
 

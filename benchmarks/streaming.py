@@ -9,12 +9,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.figures import Row
+from benchmarks.figures import BenchmarkRow
 from benchmarks.trials import Site, outcome_of
 from clientlab.errors import LabError
-from clientlab.measuring.trial import TrialFailed
-from clientlab.strategies import CLIENTS, STRATEGIES, check_abilities
-from clientlab.workload import Workload
+from clientlab.measuring.trial_handle import TrialFailed
+from clientlab.strategies import CLIENTS, STRATEGIES, check_capabilities
+from clientlab.workload.workload import Workload
 
 SIZE = 256 << 20
 REQUESTS = 3
@@ -31,26 +31,28 @@ _WAYS: tuple[tuple[str, dict[str, Any], bool], ...] = (
 )
 
 
-def rows(plain: Site, secure: Site) -> Iterator[Row]:
+def rows(plain: Site, secure: Site) -> Iterator[BenchmarkRow]:
     """A row a client and way, in MiB above idle; those that a client can't are left out. HTTP/2 goes over TLS."""
     for client in (name for name, row in CLIENTS.items() if not row.program):
         site = plain if CLIENTS[client].http == "1.1" else secure
         for way, words, streams in _WAYS:
             workload = Workload(**words)
             try:
-                check_abilities(STRATEGIES[client], workload)
+                check_capabilities(STRATEGIES[client], workload)
             except LabError:
                 continue  # the lab refuses what its library can't
             yield _row(f"{SIZE // _MIB} MiB {way}, {client}", client, site, workload, streams=streams)
 
 
-def _row(name: str, client: str, site: Site, workload: Workload, *, streams: bool) -> Row:
+def _row(name: str, client: str, site: Site, workload: Workload, *, streams: bool) -> BenchmarkRow:
     target, met = (f"<= {LIMIT}", False) if streams else ("none", True)
     try:
         outcome = outcome_of(client, site, workload)
     except TrialFailed as failure:
-        return Row(name, math.inf, math.inf, math.inf, str(failure), target, met, "MiB")
+        return BenchmarkRow(name, math.inf, math.inf, math.inf, str(failure), target, met, "MiB")
     above = (outcome.peak_rss_bytes - outcome.idle_rss_bytes) / _MIB
     seconds = outcome.wall_seconds / REQUESTS
     met = met or above <= LIMIT
-    return Row(f"{name} ({seconds:.2f} s each)", above, above, above, f"{REQUESTS} requests", target, met, "MiB")
+    return BenchmarkRow(
+        f"{name} ({seconds:.2f} s each)", above, above, above, f"{REQUESTS} requests", target, met, "MiB"
+    )

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median, quantiles
 
-from benchmarks.figures import Row, at_least
-from clientlab import children
+from benchmarks.figures import BenchmarkRow, at_least
+from clientlab import child_processes
 
 SECONDS = 4
 _REPOSITORY = Path(__file__).parents[1]
@@ -24,7 +24,7 @@ _HTTPBIN = _REPOSITORY / ".venv-httpbin"
 _GUNICORN = ("-m", "gunicorn", "--no-control-socket")
 
 
-def over_bare(rounds: int) -> Row:
+def over_bare(rounds: int) -> BenchmarkRow:
     """Behaviour and metrics against nothing but aiohttp, one worker each."""
     worker = "aiohttp.GunicornUVLoopWebWorker"
     command = [sys.executable, *_GUNICORN, "benchmarks.bare_upstream:application", "-w1", "-k", worker]
@@ -33,7 +33,7 @@ def over_bare(rounds: int) -> Row:
     return at_least("aiohttp upstream over a bare aiohttp handler, 1 worker", ratios, 0.8)
 
 
-def over_httpbin(rounds: int) -> Row:
+def over_httpbin(rounds: int) -> BenchmarkRow:
     """The same question asked of httpbin, four workers each."""
     python = _httpbin_python()
     with _upstream(4) as ours, _serving([python, *_GUNICORN, "-w4", "httpbin:app"], {}) as httpbin:
@@ -41,19 +41,19 @@ def over_httpbin(rounds: int) -> Row:
     return at_least("aiohttp upstream over httpbin, 4 workers", ratios, 8)
 
 
-def delays(count: int = 400) -> Iterator[Row]:
+def delays(count: int = 400) -> Iterator[BenchmarkRow]:
     """Served delay less the delay asked for."""
     with _upstream(1) as port:
         late = sorted(_lateness(port, "50ms", 0.050, count))
         cuts = quantiles(late, n=100)
         spread = f"range of {count}"
         name = "served less asked delay of 50 ms, one client"
-        yield Row(f"{name}, median", median(late) * 1e3, late[0] * 1e3, late[-1] * 1e3, spread, "<= 0.7",
+        yield BenchmarkRow(f"{name}, median", median(late) * 1e3, late[0] * 1e3, late[-1] * 1e3, spread, "<= 0.7",
                   median(late) <= 0.7e-3, "ms")  # fmt: skip
-        yield Row(f"{name}, p99", cuts[98] * 1e3, late[0] * 1e3, late[-1] * 1e3, spread, "<= 1.2",
+        yield BenchmarkRow(f"{name}, p99", cuts[98] * 1e3, late[0] * 1e3, late[-1] * 1e3, spread, "<= 1.2",
                   cuts[98] <= 1.2e-3, "ms")  # fmt: skip
         mids = sorted(_wrk(port, "/?delay=100ms", connections=1000)[1] - 0.100 for _ in range(3))
-        yield Row("served less asked delay of 100 ms, 1,000 in flight, median", mids[1] * 1e3, mids[0] * 1e3,
+        yield BenchmarkRow("served less asked delay of 100 ms, 1,000 in flight, median", mids[1] * 1e3, mids[0] * 1e3,
                   mids[-1] * 1e3, "range of 3 runs", "<= 6", mids[1] <= 6e-3, "ms")  # fmt: skip
 
 
@@ -96,12 +96,12 @@ def _serving(command: list[str], settings: dict[str, str]) -> Iterator[int]:
         bind, port = f"fd://{listener.fileno()}", listener.getsockname()[1]
         words = command if settings else [*command, "-b", bind]
         environment = {**os.environ, **settings, "MOCKUPSTREAM_BIND": bind}
-        process = children.start(words, log, environment, [listener.fileno()])
+        process = child_processes.start(words, log, environment, [listener.fileno()])
     try:
         _wait(port)
         yield port
     finally:
-        children.stop(process, patience=5)
+        child_processes.stop(process, patience=5)
 
 
 def _wait(port: int) -> None:

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import jinja2
 
-from clientlab.reports import chart, servers, units
-from clientlab.reports.claims import interval
-from clientlab.reports.curves import Curve, sweeps_of
+from clientlab import units
+from clientlab.experiments.file import bundled, read_plan
+from clientlab.judging.claims import judged
+from clientlab.judging.judgement import read_judged
+from clientlab.reports import servers
+from clientlab.reports.charts import picture
+from clientlab.reports.charts.curves import Curve, sweeps_of
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row, groups_of
-from clientlab.runs.claims import judged
-from clientlab.runs.document import Claim, Run
-from clientlab.runs.experiment_file import bundled, read_experiment
-from clientlab.runs.store import Store
+from clientlab.results.document import ClaimResult, Run
 
 HERE = Path(__file__).parent
 RUNS = HERE / "runs"
@@ -38,11 +39,12 @@ class Found:
 
     def time(self, arm: str) -> str:
         """An arm's wall time."""
-        return units.time(self.row(arm).wall)
+        return units.time(self.row(arm).figures["wall"])
 
     def ratio(self, name: str) -> str:
         """What was measured of a claim, with its interval."""
-        return interval(self.claims[name])
+        claim = self.claims[name]
+        return units.ratio(claim.ratio, claim.interval)
 
     def verdict(self, name: str) -> str:
         return self.claims[name].verdict
@@ -53,7 +55,7 @@ class Found:
         heads = ("claim", *(() if control else ("published",)), "verdict", "ratio (95 %)", "rounds")
         return table(heads, [_cells(claim) for claim in found], left=len(heads) - 2)
 
-    def open_claims(self) -> list[Claim]:
+    def open_claims(self) -> list[ClaimResult]:
         """Those without a verdict."""
         return [claim for claim in self.claims.values() if claim.settles]
 
@@ -67,19 +69,19 @@ class Found:
         return found
 
 
-def _cells(claim: Claim) -> list[str]:
-    published = [] if claim.control else [claim.published or units.NOTHING]
-    return [claim.text, *published, claim.verdict, interval(claim), str(claim.rounds)]
+def _cells(claim: ClaimResult) -> list[str]:
+    published = [] if claim.control else [claim.published or units.UNKNOWN]
+    return [claim.text, *published, claim.verdict, units.ratio(claim.ratio, claim.interval), str(claim.rounds)]
 
 
 def runs() -> dict[str, Run]:
     """Experiment → the run that is kept of it, with what the experiment says of itself and claims today."""
-    return {path.stem: _asked_today(Store(RUNS).read(str(path))) for path in sorted(RUNS.glob("*.json"))}
+    return {path.stem: _asked_today(read_judged(path)) for path in sorted(RUNS.glob("*.json"))}
 
 
 def _asked_today(run: Run) -> Run:
-    experiment = read_experiment(bundled()[run.experiment.name])
-    today = {"claims": experiment.asked_claims(), "uncontrolled": experiment.uncontrolled}
+    plan = read_plan(bundled()[run.experiment.name])
+    today = {"claims": plan.claims, "uncontrolled": plan.uncontrolled}
     return run.model_copy(update={"experiment": run.experiment.model_copy(update=today)})
 
 
@@ -101,7 +103,7 @@ def render(found: dict[str, Run]) -> str:
     )
 
 
-def _tally(claims: Iterable[Claim]) -> dict[str, int]:
+def _tally(claims: Iterable[ClaimResult]) -> dict[str, int]:
     counts = {"supported": 0, "contradicted": 0, "inconclusive": 0}
     for claim in claims:
         counts[claim.verdict] += 1
@@ -113,5 +115,5 @@ def write() -> None:
     found = runs()
     PICTURES.mkdir(exist_ok=True)
     for name, run in found.items():
-        chart.write(run, PICTURES / f"{name}.svg")
+        picture.write(run, PICTURES / f"{name}.svg")
     PAGE.write_text(render(found), encoding="utf-8")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 FRAMEWORKS = ("flask", "aiohttp")
-_PATIENCE = 20.0
+_PATIENCE = 60.0
+"""Seconds that a busy machine may take for what a quiet one does at once."""
 
 
 class Response(NamedTuple):

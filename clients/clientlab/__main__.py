@@ -1,4 +1,4 @@
-"""The command `clientlab`: words in, exit code out."""
+"""The command `clientlab`: arguments in, exit code out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("clientlab"):
             raise
-        sys.exit(f"clientlab: {error.name} is not installed; the lab needs: pip install 'clientlab[home]'")
+        sys.exit(f"clientlab: {error.name} is not installed; the lab needs: pip install 'clientlab[local]'")
     sys.exit(run_command_line(sys.argv[1:]))
 
 

@@ -1,52 +1,52 @@
-"""Kinds of error: the same upstream fault has the same name for every client.
+"""Kinds of error: one fault of the upstream has one name for every client.
 
-Each client keeps a table from its library's exceptions to these kinds and translates at its border;
-nothing beyond the client knows a library's exceptions.
+Each client has a table from the exceptions of its library to these kinds. No other code knows those exceptions.
 """
 
 from __future__ import annotations
 
 import errno
+import re
 import socket
 import traceback
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 KINDS = (
     "connect",  # no connection: refused, unreachable, name not found
     "timeout-connect",
     "timeout-read",
-    "timeout-pool",  # no connection of the pool came free in time
-    "timeout",  # the library does not tell which
-    "reset",  # the peer closed or reset before a whole answer
-    "protocol",  # truncated or malformed answer
+    "timeout-pool",  # no pooled connection became free in time
+    "timeout",  # the library does not tell which one
+    "reset",  # the peer closed or reset the connection before the whole response
+    "protocol",  # truncated or malformed response
     "status-4xx",
     "status-5xx",
     "tls",
 )
 
 ERROR_OTHER = "other"
-"""Where a kind is a label: all that are of no listed kind, whose names are not a small closed set."""
+"""The label value for every kind not listed: their names are not a small closed set."""
 
 CONNECT_KINDS = frozenset({"connect", "timeout-connect"})
 """Kinds after which no connection was opened."""
 
 _NO_DESCRIPTOR = {number: f"{ERROR_OTHER}:{errno.errorcode[number]}" for number in (errno.EMFILE, errno.ENFILE)}
 NO_DESCRIPTOR = _NO_DESCRIPTOR[errno.EMFILE]
-"""The process may open no more files: a limit of its own, and no fault of the network."""
+"""The process has no file descriptor left: a limit of the process, no fault of the network."""
 
 ErrorTable = Sequence[tuple[type[BaseException], str] | tuple[type[BaseException], str, str]]
-"""Exception classes and their kind, the most telling first.
+"""Exception classes and their kinds, the most specific first.
 
-A third word must be part of the exception's text, for a library that has one class for several faults.
+A third item must be part of the exception's text, for a library with one class for several faults.
 """
 
 
 _HANDSHAKES = frozenset({"do_handshake", "start_tls"})
-"""Of sockets, and of event loops."""
+"""Functions of sockets and event loops that do the TLS handshake."""
 
 
 class Fault(Exception):
-    """An error whose kind the client itself found out, where its library has no class a kind."""
+    """An error whose kind the client determined itself, because its library has no class for it."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -54,10 +54,10 @@ class Fault(Exception):
 
 
 def kind_of(error: BaseException, table: ErrorTable) -> str:
-    """Kind of an exception: the first row of `table` that fits it or anything that it wraps.
+    """The kind of an exception: the first row of `table` that fits it or an exception that it wraps.
 
-    Without one: ``other:TypeName``, so that a mistake in the code never hides as a network error. Where the
-    process ran out of descriptors: ``other:EMFILE``, whatever the library makes of it.
+    Without such a row: ``other:TypeName``, so that a programming error never looks like a network error. If the
+    process has no file descriptor left: ``other:EMFILE``, whatever exception the library raises.
     """
     chain = list(_chain(error))
     for link in chain:
@@ -67,17 +67,17 @@ def kind_of(error: BaseException, table: ErrorTable) -> str:
         return error.kind
     if kind := _kind_of_handshake(chain):
         return kind
-    for cls, kind, *words in table:
-        if any(isinstance(link, cls) and all(word in str(link) for word in words) for link in chain):
+    for cls, kind, *substrings in table:
+        if any(isinstance(link, cls) and all(part in str(link) for part in substrings) for link in chain):
             return kind
     return f"other:{type(error).__name__}"
 
 
 def unopened(error: BaseException, kind: str) -> bool:
-    """Whether an attempt to connect that was begun, and so was counted, has opened nothing.
+    """Whether an attempt to connect was counted, but opened no connection.
 
-    Not so where Python itself could not find the name or make the socket: nothing was begun then. Libraries that
-    connect out of its sight have no such exception, and report every attempt.
+    False if Python could not resolve the name or make the socket: then no attempt was counted. Libraries that do not
+    use Python's sockets have no such exception, and report every attempt.
     """
     if kind not in {*CONNECT_KINDS, *_NO_DESCRIPTOR.values()}:
         return False
@@ -88,17 +88,17 @@ def unopened(error: BaseException, kind: str) -> bool:
 
 
 def _kind_of_handshake(chain: Sequence[BaseException]) -> str | None:
-    """Kind of a TLS handshake that the peer did not finish; None of every other error, nonsense from it included.
+    """The kind of a TLS handshake that the peer did not finish; None for every other error, also for invalid bytes.
 
-    Libraries wrap it as they wrap faults of reading. The standard library's functions in the traceback of what they
-    wrap tell it from those, whichever library called them.
+    Libraries wrap it like an error while reading. The standard library's handshake functions in the traceback
+    distinguish the two, whichever library called them.
     """
     shaking = [link for link in chain if _passed_through(_HANDSHAKES, link)]
     if not shaking:
         return None
     import ssl  # noqa: PLC0415 - gevent patches it, and has to come first
 
-    late = (TimeoutError, ConnectionAbortedError)  # asyncio's limit raises the latter
+    late = (TimeoutError, ConnectionAbortedError)  # asyncio's time limit raises the latter
     if any(isinstance(link, late) for link in shaking):
         return "timeout-connect"
     left = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)
@@ -110,7 +110,7 @@ def _passed_through(functions: Collection[str], error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The exception and all that it wraps: libraries use `args`, `reason` and `__cause__` in turn."""
+    """The exception and all exceptions that it wraps: libraries use `args`, `reason` or `__cause__`."""
     waiting, seen = [error], set[int]()
     while waiting:
         link = waiting.pop(0)
@@ -123,23 +123,62 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def status_kind(status: int) -> str | None:
-    """Kind of a status that is an error (4xx, 5xx); None for all others: redirects are not followed."""
+    """The kind of an error status (4xx, 5xx); None for all others, since redirects are not followed."""
     if status < 400:
         return None
     return "status-4xx" if status < 500 else "status-5xx"
 
 
+FieldKey = Sequence[str | int]
+"""Path of a field in a document: names of keys, and indices of list items."""
+
+
 class LabError(Exception):
-    """What, where and what to do, in one line for the user. `exit_code` as README has them."""
+    """An error that the user can cause: one line with what, where and what to do. `exit_code` as in docs/cli.md."""
 
     exit_code = 2
 
 
+class FieldError(LabError):
+    """A field has a value that cannot be used.
+
+    `key`: path of the field, for example ``("workloads", "search", "requests")``. `also`: other fields at the same
+    place that take part in the conflict. `value`: the value as text, where the message needs it. The message names
+    fields in backticks; `render` can replace them, for example by the options of the command line.
+    """
+
+    def __init__(self, key: FieldKey, message: str, *, value: object = "", also: Sequence[str] = ()) -> None:
+        self.key = tuple(key)
+        self.message = message
+        self.value = value
+        self.also = tuple(also)
+        super().__init__(self.render({}))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields, without the path."""
+        return (*(str(part) for part in self.key[-1:]), *self.also)
+
+    def within(self, *place: str | int) -> FieldError:
+        """The same error of a field below `place`."""
+        return FieldError((*place, *self.key), self.message, value=self.value, also=self.also)
+
+    def render(self, names: Mapping[str, str]) -> str:
+        """The error in one line. `names`: field → the name to show in its place."""
+        if all(field in names for field in self.fields):
+            head = " and ".join(names[field] for field in self.fields) + (f" {self.value}" if self.value != "" else "")
+        else:
+            head = " and ".join([".".join(map(str, self.key)), *self.also])
+            head += f": {self.value}" if self.value != "" else ""
+        text = re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[1]), self.message)
+        return f"{head}: {text}" if head else text
+
+
 class PluginError(LabError):
-    """What is wrong with code that is not the lab's: a second line may hold its own error."""
+    """An error in a plug-in's code. A second line may hold the plug-in's own error."""
 
 
 class IncompleteRun(LabError):
-    """A run that had begun could not be finished; what was done is saved."""
+    """A run began and could not be finished. The finished trials are saved."""
 
     exit_code = 3

@@ -1,4 +1,4 @@
-"""Settings behind a name, as in ``NAME?pool=10&loop=uvloop``: the same words for strategies and upstreams."""
+"""Settings behind a name, as in ``NAME?pool=10&loop=uvloop``: one syntax for strategies and upstreams."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ _WORDS = {"true": True, "false": False, "none": None}
 
 
 def split(name: str) -> tuple[str, dict[str, Setting]]:
-    """The plain name, and the settings behind it as what they look like."""
+    """Split a name from its settings, each converted to the type that its text suggests."""
     plain, _, query = name.partition("?")
     return plain, {key: _value(text) for key, text in parse_qsl(query, keep_blank_values=True)}
 
 
 def fits(value: Any, kind: str) -> bool:
-    """Whether a setting is of a type, as annotated: ``int``, ``float | None``."""
+    """Whether a setting has a type, given as an annotation: ``int``, ``float | None``."""
     return any(_is(value, one) for one in kind.split(" | "))
 
 
 def named(kind: str) -> str:
-    """A type as people read it."""
+    """A type in words for an error message."""
     return kind.replace("None", "none").replace(" | ", " or ")
 
 
 def written(value: Setting) -> str:
-    """A setting as it is written."""
+    """The text of a setting."""
     return next((word for word, meant in _WORDS.items() if meant is value), str(value))
 
 
 def _value(text: str) -> Setting:
-    """A setting as written: true, false, none, a whole number, a number, or a word."""
+    """The value of a text: true, false, none, an integer, a number, or the text itself."""
     if text in _WORDS:
         return _WORDS[text]
     for kind in (int, float):

@@ -1,4 +1,4 @@
-"""The names of the lab's own upstreams: a framework, and settings of how it is served (``flask?workers=4``)."""
+"""The names of the lab's own upstreams: a framework and the settings of its server (``flask?workers=4``)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MOST = {"workers": 256, "threads": 4096}  # as servers/mockupstream/settings.py 
 
 @dataclass(frozen=True)
 class Upstream:
-    """How one framework is served. `workers` and `threads`: of gunicorn; None leaves them to the lab.
+    """How one framework is served. `workers` and `threads` are gunicorn's; with None, the lab chooses.
 
-    A `special` one has settings: it runs only while a trial needs it.
+    A `special` upstream has settings and runs only while a trial needs it.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Upstream:
     server: str = "gunicorn"
     workers: int | None = None
     threads: int | None = None
-    worker_class: str = "gthread"  # of Flask; sync closes each connection
+    worker_class: str = "gthread"  # for Flask; sync closes each connection
 
     @property
     def development(self) -> bool:
@@ -40,7 +40,7 @@ class Upstream:
 
 
 def find(name: str) -> Upstream:
-    """The upstream of that name. Raises LabError in one line, with what there is."""
+    """The upstream of that name. Raises LabError that names the valid ones."""
     framework, given = settings.split(name)
     if framework not in UPSTREAMS:
         raise LabError(f"upstream {name!r} is unknown; there are {', '.join(UPSTREAMS)}")
@@ -60,7 +60,7 @@ def find(name: str) -> Upstream:
 
 
 def special(names: Iterable[str]) -> list[str]:
-    """Those of the names that have settings."""
+    """The names that have settings."""
     return [name for name in names if find(name).special]
 
 

@@ -1,4 +1,1 @@
-"""The dashboards as code: `python -m dashboards.source` writes the JSON that Grafana loads.
-
-One file a dashboard, and `house` for what they have in common. A test holds the JSON to the code.
-"""
+"""The dashboards as code, one file each; `house` has what they share. `scripts/generate` writes the JSON files."""

@@ -1,4 +1,4 @@
-"""Compare runs: is this run better than that one? Works long after they ended, from the lab's own metrics."""
+"""Compare runs: is this run better than another? It reads the lab's own metrics, long after the runs ended."""
 
 from __future__ import annotations
 
@@ -12,51 +12,47 @@ from grafana_foundation_sdk.builders import table as tables
 from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as model
 
+from clientlab.results.figure_definition import Figure, Metric
+from clientlab.results.figures import EXPORTED
+
 UID = "clientlab-compare"
 
-_WAY = 'experiment="$experiment", strategy=~"$strategy", upstream=~"$upstream", route=~"$route"'
+_ARMS = 'experiment="$experiment", strategy=~"$strategy", upstream=~"$upstream", route=~"$route"'
 _RUNS, _BASELINE = 'run=~"$runs"', 'run="$baseline"'
-_BASE = f"{_BASELINE}, {_WAY}"
-_OTHERS = f'{_RUNS}, run!="$baseline", {_WAY}'
+_BASE = f"{_BASELINE}, {_ARMS}"
+_OTHERS = f'{_RUNS}, run!="$baseline", {_ARMS}'
 _RATIO, _UNLIKE = " ×", " ×≠"
 _ROWS = "legend\\when"  # as Grafana names the first column of a matrix
 _SAME = "arm, legend, strategy, workload, upstream, route"
 
-# metric, what it is called, its unit, whether more of it is better
-_FIGURES = (
-    ("clientlab_run_requests_per_second", "Requests a second", "reqps", True),
-    ('clientlab_run_latency_seconds{quantile="0.5"', "p50", "s", False),
-    ('clientlab_run_latency_seconds{quantile="0.99"', "p99", "s", False),
-    ("clientlab_run_cpu_seconds_per_request", "CPU a request", "s", False),
-    ("clientlab_run_peak_memory_bytes", "Peak memory", "bytes", False),
-    ("clientlab_run_connections_opened", "Connections opened", "short", False),
-)
+_FIGURES = tuple((figure, metric) for figure, metric in EXPORTED if figure.compared)
 
 
 def dashboard() -> board.Dashboard:
-    """Pick a baseline and other runs of the same experiment."""
-    made = house.dashboard(UID, "clientlab: compare runs", "Is this run better than that one?", "30s", "now-1h")
+    """The user chooses a baseline and other runs of the same experiment."""
+    made = house.dashboard(UID, "clientlab: compare runs", "Is this run better than another?", "30s", "now-1h")
     runs = 'label_values(clientlab_run_info{experiment="$experiment"}, run)'
-    ways = 'clientlab_run_requests_per_second{experiment="$experiment"}'
+    arms = 'clientlab_run_requests_per_second{experiment="$experiment"}'
     for chosen in (
-        house.variable("experiment", "Experiment", "label_values(clientlab_run_info, experiment)", many=False),
-        house.variable("baseline", "Baseline", runs, many=False, newest=True),
+        house.variable("experiment", "Experiment", "label_values(clientlab_run_info, experiment)", multi=False),
+        house.variable("baseline", "Baseline", runs, multi=False, newest=True),
         house.variable("runs", "Runs", runs, newest=True),
-        house.variable("strategy", "Strategy", f"label_values({ways}, strategy)"),
-        house.variable("upstream", "Upstream", f"label_values({ways}, upstream)"),
-        house.variable("route", "Route", f"label_values({ways}, route)"),
+        house.variable("strategy", "Strategy", f"label_values({arms}, strategy)"),
+        house.variable("upstream", "Upstream", f"label_values({arms}, upstream)"),
+        house.variable("route", "Route", f"label_values({arms}, route)"),
     ):
         made = made.with_variable(chosen)
     made = made.with_panel(_unlike()).with_panel(_surroundings())
-    for metric, name, unit, better in _FIGURES:
-        made = made.with_panel(_table(metric, name, unit, more_is_better=better))
-    for metric, name, unit, _ in _FIGURES:
-        made = made.with_panel(_side_by_side(metric, name, unit))
+    for figure, metric in _FIGURES:
+        made = made.with_panel(_table(figure, metric))
+    for figure, metric in _FIGURES:
+        made = made.with_panel(_side_by_side(figure, metric))
     return made
 
 
-def _of(metric: str, labels: str) -> str:
-    return f"{metric}, {labels}}}" if "{" in metric else f"{metric}{{{labels}}}"
+def _of(metric: Metric, labels: str) -> str:
+    quantile = f'quantile="{metric.quantile}", ' if metric.quantile else ""
+    return f"clientlab_run_{metric.name}{{{quantile}{labels}}}"
 
 
 def _unlike() -> Any:
@@ -65,7 +61,7 @@ def _unlike() -> Any:
     return (
         number(
             "Runs measured in other surroundings",
-            "Another machine, Python, library or server than the baseline's: a ratio to such a run says little.",
+            "Their machine, Python, a library or a server differs from the baseline's. A ratio to them means little.",
             "short",
             query(unlike, "runs").instant(),
         )
@@ -95,38 +91,38 @@ def _surroundings() -> tables.Panel:
 
 
 def _when(expression: str, mark: str = "") -> str:
-    """The expression with a label that is short enough for a heading: when the run began, as 261121-141732."""
+    """The expression with a label ``when``, short enough for a heading: the start of the run, as 261121-141732."""
     return f'label_replace({expression}, "when", "$1{mark}", "run", "..(......-......).*")'
 
 
 def _matrix() -> Any:
-    """A row an arm, a column a run."""
+    """One row per arm, one column per run."""
     return house.transformation("groupingToMatrix", columnField="when", rowField="legend", valueField="Value")
 
 
-def _ratios(metric: str) -> tuple[str, str]:
-    """How many times the baseline's: of runs measured where the baseline was, and of the others."""
+def _ratios(metric: Metric) -> tuple[str, str]:
+    """The ratio to the baseline: of runs with the baseline's surroundings, and of the others."""
     ratio = f"{_of(metric, _OTHERS)} / on ({_SAME}) group_left () max by ({_SAME}) ({_of(metric, _BASE)})"
     runs, base = (f'clientlab_run_info{{experiment="$experiment", {one}}}' for one in (_RUNS, _BASELINE))
     like = f"on (run) ({runs} and on (surroundings) {base})"
     return f"({ratio}) and {like}", f"({ratio}) unless {like}"
 
 
-def _table(metric: str, name: str, unit: str, *, more_is_better: bool) -> tables.Panel:
-    """Each run's value, and beside it how many times the baseline's it is."""
+def _table(figure: Figure, metric: Metric) -> tables.Panel:
+    """The value of each run, and beside it the ratio to the baseline."""
     alike, unlike = _ratios(metric)
-    every = _of(metric, f'run=~"$runs|$baseline", {_WAY}')
+    every = _of(metric, f'run=~"$runs|$baseline", {_ARMS}')
     cells = f"{_when(every)} or {_when(alike, _RATIO)} or {_when(unlike, _UNLIKE)}"
     steps = [(None, "red"), (0.95, "text"), (1.05, "green")]
-    if not more_is_better:
+    if figure.less_is_better:
         steps = [(None, "green"), (0.95, "text"), (1.05, "red")]
     colours = house.thresholds(*steps).build()
-    ratios = house.looks_like("none", decimals=2, thresholds=colours, custom_cellOptions={"type": "color-text"})
+    ratios = house.ratio(thresholds=colours, custom_cellOptions={"type": "color-text"})
     return (
         grid(
-            f"{name}: how many times the baseline's?",
-            f"The run's median, and beside it ({_RATIO.strip()}) over the baseline's, arm by arm. Colour begins at "
-            f"5 %: for intervals, ask 'clientlab compare'. {_UNLIKE.strip()}: from other surroundings, says little.",
+            f"{figure.title}: what is the ratio to the baseline?",
+            f"Medians by arm, and beside each ({_RATIO.strip()}) the ratio to the baseline, coloured from 5 % on. "
+            f"'clientlab compare' computes intervals. {_UNLIKE.strip()}: measured in other surroundings, means little.",
             query(f"max by (when, legend) ({cells})", now=True),
         )
         .transformations(
@@ -136,7 +132,7 @@ def _table(metric: str, name: str, unit: str, *, more_is_better: bool) -> tables
                 house.transformation("organize", renameByName={_ROWS: "strategy"}),
             ]
         )
-        .unit(unit)
+        .unit(house.UNITS[figure.unit])
         .override_by_name("strategy", house.looks_like("", custom_width=300))
         .override_by_regexp(f"/{_RATIO}/", ratios)
         .override_by_regexp(f"/{_UNLIKE}/", house.looks_like("", thresholds=house.thresholds((None, "text")).build()))
@@ -144,15 +140,15 @@ def _table(metric: str, name: str, unit: str, *, more_is_better: bool) -> tables
     )
 
 
-def _side_by_side(metric: str, name: str, unit: str) -> Any:
-    """A group of bars a strategy, in it a bar a run."""
-    figure = _of(metric, f'run=~"$runs|$baseline", {_WAY}')
+def _side_by_side(figure: Figure, metric: Metric) -> Any:
+    """One group of bars per strategy, with one bar per run."""
+    every = _of(metric, f'run=~"$runs|$baseline", {_ARMS}')
     return (
         barchart.Panel()
-        .title(f"{name}, run by run")
-        .description("Medians over each run's rounds.")
+        .title(f"{figure.title}, run by run")
+        .description("The median over the rounds of each run.")
         .datasource(house.SOURCE)
-        .unit(unit)
+        .unit(house.UNITS[figure.unit])
         .min(0)
         .span(HALF)
         .height(TALL + 3)
@@ -160,7 +156,7 @@ def _side_by_side(metric: str, name: str, unit: str) -> Any:
         .x_field(_ROWS)
         .group_width(0.8)
         .show_value(looks.VisibilityMode.AUTO)
-        .color_scheme(board.FieldColor().mode(model.FieldColorModeId.PALETTE_CLASSIC))  # a colour a run
+        .color_scheme(board.FieldColor().mode(model.FieldColorModeId.PALETTE_CLASSIC))  # one colour per run
         .legend(
             common.VizLegendOptions()
             .display_mode(looks.LegendDisplayMode.LIST)
@@ -168,5 +164,5 @@ def _side_by_side(metric: str, name: str, unit: str) -> Any:
             .show_legend(show_legend=True)
         )
         .transformations([_matrix()])
-        .with_target(query(f"max by (when, legend) ({_when(figure)})", now=True))
+        .with_target(query(f"max by (when, legend) ({_when(every)})", now=True))
     )

@@ -1,4 +1,4 @@
-"""Experiment: the article's picture, the curve of its sweep, and what became of its claims."""
+"""Experiment: the article's picture, the curve of its sweep, and the verdicts of its claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UID = "clientlab-experiment"
 
 _RUN = 'run="$run"'
 _AXIS = "place on the axis of a sweep"
-"""What Grafana says that it can't find, where an experiment has none."""
+"""Grafana's message names this field if the experiment has no sweep."""
 
 _PLACES = "place\\curve"  # as Grafana names the first column of a matrix
 
@@ -24,12 +24,12 @@ def dashboard() -> board.Dashboard:
     """One run of one experiment."""
     made = house.dashboard(UID, "clientlab: experiment", "What did this run of the experiment find?", "30s", "now-1h")
     for chosen in (
-        house.variable("experiment", "Experiment", "label_values(clientlab_run_info, experiment)", many=False),
+        house.variable("experiment", "Experiment", "label_values(clientlab_run_info, experiment)", multi=False),
         house.variable(
-            "run", "Run", 'label_values(clientlab_run_info{experiment="$experiment"}, run)', many=False, newest=True
+            "run", "Run", 'label_values(clientlab_run_info{experiment="$experiment"}, run)', multi=False, newest=True
         ),
         house.variable(
-            "axis", "Axis of the sweep", f"label_values(clientlab_run_axis_value{{{_RUN}}}, axis)", many=False
+            "axis", "Axis of the sweep", f"label_values(clientlab_run_axis_value{{{_RUN}}}, axis)", multi=False
         ),
     ):
         made = made.with_variable(chosen)
@@ -42,8 +42,7 @@ def _seconds() -> Any:
     return (
         bars(
             "How many seconds for 1,000 requests?",
-            "By the median throughput of the rounds: the same measure for trials of a number of requests and of a "
-            "duration. Shorter is better.",
+            "From the median throughput of the rounds, which trials of a duration have as well. Shorter is better.",
             "s",
             f"1000 / max by (legend) (clientlab_run_requests_per_second{{{_RUN}}})",
         )
@@ -56,13 +55,13 @@ def _claims() -> tables.Panel:
     return (
         grid(
             "Do the article's claims hold here?",
-            "Ratio: the second arm's figure over the first's. Inconclusive: the interval allows both answers.",
+            "Ratio: the second arm's figure divided by the first's. Inconclusive: the interval allows both answers.",
             query(f"clientlab_run_claim{{{_RUN}}}", now=True),
         )
         .transformations(
             house.columns([("claim", "claim"), ("verdict", "verdict"), ("Value", "ratio")], "claim", descending=False)
         )
-        .override_by_name("ratio", house.looks_like("none", decimals=2))
+        .override_by_name("ratio", house.ratio())
         .no_value("this experiment makes no claims")
         .span(HALF)
         .height(TALL)
@@ -70,14 +69,14 @@ def _claims() -> tables.Panel:
 
 
 def _sweep() -> Any:
-    """A curve for all arms that differ along the axis alone, a point an arm."""
+    """One curve for all arms that differ along the axis only, with one point per arm."""
     places = f'count_values by (arm, curve) ("place", clientlab_run_axis_value{{{_RUN}, axis="$axis"}})'
     seconds = f"max by (arm) (clientlab_run_wall_seconds{{{_RUN}}})"
     return house.coloured(
         trend.Panel()
         .title("Where is the knee of the sweep?")
         .description(
-            "Wall seconds of an arm by its place on the axis, both logarithmic; the knee is where more helps no more."
+            "Wall time of an arm by its place on the axis, both logarithmic. From the knee on, more gains nothing."
         )
         .datasource(house.SOURCE)
         .unit("s")
@@ -120,11 +119,11 @@ def _spread() -> tables.Panel:
         ("Value #A", "low"),
         ("Value #B", "median"),
         ("Value #C", "high"),
-        ("verdict", "held back by"),
+        ("verdict", "bottleneck"),
     ]
     panel = grid(
-        "How sure is that?",
-        "Median and 95 % interval over the rounds; no interval with fewer than three.",
+        "How precise are the figures?",
+        "Median and 95 % confidence interval over the rounds. With fewer than three rounds there is no interval.",
         *(query(f"max by (legend) ({metric}{{{_RUN}}})", ref=ref, now=True) for ref, metric in refs.items()),
         query(f"max by (legend, verdict) (clientlab_run_verdict{{{_RUN}}})", ref="D", now=True),
     ).transformations([house.joined("legend"), *house.columns(shown, "median", descending=False)])
@@ -138,7 +137,7 @@ def _counts() -> list[Any]:
     kinds = (
         ("supported", "Claims that hold", "green"),
         ("contradicted", "Claims that do not", "red"),
-        ("inconclusive", "Claims left open", "orange"),
+        ("inconclusive", "Claims that are inconclusive", "orange"),
     )
     panels: list[Any] = [
         number(
@@ -153,8 +152,8 @@ def _counts() -> list[Any]:
     ]
     panels.append(
         number(
-            "When was it?",
-            "The run's beginning.",
+            "When did the run begin?",
+            "The start of the run.",
             "dateTimeFromNow",
             query(f"clientlab_run_created_timestamp_seconds{{{_RUN}}} * 1000", "run").instant(),
         )

@@ -1,7 +1,7 @@
-"""How all panels look, so that a reader who knows one knows all.
+"""The style that all panels share, so that a reader who knows one panel knows all.
 
-A panel's title is a question or its answer; its description says how the number comes about. Series are
-named by the arm's legend; `colours` has the colour that a strategy has on every panel and dashboard.
+The title of a panel is a question or its answer. The description states how the number is computed. A series is named
+by the arm's legend. `colours` has the colour of each strategy.
 """
 
 from __future__ import annotations
@@ -27,11 +27,22 @@ from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import prometheus as prom
 
+from clientlab.units import Unit
+
 Panel = Builder[model.Panel]
 Coloured = TypeVar("Coloured", timeseries.Panel, bargauge.Panel, trend.Panel)
 SOURCE = looks.DataSourceRef(type_val="prometheus", uid="clientlab-prometheus")
 TAG = "clientlab"
 BY_ARM = "{{legend}}"
+UNITS: dict[Unit, str] = {
+    "seconds": "s",
+    "per-second": "reqps",
+    "bytes": "bytes",
+    "bytes-per-second": "binBps",
+    "count": "short",
+    "share": "percentunit",
+}
+"""A figure's unit → Grafana's."""
 WHOLE, HALF, THIRD, QUARTER = 24, 12, 8, 6
 TALL, LOW = 9, 4
 
@@ -42,7 +53,7 @@ def as_json(made: board.Dashboard) -> str:
 
 
 def dashboard(uid: str, title: str, description: str, refresh: str, since: str) -> board.Dashboard:
-    """An empty dashboard that links to the others. `since`: what it shows at first, as now-15m."""
+    """An empty dashboard that links to the others. `since`: the start of its time range at first, such as now-15m."""
     links = (
         board.DashboardLink("Dashboards").type(model.DashboardLinkType.DASHBOARDS).tags([TAG]).keep_time(keep_time=True)
     )
@@ -60,8 +71,8 @@ def dashboard(uid: str, title: str, description: str, refresh: str, since: str) 
     )
 
 
-def variable(name: str, label: str, query: str, *, many: bool = True, newest: bool = False) -> board.QueryVariable:
-    """A choice of label values: several and all of them where `many`, the latest first where `newest`."""
+def variable(name: str, label: str, query: str, *, multi: bool = True, newest: bool = False) -> board.QueryVariable:
+    """A choice of label values. `multi`: several, or all, can be chosen. `newest`: the latest is first."""
     made = (
         board.QueryVariable(name)
         .label(label)
@@ -69,35 +80,35 @@ def variable(name: str, label: str, query: str, *, many: bool = True, newest: bo
         .query({"query": query, "refId": f"variable-{name}"})
         .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(model.VariableSort.ALPHABETICAL_DESC if newest else model.VariableSort.ALPHABETICAL_ASC)
-        .multi(many)
-        .include_all(many)
+        .multi(multi)
+        .include_all(multi)
     )
-    if many:
+    if multi:
         every = model.VariableOption(selected=True, text=["All"], value=["$__all"])
         made = made.current(every).all_value(".*")
     return made
 
 
 def query(expression: str, legend: str = BY_ARM, ref: str = "A", *, now: bool = False) -> prometheus.Dataquery:
-    """A PromQL query over the range, or of this moment as a table where `now`."""
+    """A PromQL query over the time range. `now`: of this moment, as a table."""
     made = prometheus.Dataquery().datasource(SOURCE).expr(expression).legend_format(legend).ref_id(ref)
     return made.instant().format(prom.PromQueryFormat.TABLE) if now else made.range()
 
 
 def by_name() -> board.FieldColor:
-    """A colour that the series' name decides: of what is no listed strategy."""
+    """A colour by the series' name, for every series that is no listed strategy."""
     return board.FieldColor().mode(model.FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
 
 
 def coloured(panel: Coloured, *, dashes: bool = False) -> Coloured:
-    """The panel with each strategy's colour; the proxied ones dashed where `dashes`."""
+    """The panel with the colours of the strategies. `dashes`: lines of proxied routes are dashed."""
     for pattern, properties in colours.overrides(dashes=dashes):
         panel = panel.override_by_regexp(pattern, properties)
     return panel
 
 
 def legend_beside(*calculations: str) -> common.VizLegendOptions:
-    """A table beside it: ten strategies can be read, and sorted by a click."""
+    """A table beside the panel: readable with ten strategies, and sorted by a click."""
     return (
         common.VizLegendOptions()
         .display_mode(looks.LegendDisplayMode.TABLE)
@@ -108,7 +119,7 @@ def legend_beside(*calculations: str) -> common.VizLegendOptions:
 
 
 def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquery) -> timeseries.Panel:
-    """A line a series over time. Trials are short: points are shown, and a gap stays a gap."""
+    """One line per series over time. Trials are short, so points are shown, and gaps are not bridged."""
     panel = (
         timeseries.Panel()
         .title(title)
@@ -133,10 +144,10 @@ def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquer
 
 
 def bars(title: str, description: str, unit: str, expression: str) -> bargauge.Panel:
-    """A bar an arm with its value on it, the longest first: the picture of the articles.
+    """One bar per arm with its value, the longest first, as in the articles.
 
-    `expression` gives one value a legend, which becomes a field of that name: a bar has then the colour that the
-    name has as a line.
+    `expression` gives one value per legend. Each becomes a field of that name, so that a bar has the colour of the line
+    with the same name.
     """
     named = transformation(
         "rowsToFields",
@@ -187,7 +198,7 @@ def number(title: str, description: str, unit: str, *queries: prometheus.Dataque
 
 
 def grid(title: str, description: str, *queries: prometheus.Dataquery) -> table.Panel:
-    """A table; `joined` and `columns` make it one of several queries."""
+    """A table. `joined` and `columns` merge several queries into one table."""
     panel = (
         table.Panel()
         .title(title)
@@ -226,7 +237,7 @@ def joined(field: str) -> model.DataTransformerConfig:
 def columns(
     shown: Sequence[tuple[str, str]], ordered_by: str, *, descending: bool
 ) -> list[model.DataTransformerConfig]:
-    """Only these columns (field, heading), in this order, sorted by one of the headings."""
+    """Transformations that keep these columns (field, heading) in this order, sorted by one of the headings."""
     return [
         transformation("filterFieldsByName", include={"names": [field for field, _ in shown]}),
         transformation(
@@ -239,6 +250,17 @@ def columns(
 
 
 def looks_like(unit: str, **custom: Any) -> list[model.DynamicConfigValue]:
-    """Properties of one column: its unit, and others by their names."""
+    """Properties of one column: its unit, and others as keyword arguments, with ``_`` for ``.``."""
     values = [model.DynamicConfigValue(id_val="unit", value=unit)] if unit else []
     return values + [model.DynamicConfigValue(id_val=name.replace("_", "."), value=v) for name, v in custom.items()]
+
+
+def ratio(**custom: Any) -> list[model.DynamicConfigValue]:
+    """Properties of a column of ratios: an unknown one is an en dash.
+
+    Without `decimals`, Grafana shows three significant digits, as the lab's reports do (@grafana/data, toFixed).
+    """
+    dash = model.SpecialValueMap(
+        model.DashboardSpecialValueMapOptions(model.SpecialValueMatch.NULL_AND_NAN, model.ValueMappingResult(text="–"))
+    )
+    return looks_like("none", mappings=[dash], **custom)

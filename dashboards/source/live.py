@@ -1,6 +1,9 @@
-"""Live: which strategy is ahead now, and what holds it back."""
+"""Live: which strategy is ahead now, and what is its bottleneck."""
 
 from __future__ import annotations
+
+import string
+from collections.abc import Iterator
 
 from dashboards.source import house
 from dashboards.source.house import HALF, TALL, Panel, bars, grid, number, query
@@ -13,22 +16,24 @@ from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import heatmap as heat
 from grafana_foundation_sdk.models import prometheus as prom
 
+from clientlab.results.figures import EXPORTED
+
 UID = "clientlab-live"
 
 CHOSEN = 'experiment=~"$experiment", run="$run", strategy=~"$strategy", upstream=~"$upstream", route=~"$route"'
 _OVER = "[10s]"  # ten scrapes
 _MARKED = 100
-"""The panel with the trials' begins and ends: on all of them, short trials' marks would hide the lines."""
+"""The one panel that marks when trials begin and end: the marks of short trials would hide the lines of others."""
 
 
 def dashboard() -> board.Dashboard:
     """The home dashboard."""
     made = house.dashboard(
-        UID, "clientlab: live", "Which strategy is ahead now, and what holds it back?", "2s", "now-5m"
+        UID, "clientlab: live", "Which strategy is ahead now, and what is its bottleneck?", "2s", "now-5m"
     )
     for chosen in _variables():
         made = made.with_variable(chosen)
-    made = made.annotation(_Trials("started", "begins")).annotation(_Trials("ended", "ends"))
+    made = made.annotation(_TrialEvents("started", "begins")).annotation(_TrialEvents("ended", "ends"))
     for panel in (*_now(), _standings(), *_speed(), *_latency(), *_connections(), *_costs()):
         made = made.with_panel(panel)
     return made
@@ -36,67 +41,58 @@ def dashboard() -> board.Dashboard:
 
 def _variables() -> list[board.QueryVariable]:
     seen = "clientlab_requests_total"
-    ways = f'{seen}{{run="$run"}}'
+    arms = f'{seen}{{run="$run"}}'
     return [
         house.variable("experiment", "Experiment", f"label_values({seen}, experiment)"),
         house.variable(
-            "run", "Run", f'label_values({seen}{{experiment=~"$experiment"}}, run)', many=False, newest=True
+            "run", "Run", f'label_values({seen}{{experiment=~"$experiment"}}, run)', multi=False, newest=True
         ),
-        house.variable("strategy", "Strategy", f"label_values({ways}, strategy)"),
-        house.variable("upstream", "Upstream", f"label_values({ways}, upstream)"),
-        house.variable("route", "Route", f"label_values({ways}, route)"),
+        house.variable("strategy", "Strategy", f"label_values({arms}, strategy)"),
+        house.variable("upstream", "Upstream", f"label_values({arms}, upstream)"),
+        house.variable("route", "Route", f"label_values({arms}, route)"),
     ]
 
 
-class _Moment(model.AnnotationQuery):
-    """With what Prometheus' data source takes beyond the SDK's model: the values are the times, in milliseconds."""
+class _Event(model.AnnotationQuery):
+    """An annotation with options of the Prometheus data source that the SDK lacks. Values are times in milliseconds."""
 
-    says = ""
+    text = ""
 
     def to_json(self) -> dict[str, object]:
-        more = {"useValueForTime": True, "titleFormat": house.BY_ARM, "textFormat": self.says, "step": "1s"}
+        more = {"useValueForTime": True, "titleFormat": house.BY_ARM, "textFormat": self.text, "step": "1s"}
         return {**super().to_json(), **more}
 
 
-class _Trials(Builder[model.AnnotationQuery]):
-    """A mark at each trial's start or end, named by its arm."""
+class _TrialEvents(Builder[model.AnnotationQuery]):
+    """A mark at the start or the end of each trial, named by its arm."""
 
-    def __init__(self, moment: str, says: str) -> None:
-        expression = f"clientlab_trial_{moment}_timestamp_seconds{{{CHOSEN}}} * 1000 > 0"
-        self._made = _Moment(f"Trial {says}", house.SOURCE, expr=expression)
+    def __init__(self, event: str, text: str) -> None:
+        expression = f"clientlab_trial_{event}_timestamp_seconds{{{CHOSEN}}} * 1000 > 0"
+        self._made = _Event(f"Trial {text}", house.SOURCE, expr=expression)
         self._made.icon_color = "rgba(128, 128, 128, 0.35)"
         self._made.filter_val = model.AnnotationPanelFilter(ids=[_MARKED])
-        self._made.says = says
+        self._made.text = text
 
     def build(self) -> model.AnnotationQuery:
         return self._made
 
 
 def _standings() -> tables.Panel:
-    figures = {
-        "A": ("requests_per_second", "", "requests/s", "reqps"),
-        "B": ("latency_seconds", ', quantile="0.5"', "p50", "s"),
-        "C": ("latency_seconds", ', quantile="0.99"', "p99", "s"),
-        "D": ("overhead_seconds", "", "overhead", "s"),
-        "E": ("cpu_seconds_per_request", "", "CPU a request", "s"),
-        "F": ("peak_memory_bytes", "", "memory", "bytes"),
-        "G": ("connections_opened", "", "connections", "short"),
-        "H": ("errors", "", "errors", "short"),
-    }
+    figures = dict(zip(string.ascii_uppercase, _figures(), strict=False))
     queries = [
         query(_so_far(metric, "legend", more), ref=ref, now=True) for ref, (metric, more, _, _) in figures.items()
     ]
-    queries.append(query(_so_far("verdict", "legend, verdict"), ref="I", now=True))
+    queries.append(query(_so_far("verdict", "legend, verdict"), ref="Z", now=True))
     shown = [("legend", "strategy"), *((f"Value #{ref}", heading) for ref, (_, _, heading, _) in figures.items())]
     panel = grid(
         "Who is ahead in this run so far?",
-        "Medians of the trials that have ended, from the run file. Held back by: the part that was busiest "
-        "(client, proxy or upstream by CPU time, or latency: the delay asked for).",
+        "Medians of the trials that have ended, from the run file. Bottleneck: the busiest part (client, proxy or "
+        "upstream by CPU time, or latency: the requested delay).",
         *queries,
     ).transformations(
         [
             house.joined("legend"),
-            *house.columns([*shown, ("verdict", "held back by")], "requests/s", descending=True),
+            *house.columns([*shown, ("verdict", "bottleneck")], "req/s", descending=True),
         ]
     )
     for _, _, heading, unit in figures.values():
@@ -104,8 +100,17 @@ def _standings() -> tables.Panel:
     return panel.override_by_name("strategy", house.looks_like("", custom_width=300)).height(TALL + 5)
 
 
+def _figures() -> Iterator[tuple[str, str, str, str]]:
+    """Metric, labels, heading and unit of the columns that a run's table always has, or has if they are known."""
+    for figure, metric in EXPORTED:
+        if figure.column is not None and figure.column.when in {"always", "known"}:
+            more = f', quantile="{metric.quantile}"' if metric.quantile else ""
+            yield metric.name, more, figure.column.heading, house.UNITS[figure.unit]
+    yield "errors", "", "errors", "short"
+
+
 def _so_far(metric: str, by: str, more: str = "") -> str:
-    """A figure of the run, whether it is in progress or long over."""
+    """A figure of the run, in progress or finished."""
     return " or ".join(f"max by ({by}) (clientlab_{stem}_{metric}{{{CHOSEN}{more}}})" for stem in ("run", "present"))
 
 
@@ -115,19 +120,19 @@ def _now() -> list[stat.Panel]:
     schedule = 'sum by (state) (clientlab_schedule_trials{run="$run"})'
     return [
         number(
-            "What is measured now?", "The trial that has its turn; all others wait.", "none", query(running).instant()
+            "What is measured now?", "The arm of the current trial; all others wait.", "none", query(running).instant()
         )
         .text_mode(looks.BigValueTextMode.NAME)
         .span(HALF),
         number(
-            "How far is the run?", "Trials that have ended, failed and are still to come.", "short",
+            "How far is the run?", "Trials that are done, failed, or planned.", "short",
             query(schedule, "{{state}}"),
         ).span(HALF),
     ]  # fmt: skip
 
 
 def lines(title: str, description: str, unit: str, expression: str) -> timeseries.Panel:
-    """A line an arm, in its strategy's colour; dashed where it goes over the proxy."""
+    """One line per arm, in its strategy's colour; dashed if the route goes through the proxy."""
     return house.coloured(house.lines(title, description, unit, query(expression)), dashes=True)
 
 
@@ -138,14 +143,14 @@ def _speed() -> list[Panel]:
     return [
         lines(
             "How many requests a second?",
-            "Successful requests for each second that was measured: pauses between trials do not count.",
+            "Successful requests per measured second. Pauses between trials do not count.",
             "reqps",
             f"{ok} / ({measured} > 0)",
         ),
         _heat(),
         grid(
             "What went wrong?",
-            "Failed requests of each strategy's latest trial, by kind. None is what you want.",
+            "Failed requests in the latest trial of each strategy, by kind.",
             query(failed, now=True),
         )
         .transformations(
@@ -160,8 +165,8 @@ def _speed() -> list[Panel]:
         .span(HALF),
         lines(
             "How many requests are in flight?",
-            "Their mean over the last scrapes, by Little's law: the log has a request when it has ended. Grey lines: a "
-            "trial begins or ends.",
+            "The mean over the last scrapes, by Little's law from requests that have ended. Grey lines: a trial begins "
+            "or ends.",
             "short",
             f"sum by (legend) (clientlab_requests_in_flight{{{CHOSEN}}})",
         ).id(_MARKED),
@@ -174,7 +179,7 @@ def _heat() -> heatmap.Panel:
     return (
         heatmap.Panel()
         .title("Where do the latencies lie?")
-        .description("Requests by their latency; a darker cell has more. All chosen strategies together.")
+        .description("Requests by latency, of all chosen strategies together. A darker cell has more requests.")
         .datasource(house.SOURCE)
         .span(HALF)
         .height(TALL)
@@ -189,21 +194,18 @@ def _heat() -> heatmap.Panel:
 def _latency() -> list[Panel]:
     return [
         lines(
-            title,
-            "By histogram_quantile over the last ten seconds; exact ones are in the run file.",
+            f"How long is the {figure.label} ({figure.key})?",
+            "By histogram_quantile over the last ten seconds. The run file has exact quantiles.",
             "s",
-            f"clientlab:request_seconds:{name}{{{CHOSEN}}}",
+            f"clientlab:request_seconds:{figure.key}{{{CHOSEN}}}",
         )
-        for title, name in (
-            ("How long takes the median request (p50)?", "p50"),
-            ("And one in twenty (p95)?", "p95"),
-            ("And one in a hundred (p99)?", "p99"),
-        )
+        for figure, metric in EXPORTED
+        if metric.quantile
     ]
 
 
 def _latest(counter: str, by: str = "legend", more: str = "") -> str:
-    """A counter at the end of each arm's latest trial: they begin at zero with each, in whichever worker it is."""
+    """A counter at the end of each arm's latest trial. It begins at zero with each trial, in any worker."""
     began = f"last_over_time(clientlab_trial_started_timestamp_seconds{{{CHOSEN}}}[$__range])"
     of_trials = f"last_over_time({counter}{{{CHOSEN}{more}}}[$__range])"
     return f"sum by ({by}) ({of_trials} and on (legend, instance) topk by (legend) (1, {began}))"
@@ -213,10 +215,15 @@ def _connections() -> list[Panel]:
     opened = f"sum by (legend) (rate(clientlab_connections_opened_total{{{CHOSEN}}}{_OVER}))"
     all_opened, all_sent = _latest("clientlab_connections_opened_total"), _latest("clientlab_requests_total")
     return [
-        lines("How many connections are opened a second?", "By the client; each costs a handshake.", "cps", opened),
+        lines(
+            "How many connections are opened a second?",
+            "Opened by the client. Each connection costs a handshake.",
+            "cps",
+            opened,
+        ),
         bars(
             "How often is a connection used again?",
-            "1 less connections opened over requests: 100 % is one connection for all, 0 % one for each.",
+            "1 minus connections opened divided by requests: 100 % is one connection for all, 0 % one for each.",
             "percentunit",
             f"clamp_min(1 - {all_opened} / ({all_sent} > 0), 0)",
         ).max(1),
@@ -228,13 +235,13 @@ def _costs() -> list[Panel]:
     return [
         bars(
             "What does a request cost in CPU time?",
-            "CPU seconds of the client and all its children, for each request.",
+            "CPU time per request of the client and all its child processes.",
             "s",
             f"{cpu} / ({sent} > 0)",
         ),
         bars(
             "How much memory did it take?",
-            "Peak of the trial's processes over the time shown.",
+            "Peak memory of the trial's processes in the time range.",
             "bytes",
             f"max by (legend) (max_over_time(clientlab_memory_bytes{{{CHOSEN}}}[$__range]))",
         ),

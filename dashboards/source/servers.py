@@ -17,7 +17,7 @@ _COLOURS = {"aiohttp": "#0072B2", "flask": "#E69F00"}
 
 
 def dashboard() -> board.Dashboard:
-    """What upstreams and proxy did, by their own counters."""
+    """Upstreams and proxy, by their own counters."""
     made = house.dashboard(UID, "clientlab: upstreams and proxy", "Is the server the bottleneck?", "2s", "now-5m")
     made = made.with_variable(house.variable("upstream", "Upstream", "label_values(mockupstream_workers, upstream)"))
     for panel in (*_upstreams(), *_proxy()):
@@ -26,12 +26,12 @@ def dashboard() -> board.Dashboard:
 
 
 def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquery) -> timeseries.Panel:
-    """Lines in the upstreams' colours; dashed what the other line of a pair is held against."""
+    """Lines in the upstreams' colours. The reference line of a pair is dashed."""
     panel = house.lines(title, description, unit, *queries)
     for upstream, colour in _COLOURS.items():
         fixed = model.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
         panel = panel.override_by_regexp(f"/^{upstream}\\b/", [fixed])
-    return panel.override_by_regexp("/: (ceiling|asked|workers|written)$/", [colours.DASHES])
+    return panel.override_by_regexp("/: (ceiling|requested|workers|written)$/", [colours.DASHES])
 
 
 def _rate(metric: str, labels: str = _UP, by: str = "upstream") -> str:
@@ -46,8 +46,8 @@ def _upstreams() -> list[Panel]:
     return [
         lines(
             "How close is the upstream to its ceiling?",
-            "CPU time of its workers over the seconds that they have. Near 100 % the upstream is what is measured, "
-            "and tells nothing of the client.",
+            "CPU time of its workers divided by wall time and workers. Near 100 % the upstream is the bottleneck, and "
+            "the figures describe it, not the client.",
             "percentunit",
             query(f"{cpu} / {workers}", _NAME),
         )
@@ -55,33 +55,33 @@ def _upstreams() -> list[Panel]:
         .thresholds(house.thresholds((None, "green"), (0.7, "orange"), (0.9, "red"))),
         lines(
             "How many requests a second, and how many could it serve?",
-            "The ceiling is reckoned from what a request costs it in CPU time now: workers over CPU seconds a request.",
+            "The ceiling is workers divided by CPU seconds per request, at the current cost of a request.",
             "reqps",
             query(requests, f"{_NAME}: served"),
             query(f"{workers} * {requests} / ({cpu} > 0)", f"{_NAME}: ceiling", "B"),
         ),
         lines(
             "How many requests does it hold?",
-            "Requests begun and not yet answered.",
+            "Requests that have begun and are not answered yet.",
             "short",
             query(f"sum by (upstream) (mockupstream_requests_in_flight{{{_UP}}})", _NAME),
         ),
         lines(
-            "Does it hold them as long as it was asked to?",
-            "Mean seconds held, and mean delay asked for; what is between them is the upstream's own.",
+            "Does it hold them for the requested delay?",
+            "Mean time held, and mean requested delay. The difference is the upstream's own time.",
             "s",
             query(f"{held} / ({count} > 0)", f"{_NAME}: held"),
-            query(f"{asked} / ({count} > 0)", f"{_NAME}: asked", "B"),
+            query(f"{asked} / ({count} > 0)", f"{_NAME}: requested", "B"),
         ),
         lines(
             "How many connections does it accept a second?",
-            "With a proxy in between these are the proxy's, which keeps them.",
+            "On a proxied route, the connections of the proxy, which keeps them.",
             "cps",
             query(_rate("mockupstream_connections_accepted_total"), _NAME),
         ),
         lines(
             "Which answers does it give?",
-            "By status.",
+            "Responses by status code.",
             "reqps",
             query(_rate("mockupstream_requests_total", by="upstream, status"), f"{_NAME}: {{{{status}}}}"),
         ),
@@ -94,7 +94,7 @@ def _upstreams() -> list[Panel]:
         ),
         lines(
             "How many of its workers are busy?",
-            "Workers that had a request when they were asked, each second, and how many there are.",
+            "Workers with a request at each second's scrape, and all workers.",
             "short",
             query(f"sum by (upstream) (mockupstream_workers_busy{{{_UP}}})", f"{_NAME}: busy"),
             query(workers, f"{_NAME}: workers", "B"),
@@ -109,11 +109,11 @@ def _proxy() -> list[Panel]:
     buckets = f"sum by (le) (rate({took}_bucket{{{chosen}}}{_OVER}))"
     proxied = f"sum(rate({took}_count{{{chosen}}}{_OVER}))"
     accepted = f"sum(rate(mockupstream_connections_accepted_total{_OVER}))"
-    # Upstreams don't know who connects, so it can be told while nearly all that they answer came over the proxy.
+    # Upstreams do not know who connects. So this is known only while nearly all requests come through the proxy.
     alone = f"({proxied} > 0.99 * sum(rate(mockupstream_requests_total{_OVER})))"
     return [
         lines(
-            "How many requests a second does the proxy pass on?", "By the status that went back.", "reqps",
+            "How many requests a second does the proxy pass on?", "By the status code of the response.", "reqps",
             query(passed, "{{code}}"),
         ),
         lines(
@@ -125,14 +125,14 @@ def _proxy() -> list[Panel]:
         ),
         lines(
             "Does the proxy keep its connections to the upstreams?",
-            "1 less connections that upstreams accept over requests that the proxy passes on, while all goes through "
-            "the proxy; of trials on the direct route there is no value.",
+            "1 minus connections that upstreams accept divided by requests that the proxy passes on. No value while "
+            "trials use the direct route.",
             "percentunit",
             query(f"clamp_min(1 - {accepted} / {alone}, 0)", "used again"),
         ).max(1),
         lines(
             "How busy is the proxy?",
-            "CPU seconds a second: 100 % is one core.",
+            "CPU seconds per second: 100 % is one core.",
             "percentunit",
             query(f'rate(process_cpu_seconds_total{{job="proxy"}}{_OVER})', "proxy"),
         ),

@@ -28,7 +28,7 @@ _FEWEST_REMEMBERED = 256
 def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) -> web.Application:
     """Return the application."""
     app = web.Application()
-    upstream = _Upstream(Contract(settings), ledger)
+    upstream = _AiohttpUpstream(Contract(settings), ledger)
     app.cleanup_ctx.append(upstream.run)
     app.router.add_get("/healthz", _health)
     app.router.add_get("/metrics", _metrics(exposition))
@@ -38,13 +38,13 @@ def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) ->
     return app
 
 
-class _Upstream:
+class _AiohttpUpstream:
     """Serves the contract's routes in one event loop."""
 
     def __init__(self, contract: Contract, ledger: Ledger) -> None:
         self._contract = contract
         self._ledger = ledger
-        self._connections = _Connections(ledger)
+        self._connections = _AiohttpConnections(ledger)
         self._alarm: Alarm
 
     async def run(self, _app: web.Application) -> AsyncIterator[None]:
@@ -102,7 +102,7 @@ class _Upstream:
         return response
 
 
-class _Connections:
+class _AiohttpConnections:
     """Counts each connection once, at its first request.
 
     aiohttp tells an application nothing of connections but the protocol of each request. Those seen are kept, so that

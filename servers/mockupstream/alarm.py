@@ -1,4 +1,4 @@
-"""Waking coroutines at a moment: never before it, and some tens of microseconds after.
+"""Timers for coroutines: they wake never too early, and some tens of microseconds late.
 
 libuv, and with it uvloop, counts its timers and its clock in whole milliseconds: asyncio.sleep(0.050) ends anywhere
 from 0.9 ms early to 1 ms late. A mock upstream must not serve earlier than asked, and what it serves late is measured
@@ -32,7 +32,7 @@ class Alarm(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what the alarm holds; nobody is woken any more."""
+        """Release the resources of the alarm. No coroutine is woken afterwards."""
         ...
 
 
@@ -42,12 +42,12 @@ def make_alarm() -> Alarm:
 
 
 class LoopAlarm:
-    """Wakes by the event loop's own timers: up to some milliseconds late."""
+    """Uses the timers of the event loop, which are up to some milliseconds late."""
 
     async def until(self, moment: float) -> None:
         """Return when time.monotonic() has reached `moment`."""
-        while (left := moment - time.monotonic()) > 0:  # noqa: ASYNC110 - nothing tells of time but time
-            # A millisecond at least: uvloop would round less down to nothing, and spin.
+        while (left := moment - time.monotonic()) > 0:  # noqa: ASYNC110 - no event signals the passing of time
+            # At least a millisecond: uvloop rounds less down to 0 and would spin.
             await asyncio.sleep(max(left, 0.001))
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class _TimerSpecification(ctypes.Structure):
 
 
 class KernelAlarm:
-    """Wakes by one timerfd of Linux, which always stands at the earliest moment waited for.
+    """Uses one timerfd of Linux, always set to the earliest moment that a coroutine waits for.
 
     By ctypes, since Python has os.timerfd_create only from 3.13.
     """
@@ -80,7 +80,7 @@ class KernelAlarm:
             raise OSError(number, os.strerror(number))
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._timer, self._ring)
-        # The running number keeps apart equal moments: futures cannot be ordered.
+        # The running number orders equal moments, since futures cannot be compared.
         self._numbers = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
@@ -102,13 +102,13 @@ class KernelAlarm:
         sleepers = self._sleepers
         while sleepers and sleepers[0][0] <= now:
             future = heapq.heappop(sleepers)[2]
-            if not future.done():  # it is where its request was cancelled
+            if not future.done():  # done already if its request was cancelled
                 future.set_result(None)
         # Setting it also makes the timer unreadable again, so that it need not be read; zero switches it off.
         self._set(sleepers[0][0] if sleepers else 0.0)
 
     def _set(self, moment: float) -> None:
-        # Rounded up: a nanosecond early would wake for nothing.
+        # Rounded up: waking a nanosecond early would be useless.
         seconds, nanoseconds = divmod(math.ceil(moment * _SECOND), _SECOND)
         specification = _TimerSpecification(0, 0, seconds, nanoseconds)
         self._libc.timerfd_settime(self._timer, _TFD_TIMER_ABSTIME, ctypes.byref(specification), None)

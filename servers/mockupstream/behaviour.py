@@ -1,4 +1,4 @@
-"""Behaviour of one request: what its query asks for, over the defaults and within the limits."""
+"""The behaviour of one request: its query parameters, over the defaults and within the limits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from mockupstream.settings import Settings
 
-# A load test repeats few queries or uses each only once; this holds the first kind without growing with the second.
+# A load test repeats few queries, or uses each only once. The cache serves the first without growing with the second.
 REMEMBERED = 4096
 FIRST_STATUS, LAST_STATUS = 200, 599
 
 
 class Wait(NamedTuple):
-    """The delay of one request: `seconds`, and `told`, the value of its Server-Timing header."""
+    """The delay of one request: `seconds`, and `told`, the value of the Server-Timing header."""
 
     seconds: float
     told: str
@@ -30,7 +30,7 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What one query asks for.
+    """The parameters of one query.
 
     `wait` is None where it must be drawn for each request; `parameters` are all parameters of the query, the first of
     each name.
@@ -44,26 +44,26 @@ class Behaviour:
 
 
 class BehaviourReader:
-    """Reads raw query strings (without the `?`) to behaviours, and draws their delays."""
+    """Parses raw query strings (without the `?`) and draws their delays."""
 
     def __init__(self, settings: Settings) -> None:
-        """Take the defaults and the limits; unseeded delays are drawn from a source of this reader's own."""
+        """Take the defaults and the limits. Delays without a seed are drawn from an own random source."""
         self._settings = settings
         self._source = random.Random()  # noqa: S311
-        # The same raw query means the same behaviour, so that on the hot path reading is one look-up.
+        # Equal query strings have equal behaviour, so on the hot path parsing is one look-up.
         self.read: Callable[[str], Behaviour] = lru_cache(maxsize=REMEMBERED)(self._read)
 
     def wait(self, behaviour: Behaviour) -> Wait:
-        """Return how long this request waits; RefusedError (400) where the draw is beyond the limit."""
+        """Return the delay of this request. Raises RefusedError (400) if the draw is beyond the limit."""
         return behaviour.wait or self.draw(behaviour.delay, None)
 
     def draw(self, delay: delays.Delay, seed: int | None) -> Wait:
-        """Draw from `delay`, by `seed` where there is one; RefusedError (400) beyond the limit, never a silent cap."""
+        """Draw from `delay`, with `seed` if given. Raises RefusedError (400) beyond the limit, never a silent cap."""
         limit = self._settings.most_delay
         limit.check(delay.stated, f"a delay of {delay}")
         seconds = delay.draw(self._source if seed is None else random.Random(seed))  # noqa: S311
         limit.check(seconds, f"a delay of {seconds:.6g} s, as drawn from {delay},")
-        # Server-Timing tells milliseconds (its specification's `dur`); three digits are a microsecond.
+        # `dur` of Server-Timing is in milliseconds; three decimals are a microsecond.
         return Wait(seconds, f"delay;dur={round(seconds * 1000, 3)}")
 
     def _read(self, query: str) -> Behaviour:
@@ -78,7 +78,7 @@ class BehaviourReader:
 
 
 def read_delay(text: str) -> delays.Delay:
-    """Read a delay of a request; RefusedError (400) where it cannot be read."""
+    """Parse the delay of a request. Raises RefusedError (400) for an invalid one."""
     try:
         return delays.parse(text)
     except ValueError as error:
@@ -86,7 +86,7 @@ def read_delay(text: str) -> delays.Delay:
 
 
 def read_status(text: str) -> int:
-    """Read a status a server can end a request with (200 to 599; 1xx are not final); RefusedError (400) otherwise."""
+    """Parse a final status (200 to 599). Raises RefusedError (400) otherwise."""
     status = whole_number(text, "status", FIRST_STATUS)
     if status > LAST_STATUS:
         raise RefusedError(400, f"status must be from {FIRST_STATUS} to {LAST_STATUS}, not {status}")

@@ -1,4 +1,4 @@
-"""The contract of an upstream: its routes as pure functions, so that an application holds nothing but its framework.
+"""The contract of an upstream: its routes as pure functions. An application adds only its framework.
 
 An application reads a request into a `Call`, asks `Contract.reply` for the `Reply`, waits its seconds and sends it.
 """
@@ -45,7 +45,7 @@ class Call(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a route gives: `body`, or `pieces` of a body with its `length` where it is known before."""
+    """The result of a route: `body`, or `pieces` of a body, with its `length` if it is known in advance."""
 
     content_type: str
     body: bytes
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What is sent after `seconds`: either `body` or `pieces`, which without a `length` are sent chunked."""
+    """The response after `seconds`: `body` or `pieces`. Pieces without a `length` are sent chunked."""
 
     seconds: float
     status: int
@@ -79,7 +79,7 @@ class Route(NamedTuple):
 
 
 class Contract:
-    """Answers calls within the settings given; one is made for each worker."""
+    """Answers calls within the given settings. Each worker has one."""
 
     def __init__(self, settings: Settings) -> None:
         """Take the defaults and limits."""
@@ -87,7 +87,7 @@ class Contract:
         self._reader = BehaviourReader(settings)
 
     def reply(self, route: Route, call: Call) -> Reply:
-        """Return what to send, and after how many seconds; a request that is refused gets its reply as well."""
+        """Return the response and its delay in seconds. A refused request has a response, too."""
         wait = None
         try:
             behaviour = self._reader.read(call.query)
@@ -96,7 +96,7 @@ class Contract:
             answer = route.answer(self, call, behaviour)
         except RefusedError as refused:
             return _refusal(refused, wait)
-        # What the path says wins over the query.
+        # The path overrides the query.
         status = answer.status if behaviour.status is None or "code" in call.arguments else behaviour.status
         headers = (("Content-Type", answer.content_type), ("Server-Timing", wait.told))
         if status in _BODILESS:
@@ -106,7 +106,7 @@ class Contract:
         return Reply(wait.seconds, status, headers, answer.body, answer.pieces, answer.length)
 
     def settled(self, route: Route) -> Callable[[str], Reply | None]:
-        """Return a function that knows the route's replies to queries of requests without a body, by one look-up.
+        """Return a function that finds the replies of a route to requests without a body by one look-up.
 
         It returns None where the reply depends on more than the query: `reply` then tells it.
         """
@@ -125,7 +125,7 @@ class Contract:
         return Answer(JSON, _ROOT)
 
     def delay(self, call: Call, behaviour: Behaviour) -> Answer:
-        """`/delay/{seconds}`: the request as JSON, in httpbin's words, after the delay of the path."""
+        """`/delay/{seconds}`: the request as JSON, with httpbin's keys, after the delay of the path."""
         document = {
             "args": dict(behaviour.parameters),
             "delay": call.arguments["seconds"],
@@ -140,7 +140,7 @@ class Contract:
         return Answer(JSON, payloads.todo(whole_number(call.arguments["id"], "the todo's id", 0)))
 
     def echo(self, call: Call, _behaviour: Behaviour) -> Answer:
-        """`/echo`: what arrived, its body as length and SHA-256."""
+        """`/echo`: the request as received, its body as length and SHA-256."""
         document = {
             "method": call.method,
             "headers": dict(call.headers()),
@@ -149,18 +149,18 @@ class Contract:
         return Answer(JSON, as_json(document))
 
     def upload(self, call: Call, _behaviour: Behaviour) -> Answer:
-        """`/upload`: how many bytes of body arrived, and nothing that costs more for more of them."""
+        """`/upload`: the number of body bytes received. Its cost does not grow with the body."""
         return Answer(JSON, as_json({"length": call.length}))
 
     def bytes(self, call: Call, behaviour: Behaviour) -> Answer:
-        """`/bytes/{n}`: that many seeded bytes."""
+        """`/bytes/{n}`: n seeded bytes."""
         size = self._size(call.arguments["n"], "n")
         if size <= payloads.BLOCK:
             return Answer(OCTETS, payloads.seeded(size, behaviour.seed))
         return Answer(OCTETS, b"", pieces=payloads.seeded_pieces(size, behaviour.seed), length=size)
 
     def stream(self, call: Call, behaviour: Behaviour) -> Answer:
-        """`/stream/{n}?chunk=`: that many seeded bytes, chunked."""
+        """`/stream/{n}?chunk=`: n seeded bytes, chunked."""
         size = self._size(call.arguments["n"], "n")
         chunk = whole_number(behaviour.parameters.get("chunk", str(_DEFAULT_CHUNK)), "chunk", 1)
         if chunk > payloads.BLOCK:
@@ -168,7 +168,7 @@ class Contract:
         return Answer(OCTETS, b"", pieces=payloads.chunks(size, chunk, behaviour.seed))
 
     def drip(self, _call: Call, behaviour: Behaviour) -> Answer:
-        """`/drip?duration=&numbytes=&code=`: bytes spread over a duration; `delay`, as everywhere, goes before them."""
+        """`/drip?duration=&numbytes=&code=`: bytes spread over a duration, after the `delay`."""
         parameters = behaviour.parameters
         size = self._size(parameters.get("numbytes", "10"), "numbytes", least=1)
         duration = read_delay(parameters.get("duration", "2"))
@@ -178,11 +178,11 @@ class Contract:
         return Answer(OCTETS, b"", status=status, pieces=payloads.drip(size, seconds), length=size)
 
     def status(self, call: Call, _behaviour: Behaviour) -> Answer:
-        """`/status/{code}`: that status and no body."""
+        """`/status/{code}`: the status, without a body."""
         return Answer(JSON, b"", status=read_status(call.arguments["code"]))
 
     def planet(self, call: Call, behaviour: Behaviour) -> Answer:
-        """`/planets/{name}?lon=&lat=&elevation=&when=`: where a planet is."""
+        """`/planets/{name}?lon=&lat=&elevation=&when=`: the position of a planet."""
         return Answer(JSON, position(call.arguments["name"], behaviour.parameters))
 
     def unknown(self, _call: Call, _behaviour: Behaviour) -> Answer:

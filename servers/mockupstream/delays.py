@@ -1,6 +1,7 @@
-"""Delays: what a user writes (`120ms`, `lognormal:100ms,0.3`) and the seconds that it stands for.
+"""Delays: the text of a user (`120ms`, `lognormal:100ms,0.3`) and the seconds that it means.
 
-Grammar, where TIME is a number of seconds (`0.12`, `2s`) or milliseconds (`120ms`):
+Grammar, where TIME is a number of seconds (`0.12`, `1e-3`, `2s`), milliseconds (`120ms`), microseconds (`5us`) or
+minutes (`1m`). The lab has the same grammar; a test compares both.
 
     TIME                        always the same
     uniform:TIME,TIME           between a lowest and a highest
@@ -21,15 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # No more than twelve digits before the point: no delay needs them, and longer ones would overflow a float.
-_NUMBER = re.compile(r"(?:\d{1,12}(?:\.\d{0,18})?|\.\d{1,18})(?:e-?\d)?", re.ASCII)
+_DIGITS = r"(?:\d{1,12}(?:\.\d{0,18})?|\.\d{1,18})(?:e(?:\d|-\d{1,2}))?"
+_NUMBER = re.compile(_DIGITS, re.ASCII)
+_TIME = re.compile(rf"({_DIGITS})(us|ms|s|m|)", re.ASCII)
+# To divide by: 9 / 1000 is the float nearest to 0.009, and 9 * 0.001 is not.
+_PARTS_OF_A_SECOND = {"us": 1_000_000, "ms": 1000, "s": 1, "": 1}
 
 
 class Delay(Protocol):
-    """A delay that was read: seconds can be drawn from it, and `str` gives it back as a user would write it."""
+    """A parsed delay. `draw` returns seconds; `str` returns its text."""
 
     @property
     def stated(self) -> float:
-        """The largest number of seconds that the text itself states; a draw of an unbounded delay can be larger."""
+        """The largest number of seconds in the text. A draw of an unbounded distribution can be larger."""
         ...
 
     def draw(self, source: random.Random) -> float:
@@ -59,7 +64,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Every number of seconds between `low` and `high` is as likely."""
+    """Uniform between `low` and `high` seconds."""
 
     low: float
     high: float
@@ -143,7 +148,7 @@ class Exponential:
 
 
 def parse(text: str) -> Delay:
-    """Read a delay; ValueError says what is wrong with it."""
+    """Parse a delay. Raises ValueError with the reason."""
     kind, colon, arguments = text.partition(":")
     if not colon:
         return Fixed(seconds(text))
@@ -159,18 +164,13 @@ def parse(text: str) -> Delay:
 
 
 def seconds(text: str) -> float:
-    """Read `0.12`, `2s` or `120ms` as seconds; ValueError where it is none of them."""
-    if text.endswith("ms"):
-        # Divided, not multiplied by 0.001: 120 / 1000 is the float nearest to 0.12.
-        return _number(text[:-2], text) / 1000
-    return _number(text.removesuffix("s"), text)
-
-
-def _number(text: str, whole: str) -> float:
-    if _NUMBER.fullmatch(text) is None:
-        msg = f"{whole!r} is not a time like 120ms, 0.12 or 2s"
+    """Parse `0.12`, `2s`, `120ms`, `5us` or `1m` to seconds. Raises ValueError."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        msg = f"{text!r} is not a time like 120ms, 0.12 or 2s"
         raise ValueError(msg)
-    return float(text)
+    number, unit = float(found[1]), found[2]
+    return number * 60 if unit == "m" else number / _PARTS_OF_A_SECOND[unit]
 
 
 def _uniform(low: str, high: str) -> Uniform:
@@ -186,7 +186,7 @@ def _normal(mean: str, deviation: str) -> Normal:
 
 
 def _lognormal(median: str, sigma: str) -> LogNormal:
-    if _NUMBER.fullmatch(sigma) is None or float(sigma) > _STEEPEST:
+    if _NUMBER.fullmatch(sigma.strip()) is None or float(sigma) > _STEEPEST:
         msg = f"the sigma of lognormal is a number from 0 to {_STEEPEST}, not {sigma!r}"
         raise ValueError(msg)
     return LogNormal(_above_zero(median, "median"), float(sigma))

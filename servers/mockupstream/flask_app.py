@@ -31,7 +31,7 @@ def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) ->
     app = Flask("mockupstream", static_folder=None)
     # Or a path of two slashes would be redirected, which the contract does not know.
     app.url_map.merge_slashes = False
-    upstream = _Upstream(Contract(settings), ledger)
+    upstream = _FlaskUpstream(Contract(settings), ledger)
     app.add_url_rule("/healthz", "healthz", _health)
     app.add_url_rule("/metrics", "metrics", lambda: Response(exposition.text(), content_type=metrics.CONTENT_TYPE))
     for route in ROUTES:
@@ -49,13 +49,13 @@ class _Response(Response):
     default_mimetype = None
 
 
-class _Upstream:
+class _FlaskUpstream:
     """Serves the contract's routes in any number of threads."""
 
     def __init__(self, contract: Contract, ledger: Ledger) -> None:
         self._contract = contract
         self._ledger = ledger
-        self._connections = _Connections(ledger)
+        self._connections = _FlaskConnections(ledger)
 
     def view(self, route: Route) -> Callable[..., Response]:
         def handle(**arguments: str) -> Response:
@@ -117,7 +117,7 @@ class _Body:
         self._ledger.end()
 
 
-class _Connections:
+class _FlaskConnections:
     """Counts each connection once, at its first request that is not a scrape.
 
     gunicorn and werkzeug both hand the connection's socket on to the application.

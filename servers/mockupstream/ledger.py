@@ -48,7 +48,7 @@ class Book:
     def __init__(self) -> None:
         """Map fresh memory, shared with all processes forked from this one."""
         memory = memoryview(mmap.mmap(-1, (MOST_WORKERS + MOST_WORKERS * _CELLS) * _CELL))
-        # A worker's pid, negative when it ended; 0 where none was started.
+        # The process id of each worker, negative after its end; 0: never started.
         self._pids = memory[: MOST_WORKERS * _CELL].cast("q")
         self._memory = memory[MOST_WORKERS * _CELL :]
         self._reaped = 0.0
@@ -59,13 +59,13 @@ class Book:
         RuntimeError says so where more were started than the book has pages.
         """
         if number >= MOST_WORKERS:
-            msg = f"{MOST_WORKERS} workers were started, and all but a few ended: something ends them again and again"
+            msg = f"{MOST_WORKERS} workers were started, and most of them ended; see the log for the reason"
             raise RuntimeError(msg)
         self._pids[number] = os.getpid()
         return Ledger(self._page(number))
 
     def close(self, number: int) -> None:
-        """Write down the end of a worker, called by the master when it has reaped that worker and no other since.
+        """Record the end of a worker. The master calls it right after it has reaped that worker.
 
         What the master's reaped children used in all, less what it was before, is the last one's exact CPU time,
         however it ended.
@@ -88,10 +88,10 @@ class Book:
 
 
 class Ledger:
-    """What one worker counts. Threads may share it: each method takes its lock once."""
+    """The counters of one worker. Threads may share it: each method takes its lock once."""
 
     def __init__(self, page: Page) -> None:
-        """Count on `page`, which nobody else writes."""
+        """Count on `page`, which no other process writes."""
         self._whole = page.whole
         self._floats = page.floats
         self._lock = threading.Lock()

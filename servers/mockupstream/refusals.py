@@ -1,4 +1,4 @@
-"""What a request is refused with: a status and a JSON document that names the reason."""
+"""The response to a refused request: a status and a JSON document with the reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class RefusedError(Exception):
-    """A request that is answered with an error, the same bytes from every upstream.
+    """A request that gets an error response, with equal bytes from every upstream.
 
     `status` is the HTTP status (400 or 404); `document` is what becomes the JSON body and always has the key `error`.
     """
@@ -33,7 +33,7 @@ class Limit:
     variable: str
 
     def check(self, asked: float, what: str) -> None:
-        """Raise RefusedError (400) where `asked`, in the limit's unit, is beyond it; `what` says what was asked."""
+        """Raise RefusedError (400) if `asked`, in the unit of the limit, is beyond the limit. `what` describes it."""
         if asked > self.value:
             error = (
                 f"{what} is beyond the {self.name} limit of {self.value:.15g} {self.unit}, which {self.variable} raises"

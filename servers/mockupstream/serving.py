@@ -1,4 +1,4 @@
-"""What gunicorn calls: the hooks of its configuration, its applications, and its aiohttp worker."""
+"""The functions that gunicorn calls: hooks of its configuration, applications, and the aiohttp worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Place:
-    """The place of this process among the workers: the book of all, made by the master, and the worker's own number."""
+    """This process among the workers: the book of all workers, made by the master, and the number of this one."""
 
     book: Book
     number: int
@@ -27,12 +27,12 @@ def on_starting(_server: Any) -> None:
 
 
 def post_fork(_server: Any, worker: Any) -> None:
-    """In a worker: remember its number. gunicorn calls it its age, from 1, and never gives one twice."""
+    """In a worker: store its number. gunicorn calls it age; it starts at 1 and is never reused."""
     _Place.number = worker.age - 1
 
 
 def child_exit(_server: Any, worker: Any) -> None:
-    """In the master, when a worker was reaped: write down its end."""
+    """In the master: record the end of a worker that was reaped."""
     _Place.book.close(worker.age - 1)
 
 
@@ -61,7 +61,7 @@ async def aiohttp_runner() -> web.AppRunner:
         keepalive_timeout=serving.keep_alive,
         access_log=None,
         auto_decompress=False,
-        # Somewhat before gunicorn would kill the worker.
+        # Shortly before gunicorn would kill the worker.
         shutdown_timeout=serving.graceful_timeout * 0.9,
     )
 

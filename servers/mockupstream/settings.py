@@ -27,7 +27,7 @@ class BadVariableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What requests meet: the behaviour where their query says nothing, and the limits."""
+    """The default behaviour of requests without parameters, and the limits."""
 
     delay: delays.Delay
     status: int | None
@@ -39,7 +39,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """How gunicorn serves: what `servers/gunicorn.conf.py` hands on."""
+    """The settings of gunicorn, for `servers/gunicorn.conf.py`."""
 
     framework: Framework
     bind: str
@@ -87,7 +87,7 @@ def read_serving(environment: Mapping[str, str]) -> Serving:
 
 
 def or_exit(read: Callable[[Mapping[str, str]], _Value], environment: Mapping[str, str]) -> _Value:
-    """Return what `read` makes of the environment, or say which variable is wrong and exit with 2."""
+    """Return the result of `read`, or print the name of the wrong variable and exit with code 2."""
     try:
         return read(environment)
     except BadVariableError as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from clientlab.runs.document import Arm, Quantiles, Run, Settings, Surroundings, Trial
-from clientlab.workload import Workload
+from clientlab.results.document import Run, Surroundings
+from clientlab.results.plan import Arm, Plan
+from clientlab.results.trial import PlannedTrial, Quantiles, Trial
+from clientlab.workload.workload import Workload
 
 SURROUNDINGS = Surroundings(
     host="here", system="Linux", kernel="6", architecture="x86_64", cpu_model="A CPU", cpu_count=4, cpu_usable=4.0,
@@ -17,13 +19,21 @@ def quantiles(p50: float = 0.002, p99: float = 0.009) -> Quantiles:
     return Quantiles(mean=p50, p50=p50, p90=p50, p95=p99, p99=p99, p999=p99, max=p99)
 
 
+def a_planned_trial(strategy: str = "urllib3", number: int = 1, order: int = 0) -> PlannedTrial:
+    """A trial that nobody has measured."""
+    return PlannedTrial(
+        arm=strategy, strategy=strategy, upstream="aiohttp", route="direct", workload="workload",
+        round=number, order=order, concurrency=1,
+    )  # fmt: skip
+
+
 def a_trial(strategy: str = "urllib3", number: int = 1, wall: float = 1.0, **changes) -> Trial:
     """A trial of 1,000 requests that all succeeded."""
     whole = {
-        "arm": strategy, "strategy": strategy, "upstream": "aiohttp", "route": "direct", "workload": "workload",
-        "round": number, "order": 0, "status": "done", "started": "2024-05-06T07:08:09+00:00", "concurrency": 1,
+        **a_planned_trial(strategy, number).model_dump(), "status": "done", "started": "2024-05-06T07:08:09+00:00",
         "wall_seconds": wall, "requests": 1000, "requests_per_second": 1000 / wall, "connections_opened": 1,
-        "cpu_seconds": 0.5, "peak_rss_bytes": 32 << 20, "latency_seconds": quantiles(), "verdict": "client-bound",
+        "cpu_seconds": 0.5, "peak_rss_bytes": 32 << 20, "latency_seconds": quantiles(), "bytes_received": 21_000,
+        "verdict": "client-bound",
     }  # fmt: skip
     return Trial(**(whole | changes))
 
@@ -48,5 +58,5 @@ def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> 
     }
     return Run(
         run=name, clientlab="0.1.0", created="2024-05-06T07:08:09+00:00", status="done",
-        experiment=Settings(**(settings | changes)), surroundings=SURROUNDINGS, trials=list(trials),
+        experiment=Plan(**(settings | changes)), surroundings=SURROUNDINGS, trials=list(trials),
     )  # fmt: skip

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from clientlab.runs.document import Run
-from clientlab.runs.store import Store
+from clientlab.results.document import Run
+from clientlab.results.store import Store
 from running import eventually
 
 TOKEN = "a token of tests"  # noqa: S105 - as it says
@@ -87,7 +87,7 @@ class Labs:
         """A worker of a lab for strategies."""
         named = [word for name in strategies for word in ("-t", name)]
         worker = self.start(["work", *named, "--lab", lab.url, "--port", "0"], **environment)
-        worker.await_port(r"page at port (\d+)")
+        worker.await_port(r"metrics at port (\d+)")
         return worker
 
     def start(self, words: list[str], **environment: str) -> Program:

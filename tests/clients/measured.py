@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
 
 from clientlab import strategies
-from clientlab.analysis import samples
-from clientlab.analysis.samples import Samples
+from clientlab.measuring import measurement
 from clientlab.measuring.connections import Address
-from clientlab.measuring.driving import Note, note_of
-from clientlab.measuring.recorder import TrialBench
-from clientlab.measuring.trial import Outcome, run_trial
-from clientlab.workload import Workload
+from clientlab.measuring.context import TrialContext
+from clientlab.measuring.measurement import Measurement
+from clientlab.workload.workload import Workload
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What a trial left."""
-
-    outcome: Outcome
-    samples: Samples
-    note: Note | None = None  # of a trial that a program drove
+class Measured(Measurement):
+    """A finished trial."""
 
     @property
     def numbers(self) -> list[int]:
@@ -34,15 +25,11 @@ class Measured:
         return sorted(self.samples.numbers.tolist())
 
 
-def measure(
-    strategy: str, workload: Workload, url: str, at_ready=lambda: None, at_done=lambda: None, ca_file: str | None = None
-) -> Measured:
-    """One trial of a strategy against the server at `url`."""
+def measure(strategy: str, workload: Workload, url: str, *, ca_file: str | None = None, **callbacks) -> Measured:
+    """One trial of a strategy against the server at `url`. `callbacks` as of `measurement.measure`."""
     with tempfile.TemporaryDirectory() as folder:
-        bench = TrialBench(strategies.find(strategy), workload, url, folder, Address(urlsplit(url).port), ca_file)
-        tail = samples.Tail(Path(folder))
-        outcome = run_trial(bench, tail.finished, at_ready, at_done)
-        return Measured(outcome, samples.read(Path(folder), outcome.began), note_of(Path(folder)))
+        context = TrialContext(strategies.find(strategy), workload, url, folder, Address(urlsplit(url).port), ca_file)
+        return Measured(**vars(measurement.measure(context, **callbacks)))
 
 
 def trial_processes():

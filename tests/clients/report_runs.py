@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from clientlab.analysis import summary
-from clientlab.runs.document import Arm, Caution, Claim, Histogram, Quantiles, Run, Slice, Source
-from clientlab.workload import Workload
+from clientlab.analysis.histogram import histogram_of
+from clientlab.results.document import Caution, ClaimResult, Run
+from clientlab.results.plan import Arm, Source
+from clientlab.results.trial import Histogram, Quantiles, Slice
+from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial
 
 PLACES = (1, 2, 4, 8, 16)
@@ -15,13 +20,18 @@ SLICES = 60
 
 def a_measured_trial(strategy: str = "urllib3", number: int = 1, wall: float = 1.0, requests: int = 400, **changes):
     """A trial with histogram, overhead and course, of latencies around 5 ms."""
+    return a_trial(strategy, number, wall, **(_figures(number, wall, requests) | changes))
+
+
+@functools.cache
+def _figures(number: int, wall: float, requests: int) -> dict[str, object]:
     seconds = np.random.default_rng(number).lognormal(-5.3 + wall / 10, 0.4, requests)
-    histogram = summary.histogram_of(seconds)
+    histogram = histogram_of(seconds)
     slices = [
         Slice(at=place * wall / SLICES, requests=len(part), errors=0, p50=float(np.median(part)), p99=float(max(part)))
         for place, part in enumerate(np.array_split(seconds, SLICES))
     ]
-    figures = {
+    return {
         "requests": requests,
         "requests_per_second": requests / wall,
         "histogram": Histogram(encoded=histogram.encode().decode()),
@@ -29,9 +39,9 @@ def a_measured_trial(strategy: str = "urllib3", number: int = 1, wall: float = 1
         "overhead_seconds": Quantiles(**summary.latency_of(seconds / 10, histogram)),
         "over_time": slices,
     }
-    return a_trial(strategy, number, wall, **(figures | changes))
 
 
+@functools.cache
 def a_whole_run() -> Run:
     """Three strategies in three rounds on two routes, errors, a failed trial, a sweep, claims, cautions."""
     strategies = {"urllib3": 1.0, "pycurl": 2.0, "requests": 4.0}
@@ -82,11 +92,11 @@ def with_claims(run: Run) -> Run:
     """The run with a claim of each verdict, a source and a caution."""
     rest = {"source": "An article", "kind": "less", "figure": "wall_seconds", "rounds": 3}
     claims = [
-        Claim(name="one", text="urllib3 is faster", control=False, published="2 s against 4 s", verdict="supported",
-              ratio=2.0, interval=(1.8, 2.2), measured="1.2 s against 2.2 s", **rest),
-        Claim(name="two", text="requests is faster", control=False, published=None, verdict="contradicted",
+        ClaimResult(name="one", text="urllib3 is faster", control=False, published="2 s against 4 s",
+              verdict="supported", ratio=2.0, interval=(1.8, 2.2), measured="1.2 s against 2.2 s", **rest),
+        ClaimResult(name="two", text="requests is faster", control=False, published=None, verdict="contradicted",
               ratio=0.5, interval=(0.4, 0.6), measured="4.2 s against 2.2 s", **rest),
-        Claim(name="three", text="they are alike", control=True, published=None, verdict="inconclusive",
+        ClaimResult(name="three", text="they are alike", control=True, published=None, verdict="inconclusive",
               measured="nothing yet", settles="12 rounds", **rest),
     ]  # fmt: skip
     source = Source(title="Fast requests", authors="A. Uthor", date="2021", url="https://example.org/fast")

@@ -9,14 +9,14 @@ import pytest
 
 from clientlab import strategies
 from clientlab.clients.apache_bench import ApacheBench, percentiles, spread
-from clientlab.clients.shape import Budget
+from clientlab.clients.interfaces import Budget
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.errors import LabError
-from clientlab.measuring.trial import TrialFailed
-from clientlab.runs.driven import by_note
-from clientlab.runs.experiment import Experiment
-from clientlab.runs.experiment_check import check_experiment
-from clientlab.workload import Workload, requests_of
+from clientlab.experiments.checks import check_plan
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.planning import make_plan
+from clientlab.measuring.trial_handle import TrialFailed
+from clientlab.workload.workload import Workload, requests_of
 from clients.measured import measure
 
 needs_ab = pytest.mark.skipif(
@@ -41,7 +41,7 @@ def test_n_requests_are_completed_and_recorded(requests, in_flight):
         requests=requests, concurrency=in_flight, warmup=2,
     )  # fmt: skip
     with counting_server(answer) as server:
-        measured = measure("ab", workload, server.url, at_ready=server.reset)
+        measured = measure("ab", workload, server.url, on_start=server.reset)
         assert requests <= len(server.seen) < requests + in_flight
         assert {(seen.method, seen.target, len(seen.body)) for seen in server.seen} == {("POST", "/item?x=1", 312)}
         for name, value in {"x-mine": "yes", "accept-encoding": "identity", "content-type": "application/json"}.items():
@@ -58,14 +58,14 @@ def test_concurrency_and_connections_are_those_that_the_server_counts(strategy):
     in_flight, requests = 6, 120
     with counting_server(answer, hold=0.01) as server:
         workload = Workload(requests=requests, concurrency=in_flight, warmup=1)
-        measured = measure(strategy, workload, server.url, at_ready=server.reset)
+        measured = measure(strategy, workload, server.url, on_start=server.reset)
         assert server.most_in_flight == in_flight
         assert server.connections == (in_flight if strategy == "ab" else requests)
         assert measured.outcome.connections_begun == server.connections
-    note = measured.note
+    note = measured.tool
     assert note.kept_alive == (requests if strategy == "ab" else 0)
-    assert 0.2 <= note.wall_seconds < measured.outcome.wall_seconds
-    assert by_note(measured.outcome, note).wall_seconds == note.wall_seconds
+    assert 0.2 <= note.wall_seconds == measured.outcome.wall_seconds
+    assert 0 < note.cpu_seconds == measured.outcome.cpu_seconds
     times = sorted(measured.samples.records["seconds"].tolist())
     assert 0.01 <= times[0] < times[-1]
     assert sum(times) / in_flight <= note.wall_seconds * 1.05
@@ -82,7 +82,7 @@ def test_a_server_that_closes_some_connections_costs_as_many_more():
         workload = Workload(requests=60, concurrency=4, warmup=0)
         measured = measure("ab", workload, server.url)
         assert abs(measured.outcome.connections_begun - server.connections) <= 4
-        assert measured.note.kept_alive > 0
+        assert measured.tool.kept_alive > 0
 
 
 @needs_ab
@@ -128,23 +128,24 @@ def test_the_times_lie_on_the_hundredths():
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "field", "reason"),
     [
-        ({"duration": 1.0}, "ab counts its requests: give it a number with -n"),
-        ({"path": "/{k}"}, "ab sends one request again and again"),
-        ({"delay": "uniform:1ms,2ms"}, "ab sends one request again and again"),
-        ({"parse": True}, "ab parses no answer: leave out --parse"),
-        ({"read": "chunks"}, "ab keeps no body"),
-        ({"upload": "stream", "upload_size": 5, "method": "POST"}, "ab holds the body in memory"),
-        ({"elapsed": True}, "ab has no other clock than its own"),
-        ({"connections": "warm"}, "ab opens its connections inside its own time"),
-        ({"body": "x", "method": "PATCH"}, "ab sends a body with POST and PUT only"),
+        ({"duration": 1.0}, "duration", "counts its requests; set requests instead"),
+        ({"path": "/{k}"}, "path", "sends one request again and again; leave out {k}"),
+        ({"payload_size": 1, "encode": "each", "method": "POST"}, "encode", "sends one request again and again"),
+        ({"delay": "uniform:1ms,2ms"}, "delay", "sends one request again and again; write a constant delay"),
+        ({"parse": True}, "parse", "parses no response; leave out parse"),
+        ({"read": "chunks"}, "read", "keeps no body"),
+        ({"upload": "stream", "upload_size": 5, "method": "POST"}, "upload", "holds the body in memory"),
+        ({"elapsed": True}, "elapsed", "has no other clock than its own"),
+        ({"connections": "warm"}, "connections", "opens its connections in its own time; write cold"),
+        ({"body": "x", "method": "PATCH"}, "method", "sends a body with POST and PUT only"),
     ],
 )
-def test_what_it_can_not_do_is_refused_in_a_line(changes, says):
-    """Before anything is started."""
-    with pytest.raises(LabError, match=f"strategy 'ab': {says}"):
-        strategies.check_abilities(strategies.find("ab"), Workload(**changes))
+def test_what_it_can_not_do_is_refused_in_a_line(changes, field, reason):
+    """Before anything is started, with the field of the workload."""
+    with pytest.raises(LabError, match=f"^{field}: strategy 'ab': ab {reason}"):
+        strategies.check_capabilities(strategies.find("ab"), Workload(**changes))
 
 
 @pytest.mark.parametrize(
@@ -187,6 +188,7 @@ def test_it_has_no_pool_to_set(setting):
 @needs_ab
 def test_a_certificate_that_nobody_checks_is_no_comparison():
     """`ab` takes any; the route with TLS is refused."""
-    asked = Experiment(name="e", question="?", strategies=["ab"], routes=["proxy-tls"], workloads={"w": Workload()})
-    with pytest.raises(LabError, match="strategy 'ab': ab verifies no certificate; have it go without TLS"):
-        check_experiment(asked)
+    tables = {"w": WorkloadTable(first=Workload())}
+    experiment = Experiment(name="e", question="?", strategies=["ab"], routes=["proxy-tls"], workloads=tables)
+    with pytest.raises(LabError, match="strategy 'ab': ab verifies no certificate; use a route without TLS"):
+        check_plan(make_plan(experiment), experiment)

@@ -11,30 +11,30 @@ from clientlab.cli import run_command_line
 from clientlab.cli.listing import client_rows, executor_rows, strategy_rows
 from clientlab.conformance.server import counting_server
 from clientlab.errors import PluginError
-from clientlab.runs.surroundings import distributions_of
-from clientlab.strategies import check_settings, find, foreign, plugins
-from clientlab.workload import Workload
+from clientlab.results.surroundings import distributions_of
+from clientlab.strategies import check_settings, find, plugins, resolve
+from clientlab.workload.workload import Workload
 from clients.measured import measure
 
 PACKAGE = """
     from clientlab.clients.http_client import HttpClient
-    from clientlab.strategies import ClientRow, ExecutorRow, Strategy
+    from clientlab.strategies import ClientSpec, ExecutorSpec, Strategy
 
     class Theirs(HttpClient):
         "A class of a package."
 
     class Runs:
         "An executor of a package."
-        many = False
-        def __init__(self, bench): self.bench = bench
-        def open(self): self.call = self.bench.open(1)
-        def run(self, numbers): self.call.drain(numbers)
+        concurrent = False
+        def __init__(self, context): self.context = context
+        def open(self): self.call = self.context.open(1)
+        def run(self, numbers): self.call.send_all(numbers)
         def close(self): self.call.close()
 
-    row = ClientRow("their-row", "their_package:Theirs", "blocking", "their-package", "per thread", "a row")
-    runs = ExecutorRow("their-serial", "clientlab.executors.serial:Serial", "blocking", "says", many=False)
+    spec = ClientSpec("their-spec", "their_package:Theirs", "blocking", "their-package", "per thread", "a spec")
+    runs = ExecutorSpec("their-serial", "clientlab.executors.serial:Serial", "blocking", "described", concurrent=False)
     pair = Strategy("their-pair", "their-class", "threads", 5)
-    taken = ClientRow("aiohttp", "their_package:Theirs", "blocking", "their-package", "pool", "")
+    taken = ClientSpec("aiohttp", "their_package:Theirs", "blocking", "their-package", "pool", "")
     again = Strategy("sync", "requests", "serial")
     number = 3
 """
@@ -42,7 +42,7 @@ POINTS = """
     [clientlab.strategies]
     their-class = their_package:Theirs
     their-executor = their_package:Runs
-    a = their_package:row
+    a = their_package:spec
     b = their_package:runs
     c = their_package:pair
     taken = their_package:taken
@@ -77,17 +77,17 @@ def package(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("package")
 def test_what_a_package_brings_is_listed_with_it_as_the_source():
-    """A class and a row are a client each and a strategy of that name; executors and strategies are as they say."""
+    """A class and a spec are a client each and a strategy of that name; executors and strategies are as they say."""
     listed = {row["name"]: row for row in strategy_rows() if row["source"] == "their-package"}
-    assert set(listed) == {"their-class", "their-row", "their-pair"}
+    assert set(listed) == {"their-class", "their-spec", "their-pair"}
     assert (listed["their-pair"]["concurrency"], listed["their-pair"]["executor"]) == (5, "threads")
-    assert listed["their-row"]["connections"] == "per thread"
-    assert {"their-class", "their-row"} <= {row["name"] for row in client_rows()}
+    assert listed["their-spec"]["connections"] == "per thread"
+    assert {"their-class", "their-spec"} <= {row["name"] for row in client_rows()}
     assert {"their-executor", "their-serial"} <= {row["name"] for row in executor_rows()}
 
 
 @pytest.mark.usefixtures("package")
-@pytest.mark.parametrize("name", ["their-class", "their-pair", "their-row@their-executor", "urllib3@their-serial"])
+@pytest.mark.parametrize("name", ["their-class", "their-pair", "their-spec@their-executor", "urllib3@their-serial"])
 def test_what_a_package_brings_is_measured(name, server):
     """The trial's process finds it by itself."""
     check_settings(find(name))
@@ -100,10 +100,10 @@ def test_what_a_package_brings_is_measured(name, server):
 @pytest.mark.usefixtures("package")
 def test_entry_points_that_bring_nothing_are_told_and_the_others_go_on():
     """Each with its name and package; asked for by name, it is the error."""
-    told = "\n".join(str(fault) for fault in foreign.faults())
+    told = "\n".join(str(fault) for fault in resolve.faults())
     assert "strategy 'aiohttp' of their-package: the name is taken" in told
     assert "strategy 'sync' of their-package: neither" in told
-    assert "strategy 'number' of their-package: neither a class, a row nor a strategy" in told
+    assert "strategy 'number' of their-package: neither a class, a spec nor a strategy" in told
     assert "'missing': their_package:nothing of their-package can't be loaded\nAttributeError: " in told
     with pytest.raises(PluginError, match="can't be loaded"):
         find("missing")

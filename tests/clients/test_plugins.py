@@ -10,10 +10,10 @@ import pytest
 
 from clientlab.conformance.server import counting_server
 from clientlab.errors import PluginError
-from clientlab.measuring.trial import TrialFailed
-from clientlab.runs.surroundings import distributions_of, surroundings
-from clientlab.strategies import check_settings, client_row, executor_row, find
-from clientlab.workload import Workload
+from clientlab.measuring.trial_handle import TrialFailed
+from clientlab.results.surroundings import distributions_of, surroundings
+from clientlab.strategies import check_settings, client_spec, executor_spec, find
+from clientlab.workload.workload import Workload
 from clients.measured import measure
 
 MINE = """
@@ -40,18 +40,18 @@ MINE = """
 
     class Executor:
         needs = "asyncio"
-        counted = True
+        needs_count = True
 
-        def __init__(self, bench, *, times: int = 1):
-            self.bench = bench
+        def __init__(self, context, *, times: int = 1):
+            self.context = context
 
         def open(self):
             import asyncio
             self.runner = asyncio.Runner()
-            self.call = self.runner.run(self.bench.aopen(self.bench.concurrency))
+            self.call = self.runner.run(self.context.aopen(self.context.concurrency))
 
         def run(self, numbers):
-            self.runner.run(self.call.drain(numbers))
+            self.runner.run(self.call.send_all(numbers))
 
         def close(self):
             self.runner.run(self.call.close())
@@ -111,11 +111,16 @@ def test_a_class_of_a_file_is_a_client_or_an_executor(name, client, executor, co
 
 def test_a_class_says_what_a_row_of_the_lists_says(mine):
     """Kind by its `send`, the rest by attributes; what it says of itself by its docstring's first line."""
-    blocking, awaiting = client_row(f"{mine}:Blocking"), client_row(f"{mine}:Awaiting")
-    assert (blocking.kind, blocking.policy, blocking.says) == ("blocking", "per thread", "Mine, and blocking.")
+    blocking, awaiting = client_spec(f"{mine}:Blocking"), client_spec(f"{mine}:Awaiting")
+    assert (blocking.kind, blocking.policy, blocking.description) == ("blocking", "per thread", "Mine, and blocking.")
     assert (awaiting.kind, awaiting.policy) == ("asyncio", "pool")
-    executor = executor_row(f"{mine}:Executor")
-    assert (executor.needs, executor.counted, executor.many, executor.unbounded) == ("asyncio", True, True, False)
+    executor = executor_spec(f"{mine}:Executor")
+    assert (executor.needs, executor.needs_count, executor.concurrent, executor.unbounded) == (
+        "asyncio",
+        True,
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,8 +159,8 @@ def test_a_run_notes_the_file_and_its_hash(mine):
         ("other.py:Client", "there is no file .*other.py; write the path of a Python file"),
         ("mine.py:NoSend", "mine.py, line 42: class NoSend\nit lacks send: a client has open, send, close"),
         ("aiohttp@mine.py:NoSend", "line 42: class NoSend\nit lacks run: an executor has open, run, close"),
-        ("mine.py:StrangePolicy", "\npolicy is 'sometimes'; it is to be one of per call, pool, per thread"),
-        ("aiohttp@mine.py:StrangeNeeds", "\nneeds is 'threads'; it is to be one of blocking, asyncio"),
+        ("mine.py:StrangePolicy", "\npolicy is 'sometimes'; it must be one of per call, pool, per thread"),
+        ("aiohttp@mine.py:StrangeNeeds", "\nneeds is 'threads'; it must be one of blocking, asyncio"),
         ("mine.py:Executor", "'mine.py:Executor' is an executor, and runs a client; write aiohttp@mine.py:Executor"),
     ],
 )

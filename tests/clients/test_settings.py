@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.conformance.server import counting_server
+from clientlab.conformance.responses import Gate
+from clientlab.conformance.server import counting_server, ok
 from clientlab.strategies import EXECUTORS
-from clientlab.workload import Workload
+from clientlab.workload.workload import Workload
 from clients.measured import measure
 
+pytestmark = pytest.mark.slow
 
-def seen_by_server(strategy: str, requests: int, concurrency: int, hold: float = 0.0):
-    """The connections, and the most requests in flight, of one trial without warm-up and without errors."""
-    with counting_server(hold=hold) as server:
+
+def seen_by_server(strategy: str, requests: int, concurrency: int, hold: float = 0.0, until: int = 1):
+    """The connections, and the most requests in flight, of one trial without warm-up and without errors.
+
+    The server holds each request for `hold` seconds, and the first ones `until` so many are in flight.
+    """
+    gate = Gate(until)
+    with counting_server(lambda _: gate.wait() or ok(), hold) as server:
         workload = Workload(requests=requests, concurrency=concurrency, warmup=0)
         measured = measure(strategy, workload, server.url)
         assert measured.samples.errors == {}
@@ -55,7 +62,7 @@ def test_a_client_told_to_keep_no_connection_opens_one_a_request(strategy):
 )
 def test_a_limit_written_behind_the_name_holds(strategy, most):
     """Of the library's pool, or of the executor's size, which then wins over -c."""
-    assert seen_by_server(strategy, requests=24, concurrency=6, hold=0.03)[1] == most
+    assert seen_by_server(strategy, requests=24, concurrency=6, hold=0.01, until=most)[1] == most
 
 
 @pytest.mark.parametrize(
@@ -70,10 +77,10 @@ def test_a_limit_written_behind_the_name_holds(strategy, most):
 )
 def test_without_a_limit_from_the_lab_gather_sends_all_at_once(strategy):
     """More requests are in flight than -c says."""
-    assert seen_by_server(strategy, requests=20, concurrency=4, hold=0.3)[1] == 20
+    assert seen_by_server(strategy, requests=20, concurrency=4, until=20)[1] == 20
 
 
-ON_A_LOOP = [name for name, row in EXECUTORS.items() if "asyncio" in row.says or row.needs == "asyncio"]
+ON_A_LOOP = [name for name, spec in EXECUTORS.items() if "asyncio" in spec.description or spec.needs == "asyncio"]
 
 
 @pytest.mark.parametrize("executor", ON_A_LOOP)

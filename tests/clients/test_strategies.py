@@ -9,12 +9,16 @@ from pathlib import Path
 import pycurl
 import pytest
 
+from clientlab.cli.listing import strategy_rows
 from clientlab.errors import LabError
+from clientlab.experiments.articles import articles
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, check_settings, find, unavailable
 
 
 def test_every_pair_fits_and_every_setting_exists():
     """No listed strategy pairs a client with an executor of the other kind, or has a setting that nobody takes."""
+    for client in CLIENTS.values():
+        assert {EXECUTORS[name].needs for name in (*client.executors, *client.on_uvloop)} <= {client.kind}, client.name
     for strategy in STRATEGIES.values():
         assert CLIENTS[strategy.client].kind == EXECUTORS[strategy.executor].needs, strategy.name
         if not CLIENTS[strategy.client].program or not unavailable(strategy):
@@ -106,15 +110,24 @@ def test_a_size_of_its_own_wins_over_what_is_asked_of_all():
     assert find("requests-session@futures?max_workers=2").in_flight(None, 10) == 2
 
 
-ARTICLES = {"six-strategies", "sessions", "semaphore", "keepalive", "frameworks"}
+def test_the_articles_of_a_strategy_are_those_of_the_bundled_experiments():
+    """Those with a published source, in whose arms it stands with or without settings; control arms do not count."""
+    found = articles()
+    assert set().union(*found.values()) == {
+        "six-strategies", "sessions", "semaphore", "keepalive", "frameworks", "frameworks-servers",
+    }  # fmt: skip
+    assert found["requests"] == ["keepalive", "semaphore", "sessions"]
+    assert found["sync_threads"] == ["six-strategies"]
+    assert "requests-session@sync_to_async" not in found  # a control arm of six-strategies
+    assert "pycurl@threads" not in found  # of the demo, which reproduces no article
 
 
-def test_every_strategy_says_where_it_comes_from():
-    """The articles that it stands in, or "trap", or "ecosystem"; every article has some."""
-    sources = {name: set(strategy.source.split(", ")) for name, strategy in STRATEGIES.items()}
-    for name, source in sources.items():
-        assert source <= ARTICLES or source in ({"trap"}, {"ecosystem"}), name
-    assert set().union(*sources.values()) == ARTICLES | {"trap", "ecosystem"}
+def test_the_list_names_the_articles_of_a_strategy():
+    """Else its own source."""
+    sources = {row["name"]: row["source"] for row in strategy_rows()}
+    assert sources["requests"] == "keepalive, semaphore, sessions"
+    assert sources["pycurl@threads"] == "ecosystem"
+    assert sources["trap-small-pool"] == "trap"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +164,7 @@ def urllib3_of_version(number: str, folder: Path, monkeypatch) -> None:
 def test_requests_is_not_measured_on_a_urllib3_that_is_another_library(name, tmp_path, monkeypatch):
     """Niquests' urllib3-future overwrites urllib3: refused with what to do about it."""
     urllib3_of_version("2.25.904", tmp_path, monkeypatch)
-    with pytest.raises(LabError, match=r"is unavailable: urllib3 is overwritten by urllib3-future here.*NO_OVERRIDE"):
+    with pytest.raises(LabError, match=r"is unavailable: urllib3 is overwritten by urllib3-future.*NO_OVERRIDE"):
         check_settings(find(name))
     check_settings(find("niquests"))
 

@@ -8,24 +8,25 @@ import hashlib
 import pytest
 
 from clientlab import strategies
-from clientlab.clients.shape import Budget
+from clientlab.clients.interfaces import Budget
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.errors import LabError
-from clientlab.strategies import STRATEGIES, check_abilities
-from clientlab.uploads import Upload
-from clientlab.workload import Workload, requests_of
+from clientlab.strategies import STRATEGIES, check_capabilities
+from clientlab.workload.uploads import Upload
+from clientlab.workload.workload import Workload, requests_of
 from clients.measured import measure
+from running import eventually
 
-CLIENTS = {name: row for name, row in strategies.CLIENTS.items() if row.http == "1.1" and not row.program}
+CLIENTS = {name: spec for name, spec in strategies.CLIENTS.items() if spec.http == "1.1" and not spec.program}
 SIZE = 300_000
 CHUNK = 10_000
 BODY = bytes(range(250)) * (SIZE // 250)
 
-STREAMING = [name for name, row in CLIENTS.items() if hasattr(strategies.load(row.place), "stream")]
-UPLOADING = [name for name, row in CLIENTS.items() if getattr(strategies.load(row.place), "streams_uploads", True)]
-TIMING = [name for name, row in CLIENTS.items() if hasattr(strategies.load(row.place), "timed")]
-# libcurl hands over what it has read, aiosonic 64 KiB: neither takes a size from the one who reads.
-OWN_SIZES = {"pycurl": 16_384, "aiosonic": 65_536}
+STREAMING = [name for name, spec in CLIENTS.items() if hasattr(strategies.load(spec.import_path), "stream")]
+UPLOADING = [
+    name for name, spec in CLIENTS.items() if getattr(strategies.load(spec.import_path), "streams_uploads", True)
+]
+TIMING = [name for name, spec in CLIENTS.items() if hasattr(strategies.load(spec.import_path), "timed")]
 
 
 def chunked(body: bytes) -> bytes:
@@ -37,8 +38,8 @@ def chunked(body: bytes) -> bytes:
 
 def streamed(client: str, url: str) -> tuple[int, list[bytes]]:
     """The status and the chunks of one request, by the client itself."""
-    row = CLIENTS[client]
-    made = strategies.load(row.place)(Budget(1, 5.0, chunk_size=CHUNK), lambda: None)
+    spec = CLIENTS[client]
+    made = strategies.load(spec.import_path)(Budget(1, 5.0, chunk_size=CHUNK), lambda: None)
     request, chunks = requests_of(Workload(), url)(0), []
 
     async def awaited() -> int:
@@ -48,20 +49,13 @@ def streamed(client: str, url: str) -> tuple[int, list[bytes]]:
         finally:
             await made.close()
 
-    if row.kind == "asyncio":
+    if spec.kind == "asyncio":
         return asyncio.run(awaited()), chunks
     made.open()
     try:
         return made.stream(request, chunks.append), chunks
     finally:
         made.close()
-
-
-def test_most_clients_stream_and_those_that_cannot_are_known():
-    """A client that loses the ability is noticed here."""
-    assert set(CLIENTS) - set(STREAMING) == {"httplib2"}
-    assert set(CLIENTS) - set(UPLOADING) == {"aiosonic"}
-    assert {"requests", "requests-session", "httpx", "httpx-client", "httpx-async", "niquests"} <= set(TIMING)
 
 
 @pytest.mark.parametrize("client", STREAMING)
@@ -73,41 +67,44 @@ def test_the_whole_body_comes_in_chunks_of_the_size_asked_for(client, answer):
     assert status == 200
     assert b"".join(chunks) == BODY
     assert len(chunks) > 3
-    assert max(map(len, chunks)) <= OWN_SIZES.get(client, CHUNK)
+    assert max(map(len, chunks)) <= (CLIENTS[client].quirks.own_chunk_size or CHUNK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", STREAMING)
 def test_a_connection_is_used_again_after_a_streamed_body(client):
-    """As after one that was read whole; bytes are counted, errors of status as well."""
+    """As after one that was read whole; bytes are counted, errors of status as well.
+
+    A client that opens connections ahead may open one more, and use it or not.
+    """
 
     def by_number(seen):
         return ok(BODY, "503 Service Unavailable" if seen.target == "/2" else "200 OK")
 
     with counting_server(by_number) as server:
         measured = measure(client, Workload(path="/{k}", requests=6, warmup=0, read="chunks"), server.url)
-        assert server.connections == (6 if CLIENTS[client].policy == "per call" else 1)
-    assert measured.outcome.connections_begun == server.connections
+        used, begun = server.connections, measured.outcome.connections_begun
+        eventually(lambda: server.accepted >= begun, "the server has every connection that was counted")
+    permitted = {6} if CLIENTS[client].policy == "per call" else {1, 2} if CLIENTS[client].quirks.opens_ahead else {1}
+    assert {used, begun} <= permitted
+    assert begun == (server.accepted if CLIENTS[client].quirks.opens_ahead else used)
     assert measured.samples.errors == {"status-5xx": 1}
     assert measured.samples.records["bytes"].tolist() == [SIZE] * 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", STREAMING)
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param(Last(ok(BODY)[:-5]), id="length"),
-        pytest.param(Last(chunked(BODY)[:-900]), id="chunked"),
-    ],
-)
-def test_a_stream_that_is_cut_short_is_of_kind_protocol(client, answer):
-    """What came before the cut does not make it a success; the next request is not spoiled."""
-    with counting_server(lambda seen: answer if seen.target == "/1" else ok(BODY)) as server:
-        measured = measure(client, Workload(path="/{k}", requests=3, warmup=0, read="chunks"), server.url)
-        assert [seen.target for seen in server.seen] == ["/0", "/1", "/2"]
-    assert measured.samples.errors == {"protocol": 1}
-    assert measured.samples.records["bytes"].tolist() == [SIZE, 0, SIZE]
+def test_a_stream_that_is_cut_short_is_of_kind_protocol(client):
+    """With and without a length. What came before the cut is no success; the next request is not spoiled."""
+    cut = {"/1": Last(ok(BODY)[:-5]), "/3": Last(chunked(BODY)[:-900])}
+    with counting_server(lambda seen: cut.get(seen.target, ok(BODY))) as server:
+        measured = measure(client, Workload(path="/{k}", requests=5, warmup=0, read="chunks"), server.url)
+        assert [seen.target for seen in server.seen] == [f"/{k}" for k in range(5)]
+    assert measured.samples.errors == {"protocol": 2}
+    assert measured.samples.records["bytes"].tolist() == [SIZE, 0, SIZE, 0, SIZE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", STREAMING)
 def test_silence_between_chunks_is_a_time_out(client):
     """The server sends the head and half of the body, and no more: kind timeout-read."""
@@ -116,6 +113,7 @@ def test_silence_between_chunks_is_a_time_out(client):
     assert measured.samples.errors == {"timeout-read": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", UPLOADING)
 @pytest.mark.parametrize("upload", ["whole", "stream"])
 def test_an_upload_arrives_whole_with_its_length(client, upload):
@@ -140,13 +138,14 @@ def test_many_requests_in_flight_stream_each_their_own(strategy):
         method="PUT", requests=24, concurrency=4, warmup=1, read="chunks", upload_size=SIZE, upload="stream"
     )
     with counting_server(lambda _: ok(BODY)) as server:
-        measured = measure(strategy, workload, server.url, at_ready=server.reset)
+        measured = measure(strategy, workload, server.url, on_start=server.reset)
     assert measured.samples.errors == {}
     assert measured.samples.records["bytes"].tolist() == [SIZE] * 24
     assert {seen.body for seen in server.seen} == {b"".join(Upload(SIZE, 1))}
     assert len(server.seen) == 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", [*TIMING, "requests-session@threads", "httpx-async@workers"])
 def test_the_librarys_own_elapsed_is_kept_beside_the_labs_time(strategy):
     """For each successful request, no longer than what the lab measured, and 0 for a failed one."""
@@ -184,21 +183,21 @@ def test_without_being_asked_no_elapsed_is_kept():
 @pytest.mark.parametrize(
     ("strategy", "changes", "says"),
     [
-        ("httplib2@threads", {"read": "chunks"}, r"--read chunks: .*'httplib2@threads' reads no .* requests, .*url"),
-        ("pycurl@multi", {"read": "chunks"}, r"--read chunks: .*'pycurl@multi' sends whole .* client pycurl with"),
-        ("pycurl@multi", {"upload_size": 5, "upload": "stream"}, r"--upload stream: .*'pycurl@multi' sends whole"),
-        ("aiosonic", {"upload_size": 5, "upload": "stream"}, r"--upload stream: .*'aiosonic' streams no .*http.client"),
-        ("urllib3", {"elapsed": True}, r"--elapsed: .*'urllib3' does not measure .* are requests, .*httpx-async"),
+        ("httplib2@threads", {"read": "chunks"}, r"^read: chunks: .*'httplib2@threads' reads no .* requests, .*url"),
+        ("pycurl@multi", {"read": "chunks"}, r"^read: chunks: .*'pycurl@multi' sends whole .* client pycurl with"),
+        ("pycurl@multi", {"upload_size": 5, "upload": "stream"}, r"^upload: stream: .*'pycurl@multi' sends whole"),
+        ("aiosonic", {"upload_size": 5, "upload": "stream"}, r"^upload: stream: .*'aiosonic' streams no .*http.client"),
+        ("urllib3", {"elapsed": True}, r"^elapsed: .*'urllib3' does not measure .* are requests, .*httpx-async"),
     ],
 )  # fmt: skip
 def test_a_client_that_cannot_is_refused_with_those_that_can(strategy, changes, says):
     """In one line, before anything is started."""
     with pytest.raises(LabError, match=says) as caught:
-        check_abilities(strategies.find(strategy), Workload(**changes))
+        check_capabilities(strategies.find(strategy), Workload(**changes))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", [name for name, s in STRATEGIES.items() if not strategies.CLIENTS[s.client].program])
 def test_a_workload_that_asks_for_nothing_special_suits_every_strategy(name):
     """Uploads held whole included."""
-    check_abilities(STRATEGIES[name], Workload(upload_size=10))
+    check_capabilities(STRATEGIES[name], Workload(upload_size=10))

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from clientlab.runs.document import Arm, Claim
+from clientlab.results.document import ClaimResult
+from clientlab.results.plan import Arm
 from clients.documents import a_run, a_trial
 from containers.compose import ROOT
 from running import eventually
@@ -67,7 +68,7 @@ def _sweep(name):
         for place in places
     ]  # fmt: skip
     claims = [
-        Claim(
+        ClaimResult(
             name=verdict, text="it is so", source=None, kind="less", figure="wall_seconds", control=False,
             published=None, verdict=verdict, ratio=1.5, interval=(1.2, 1.8), rounds=3, measured="so",
         )

@@ -11,25 +11,26 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dashboards.source.__main__ import FOLDER, files
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from grafana_foundation_sdk.models.prometheus import Dataquery
 
-from clientlab.runs.experiment_file import bundled, read_experiment
-from clientlab.runs.labels import ARM, legend
-from clientlab.service import figures
+from clientlab.experiments.file import bundled, read_plan
+from clientlab.reports.charts.palette import HUES, colour_of
+from clientlab.results.labels import ARM, legend
+from clientlab.service import run_metrics
 from clientlab.strategies import STRATEGIES
+from generate.dashboards import FOLDER, files
 
 ROOT = Path(__file__).parents[2]
 LABELS = {*ARM, "outcome", "le", "instance", "job", "round", "state", "status", "code", "handler"}
-LABELS |= {label for family in figures.families().values() for label in family._labelnames}
-NAMES = sorted(path.stem for path in files())
+LABELS |= {label for family in run_metrics.families().values() for label in family._labelnames}
+NAMES = sorted(Path(path).stem for path in files())
 
 
 def loaded(name: str) -> dict:
     """A dashboard as Grafana loads it."""
-    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads((ROOT / FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def expressions(document: dict) -> list[str]:
@@ -37,11 +38,9 @@ def expressions(document: dict) -> list[str]:
     return [target["expr"] for panel in document["panels"] for target in panel["targets"]]
 
 
-def test_the_files_are_what_the_code_gives():
-    """`python -m dashboards.source` was run after the last change, and nothing else lies there."""
-    assert {path.name for path in FOLDER.iterdir()} == {path.name for path in files()}
-    for path, text in files().items():
-        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run python -m dashboards.source"
+def test_the_folder_has_the_generated_files_only():
+    """Grafana loads every file in it. tests/docs/test_generated.py checks their content."""
+    assert {path.name for path in (ROOT / FOLDER).iterdir()} == {Path(path).name for path in files()}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -154,12 +153,14 @@ def test_what_is_no_listed_strategy_has_a_colour_by_its_name():
                 assert panel["fieldConfig"]["defaults"]["color"]["mode"] == "palette-classic-by-name", panel["title"]
 
 
-def test_the_strategies_of_a_bundled_experiment_have_colours_of_their_own():
-    """The pictures that the lab comes with can be read by colour alone."""
+def test_a_strategy_has_the_colour_that_it_has_in_reports():
+    """One list for both; on Grafana's grounds, light or dark, in the form for either."""
     panel = next(of_arms())
-    for path in bundled().values():
-        strategies = {arm.strategy.partition("?")[0] for arm in read_experiment(path).arms()}
-        assert len({colours_of(panel, name) for name in strategies}) == len(strategies), path.stem
+    for strategy in (
+        *STRATEGIES,
+        *(arm.strategy for path in bundled().values() for arm in read_plan(path).arms),
+    ):
+        assert colours_of(panel, strategy) == (HUES[colour_of(strategy)].either,)
 
 
 def of_arms() -> Iterator[dict]:

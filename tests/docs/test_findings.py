@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from clientlab.runs.experiment_file import bundled, read_experiment
+from clientlab.experiments.file import bundled, read_plan
 from findings.page import DOCS, PAGE, RUNS, render, runs
 
 FOUND = runs()
@@ -20,7 +20,7 @@ def test_the_page_is_what_the_run_files_give():
 
 def test_every_published_benchmark_is_in_it():
     """A run of each bundled experiment that has a source."""
-    published = {name for name, path in bundled().items() if read_experiment(path).source}
+    published = {name for name, path in bundled().items() if read_plan(path).source}
     assert set(FOUND) == published
 
 
@@ -38,7 +38,7 @@ def test_a_run_is_whole(name):
 @pytest.mark.parametrize("name", FOUND)
 def test_a_run_has_the_arms_of_the_experiment_as_it_is_now(name):
     """Its claims are judged as they are made today; an arm that came since has to be measured."""
-    asked = {arm.name for arm in read_experiment(bundled()[name]).arms()}
+    asked = {arm.name for arm in read_plan(bundled()[name]).arms}
     assert {arm.name for arm in FOUND[name].experiment.arms} == asked
 
 

@@ -36,7 +36,7 @@ def test_is_read_and_written(text: str, written: str, stated: float) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "soon", "-1", "120 ms", "1_0", "inf", "nan", "1e400", "12m", "msms", "\u0661", "9" * 5000,
+        "", "soon", "-1", "120 ms", "1_0", "inf", "nan", "1e400", "12h", "msms", "\u0661", "9" * 5000,
         "uniform:1s", "uniform:2s,1s", "normal:1s,2s,3s", "normal:a,b", "lognormal:0,1", "lognormal:1s,30ms",
         "lognormal:1s,11", "exponential:0", "gamma:1s,2", "uniform:",
     ],

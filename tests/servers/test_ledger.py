@@ -78,5 +78,5 @@ def test_a_book_without_workers_can_be_read() -> None:
 
 def test_a_full_book_says_so() -> None:
     """More workers than there are pages are refused with the reason."""
-    with pytest.raises(RuntimeError, match="ends them again and again"):
+    with pytest.raises(RuntimeError, match="most of them ended"):
         Book().open(MOST_WORKERS)

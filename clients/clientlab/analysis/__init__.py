@@ -1,1 +1,1 @@
-"""The analysis: from sample logs to figures. Reads only; nothing here measures or renders."""
+"""Analysis: statistics on samples and figures. No module measures or renders."""

@@ -1,8 +1,8 @@
-"""How much one arm varies over the rounds against another: the ratio of their spreads, paired by round.
+"""The ratio of the spreads of two arms over the rounds, paired by round.
 
-Walls of runs have long tails on one side. There the interval that assumes normal values (Pitman and Morgan's,
-1939) holds the truth in 75 to 90 of 100 simulations in place of 95, and a percentile bootstrap of so few rounds is
-worse. The mean distance from the median is steadier than a variance, and its interval holds it in 93 to 97.5.
+Wall times have a long tail on one side. There, the interval that assumes normal values (Pitman and Morgan, 1939)
+contains the truth in 75 to 90 of 100 simulations instead of 95, and a percentile bootstrap of so few rounds is worse.
+The mean distance from the median is steadier than a variance. Its interval contains the truth in 93 to 97.5 of 100.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.special import stdtrit
 
 from clientlab.analysis.ratios import CONFIDENCE, Floats, Ratio
+from clientlab.analysis.student_t import t_quantile
 
 FEWEST_ROUNDS = 5
-"""With fewer rounds there is no interval: the spread of three values says next to nothing."""
+"""With fewer rounds, no interval is computed: three values hardly determine a spread."""
 
 
 def spread_ratio(
@@ -23,7 +23,7 @@ def spread_ratio(
 ) -> Ratio | None:
     """Spread of the first over that of the second (round → positive figure), of their logarithms.
 
-    None with fewer than two rounds that have both, or where one does not vary at all.
+    None if fewer than two rounds have both figures, or if one side does not vary at all.
     """
     both = sorted(set(these) & set(those))
     if len(both) < 2:
@@ -38,14 +38,14 @@ def spread_ratio(
 
 
 def spread_interval(x: Floats, y: Floats, confidence: float = CONFIDENCE) -> tuple[Floats, Floats, Floats]:
-    """Ratio of spreads with both ends, over the last axis of paired values."""
+    """Ratio of spreads, and both ends of its interval, over the last axis of paired values."""
     n = x.shape[-1]
     error_x, error_y = _error(x), _error(y)
     # Bonett and Seier (2003), Confidence intervals for a ratio of dispersions using paired samples,
     # J. Educ. Behav. Stat. 28(1): ln(d1/d2) ± q · sqrt(e1² + e2² - 2 r e1 e2), r the correlation of the
-    # distances from the medians. With Student's q in place of the normal's: with it 5 rounds hold as well.
+    # distances from the medians. Student's q replaces the normal's, so that 5 rounds keep the confidence, too.
     squared = error_x**2 + error_y**2 - 2 * _correlation(x, y) * error_x * error_y
-    half = stdtrit(n - 1, (1 + confidence) / 2) * np.sqrt(np.maximum(squared, 0))
+    half = t_quantile(n - 1, (1 + confidence) / 2) * np.sqrt(np.maximum(squared, 0))
     value = _distance(x) / _distance(y)
     return value, value * np.exp(-half), value * np.exp(half)
 

@@ -1,4 +1,4 @@
-"""The standings of a run: for each way to an upstream, its arms from the fastest to the slowest."""
+"""The standings of a run: the arms of each workload, upstream and route, from the fastest to the slowest."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from statistics import median
 
 from clientlab.analysis.ratios import CONFIDENCE, Ratio, paired_ratio
 
-Group = tuple[str, str, str]
-"""Workload (as the experiment names it: of a sweep there are several), upstream, route."""
+GroupKey = tuple[str, str, str]
+"""Name of the workload in the experiment (a sweep makes several of one), upstream, route."""
 
 
 @dataclass(frozen=True)
-class Figures:
-    """One trial's figures as far as the standings need them. `seconds` is per successful request."""
+class TrialCost:
+    """The figures of a trial that the standings need: arm and group, and seconds per successful request."""
 
-    name: str  # of its arm, within the group
-    group: Group
+    name: str
+    group: GroupKey
     round: int
     seconds: float
     errors: int
@@ -25,9 +25,9 @@ class Figures:
 
 @dataclass(frozen=True)
 class Standing:
-    """An arm in its group. `ratio` is to the group's fastest, `to_baseline` to the arm that the experiment measures by.
+    """An arm in its group. `ratio`: to the fastest of the group. `to_baseline`: to the experiment's baseline.
 
-    None where there is none to pair with, or no baseline in the group.
+    A ratio is None if no round has both arms, or if the group has no baseline.
     """
 
     name: str
@@ -39,14 +39,14 @@ class Standing:
 
 
 def standings(
-    trials: Iterable[Figures], confidence: float = CONFIDENCE, baseline: tuple[Group, str] | None = None
-) -> dict[Group, list[Standing]]:
-    """By group, in the order in which groups first appear; arms by median seconds a request.
+    trials: Iterable[TrialCost], confidence: float = CONFIDENCE, baseline: tuple[GroupKey, str] | None = None
+) -> dict[GroupKey, list[Standing]]:
+    """The arms of each group by median seconds per request; groups in the order of their first trial.
 
-    The reference is the fastest arm that made no error: one that fails fast is no standard. `baseline`: an arm by
-    its group and its name there.
+    The reference is the fastest arm without errors, because an arm that fails fast is no standard. `baseline`: group
+    and name of an arm.
     """
-    groups: dict[Group, dict[str, list[Figures]]] = {}
+    groups: dict[GroupKey, dict[str, list[TrialCost]]] = {}
     for trial in trials:
         groups.setdefault(trial.group, {}).setdefault(trial.name, []).append(trial)
     within, name = baseline or (None, None)
@@ -56,7 +56,7 @@ def standings(
     }
 
 
-def _rank(by_name: dict[str, list[Figures]], confidence: float, baseline: str | None) -> list[Standing]:
+def _rank(by_name: dict[str, list[TrialCost]], confidence: float, baseline: str | None) -> list[Standing]:
     order = sorted(by_name, key=lambda name: median(t.seconds for t in by_name[name]))
     clean = [name for name in order if not _errors(by_name[name])]
     reference = (clean or order)[0]
@@ -74,9 +74,9 @@ def _rank(by_name: dict[str, list[Figures]], confidence: float, baseline: str | 
     ]
 
 
-def _by_round(by_name: dict[str, list[Figures]]) -> Callable[[str], dict[int, float]]:
+def _by_round(by_name: dict[str, list[TrialCost]]) -> Callable[[str], dict[int, float]]:
     return lambda name: {trial.round: trial.seconds for trial in by_name[name]}
 
 
-def _errors(trials: list[Figures]) -> int:
+def _errors(trials: list[TrialCost]) -> int:
     return sum(trial.errors for trial in trials)

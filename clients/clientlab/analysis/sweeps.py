@@ -1,4 +1,4 @@
-"""The least of a sweep: whether it lies between the ends, and from where on more brings nothing."""
+"""The least figure of a sweep: whether it lies between the ends of the axis, and where the knee is."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 from clientlab.analysis.ratios import CONFIDENCE, Ratio, paired_ratio
 
 KNEE = 1.05
-"""The knee is the first place of the sweep whose figure is within 5 % of the least."""
+"""The knee is the first point of the sweep whose mean is within 5 % of the least."""
 
 Series = Mapping[int, float]
 Value = int | float | str
 
 
 @dataclass(frozen=True)
-class Turn:
-    """Where a sweep has its least, `best`, and its `knee`, as places; `middles`: what each place is judged by."""
+class TurningPoint:
+    """The least (`best`) and the `knee` of a sweep, as indices. `means`: the geometric mean of each point."""
 
     best: int
     knee: int
-    middles: list[float]
+    means: list[float]
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The places of a sweep's least and knee, and what is sure of them.
+    """The least and the knee of a sweep as indices, and whether the data decide where the least is.
 
-    `ratio`: the better end over the least between the ends. Its interval is widened, so that it is of at
-    least the confidence asked for, whichever place comes out as that least. `inside`: the least is at neither end,
-    surely; `at_end`: it is at one, surely. `open`: where neither is sure, the ratios whose intervals leave it open.
+    `ratio`: the better end over the least point between the ends. Its interval is widened, so that it keeps its
+    confidence although the data choose that point. `inside`: the least is surely at neither end; `at_end`: it is
+    surely at one. `open`: if neither is sure, the ratios whose intervals do not decide.
     """
 
     best: int
@@ -43,31 +43,31 @@ class Optimum:
 
 
 def in_order(values: Iterable[Value]) -> list[Value]:
-    """The values of a sweep's axis, each once: numbers by size, words as the experiment has them."""
+    """The values of an axis, each once: numbers by size, texts in the order of the experiment."""
     once = list(dict.fromkeys(values))
     return once if any(isinstance(value, str) for value in once) else sorted(once, key=float)
 
 
-def turn(series: Sequence[Series]) -> Turn:
-    """The least and the knee of a sweep's figures by round, by the geometric mean of each place.
+def turning_point(series: Sequence[Series]) -> TurningPoint:
+    """The least and the knee of a sweep, by the geometric mean of each point's figures by round.
 
-    Raises ValueError where a place has no figure.
+    Raises ValueError if a point has no figure.
     """
     if not all(series):
-        raise ValueError("a place of the sweep has no figure")
-    middles = [float(np.exp(np.mean(np.log(list(figures.values()))))) for figures in series]
-    best = int(np.argmin(middles))
-    return Turn(best, next(place for place, middle in enumerate(middles) if middle <= KNEE * middles[best]), middles)
+        raise ValueError("a point of the sweep has no figure")
+    means = [float(np.exp(np.mean(np.log(list(figures.values()))))) for figures in series]
+    best = int(np.argmin(means))
+    return TurningPoint(best, next(place for place, mean in enumerate(means) if mean <= KNEE * means[best]), means)
 
 
 def optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> Optimum:
-    """The optimum of a sweep of at least three places, each with its figures by round."""
-    found = turn(series)
+    """The optimum of a sweep of at least three points, each with its figures by round."""
+    found = turning_point(series)
     inner, last = range(1, len(series) - 1), len(series) - 1
-    least = min(inner, key=found.middles.__getitem__)
-    better = 0 if found.middles[0] <= found.middles[last] else last
-    # Which of the inner places to test is chosen by the data, as is the end: the error is shared out among them
-    # (Bonferroni: level 1 - α/m for the best of m). "Less than both ends" needs none besides: both must hold.
+    least = min(inner, key=found.means.__getitem__)
+    better = 0 if found.means[0] <= found.means[last] else last
+    # The data choose which inner point and which end are tested, so the error is divided among the candidates
+    # (Bonferroni: level 1 - α/m for the best of m). "Less than both ends" needs no further division: both must hold.
     level = 1 - (1 - confidence) / len(inner)
     over_least = {end: paired_ratio(series[end], series[least], level) for end in (0, last)}
     at_ends = 1 - (1 - confidence) / 2

@@ -1,7 +1,7 @@
-"""The command line: each verb parses its words to one value and calls one function.
+"""Command line. Each subcommand parses its options into one value and calls one function.
 
-Exit codes: 0 done; 1 a threshold, a claim asked to hold, or a comparison failed; 2 the words or the
-input are wrong; 3 the run is incomplete, or code of a user's could not be loaded (what was done is saved).
+Exit codes: 0 done; 1 a threshold, a required claim or a comparison failed; 2 the arguments or the input are wrong;
+3 the run is incomplete, or a plug-in could not be loaded (finished trials are saved).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from clientlab.cli.claims import claims
 from clientlab.cli.compare import compare
 from clientlab.cli.conform import conform
 from clientlab.cli.doctor import doctor
-from clientlab.cli.left_out import say
 from clientlab.cli.listing import list_
+from clientlab.cli.plugin_errors import say
 from clientlab.cli.report import report
 from clientlab.cli.run import run
 from clientlab.cli.runs import runs
@@ -33,7 +33,7 @@ from clientlab.errors import IncompleteRun, LabError
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="clientlab")
 def commands() -> None:
-    """How Python code should make HTTP requests, and how you know.
+    """Measure how Python code should make HTTP requests.
 
     `clientlab run demo` compares eight strategies; `clientlab list` shows what can be compared.
     """
@@ -43,11 +43,11 @@ for _command in (run, report, compare, claims, runs, list_, conform, up, doctor,
     commands.add_command(_command)
 
 
-def run_command_line(words: Sequence[str]) -> int:
-    """Do what the words say and return the exit code; an error is one line on standard error."""
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run the command line and return its exit code. An error is one line on standard error."""
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        code = commands.main(list(words) or ["--help"], prog_name="clientlab", standalone_mode=False)
+        code = commands.main(list(arguments) or ["--help"], prog_name="clientlab", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "clientlab"
@@ -70,14 +70,14 @@ def _say(line: str, code: int) -> int:
 
 
 def _cannot_write(error: OSError) -> int:
-    """The end of a pipe whose reader has seen enough, a full disk, or a file that can't be asked for."""
+    """Handle a closed pipe, a full disk, or a file that cannot be opened."""
     if error.filename is None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter would try it again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter would flush it again at exit
     if isinstance(error, BrokenPipeError):
         return 0
     return _say(f"{error.filename or 'standard output'}: {error.strerror}", LabError.exit_code)
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM ends a run as Ctrl-C does: processes stopped, what was done saved."""
+    """Handle SIGTERM like Ctrl-C: child processes are stopped, finished trials are saved."""
     raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""`clientlab claims`: the verdicts on the claims of a run, from its trials."""
+"""`clientlab claims`: judge the claims of a run from its trials."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from clientlab.cli.words import OUT, console
+from clientlab.cli.option_types import OUT, console
 from clientlab.errors import LabError
+from clientlab.judging.claims import judged
+from clientlab.judging.judgement import find_judged
 from clientlab.reports.claims import render
-from clientlab.runs.claims import judged
-from clientlab.runs.document import Claim
-from clientlab.runs.store import Store
+from clientlab.results.document import ClaimResult
+from clientlab.results.store import Store
 
 _CONTRADICTED = 1
 
@@ -21,11 +22,11 @@ _CONTRADICTED = 1
 @click.command()
 @click.argument("name", metavar="RUN")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-@click.option("--require", is_flag=True, help="Exit 1 where a claim is contradicted.")
+@click.option("--require", is_flag=True, help="Exit with code 1 if a claim is contradicted.")
 @OUT
 def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
-    """Judge the claims of a run: RUN is its name, the beginning of it, "last", or the path of its file."""
-    run = Store(folder).read(name)
+    """Judge the claims of a run. RUN is a name, the beginning of a name, "last", or the path of a run file."""
+    run = find_judged(Store(folder), name)
     if not run.experiment.claims:
         raise LabError(f"run {run.run}: its experiment {run.experiment.name!r} makes no claims")
     found = judged(run)
@@ -36,6 +37,6 @@ def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
     return code_of(found) if require else 0
 
 
-def code_of(found: Iterable[Claim]) -> int:
-    """The exit code where claims are asked to hold: one that is inconclusive has not failed."""
+def code_of(found: Iterable[ClaimResult]) -> int:
+    """The exit code for required claims. An inconclusive claim has not failed."""
     return _CONTRADICTED if any(claim.verdict == "contradicted" for claim in found) else 0

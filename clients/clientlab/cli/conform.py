@@ -1,4 +1,4 @@
-"""`clientlab conform`: whether a strategy does the same work as all others, and what it breaks."""
+"""`clientlab conform`: check that a strategy does the same work as all others."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from clientlab.cli.left_out import faults_of, tell
-from clientlab.cli.words import console
-from clientlab.conformance import Result
+from clientlab import units
+from clientlab.cli.option_types import console
+from clientlab.cli.plugin_errors import faults_of, tell
+from clientlab.conformance import CheckResult
 from clientlab.conformance import conform as results_of
 from clientlab.errors import IncompleteRun, LabError
-from clientlab.strategies import Strategy, check_settings, client_row, find
+from clientlab.strategies import Strategy, check_settings, client_spec, find
 
 _ABREAST = 5
-"""Strategies beside each other in the table of faults."""
+"""Strategies beside each other in the table of error kinds."""
 
 
 @click.command()
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="Every check of every strategy as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print every check of every strategy as JSON.")
 def conform(names: tuple[str, ...], *, as_json: bool) -> int:
-    """Check strategies against a server that notes all that reaches it; exit 1 where one breaks something.
+    """Check strategies against a server that records everything it receives. Exit code 1: a check failed.
 
-    NAME is a listed strategy, CLIENT@EXECUTOR, or a class of yours: path/to/file.py:CLASS. Takes some
-    seconds each. A class of yours that can't be loaded is told in two lines; the others are checked, and the
-    exit code is 3.
+    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class: path/to/file.py:CLASS. Each takes some seconds.
+    If your class cannot be loaded, two lines explain why, the other strategies are checked, and the exit code is 3.
     """
     faults = faults_of(names)
     strategies = [find(name) for name in dict.fromkeys(names) if name not in faults]
@@ -51,17 +51,17 @@ def conform(names: tuple[str, ...], *, as_json: bool) -> int:
 
 
 def _check(strategies: Sequence[Strategy]) -> None:
-    """Raises LabError for one that has no drills."""
+    """Raise LabError for a strategy without checks: an external program."""
     for strategy in strategies:
         check_settings(strategy)
-        if client_row(strategy.client).program:
+        if client_spec(strategy.client).program:
             raise LabError(
-                f"strategy {strategy.name!r} is a driver, and sends no bodies exactly alike; "
-                "scripts/test tests/clients/test_apache_bench.py has what holds of it"
+                f"strategy {strategy.name!r} is an external program, which these checks do not cover; "
+                "run scripts/test tests/clients/test_apache_bench.py"
             )
 
 
-def _document(name: str, results: Sequence[Result]) -> dict[str, object]:
+def _document(name: str, results: Sequence[CheckResult]) -> dict[str, object]:
     checks = [
         {"check": r.check, "passed": r.passed, "broken": r.broken, "kind": r.kind, "unchecked": r.unchecked}
         for r in results
@@ -69,9 +69,9 @@ def _document(name: str, results: Sequence[Result]) -> dict[str, object]:
     return {"strategy": name, "conforms": all(result.passed for result in results), "checks": checks}
 
 
-def _tell(name: str, results: Sequence[Result]) -> None:
+def _tell(name: str, results: Sequence[CheckResult]) -> None:
     broken = [result for result in results if not result.passed]
-    how = f"breaks {len(broken)} of {len(results)} checks" if broken else f"keeps to all {len(results)} checks"
+    how = f"fails {len(broken)} of {len(results)} checks" if broken else f"passes all {len(results)} checks"
     click.echo(f"{name}: {how}")
     for result in broken:
         click.echo(f"  {result.check}: {' '.join(result.broken.split())}")
@@ -80,8 +80,8 @@ def _tell(name: str, results: Sequence[Result]) -> None:
             click.echo(f"  {result.check}: not checked, {result.unchecked}")
 
 
-def _faults(judged: dict[str, Sequence[Result]]) -> Table:
-    """Faults × strategies: the kind of error that each makes of each."""
+def _faults(judged: dict[str, Sequence[CheckResult]]) -> Table:
+    """Fault × strategy → the kind of error that the strategy reports."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("fault", no_wrap=True)
     kinds: dict[str, dict[str, str]] = {}
@@ -91,5 +91,5 @@ def _faults(judged: dict[str, Sequence[Result]]) -> Table:
             if result.kind is not None:
                 kinds.setdefault(result.check, {})[name] = result.kind if result.passed else f"{result.kind} BROKEN"
     for fault, row in kinds.items():
-        table.add_row(fault, *(escape(row.get(name, "-")) for name in judged))
+        table.add_row(fault, *(escape(row.get(name, units.UNKNOWN)) for name in judged))
     return table

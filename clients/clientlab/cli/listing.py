@@ -1,4 +1,4 @@
-"""`clientlab list`: what there is to compare."""
+"""`clientlab list`: strategies, clients, executors and experiments."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from clientlab.cli.words import console
-from clientlab.reports import units
-from clientlab.runs.estimate import seconds_of
-from clientlab.runs.experiment_file import bundled, has_quick, read_experiment
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, foreign, plugins, unavailable
+from clientlab import units
+from clientlab.cli.option_types import console
+from clientlab.experiments.articles import articles
+from clientlab.experiments.file import bundled, has_quick, read_plan
+from clientlab.running.estimate import seconds_of
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, plugins, resolve, unavailable
 
 Rows = list[dict[str, Any]]
 
 
 def strategy_rows() -> Rows:
-    """Every listed strategy. `concurrency` is its own, used where -c is not given; `source` its articles."""
+    """Every listed strategy. `concurrency`: its default without -c. `source`: the articles with it, by experiment."""
+    measured_by = articles()
     return [
         {
             "name": strategy.name,
@@ -29,17 +31,17 @@ def strategy_rows() -> Rows:
             "executor": strategy.executor,
             "concurrency": strategy.concurrency,
             "connections": strategy.policy,
-            "source": strategy.source,
+            "source": ", ".join(measured_by.get(strategy.name, [strategy.source])),
             "note": f"{strategy.wrong}; mended by {strategy.mended_by}" if strategy.wrong else "",
         }
-        for strategy in (*STRATEGIES.values(), *foreign.of_packages().values())
+        for strategy in (*STRATEGIES.values(), *resolve.of_packages().values())
     ]
 
 
 def strategy_rows_here() -> Rows:
-    """The same, with what keeps a strategy from being measured on this machine before its note."""
+    """`strategy_rows`; the note begins with the reason why a strategy is unavailable on this machine."""
     rows = strategy_rows()
-    for row, strategy in zip(rows, (*STRATEGIES.values(), *foreign.of_packages().values()), strict=True):
+    for row, strategy in zip(rows, (*STRATEGIES.values(), *resolve.of_packages().values()), strict=True):
         if reason := unavailable(strategy):
             row["note"] = "; ".join(filter(None, (f"unavailable: {reason}", row["note"])))
     return rows
@@ -48,35 +50,41 @@ def strategy_rows_here() -> Rows:
 def client_rows() -> Rows:
     """Every client."""
     return [
-        {"name": row.name, "kind": row.kind, "http": row.http, "connections": row.policy, "says": row.says}
-        for row in (*CLIENTS.values(), *plugins.installed().clients.values())
+        {
+            "name": spec.name,
+            "kind": spec.kind,
+            "http": spec.http,
+            "connections": spec.policy,
+            "description": spec.description,
+        }
+        for spec in (*CLIENTS.values(), *plugins.installed().clients.values())
     ]
 
 
 def executor_rows() -> Rows:
     """Every executor."""
     rows = (*EXECUTORS.values(), *plugins.installed().executors.values())
-    return [{"name": row.name, "runs": row.needs, "says": row.says} for row in rows]
+    return [{"name": spec.name, "runs": spec.needs, "description": spec.description} for spec in rows]
 
 
 def experiment_rows() -> Rows:
-    """Every bundled experiment; times are estimates, in full and in the quick form."""
+    """Every bundled experiment. Times are estimates, for the full and the quick form."""
     return [_experiment_row(name, path) for name, path in bundled().items()]
 
 
 def _experiment_row(name: str, path: Path) -> dict[str, Any]:
-    experiment = read_experiment(path)
-    quick = [units.minutes(seconds_of(read_experiment(path, quick=True)))] if has_quick(path) else []
-    source = experiment.source
+    plan = read_plan(path)
+    quick = [units.minutes(seconds_of(read_plan(path, quick=True)))] if has_quick(path) else []
+    source = plan.source
     return {
         "name": name,
-        "arms": len(experiment.arms()),
-        "claims": len(experiment.claims),
-        "rounds": experiment.rounds,
-        "takes about": units.minutes(seconds_of(experiment)),
-        "quick": "".join(quick) or units.NOTHING,
-        "question": experiment.question,
-        "source": f"{source.authors}, {source.date}: {source.title}" if source else units.NOTHING,
+        "arms": len(plan.arms),
+        "claims": len(plan.claims),
+        "rounds": plan.rounds,
+        "takes about": units.minutes(seconds_of(plan)),
+        "quick": "".join(quick) or units.UNKNOWN,
+        "question": plan.question,
+        "source": f"{source.authors}, {source.date}: {source.title}" if source else units.UNKNOWN,
     }
 
 
@@ -89,18 +97,18 @@ _LISTS: dict[str, Callable[[], Rows]] = {
 
 
 def markdown(rows: Rows) -> str:
-    """Rows as a Markdown table: README's, and held to it by a test."""
+    """Rows as a Markdown table."""
     lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(map(str, row.values())) for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 @click.command(name="list")
 @click.argument("what", type=click.Choice(list(_LISTS)), default="strategies")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="As a Markdown table.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print a Markdown table.")
 def list_(what: str, *, as_json: bool, as_markdown: bool) -> None:
     """List strategies, clients, executors or experiments."""
-    for fault in foreign.faults():
+    for fault in resolve.faults():
         where, _, error = str(fault).partition("\n")
         click.echo(f"clientlab: {where}" + (f"\n  {error}" if error else ""), err=True)
     rows = strategy_rows() if as_markdown and what == "strategies" else _LISTS[what]()

@@ -1,48 +1,42 @@
-"""`clientlab report`: a run again as table, chart and page."""
+"""`clientlab report`: show a run as a table, a chart, a page or a file."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from clientlab.cli.exports import export, exports
-from clientlab.cli.words import OUT, console
-from clientlab.reports import table
-from clientlab.runs.document import Run
-from clientlab.runs.store import Store
+from clientlab.cli.option_types import OUT, console
+from clientlab.judging.judgement import find_judged
+from clientlab.reports import files, table
+from clientlab.reports.files import OutputFile
+from clientlab.results.document import Run
+from clientlab.results.store import Store
 
 
-def _checked(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
-    """The path of a chart that can be written: said before a run, and not after it."""
-    if path is not None:
-        from clientlab.reports.chart import check  # noqa: PLC0415 - matplotlib takes half a second to import
+class _Output(click.Path):
+    """The path of a file that a report is written to, checked before anything is measured."""
 
-        check(path)
-    return path
+    def __init__(self, file: OutputFile) -> None:
+        super().__init__(dir_okay=False)
+        self._file = file
 
-
-def _checked_page(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
-    """The path of a page that can be written."""
-    if path is not None:
-        from clientlab.reports.html import check  # noqa: PLC0415 - no other command needs templates
-
-        check(path)
-    return path
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        self._file.check(path)
+        return path
 
 
 CHART = click.option(
-    "--chart",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=_checked,
-    help="Draw the bar chart to this file (.png or .svg).",
+    "--chart", type=_Output(files.CHART), help="Draw the charts of times and sweeps to this file (.png or .svg)."
 )
 HTML = click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=_checked_page,
-    help="Write the whole report to this file (.html): one page that asks for nothing else.",
+    type=_Output(files.PAGE),
+    help="Write the whole report to this file (.html), a page without external resources.",
 )
 
 
@@ -53,8 +47,8 @@ HTML = click.option(
 @exports
 @OUT
 def report(name: str, chart: Path | None, html: Path | None, folder: Path, **formats: Any) -> int:
-    """Show a run: RUN is its name, the beginning of it, "last", or the path of its file."""
-    found = Store(folder).read(name)
+    """Show a run. RUN is a name, the beginning of a name, "last", or the path of a run file."""
+    found = find_judged(Store(folder), name)
     taken, code = export(found, formats)
     if not taken:
         show(found, stderr=False)
@@ -69,18 +63,18 @@ def show(run: Run, *, stderr: bool) -> None:
 
 
 def draw(run: Run, chart: Path | None, *, stderr: bool) -> None:
-    """Draw a run's chart where one is asked for, and say where. Raises LabError."""
+    """Draw the chart of a run, if a path is given, and print the path. Raises LabError."""
     if chart is not None:
-        from clientlab.reports.chart import write  # noqa: PLC0415 - as above
+        from clientlab.reports.charts.picture import write  # noqa: PLC0415 - matplotlib takes half a second to import
 
         write(run, chart)
-        console(stderr=stderr).print(f"chart: {chart}", markup=False, highlight=False, soft_wrap=True)
+        click.echo(f"chart: {chart}", err=stderr)
 
 
 def write_page(run: Run, page: Path | None, *, stderr: bool) -> None:
-    """Write a run's page where one is asked for, and say where. Raises LabError."""
+    """Write the HTML report of a run, if a path is given, and print the path. Raises LabError."""
     if page is not None:
-        from clientlab.reports.html import write  # noqa: PLC0415 - as above
+        from clientlab.reports.html import write  # noqa: PLC0415 - no other command needs templates
 
         write(run, page)
-        console(stderr=stderr).print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
+        click.echo(f"report: {page}", err=stderr)

@@ -1,4 +1,4 @@
-"""`clientlab runs`: the results folder: what is in it, removing, and giving runs away."""
+"""`clientlab runs`: list, remove, export and import the runs of a results folder."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import click
 
-from clientlab.cli.words import OUT, console
+from clientlab.cli.option_types import OUT, console
 from clientlab.errors import LabError
 from clientlab.reports import run_list
-from clientlab.runs import parcel
-from clientlab.runs.store import Store
+from clientlab.results import archive
+from clientlab.results.store import Store
 
 
 @click.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @OUT
 @click.pass_context
 def runs(context: click.Context, folder: Path, *, as_json: bool) -> None:
-    """List the runs of a results folder; remove them, give them away, take them in."""
+    """List the runs of a results folder; remove, export or import runs."""
     context.obj = folder
     if context.invoked_subcommand is not None:
         return
@@ -34,7 +34,7 @@ def runs(context: click.Context, folder: Path, *, as_json: bool) -> None:
 
 
 def _out(command: Any) -> Any:
-    """The results folder, of the verb or of the one below it."""
+    """Add the option of the results folder, whose default is that of the group."""
     return click.option(
         "--out", "folder", type=click.Path(file_okay=False, path_type=Path), callback=_given, help="Folder of results."
     )(command)
@@ -46,10 +46,10 @@ def _given(context: click.Context, _option: click.Parameter, folder: Path | None
 
 @runs.command()
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @_out
 def rm(names: tuple[str, ...], folder: Path, *, yes: bool) -> None:
-    """Remove runs, with their samples and logs. Runs outside the results folder are refused."""
+    """Remove runs with their samples and logs. Runs outside the results folder are refused."""
     store = Store(folder)
     found = list(dict.fromkeys(store.inside(name) for name in names))
     if not yes:
@@ -66,7 +66,7 @@ def _confirm(names: list[str]) -> None:
         click.echo(err=True)
         agreed = False
     if not agreed:
-        raise LabError("runs rm: nothing was removed; answer y, or say --yes")
+        raise LabError("runs rm: nothing was removed; answer y, or add --yes")
 
 
 @runs.command()
@@ -75,7 +75,7 @@ def _confirm(names: list[str]) -> None:
 @_out
 def export(name: str, target: Path, folder: Path) -> None:
     """Write a run and its kept samples to one file, FILE.zip."""
-    count = parcel.pack(Store(folder), name, target)
+    count = archive.pack(Store(folder), name, target)
     click.echo(f"{target}: the run, and samples of {count} trials")
 
 
@@ -84,6 +84,6 @@ def export(name: str, target: Path, folder: Path) -> None:
 @click.option("--force", is_flag=True, help="Replace a run of the same name.")
 @_out
 def import_(source: Path, folder: Path, *, force: bool) -> None:
-    """Take in a run that was exported. Everything in FILE is checked before any of it is kept."""
-    run = parcel.unpack(Store(folder), source, force=force)
+    """Import an exported run. The whole FILE is checked before anything is stored."""
+    run = archive.unpack(Store(folder), source, force=force)
     click.echo(f"{folder / run.run}: {len(run.trials)} trials")

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import os
+import socket
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clientlab.cli.asked import named
-from clientlab.cli.words import OUT
+from clientlab.cli.option_types import OUT
+from clientlab.cli.plan import path_of
 from clientlab.errors import LabError
-from clientlab.homes.containers import ContainerHome
-from clientlab.runs.experiment_check import check_experiment
-from clientlab.service.shapes import MOST_ROUNDS, command_of
-from clientlab.service.turns import Bounds
-from clientlab.work.token import TOKEN, keep_token
+from clientlab.experiments.file import read_experiment
+from clientlab.service.dispatcher import Bounds
+from clientlab.service.schemas import MOST_ROUNDS, command_of
+from clientlab.testbeds.compose import ComposeTestbed
+from clientlab.worker.token import TOKEN, keep_token
 
 if TYPE_CHECKING:
-    from clientlab.service.app import Settings
+    from clientlab.service.lab import LabSettings
 
 _SECONDS = click.FloatRange(0, min_open=True)
 
@@ -39,56 +42,57 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @click.option("--generic-after", type=_SECONDS, default=5.0, help="Seconds before a worker for '*' takes a strategy.")
 @click.option("--lost-after", type=_SECONDS, default=10.0, help="Seconds without a sign after which a worker is lost.")
 @OUT
-def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idle: bool, **words: Any) -> None:
-    """Serve the lab: give workers their turns, keep the runs, show them.
+def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idle: bool, **options: Any) -> None:
+    """Serve the lab: give workers their assignments, keep the runs, show them.
 
-    A run that the service left unfinished goes on where it was. Workers are those of `clientlab work`; they
-    need the token in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE, which the service writes; without
-    one it listens on loopback only. Options may come
-    from EXPERIMENT, ROUNDS, QUICK, LAB_HOST, LAB_PORT and GRAFANA_URL as well; a flag wins. It is asked for by
-    loopback names, its host or `lab`, and by the names in LAB_HOSTS, with commas between.
+    The service continues an unfinished run. Its workers are `clientlab work` processes. They need the token in
+    CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE, which the service writes. Without a token, the service listens
+    on loopback only.
+
+    The variables EXPERIMENT, ROUNDS, QUICK, LAB_HOST, LAB_PORT and GRAFANA_URL set options, too; an option on the
+    command line wins. The service answers requests to loopback names, its host, `lab`, and the names in LAB_HOSTS
+    (separated by commas).
     """
-    from clientlab.service.app import Settings  # noqa: PLC0415 - no other verb needs to import a web server
-    from clientlab.service.guard import HOSTS, known_hosts  # noqa: PLC0415 - as above
+    from clientlab.service.lab import LabSettings  # noqa: PLC0415 - no other subcommand needs a web server
+    from clientlab.service.middleware import HOSTS, known_hosts  # noqa: PLC0415 - as above
 
-    first = named(experiment, quick=quick)
-    if rounds is not None:
-        first = first.model_copy(update={"rounds": rounds})
-    check_experiment(first)
-    token, host, grafana = keep_token(os.environ), words["host"], words["grafana"]
+    file = read_experiment(path_of(experiment), quick=quick, rounds=rounds)
+    first = file.checked_plan(command=command_of(experiment, rounds, quick=quick))
+    token, host, grafana = keep_token(os.environ), options["host"], options["grafana"]
     if not token and not _loopback(host):
         raise LabError(f"--host {host}: others can reach it, and there is no token; set {TOKEN} here and for workers")
     if grafana and not grafana.startswith(("http://", "https://")):
         raise LabError(f"--grafana {grafana!r}: write it as http://127.0.0.1:3000")
-    settings = Settings(
+    settings = LabSettings(
         folder=folder,
         token=token,
         grafana=grafana,
-        first=None if idle else (first, command_of(experiment, rounds, quick=quick)),
-        programs=ContainerHome(os.environ).programs(),
-        hosts=known_hosts(host, os.environ.get(HOSTS, "")),
-        bounds=Bounds(words["patience"], words["generic_after"], words["lost_after"]),
+        first=None if idle else first,
+        programs=ComposeTestbed(os.environ).programs(),
+        bounds=Bounds(options["patience"], options["generic_after"], options["lost_after"]),
     )
-    _serve(settings, host, words["port"])
+    _serve(settings, known_hosts(host, os.environ.get(HOSTS, "")), host, options["port"])
 
 
-def _serve(settings: Settings, host: str, port: int) -> None:
-    """Serve until SIGTERM or SIGINT. Raises LabError where the port is taken."""
-    from aiohttp import web  # noqa: PLC0415 - as above
-
-    from clientlab.service.app import application  # noqa: PLC0415 - as above
+def _serve(settings: LabSettings, hosts: Iterable[str], host: str, port: int) -> None:
+    """Serve until SIGTERM or SIGINT. Raises LabError."""
+    from clientlab.service.server import serve as run  # noqa: PLC0415 - as above
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    listener = _listen(host, port)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+    asyncio.run(run(settings, hosts, listener, lambda: click.echo(f"Running on {url} (Ctrl-C ends it)", err=True)))
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """The listening socket. Raises LabError where the port is taken or the host has no address."""
     try:
-        web.run_app(
-            application(settings), host=host, port=port, print=lambda line: click.echo(line, err=True), access_log=None,
-            shutdown_timeout=1.0,
-        )  # fmt: skip
+        family, *_, address = min(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))  # IPv4 before IPv6
+        return socket.create_server(address, family=family)
     except OSError as error:
-        raise LabError(
-            f"--host {host} --port {port}: {error.strerror}; name another or stop what listens there"
-        ) from error
+        # create_server adds the address to the system's message.
+        reason = str(error.strerror).partition(" (while")[0]
+        raise LabError(f"--host {host} --port {port}: {reason}; name another or stop what listens there") from error
 
 
 def _loopback(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""`clientlab up`: upstreams and proxy alone, for a client of one's own."""
+"""`clientlab up`: start the upstreams and the proxy only, for your own client."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from clientlab.homes.local import ROUTES, LocalHome, Ports
-from clientlab.homes.serving import workers_for
+from clientlab.testbeds.local import ROUTES, LocalTestbed, Ports
+from clientlab.testbeds.upstream_process import workers_for
 from clientlab.upstreams import UPSTREAMS
 
 _LOOK_SECONDS = 0.5
@@ -17,7 +17,7 @@ _PORT = click.IntRange(0, 65535)
 
 
 @click.command()
-@click.option("--flask-port", type=_PORT, default=8001, show_default=True, help="0 takes a free one, here and below.")
+@click.option("--flask-port", type=_PORT, default=8001, show_default=True, help="0: a free port; so for all ports.")
 @click.option("--aiohttp-port", type=_PORT, default=8002, show_default=True)
 @click.option("--proxy-flask-port", type=_PORT, default=9001, show_default=True)
 @click.option("--proxy-aiohttp-port", type=_PORT, default=9002, show_default=True)
@@ -33,14 +33,14 @@ def up(concurrency: int, **ports: int) -> None:
     chosen = Ports(**{name.removesuffix("_port"): port for name, port in ports.items()})
     logs = Path(tempfile.mkdtemp(prefix="clientlab-up-"))
     try:
-        with LocalHome(UPSTREAMS, ROUTES, logs, workers_for(concurrency), chosen) as home:
+        with LocalTestbed(UPSTREAMS, ROUTES, logs, workers_for(concurrency), chosen) as testbed:
             for upstream in UPSTREAMS:
                 for route in ROUTES:
-                    click.echo(f"{upstream:8} {route:9} {home.base_url(upstream, route)}/")
-            click.echo(f"CA of proxy-tls: {home.endpoint(UPSTREAMS[0], 'proxy-tls').ca_file}")
+                    click.echo(f"{upstream:8} {route:9} {testbed.base_url(upstream, route)}/")
+            click.echo(f"CA of proxy-tls: {testbed.endpoint(UPSTREAMS[0], 'proxy-tls').ca_file}")
             click.echo(f"logs: {logs}; stop with Ctrl-C")
             while True:
-                home.check()
+                testbed.check()
                 time.sleep(_LOOK_SECONDS)
     except KeyboardInterrupt:
         click.echo("stopped")

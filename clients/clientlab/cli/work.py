@@ -10,10 +10,10 @@ import click
 
 from clientlab import strategies
 from clientlab.errors import LabError
-from clientlab.homes.containers import ContainerHome
 from clientlab.service.workers import ANY
-from clientlab.work.lab import Lab
-from clientlab.work.token import TOKEN, read_token
+from clientlab.testbeds.compose import ComposeTestbed
+from clientlab.worker.lab_client import LabClient
+from clientlab.worker.token import TOKEN, read_token
 
 
 @click.command(context_settings={"show_default": True})
@@ -28,7 +28,7 @@ from clientlab.work.token import TOKEN, read_token
 def work(  # noqa: PLR0913 - the command's words
     names: tuple[str, ...], lab: str, host: str, port: int, linger: float, *, scraped: bool
 ) -> None:
-    """Measure for the lab service, a trial at a time, when it is this worker's turn.
+    """Measure for the lab service, a trial at a time, as it assigns them to this worker.
 
     The token is in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE. The upstreams and the proxy are at
     FLASK_ADDRESS, AIOHTTP_ADDRESS, PROXY_FLASK_ADDRESS, PROXY_AIOHTTP_ADDRESS, PROXY_FLASK_TLS_ADDRESS,
@@ -39,12 +39,12 @@ def work(  # noqa: PLR0913 - the command's words
     for name in names:
         if name != ANY:
             strategies.check_settings(strategies.find(name))
-    ContainerHome(os.environ)
-    Lab(lab, "").split()
+    ComposeTestbed(os.environ)
+    LabClient(lab, "").split()
     os.environ[TOKEN] = read_token(os.environ)
     settings = {"lab": lab, "strategies": names, "host": host, "port": port, "linger": linger}
     settings["scraped"] = scraped
-    command = [sys.executable, "-m", "clientlab.work.waiting", json.dumps(settings)]
+    command = [sys.executable, "-m", "clientlab.worker.agent", json.dumps(settings)]
     sys.stderr.flush()
     try:
         # In place of this process, which has all of the lab in its memory: a worker waits most of its life.

@@ -1,1 +1,1 @@
-"""The clients: one file a library, each saying how ONE request is sent. Their list is in `clientlab.strategies`."""
+"""The clients: one file per library and connection policy. Their specs are in `clientlab.strategies`."""

@@ -1,14 +1,14 @@
-"""aiohttp with a session a request: what its documentation warns of."""
+"""aiohttp with a new session for each request. Its documentation warns against this use."""
 
 from __future__ import annotations
 
 from clientlab.clients.aiohttp_session import AiohttpSession
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
-from clientlab.workload import Request
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.workload.workload import Request
 
 
 class AiohttpPerCall(AiohttpSession):
-    """A session, its connector and a connection for each request. Only the TLS context is kept, as aiohttp's own is."""
+    """A session, its connector and a connection for each request. Only the TLS context is kept."""
 
     def __init__(self, budget: Budget, opened: Opened) -> None:
         super().__init__(budget, opened)
@@ -30,4 +30,4 @@ class AiohttpPerCall(AiohttpSession):
             return await self.stream_in(session, request, sink)
 
     async def close(self) -> None:
-        """Each call closed its own."""
+        """Do nothing: each call closed its own session."""

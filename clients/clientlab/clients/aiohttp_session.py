@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import aiohttp
 
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 AIOHTTP_ERRORS: ErrorTable = (
     (aiohttp.ClientSSLError, "tls"),
@@ -28,18 +28,18 @@ AIOHTTP_ERRORS: ErrorTable = (
 LIBRARY_LIMIT = 100
 LIBRARY_KEEP_IDLE_SECONDS = 15.0
 KEEP_IDLE_SECONDS = 75.0
-"""The other clients keep idle connections at least as long, so aiohttp does unless its defaults are asked for."""
+"""The other clients keep idle connections at least as long. aiohttp does so too, except with `library_defaults`."""
 
 
 class AiohttpSession:
-    """One session for the loop."""
+    """One session for the event loop."""
 
     errors: ClassVar[ErrorTable] = AIOHTTP_ERRORS
 
     def __init__(  # noqa: PLR0913 - the connector's settings
         self,
         budget: Budget,
-        opened: Opened,  # noqa: ARG002 - seen by Python
+        opened: Opened,  # noqa: ARG002 - Python's audit events count them
         *,
         limit_per_host: int = 0,
         ttl_dns_cache: int | None = 10,
@@ -60,7 +60,7 @@ class AiohttpSession:
         self._session = self.new_session()
 
     def trust(self) -> None:
-        """Read the CA that sessions to come will trust."""
+        """Read the CA certificate that later sessions trust."""
         self._connector["ssl"] = tls_context(self._budget) or True
 
     def new_session(self) -> aiohttp.ClientSession:
@@ -70,8 +70,8 @@ class AiohttpSession:
             timeout=self._limits,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        # aiohttp sends a GET again when its connection is dropped; no other client does, and the
-        # server would see more requests than were sent. There is no public way to say so.
+        # aiohttp sends a GET again when its connection is dropped. No other client does, and the
+        # server would count more requests than were sent. aiohttp has no public option for it.
         session._retry_connection = False  # noqa: SLF001
         return session
 
@@ -89,7 +89,7 @@ class AiohttpSession:
         return await self.stream_in(self._session, request, sink)
 
     async def stream_in(self, session: aiohttp.ClientSession, request: Request, sink: Sink) -> int:
-        """`stream`, with a session of the caller's."""
+        """`stream` with the session of the caller."""
         async with session.request(
             request.method,
             request.url,

@@ -22,14 +22,14 @@ from aiosonic.exceptions import (
 from aiosonic.pools import PoolConfig
 from aiosonic.timeout import Timeouts
 
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 
 class AiosonicClient:
-    """One client for the loop."""
+    """One client for the event loop."""
 
     errors: ClassVar[ErrorTable] = (
         (ssl.SSLError, "tls"),
@@ -45,19 +45,19 @@ class AiosonicClient:
         (asyncio.IncompleteReadError, "protocol"),
         (UnicodeDecodeError, "protocol"),
         (ValueError, "protocol", "invalid literal for int()"),  # a size
-        (OSError, "connect"),  # what happens to an open connection has one of the classes above
+        (OSError, "connect"),  # an error on an open connection has one of the classes above
     )
 
-    # It knows no other framing of them than chunks, and does not wait for the peer to take them.
+    # aiosonic can only send chunked uploads, and does not wait until the peer has read them.
     streams_uploads: ClassVar[bool] = False
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
 
     async def open(self) -> None:
         size, seconds = self._budget.connections, self._budget.timeout
         pool = PoolConfig() if size is None else PoolConfig(size, max_conn_requests=None, max_conn_idle_ms=None)
-        # Its limit of a read is for the first line only: `_Limit` is for each wait.
+        # aiosonic limits only the read of the status line. `_Limit` limits each wait for bytes.
         timeouts = Timeouts(sock_connect=seconds, sock_read=seconds, request_timeout=None)
         connector = TCPConnector({":default": pool}, timeouts, connection_cls=_Connection)
         self._client = aiosonic.HTTPClient(connector)
@@ -66,15 +66,17 @@ class AiosonicClient:
     async def send(self, request: Request) -> Reply:
         response = await self._client.request(
             request.url,
-            request.method.lower(),  # sent in capitals; but of a "GET" aiosonic leaves out the body
+            request.method.lower(),  # aiosonic sends it in capitals, but drops the body of an upper-case "GET"
             headers=request.headers,
             data=request.body,
-            ssl=self._tls if request.url.startswith("https:") else None,  # with one it speaks TLS to plain servers
+            ssl=self._tls
+            if request.url.startswith("https:")
+            else None,  # with a context, aiosonic starts TLS on plain HTTP too
         )
         return response.status_code, await response.content()
 
     async def stream(self, request: Request, sink: Sink) -> int:
-        """Chunks are the server's own, or of 64 KiB: aiosonic takes no size."""
+        """Chunks are those of the server, or 64 KiB: aiosonic has no option for their size."""
         method = request.method.lower()
         tls = self._tls if request.url.startswith("https:") else None
         words: dict[str, Any] = {"headers": request.headers, "data": request.body, "ssl": tls}
@@ -89,7 +91,7 @@ class AiosonicClient:
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
-    """The next chunk, or None; aiosonic tells an answer that was cut short as if none had come."""
+    """The next chunk, or None at the end. aiosonic reports a truncated body as a lost connection."""
     try:
         return await anext(chunks, None)
     except ConnectionDisconnected as error:
@@ -97,14 +99,14 @@ async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
 
 
 class _Connection(Connection):  # type: ignore[misc]  # aiosonic is not typed
-    """aiosonic's own, which else would be used again after a fault, with the rest of an answer still to come."""
+    """aiosonic's connection, but never used again after a fault: the rest of a response may still arrive on it."""
 
     _limit: _Limit | None = None
 
     async def connect(self, *words: Any) -> None:
         try:
             await super().connect(*words)
-        except ConnectionError as error:  # refused, or dropped amid the handshake: no connection
+        except ConnectionError as error:  # refused, or dropped during the handshake: no connection was opened
             raise Fault("connect", str(error) or type(error).__name__) from error
         self._limit = _Limit(self.reader, self.pool.timeouts.sock_read)
 
@@ -115,20 +117,20 @@ class _Connection(Connection):  # type: ignore[misc]  # aiosonic is not typed
 
     @property
     def reused(self) -> bool:
-        """Never, as far as aiosonic knows: it would send a request again whose connection was dropped."""
+        """Always False: otherwise aiosonic sends a request again when its connection was dropped."""
         return False
 
     @reused.setter
     def reused(self, _value: bool) -> None:
-        """Set at the begin of each request. At the end of its answer aiosonic keeps the connection, and not before."""
+        """Called by aiosonic when a request begins. The connection is kept only from the end of the response on."""
         self.keep = False
 
 
 class _Limit:
-    """The time limit of each wait for bytes of a connection; aiosonic has one for the first line only.
+    """The time limit of each wait for bytes of a connection. aiosonic limits only the wait for the status line.
 
-    It is put where asyncio's reader waits, for which there is no public word: what is here already is not waited for.
-    A timer for each wait cost 5 % of a request, so there is one for all, begun anew when it goes off.
+    It wraps the private method in which asyncio's reader waits; bytes that have already arrived need no wait.
+    A timer per wait cost 5 % of a request, so one timer serves all waits and is set again when it expires.
     """
 
     def __init__(self, reader: asyncio.StreamReader, seconds: float) -> None:
@@ -141,7 +143,7 @@ class _Limit:
         reader._wait_for_data = self._wait  # type: ignore[attr-defined]  # noqa: SLF001
 
     def end(self) -> None:
-        """Nothing is waited for any more."""
+        """Cancel the timer."""
         self._timer.cancel()
 
     async def _wait(self, reading: str) -> None:

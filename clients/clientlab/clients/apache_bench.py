@@ -1,8 +1,8 @@
-"""ApacheBench: a program, which sends all requests by itself and measures them by its own clock.
+"""ApacheBench: an external program that sends all requests itself and times them with its own clock.
 
-What it prints has three digits of a second. Its ``-g`` file has each request, in whole milliseconds; its ``-e`` file
-has the hundredths of their distribution in microseconds, and is what is read here. It tells of failures how many
-they were, and not which.
+Its printed times have three digits of a second. Its ``-g`` file has a row per request, in whole milliseconds. Its
+``-e`` file has the percentiles in microseconds; this module reads that file. ApacheBench counts failed requests,
+but does not name them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from clientlab.clients.shape import Budget, Opened
+from clientlab.clients.interfaces import Budget, Opened
 from clientlab.errors import ErrorTable
-from clientlab.tally import Tally
-from clientlab.workload import Request, Workload, varies
+from clientlab.external_tool import ToolReport
+from clientlab.workload.workload import NUMBER_FIELD, Request, Workload, encodes_each, varies
 
 _BODIES = {"POST": "-p", "PUT": "-u"}
 _OUT = "ab.percentiles.csv"
@@ -26,34 +26,36 @@ _FAILED = re.compile(r"\(Connect: (\d+), Receive: (\d+), Length: (\d+), Exceptio
 
 
 class ApacheBench:
-    """`ab`, with keep-alive (``-k``) unless a setting says otherwise."""
+    """`ab` with keep-alive (``-k``), unless the setting `keepalive` is false."""
 
     errors: ClassVar[ErrorTable] = ()
     program = "ab"
 
-    def __init__(self, budget: Budget, opened: Opened, *, keepalive: bool = True) -> None:  # noqa: ARG002 - it counts itself
+    def __init__(self, budget: Budget, opened: Opened, *, keepalive: bool = True) -> None:  # noqa: ARG002 - ab counts its connections itself
         self._timeout = math.ceil(budget.timeout)
         self._keepalive = keepalive
 
     @staticmethod
-    def refuses(workload: Workload) -> str | None:
-        """What the workload asks for that `ab` can't do, and what to do; None where it can do all of it."""
-        for asked, reason in (
-            (workload.requests is None, "counts its requests: give it a number with -n"),
-            (varies(workload), "sends one request again and again: leave out {k}, random delays and --encode each"),
-            (workload.parse, "parses no answer: leave out --parse"),
-            (workload.read == "chunks", "keeps no body: leave out --read chunks"),
-            (workload.upload == "stream", "holds the body in memory: leave out --upload stream"),
-            (workload.elapsed, "has no other clock than its own: leave out --elapsed"),
-            (workload.connections == "warm", "opens its connections inside its own time: leave out --connections warm"),
-            (_has_body(workload) and workload.method not in _BODIES, "sends a body with POST and PUT only"),
+    def refuses(workload: Workload) -> tuple[str, str] | None:
+        """The field that keeps `ab` from running the workload, and the reason; None if it can."""
+        for applies, field, reason in (
+            (workload.requests is None, "duration", "counts its requests; set `requests` instead"),
+            (NUMBER_FIELD in workload.path, "path", "sends one request again and again; leave out {k}"),
+            (encodes_each(workload), "encode", "sends one request again and again; leave out `encode`"),
+            (varies(workload), "delay", "sends one request again and again; write a constant delay"),
+            (workload.parse, "parse", "parses no response; leave out `parse`"),
+            (workload.read == "chunks", "read", "keeps no body; leave out `read`"),
+            (workload.upload == "stream", "upload", "holds the body in memory; leave out `upload`"),
+            (workload.elapsed, "elapsed", "has no other clock than its own; leave out `elapsed`"),
+            (workload.connections == "warm", "connections", "opens its connections in its own time; write cold"),
+            (_has_body(workload) and workload.method not in _BODIES, "method", "sends a body with POST and PUT only"),
         ):
-            if asked:
-                return reason
+            if applies:
+                return field, reason
         return None
 
     def command(self, request: Request, requests: int, in_flight: int, folder: Path) -> list[str]:
-        """The words that send `request` that many times; `folder` takes its body and what `ab` finds."""
+        """The command line that sends `request` so many times. `folder` holds body and results."""
         words = [self.program, "-q", "-d", "-l", "-r", "-n", str(requests), "-c", str(min(in_flight, requests))]
         words += ["-s", str(self._timeout), "-e", str(folder / _OUT), *(["-k"] if self._keepalive else [])]
         headers = dict(request.headers)
@@ -66,18 +68,18 @@ class ApacheBench:
         elif request.method != "GET":
             words += ["-m", request.method]
         for name, value in headers.items():
-            if name.lower() != "content-length":  # which it writes itself
+            if name.lower() != "content-length":  # ab writes this header itself
                 words += ["-H", f"{name}: {value}"]
         return [*words, request.url]
 
-    def tally(self, printed: str, folder: Path, requests: int, in_flight: int) -> Tally:
-        """What it printed, and wrote in `folder`, as figures. Raises ValueError where it did not finish."""
+    def report(self, printed: str, folder: Path, requests: int, in_flight: int) -> ToolReport:
+        """The figures that `ab` printed and wrote into `folder`. Raises ValueError if it did not finish."""
         if (done := _count(printed, "Complete requests")) != requests:
             raise ValueError(f"ab completed {done} of {requests} requests")
         kept = _count(printed, "Keep-Alive requests")
-        # Each in flight opens one; each answer that closes it makes another necessary while there is more to send.
+        # One connection per request in flight, and one more for each response that closed its connection.
         opened = min(requests, min(in_flight, requests) + requests - kept)
-        return Tally(
+        return ToolReport(
             seconds=requests / float(_figure(printed, "Requests per second")),
             times=spread(percentiles((folder / _OUT).read_text(encoding="ascii")), requests),
             bytes_received=_count(printed, "HTML transferred"),
@@ -88,16 +90,16 @@ class ApacheBench:
 
 
 def percentiles(table: str) -> list[float]:
-    """Seconds of the hundredths from the least to the largest, of the file that ``-e`` writes.
+    """Seconds of the percentiles 0 to 100, from the file that ``-e`` writes.
 
-    Of few requests it may read one place too far: none is larger than the largest.
+    With few requests, ab reads one place beyond its list; no value here is larger than the last one.
     """
     milliseconds = [float(line.partition(",")[2]) for line in table.splitlines()[1:]]
     return sorted(min(value, milliseconds[-1]) / 1000 for value in milliseconds)
 
 
 def spread(hundredths: Sequence[float], requests: int) -> list[float]:
-    """A time for each request, from the least to the largest: on the straight lines between the hundredths."""
+    """A time for each request in ascending order, interpolated linearly between the percentiles."""
     last = len(hundredths) - 1
     times = []
     for place in range(requests):
@@ -112,7 +114,7 @@ def _has_body(workload: Workload) -> bool:
 
 
 def _errors(printed: str) -> dict[str, int]:
-    """Kind → how many. Lengths may differ (``-l``); a status that is none of 2xx may be a redirect, and is not told."""
+    """Error kind → count. Lengths may differ (``-l``). ab does not tell which status a non-2xx response had."""
     errors: dict[str, int] = {}
     if found := _FAILED.search(printed):
         for name, count in zip(("Connect", "Receive", "Length", "Exceptions"), map(int, found.groups()), strict=True):
@@ -124,7 +126,7 @@ def _errors(printed: str) -> dict[str, int]:
 
 
 def _count(printed: str, name: str) -> int:
-    """A whole number; 0 where `ab` leaves the line out, as it does with some that are 0."""
+    """A whole number; 0 if `ab` left the line out, which it does for some counts of 0."""
     return int(_figure(printed, name) or 0)
 
 

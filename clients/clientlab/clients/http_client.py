@@ -1,4 +1,4 @@
-"""The standard library's `http.client`: one connection a thread, kept and used again."""
+"""The standard library's `http.client`: one kept connection per thread."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 
-class _Mine(threading.local):
-    """What a thread keeps: its connection, and the request that it sent last."""
+class _ThreadConnection(threading.local):
+    """The state of a thread: its connection, and the last request that it sent."""
 
     connection: http.client.HTTPConnection | None = None
     request: Request | None = None
@@ -25,7 +25,7 @@ class _Mine(threading.local):
 
 
 class HttpClient:
-    """A `HTTPConnection` for each thread that sends."""
+    """One `HTTPConnection` per thread."""
 
     errors: ClassVar[ErrorTable] = (
         (ssl.SSLError, "tls"),
@@ -34,13 +34,13 @@ class HttpClient:
         (http.client.HTTPException, "protocol"),
     )
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
-        self._mine = _Mine()
+        self._of_thread = _ThreadConnection()
         self._all: list[http.client.HTTPConnection] = []
 
     def open(self) -> None:
-        """Connections are made by the threads that use them."""
+        """Make the TLS context; each thread makes its own connection."""
         self._tls = tls_context(self._budget)
 
     def send(self, request: Request) -> Reply:
@@ -58,7 +58,7 @@ class HttpClient:
             response = _ask(connection, target, request)
             while chunk := response.read(self._budget.chunk_size):
                 sink(chunk)
-            if response.length:  # which only a read of the whole body complains of
+            if response.length:  # http.client reports it only when the whole body is read at once
                 raise http.client.IncompleteRead(b"", response.length)
         except BaseException:
             connection.close()
@@ -70,8 +70,8 @@ class HttpClient:
             connection.close()
 
     def _prepared(self, request: Request) -> tuple[http.client.HTTPConnection, str]:
-        """This thread's connection, and the request's target; what is sent again is not taken apart again."""
-        mine = self._mine
+        """This thread's connection, and the request's target. A repeated request is parsed only once."""
+        mine = self._of_thread
         connection = mine.connection
         if connection is None or mine.request is not request:
             parts = urlsplit(request.url)
@@ -102,7 +102,7 @@ def _ask(connection: http.client.HTTPConnection, target: str, request: Request) 
 
 @contextlib.contextmanager
 def connecting() -> Iterator[None]:
-    """Tells faults of connecting from those of sending: the standard library has the same exceptions for both."""
+    """Give errors while connecting their own kind: the standard library raises the same exceptions for sending."""
     try:
         yield
     except ssl.SSLError:

@@ -1,4 +1,4 @@
-"""httplib2 with one `Http` object a thread: it is not made to be shared, and keeps a connection a host."""
+"""httplib2 with one `Http` object per thread. It is not thread-safe, and keeps one connection per host."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import ClassVar
 import httplib2
 
 from clientlab.clients.http_client import connecting
-from clientlab.clients.shape import Budget, Opened, Reply
+from clientlab.clients.interfaces import Budget, Opened, Reply
 from clientlab.errors import ErrorTable, Fault
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 
 class Httplib2Http:
-    """A `httplib2.Http` for each thread that sends."""
+    """One `httplib2.Http` per thread."""
 
     errors: ClassVar[ErrorTable] = (
         (ssl.SSLError, "tls"),
@@ -26,16 +26,16 @@ class Httplib2Http:
         (httplib2.HttpLib2Error, "protocol"),
     )
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
-        self._mine = threading.local()
+        self._of_thread = threading.local()
         self._all: list[httplib2.Http] = []
 
     def open(self) -> None:
-        """`Http` objects are made by the threads that use them."""
+        """Do nothing: each thread makes its own `Http` object."""
 
     def send(self, request: Request) -> Reply:
-        mine = getattr(self._mine, "http", None) or self._new_http()
+        mine = getattr(self._of_thread, "http", None) or self._new_http()
         kind = _Https if request.url.startswith("https:") else _Http
         try:
             response, body = mine.request(
@@ -51,7 +51,7 @@ class Httplib2Http:
             made.close()
 
     def _new_http(self) -> httplib2.Http:
-        made = self._mine.http = httplib2.Http(
+        made = self._of_thread.http = httplib2.Http(
             timeout=self._budget.timeout, proxy_info=None, ca_certs=self._budget.ca_file
         )
         made.follow_redirects = False
@@ -60,7 +60,7 @@ class Httplib2Http:
 
 
 class _Once(http.client.HTTPConnection):
-    """A connection whose faults httplib2 doesn't know: it would send again, whatever `httplib2.RETRIES` says."""
+    """Raises errors unknown to httplib2, which would send the request again despite `httplib2.RETRIES`."""
 
     def connect(self) -> None:
         with connecting():
@@ -76,8 +76,8 @@ class _Once(http.client.HTTPConnection):
 
 
 class _Http(_Once, httplib2.HTTPConnectionWithTimeout):
-    """The same for plain HTTP."""
+    """Over plain HTTP."""
 
 
 class _Https(_Once, httplib2.HTTPSConnectionWithTimeout):
-    """The same for TLS."""
+    """Over TLS."""

@@ -8,22 +8,22 @@ import httpx
 
 from clientlab.clients.httpx_client import limits_of, timeout_of
 from clientlab.clients.httpx_per_call import HTTPX_ERRORS
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.no_cookies import empty_jar
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 
 class HttpxAsync:
-    """One client for the loop."""
+    """One client for the event loop."""
 
     errors: ClassVar[ErrorTable] = HTTPX_ERRORS
 
     def __init__(
         self,
         budget: Budget,
-        opened: Opened,  # noqa: ARG002 - seen by Python
+        opened: Opened,  # noqa: ARG002 - Python's audit events count them
         *,
         max_keepalive: int | None = None,
         keepalive_expiry: float | None = None,

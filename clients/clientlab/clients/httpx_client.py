@@ -7,20 +7,20 @@ from typing import ClassVar
 import httpx
 
 from clientlab.clients.httpx_per_call import HTTPX_ERRORS
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.no_cookies import empty_jar
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 KEEP_IDLE_SECONDS = 75.0
-"""httpx drops idle connections after 5 s by itself; the other clients keep them, so all do."""
+"""httpx closes idle connections after 5 s by default. The other clients keep them, so httpx does here too."""
 
 
 def limits_of(budget: Budget, max_keepalive: int | None = None, keepalive_expiry: float | None = None) -> httpx.Limits:
-    """The budget in httpx's words, and how many idle connections are kept for how long.
+    """The budget as httpx's limits, with the number of idle connections and the seconds they are kept.
 
-    Where nothing is said: all, or httpx's defaults (100 in all, 20 kept, for 5 s) where there is no budget.
+    Without settings, all connections are kept. Without a budget: httpx's defaults (100, 20 kept for 5 s).
     """
     connections: int | None = 100
     kept: int | None = 20
@@ -36,7 +36,7 @@ def limits_of(budget: Budget, max_keepalive: int | None = None, keepalive_expiry
 
 
 def timeout_of(budget: Budget) -> httpx.Timeout:
-    """Time limits for connecting and for each wait for bytes; none for the wait in the pool's queue."""
+    """Time limits for connecting and for each wait for bytes. The wait for a pooled connection has no limit."""
     return httpx.Timeout(budget.timeout, pool=None)
 
 
@@ -48,7 +48,7 @@ class HttpxClient:
     def __init__(
         self,
         budget: Budget,
-        opened: Opened,  # noqa: ARG002 - seen by Python
+        opened: Opened,  # noqa: ARG002 - Python's audit events count them
         *,
         max_keepalive: int | None = None,
         keepalive_expiry: float | None = None,

@@ -1,8 +1,8 @@
-"""httpx over HTTP/2: one connection for all requests in flight, blocking and for asyncio."""
+"""httpx over HTTP/2, blocking and asyncio: one connection carries all requests in flight."""
 
 from __future__ import annotations
 
-import h2  # noqa: F401 - httpx[http2] looks for it when a client is made, which is too late to say so
+import h2  # noqa: F401 - httpx looks for h2 when a client is made; the lab has to know before
 import httpx
 
 from clientlab.clients.httpx_async import HttpxAsync
@@ -27,7 +27,7 @@ class HttpxClientH2(HttpxClient):
 
 
 class HttpxAsyncH2(HttpxAsync):
-    """One client for the loop."""
+    """One client for the event loop."""
 
     async def open(self) -> None:
         self._client = httpx.AsyncClient(
@@ -41,11 +41,11 @@ class HttpxAsyncH2(HttpxAsync):
 
 
 def check_version(response: httpx.Response) -> None:
-    """Raises Fault for an answer that is not HTTP/2: httpx falls back to HTTP/1.1 without a word."""
+    """Raise Fault if the response is not HTTP/2: httpx falls back to HTTP/1.1 silently."""
     if response.extensions["http_version"] != b"HTTP/2":
         raise Fault("protocol", f"the server spoke {response.http_version} where HTTP/2 was asked for")
 
 
 async def acheck_version(response: httpx.Response) -> None:
-    """The same for asyncio."""
+    """`check_version` as an asyncio hook."""
     check_version(response)

@@ -1,4 +1,4 @@
-"""httpx, the plain way: a new client, with its own TLS set-up and connection, for every call."""
+"""httpx's top-level functions: every call makes a client, a TLS context and a connection."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import httpx
 
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 HTTPX_ERRORS: ErrorTable = (
-    (ssl.SSLError, "tls", "[SSL"),  # one without is anyio's "not yet", in the chain of any other fault
+    (ssl.SSLError, "tls", "[SSL"),  # an SSLError without "[SSL" is anyio's want-read, part of any other error's chain
     (httpx.ConnectTimeout, "timeout-connect"),
     (httpx.ReadTimeout, "timeout-read"),
     (httpx.WriteTimeout, "timeout-read"),
@@ -33,11 +33,11 @@ class HttpxPerCall:
 
     errors: ClassVar[ErrorTable] = HTTPX_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
 
     def open(self) -> None:
-        """Nothing is kept from call to call."""
+        """Do nothing: a call keeps nothing for the next."""
 
     def send(self, request: Request) -> Reply:
         response = self._response(request)
@@ -61,7 +61,7 @@ class HttpxPerCall:
         return response.status_code, response.content, response.elapsed.total_seconds()
 
     def close(self) -> None:
-        """Each call closed its own."""
+        """Do nothing: each call closed its own client."""
 
     def _response(self, request: Request) -> httpx.Response:
         return httpx.request(
@@ -70,5 +70,5 @@ class HttpxPerCall:
             headers=request.headers,
             content=request.body,
             timeout=self._budget.timeout,
-            verify=tls_context(self._budget) or True,  # for each call, as httpx makes its own
+            verify=tls_context(self._budget) or True,  # a new context per call, as httpx itself makes one
         )

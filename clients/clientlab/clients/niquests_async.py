@@ -7,24 +7,24 @@ from typing import Any, ClassVar
 
 import niquests
 
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.niquests_session import NIQUESTS_ERRORS, options_of
 from clientlab.clients.no_cookies import no_cookies
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 
 class NiquestsAsync:
-    """One session for the loop."""
+    """One session for the event loop."""
 
     errors: ClassVar[ErrorTable] = NIQUESTS_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
         self._options = options_of(budget, pool_connections)
 
     async def open(self) -> None:
-        # niquests has no limit of its own for a TLS handshake, and takes asyncio's of a minute.
+        # niquests does not limit the TLS handshake; asyncio's limit of 60 s would hold.
         constants.SSL_HANDSHAKE_TIMEOUT = self._budget.timeout
         self._session = niquests.AsyncSession(**self._options)
         self._session.cookies.set_policy(no_cookies())

@@ -1,19 +1,19 @@
-"""niquests over HTTP/2, blocking and for asyncio: as it comes, with a request at a time on each connection."""
+"""niquests over HTTP/2, blocking and asyncio. By default it sends one request at a time on each connection."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from clientlab.clients.interfaces import Budget, Opened
 from clientlab.clients.niquests_async import NiquestsAsync
 from clientlab.clients.niquests_session import NiquestsSession
-from clientlab.clients.shape import Budget, Opened
 from clientlab.errors import Fault
 
 HTTP2 = 20
 
 
 def check_version(response: Any) -> None:
-    """Raises Fault for an answer that is not HTTP/2: niquests falls back to HTTP/1.1 without a word."""
+    """Raise Fault if the response is not HTTP/2: niquests falls back to HTTP/1.1 silently."""
     if response.http_version != HTTP2:
         raise Fault("protocol", "the server spoke HTTP/1 where HTTP/2 was asked for")
 
@@ -34,7 +34,7 @@ class NiquestsSessionH2(NiquestsSession):
 
 
 class NiquestsAsyncH2(NiquestsAsync):
-    """One session for the loop."""
+    """One session for the event loop."""
 
     def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:
         super().__init__(budget, opened, pool_connections=pool_connections)

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import niquests
 from niquests.packages import urllib3
 
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.no_cookies import no_cookies
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
-_urllib3 = urllib3.exceptions  # of urllib3-future, wherever it is installed
+_urllib3 = urllib3.exceptions  # the exceptions of urllib3-future, under either of its package names
 
 NIQUESTS_ERRORS: ErrorTable = (
     (niquests.exceptions.SSLError, "tls"),
@@ -36,7 +36,7 @@ class NiquestsSession:
 
     errors: ClassVar[ErrorTable] = NIQUESTS_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
         self._options = options_of(budget, pool_connections)
 
@@ -72,7 +72,7 @@ class NiquestsSession:
 
 
 def options_of(budget: Budget, pool_connections: int) -> dict[str, Any]:
-    """A session's arguments: HTTP/1.1, no look for revoked certificates, as no other client does, the budget's pool."""
+    """The session's arguments: HTTP/1.1, the budget's pool, and no revocation check, which no other client makes."""
     options: dict[str, Any] = {"disable_http2": True, "disable_http3": True, "revocation_configuration": None}
     if budget.connections is None:
         return options

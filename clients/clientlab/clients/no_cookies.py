@@ -1,4 +1,4 @@
-"""Cookies that are dropped, for clients whose library keeps them in a jar and would send them back."""
+"""Cookie jars that stay empty, for libraries that would store cookies and send them back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 
 def no_cookies() -> DefaultCookiePolicy:
-    """A policy that takes none from any host."""
+    """A policy that accepts no cookie."""
     return DefaultCookiePolicy(allowed_domains=[])
 
 

@@ -1,20 +1,20 @@
-"""pycurl over HTTP/2: an easy handle a thread, and so a connection a thread, with one request at a time on it."""
+"""pycurl over HTTP/2: one easy handle, and so one connection, per thread; one request at a time on each."""
 
 from __future__ import annotations
 
 import pycurl
 
+from clientlab.clients.interfaces import Reply, Sink
 from clientlab.clients.pycurl_handle import PycurlHandle
-from clientlab.clients.shape import Reply, Sink
 from clientlab.errors import Fault
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 if not pycurl.version_info()[4] & pycurl.VERSION_HTTP2:
     raise ModuleNotFoundError(f"{pycurl.version} has no nghttp2", name="a libcurl with nghttp2")
 
 
 class PycurlH2(PycurlHandle):
-    """The same, that asks for HTTP/2 and takes no other."""
+    """`PycurlHandle` that accepts HTTP/2 only."""
 
     version = pycurl.CURL_HTTP_VERSION_2TLS
 
@@ -29,14 +29,14 @@ class PycurlH2(PycurlHandle):
         return status
 
     def _check_version(self) -> None:
-        handle = self._mine.handle
-        # Once a connection. libcurl falls back to HTTP/1.1 without a word, so a handle that did is thrown away.
+        handle = self._of_thread.handle
+        # Checked once per connection. libcurl falls back to HTTP/1.1 silently; such a handle is closed.
         if (
             handle is not None
             and handle.getinfo(pycurl.NUM_CONNECTS)
             and handle.getinfo(pycurl.INFO_HTTP_VERSION) != pycurl.CURL_HTTP_VERSION_2_0
         ):
             self._all.remove(handle)
-            handle.close()  # and with it the connection
-            self._mine.handle = None
+            handle.close()  # closes its connection too
+            self._of_thread.handle = None
             raise Fault("protocol", "the server spoke HTTP/1 where HTTP/2 was asked for")

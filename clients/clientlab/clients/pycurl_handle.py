@@ -1,19 +1,18 @@
-"""pycurl with one easy handle a thread: libcurl keeps the handle's connection and uses it again."""
+"""pycurl with one easy handle per thread. libcurl keeps the connection of the handle."""
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import threading
 from typing import ClassVar
 
 import pycurl
 
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
+from clientlab.clients.descriptors import out_of_descriptors
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.errors import CONNECT_KINDS, NO_DESCRIPTOR, ErrorTable, Fault
-from clientlab.uploads import Upload
-from clientlab.workload import Request
+from clientlab.workload.uploads import Upload
+from clientlab.workload.workload import Request
 
 HTTP2_STREAM = 92  # CURLE_HTTP2_STREAM, which pycurl does not name
 
@@ -27,7 +26,7 @@ CURL_KINDS = {
     pycurl.E_OPERATION_TIMEDOUT: "timeout-read",
     pycurl.E_SSL_CONNECT_ERROR: "tls",
     pycurl.E_GOT_NOTHING: "reset",
-    pycurl.E_SEND_FAIL_REWIND: "reset",  # a streamed upload on a connection that was dropped can't be sent again
+    pycurl.E_SEND_FAIL_REWIND: "reset",  # libcurl cannot rewind a streamed upload after a dropped connection
     pycurl.E_SEND_ERROR: "reset",
     pycurl.E_RECV_ERROR: "reset",
     pycurl.E_PEER_FAILED_VERIFICATION: "tls",
@@ -40,31 +39,30 @@ CURL_KINDS = {
 
 
 _WITHOUT_DESCRIPTOR = {pycurl.E_OUT_OF_MEMORY, pycurl.E_COULDNT_CONNECT}
-"""What libcurl says where it can make no socket: it does not tell the system's error then."""
-_NEEDED = 4  # descriptors of a transfer: what wakes it up, what resolves its name, its socket
+"""libcurl's message when it cannot make a socket. It does not pass on the error of the system."""
 _LEFT = ("Connection reset by peer", "unexpected eof")
-"""What libcurl says of a TLS handshake that the peer did not finish; else it is one that failed."""
+"""libcurl's messages for a TLS handshake that the peer did not finish. With others, verification failed."""
 
 
-class _Mine(threading.local):
-    """What a thread keeps: its handle, and the request that is put on it."""
+class _ThreadHandle(threading.local):
+    """The state of a thread: its handle, and the request that the handle is set up for."""
 
     handle: pycurl.Curl | None = None
     request: Request | None = None
 
 
 class PycurlHandle:
-    """An easy handle for each thread that sends: one shared by threads aborts the interpreter."""
+    """One easy handle per thread: a handle shared by threads aborts the interpreter."""
 
     errors: ClassVar[ErrorTable] = ()
-    version: ClassVar[int] = pycurl.CURL_HTTP_VERSION_1_1  # libcurl would ask for HTTP/2 wherever there is TLS
+    version: ClassVar[int] = pycurl.CURL_HTTP_VERSION_1_1  # by default, libcurl negotiates HTTP/2 over TLS
 
     def __init__(
         self, budget: Budget, opened: Opened, *, dns_cache: int = 60, max_age: int = 118, forbid_reuse: bool = False
     ) -> None:
         self._budget = budget
         self.connections = budget.connections
-        # Within what libcurl takes; it hands over 16 KiB at a time at most.
+        # Within the range of libcurl, which passes at most 16 KiB at a time.
         self._buffer = min(max(budget.chunk_size, 1024), 10 << 20)
         self._milliseconds = int(budget.timeout * 1000)
         self._limits = limits_of(budget.timeout)
@@ -74,11 +72,11 @@ class PycurlHandle:
             (pycurl.FORBID_REUSE, int(forbid_reuse)),
         )
         self._opened = opened
-        self._mine = _Mine()
+        self._of_thread = _ThreadHandle()
         self._all: list[pycurl.Curl] = []
 
     def open(self) -> None:
-        """Handles are made by the threads that use them."""
+        """Do nothing: each thread makes its own handle."""
 
     def send(self, request: Request) -> Reply:
         handle = self._handle(request)
@@ -103,15 +101,15 @@ class PycurlHandle:
             handle.close()
 
     def _handle(self, request: Request) -> pycurl.Curl:
-        """This thread's handle, with the request put on it."""
-        mine = self._mine
+        """This thread's handle, set up for the request."""
+        mine = self._of_thread
         handle = mine.handle
         if handle is None:
             handle = mine.handle = self.new_handle()
             mine.request = None
         if mine.request is not request:
             self.set_request(handle, request)
-            # A streamed upload is at its end after one request.
+            # A streamed upload is exhausted after one request.
             mine.request = None if isinstance(request.body, Upload) else request
         return handle
 
@@ -132,7 +130,7 @@ class PycurlHandle:
 
     @staticmethod
     def set_request(handle: pycurl.Curl, request: Request) -> None:
-        """Put one request on an easy handle that may have sent others."""
+        """Set up an easy handle, used before or new, for one request."""
         handle.unsetopt(pycurl.CUSTOMREQUEST)
         handle.setopt(pycurl.HTTPGET, 1)
         if isinstance(request.body, Upload):
@@ -151,7 +149,7 @@ class PycurlHandle:
         handle.setopt(pycurl.URL, request.url)
 
     def status_of(self, handle: pycurl.Curl) -> int:
-        """The status that a transfer has got; the connection that it opened is reported."""
+        """The status of a finished transfer. Reports the connections that it opened."""
         if handle.getinfo(pycurl.NUM_CONNECTS):
             self._opened()
         status: int = handle.getinfo(pycurl.RESPONSE_CODE)
@@ -164,14 +162,14 @@ class PycurlHandle:
         malformed chunk has the code of a connection that was reset.
         """
         kind = CURL_KINDS.get(code, f"other:curl-{code}")
-        if code in _WITHOUT_DESCRIPTOR and not handle.getinfo(pycurl.OS_ERRNO) and _out_of_descriptors():
+        if code in _WITHOUT_DESCRIPTOR and not handle.getinfo(pycurl.OS_ERRNO) and out_of_descriptors():
             kind = NO_DESCRIPTOR
         if kind == "timeout-read" and handle.getinfo(pycurl.REQUEST_SIZE) == 0:
             kind = "timeout-connect"
         if code == pycurl.E_SSL_CONNECT_ERROR and any(words in message for words in _LEFT):
             kind = "connect"
         if kind == "reset" and "unexpected eof" in message and handle.getinfo(pycurl.HEADER_SIZE):
-            kind = "protocol"  # cut short, over TLS; libcurl knows only that the peer left without its farewell
+            kind = "protocol"  # truncated over TLS: libcurl only reports the missing close_notify
         if code == pycurl.E_RECV_ERROR and "chunk" in message:
             kind = "protocol"
         if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS or kind == NO_DESCRIPTOR:
@@ -180,7 +178,7 @@ class PycurlHandle:
 
 
 def limits_of(seconds: float) -> tuple[tuple[int, int], ...]:
-    """The options that limit each wait for bytes: libcurl gives up on less than a byte a second for so long.
+    """The options that limit each wait for bytes: libcurl gives up below one byte per second for so long.
 
     It knows whole seconds only, and looks at the bytes of the last five: silence after the first bytes of a body is
     noticed up to so much later. Below a second there is its limit for the whole request alone.
@@ -188,13 +186,3 @@ def limits_of(seconds: float) -> tuple[tuple[int, int], ...]:
     if seconds < 1:
         return ((pycurl.TIMEOUT_MS, int(seconds * 1000)),)
     return (pycurl.LOW_SPEED_LIMIT, 1), (pycurl.LOW_SPEED_TIME, math.ceil(seconds))
-
-
-def _out_of_descriptors() -> bool:
-    """Whether this process may open fewer files than a transfer needs."""
-    opened: list[int] = []
-    with contextlib.suppress(OSError):
-        opened.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(_NEEDED))
-    for descriptor in opened:
-        os.close(descriptor)
-    return len(opened) < _NEEDED

@@ -1,4 +1,4 @@
-"""pyreqwest with one `Client` of asyncio, Rust's reqwest: connections are kept and used again."""
+"""pyreqwest (Rust's reqwest) with one asyncio `Client`: connections are kept and used again."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import ClassVar
 from pyreqwest.client import ClientBuilder
 from pyreqwest.request import StreamRequest
 
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.pyreqwest_client import PYREQWEST_ERRORS, ConnectionLog, with_body, within
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 
 class PyreqwestAsync:
-    """One client for the loop."""
+    """One client for the event loop."""
 
     errors: ClassVar[ErrorTable] = PYREQWEST_ERRORS
 

@@ -1,4 +1,4 @@
-"""pyreqwest with one blocking `SyncClient`, Rust's reqwest: connections are kept and used again."""
+"""pyreqwest (Rust's reqwest) with one blocking `SyncClient`: connections are kept and used again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pyreqwest.client import BaseClientBuilder, SyncClientBuilder
 from pyreqwest.logging import flush_logs
 from pyreqwest.request import RequestBuilder, SyncRequestBuilder, SyncStreamRequest
 
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.errors import NO_DESCRIPTOR, ErrorTable
-from clientlab.workload import Body, Request
+from clientlab.workload.workload import Body, Request
 
 CONNECTING = "client error (Connect)"
-"""What reqwest writes among the causes; pyreqwest itself calls all a ConnectError that has no answer yet."""
+"""Texts in reqwest's chain of causes. pyreqwest raises ConnectError for every error before a response."""
 
 PYREQWEST_ERRORS: ErrorTable = (
     (exceptions.ConnectError, NO_DESCRIPTOR, "Too many open files"),
@@ -34,7 +34,7 @@ PYREQWEST_ERRORS: ErrorTable = (
     (exceptions.ReadError, "protocol", "unexpected EOF"),
     (exceptions.NetworkError, "reset"),
     (exceptions.DecodeError, "protocol"),
-    # What a body's first part, read ahead where it is streamed, fails of has no class of its own.
+    # An error in the first part of a streamed body, which is read ahead, has no class of its own.
     (exceptions.RequestError, "protocol", "end of file before message length reached"),
     (exceptions.RequestError, "protocol", "unexpected EOF"),
     (exceptions.RequestError, "reset", "error reading a body from connection"),
@@ -98,8 +98,8 @@ class PyreqwestClient:
 
 
 def within(builder: B, budget: Budget, keepalive: float | None) -> B:
-    """The builder with the budget's limits, and what is pinned equal for all; idle connections kept for `keepalive`."""
-    # The limit of a read begins with connecting: that of connecting is the shorter one, to be told from it.
+    """The builder with the budget's limits and the common settings. `keepalive`: seconds for idle connections."""
+    # The read limit starts with connecting. The connect limit is shorter, so that the two can be told apart.
     builder = builder.connect_timeout(timedelta(seconds=0.95 * budget.timeout))
     builder = builder.read_timeout(timedelta(seconds=budget.timeout))
     builder = builder.no_proxy().http1_only().follow_redirects(enable=False)
@@ -114,15 +114,15 @@ def within(builder: B, budget: Budget, keepalive: float | None) -> B:
 
 
 def with_body(building: R, body: Body) -> R:
-    """The request being built, with its body."""
+    """The request builder with the body."""
     return building.body_bytes(body) if isinstance(body, bytes) else building.body_stream(body)
 
 
 class ConnectionLog:
-    """Reports each connection to `opened`, from now on, once reqwest's log is read.
+    """Calls `opened` for each connection that reqwest logs, when the log is read.
 
-    That holds a line for each request as well, which costs 2 to 5 us where it is read after each, and 0.3 us where many
-    are read together. It has room for 10,000 lines.
+    reqwest also logs a line per request. Reading it costs 2 to 5 µs after each request, and 0.3 µs when many lines are
+    read together. The log's buffer holds 10,000 lines.
     """
 
     def __init__(self, opened: Opened) -> None:
@@ -131,25 +131,25 @@ class ConnectionLog:
         logger.setLevel(logging.DEBUG)
         logger.propagate = False
         logger.handlers = [_Telling(opened)]
-        # The line of each request, which nobody wants: with a function in C that takes any arguments it costs 0.27 us,
-        # with Logger.log, which finds its level too low, 0.45.
+        # Nobody needs the line of each request. Dropped by a C function with any arguments it costs 0.27 µs, by
+        # Logger.log, which checks its level, 0.45 µs.
         logging.getLogger("reqwest::retry").log = "".format  # type: ignore[method-assign, assignment]
-        # It writes of each failed certificate to stderr, which the exception tells as well.
+        # It writes each failed certificate to stderr; the exception has the same text.
         logging.getLogger("rustls_platform_verifier::verification::others").propagate = False
         self.due = 0.0
 
     def read(self) -> None:
-        """Report all connections so far; to be done after a request when `due` has passed."""
+        """Report all connections so far. The client calls it after a request once `due` has passed."""
         flush_logs()
         self.due = monotonic() + _READ_EVERY_SECONDS
 
 
 @functools.cache
 def _hand_over_the_log() -> None:
-    """Make reqwest's log Python's, in which it writes a line for each connection that it begins.
+    """Route reqwest's log to Python's logging; it has a line for each connection attempt.
 
-    pyreqwest does so once any client was built as verbose; all others write nothing more for that. Once a process,
-    and so in the warm-up: it costs as much as a client. Not at import: who has built a client can't fork.
+    pyreqwest does so once any client was built as verbose; other clients log nothing more for it. Called once per
+    process, in the warm-up, since it costs as much as a client. Not at import: a process with a client must not fork.
     """
     SyncClientBuilder().connection_verbose(enable=True).build().close()
 

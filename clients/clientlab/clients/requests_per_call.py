@@ -1,4 +1,4 @@
-"""requests, the plain way: a new session, and so a new connection, for every call."""
+"""requests' top-level functions: every call makes a session and a connection."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import ClassVar
 import requests
 from urllib3 import exceptions as urllib3_errors
 
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 REQUESTS_ERRORS: ErrorTable = (
     (requests.exceptions.SSLError, "tls"),
@@ -32,11 +32,11 @@ class RequestsPerCall:
 
     errors: ClassVar[ErrorTable] = REQUESTS_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
 
     def open(self) -> None:
-        """Nothing is kept from call to call."""
+        """Do nothing: a call keeps nothing for the next."""
 
     def send(self, request: Request) -> Reply:
         response = self._response(request)
@@ -53,7 +53,7 @@ class RequestsPerCall:
         return response.status_code, response.content, response.elapsed.total_seconds()
 
     def close(self) -> None:
-        """Each call closed its own."""
+        """Do nothing: each call closed its own session."""
 
     def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
         return requests.request(

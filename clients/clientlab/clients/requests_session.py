@@ -7,11 +7,11 @@ from typing import ClassVar
 import requests
 from requests.adapters import HTTPAdapter
 
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.no_cookies import no_cookies
 from clientlab.clients.requests_per_call import REQUESTS_ERRORS
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
 from clientlab.errors import ErrorTable
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 
 class RequestsSession:
@@ -22,7 +22,7 @@ class RequestsSession:
     def __init__(
         self,
         budget: Budget,
-        opened: Opened,  # noqa: ARG002 - seen by Python
+        opened: Opened,  # noqa: ARG002 - Python's audit events count them
         *,
         pool_connections: int = 1,
         pool_block: bool = False,
@@ -33,7 +33,7 @@ class RequestsSession:
 
     @property
     def library_defaults(self) -> bool:
-        """Whether the pool is as requests, or what wraps the session, has it."""
+        """Whether requests, or the library that wraps the session, chooses the size of the pool."""
         return self._budget.connections is None
 
     def open(self) -> None:
@@ -69,7 +69,7 @@ class RequestsSession:
             headers=request.headers,
             data=request.body,
             timeout=self._budget.timeout,
-            verify=self._budget.ca_file or True,  # that of a session gives way to the environment's
+            verify=self._budget.ca_file or True,  # an environment variable would override the session's value
             allow_redirects=False,
             stream=stream,
         )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ssl
 
-from clientlab.clients.shape import Budget
+from clientlab.clients.interfaces import Budget
 
 
 def tls_context(budget: Budget) -> ssl.SSLContext | None:
-    """A context that trusts the budget's CA alone; None where there is none: then the library has its own.
+    """A context that trusts only the budget's CA; None without a CA: the library then makes its own context.
 
-    Certificate and host name are verified, as `ssl.create_default_context` has it, and TLS is 1.2 or newer.
-    HTTP/1.1 is asked for by ALPN, as all do; libraries that speak HTTP/2 put their own in its place.
-    Reads a file: to be called once in `open`. Raises OSError for a file that is missing or holds no certificate.
+    Certificate and host name are verified, as by `ssl.create_default_context`, with TLS 1.2 or newer. ALPN offers
+    HTTP/1.1, as for all clients; libraries that speak HTTP/2 replace it. Reads a file, so call it once, in `open`.
+    Raises OSError if the file is missing or holds no certificate.
     """
     if budget.ca_file is None:
         return None

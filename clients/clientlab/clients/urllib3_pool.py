@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import urllib3
 from urllib3 import exceptions
 
-from clientlab.clients.shape import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 
 class Urllib3Pool:
@@ -28,7 +28,7 @@ class Urllib3Pool:
         (exceptions.ProtocolError, "protocol"),
     )
 
-    def __init__(self, budget: Budget, opened: Opened, *, num_pools: int = 1, block: bool = True) -> None:  # noqa: ARG002 - seen by Python
+    def __init__(self, budget: Budget, opened: Opened, *, num_pools: int = 1, block: bool = True) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
         self._pools: dict[str, Any] = {"num_pools": num_pools, "block": block}
 

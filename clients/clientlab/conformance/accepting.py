@@ -1,4 +1,4 @@
-"""A listener on loopback, and a thread that takes its connections."""
+"""A listener on loopback, and a thread that accepts its connections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def accepting(take: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A free port of loopback, on which `take` is given each connection, one after the other."""
+    """A free port of loopback. `take` is called with each connection, one after the other."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
 
     def accept() -> None:

@@ -1,19 +1,19 @@
-"""The drills of equal budgets: a thousand requests, one and seven, and what reached the server of them."""
+"""The drills of equal budgets: 1,000 requests, 1 and 7, compared with what reached the server."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from clientlab.conformance import same_work
-from clientlab.conformance.drill import Check, Drill
 from clientlab.conformance.evidence import FEW_CAS, Evidence, serve
-from clientlab.conformance.items import Gate, items
+from clientlab.conformance.responses import Gate, items
+from clientlab.conformance.scenario import Check, Drill
 from clientlab.strategies import Strategy
-from clientlab.workload import Workload
+from clientlab.workload.workload import Workload
 
 CONCURRENCY = 7  # of the thousand: six chunks and one for the remainder fill it
 WIDE = 10
-"""Requests that may be in flight where there are fewer."""
+"""The concurrency of workloads that have fewer requests."""
 
 _HOLD = 0.001
 
@@ -48,14 +48,21 @@ CHECKS: dict[str, Check[Evidence]] = {
 
 
 def _all_of_them(found: Evidence) -> str:
-    """What the first of the same checks says that finds something broken."""
+    """The message of the first of these checks that finds something broken; empty if none does."""
     return next((broken for check in CHECKS.values() if (broken := check(found))), "")
 
 
-BUDGET = Drill("budget", _do(_of("POST", 1000, CONCURRENCY, payload=True, parse=True)), CHECKS)
+BUDGET = Drill("budget", _do(_of("POST", 1000, CONCURRENCY, payload=True, parse=True)), CHECKS, frozenset({"strategy"}))
+# How a method is sent depends on the client. No other drill sends PUT and HEAD.
 ONE = Drill(
-    "one", _do(_of("PUT", 1, WIDE, payload=True)), {"one request": _all_of_them, "method PUT": same_work.method}
+    "one",
+    _do(_of("PUT", 1, WIDE, payload=True)),
+    {"one request": _all_of_them, "method PUT": same_work.method},
+    frozenset({"client", "executor"}),
 )
 SEVEN = Drill(
-    "seven", _do(_of("HEAD", 7, WIDE, payload=False)), {"seven requests": _all_of_them, "method HEAD": same_work.method}
+    "seven",
+    _do(_of("HEAD", 7, WIDE, payload=False)),
+    {"seven requests": _all_of_them, "method HEAD": same_work.method},
+    frozenset({"client", "executor"}),
 )

@@ -1,4 +1,4 @@
-"""The drills of connecting: nobody listens, or nobody takes the connection up."""
+"""The drills of connecting: no process listens, or none accepts the connection."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import socket
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from clientlab.conformance.drill import CannotProvoke, Drill
 from clientlab.conformance.evidence import Evidence, measure, speaks_http2
 from clientlab.conformance.faults import SLACK, of_kind
+from clientlab.conformance.scenario import CannotProvoke, Drill
 from clientlab.strategies import Strategy
-from clientlab.workload import Workload
+from clientlab.workload.workload import Workload
 
 TIMEOUT = 1.5
 _REFUSED = "connection refused"
@@ -22,7 +22,7 @@ _FILLING = 4  # connections; a queue of length 0 holds one or two
 
 @contextlib.contextmanager
 def refusing() -> Iterator[int]:
-    """A port of loopback that nothing listens on, held for as long as it is needed."""
+    """A port of loopback without a listener, reserved while the context is open."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
@@ -30,7 +30,7 @@ def refusing() -> Iterator[int]:
 
 @contextlib.contextmanager
 def unanswering() -> Iterator[int]:
-    """A port of loopback whose queue is full: Linux then leaves further attempts without any answer.
+    """A port of loopback whose queue is full: Linux does not answer further attempts.
 
     Raises CannotProvoke where the system accepts or refuses them all the same.
     """
@@ -78,10 +78,24 @@ def _in_time(found: Evidence) -> str:
     return "" if longest < TIMEOUT + SLACK else f"the time limit is {TIMEOUT:g} s; connecting took {longest:.1f} s"
 
 
-REFUSED = Drill("refused", _do(refusing), {_REFUSED: partial(of_kind, 0, "connect")}, kind=_kind)
+def _not_opened(found: Evidence) -> str:
+    begun, opened = found.outcome.connections_begun, found.outcome.connections_opened
+    if (begun, opened) == (1, 0):
+        return ""
+    return f"one connection is to be begun, and none opened; the lab counted {begun} begun and {opened} opened"
+
+
+REFUSED = Drill(
+    "refused",
+    _do(refusing),
+    {_REFUSED: partial(of_kind, 0, "connect"), "refused connection not opened": _not_opened},
+    frozenset({"client"}),
+    kind=_kind,
+)
 UNANSWERED = Drill(
     "unanswered",
     _do(unanswering),
     {_UNANSWERED: partial(of_kind, 0, "timeout-connect"), "time limit of connecting": _in_time},
+    frozenset({"client"}),
     kind=_kind,
 )

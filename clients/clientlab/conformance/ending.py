@@ -1,4 +1,4 @@
-"""The drills of ending: a duration that is over, and a trial that is told to stop."""
+"""The drills of ending: a duration that is over, and a trial that receives SIGTERM."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 
 import psutil
 
-from clientlab.conformance.drill import Drill
 from clientlab.conformance.evidence import FEW_CAS, Evidence, serve
+from clientlab.conformance.scenario import Drill
 from clientlab.conformance.server import Answer, Seen, ok
-from clientlab.measuring.trial import TrialFailed
-from clientlab.sample import process_notes
-from clientlab.strategies import Strategy, executor_row
-from clientlab.workload import Workload
+from clientlab.measuring.trial_handle import TrialFailed
+from clientlab.samples.log import process_notes
+from clientlab.strategies import Strategy, executor_spec
+from clientlab.workload.workload import Workload
 
 SECONDS, LONGER = 0.4, 2.0
-"""The second where the first saw too few: on a busy machine a pool of processes may take all of it to begin."""
+"""Seconds of the second attempt, if the first sent too few requests: a pool of processes may start that slowly."""
 
 LATE = 1.0
-"""Seconds after the end in which a request may still begin on a busy machine."""
+"""Seconds after the end within which a request may still begin on a busy machine."""
 
 _CONCURRENCY = 4
 _HOLD = 0.01
@@ -66,12 +66,12 @@ def _all_recorded(found: Evidence) -> str:
 
 
 def _can_take_a_duration(strategy: Strategy) -> bool:
-    return not executor_row(strategy.executor).counted
+    return not executor_spec(strategy.executor).needs_count
 
 
 @dataclass
 class Stopped:
-    """What is left of a trial that was told to end: its processes, and those of them alive."""
+    """The processes of a trial after SIGTERM, and those that are still alive."""
 
     processes: list[psutil.Process] = field(default_factory=list)
     left: list[psutil.Process] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Stopped:
 
 
 class _Held:
-    """Answers the warm-up and a few more, and then nobody until it is let go."""
+    """Answers the warm-up and a few more requests, then none until it is released."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -93,9 +93,9 @@ class _Held:
 
 
 def _stop(strategy: Strategy) -> Stopped:
-    """SIGTERM amid forty.
+    """The trial receives SIGTERM during its 40 requests.
 
-    libcurl in a program's main thread lets a signal wait until its request is over: hence the time limit.
+    libcurl in the main thread delays a signal until its request ends, so the workload has a time limit.
     """
     found, answer = Stopped(), _Held()
 
@@ -126,6 +126,11 @@ def _no_process(found: Stopped) -> str:
 
 
 DURATION = Drill(
-    "duration", _for_a_while, {"ends on time": _on_time, "all of a duration": _all_recorded}, _can_take_a_duration
+    "duration",
+    _for_a_while,
+    {"ends on time": _on_time, "all of a duration": _all_recorded},
+    frozenset({"executor"}),
+    _can_take_a_duration,
 )
-STOP = Drill("stop", _stop, {"no process left": _no_process})
+# A library in C or Rust may hold up the signal.
+STOP = Drill("stop", _stop, {"no process left": _no_process}, frozenset({"client", "executor"}))

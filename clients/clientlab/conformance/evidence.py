@@ -1,4 +1,4 @@
-"""What a drill's trial leaves: what the lab recorded, and what the counting server saw."""
+"""The evidence of a drill's trial: what the lab recorded, and what the counting server received."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from clientlab.analysis import samples
-from clientlab.analysis.samples import Samples
-from clientlab.conformance.front import PORT_HEADER, http2_front
+from clientlab.conformance.h2_proxy import PORT_HEADER, http2_front
 from clientlab.conformance.server import Answer, CountingServer, Seen, counting_server
 from clientlab.conformance.tls import CA_FILE
+from clientlab.measuring import measurement
 from clientlab.measuring.connections import Address
-from clientlab.measuring.recorder import TrialBench
-from clientlab.measuring.trial import Outcome, run_trial
-from clientlab.sample import ERROR_CODES, error_names
-from clientlab.strategies import Strategy, client_row
-from clientlab.workload import Workload
+from clientlab.measuring.context import TrialContext
+from clientlab.measuring.measurement import Outcome
+from clientlab.samples.log_reader import Samples
+from clientlab.strategies import Strategy, client_spec
+from clientlab.workload.workload import Workload
 
 Watch = Callable[[Path], None]
 """Called with the trial's folder every half second while it runs."""
 
 FEW_CAS = CA_FILE
-"""For drills of many requests: httpx loads all CAs, 117 of them else, for each of its calls, without TLS as well."""
+"""A file with few CAs, for drills of many requests: httpx loads all CAs for each call, even without TLS."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One trial from both ends.
+    """One trial, seen by the lab and by the server.
 
     `kinds`: the number of each request that failed, and its kind. `server`: what reached it in the
     measured part.
@@ -44,12 +43,12 @@ class Evidence:
     server: CountingServer = field(default_factory=CountingServer)
 
     def kind(self, number: int) -> str:
-        """The kind of error of a request; ``none`` where it is recorded as none."""
+        """The error kind of a request; ``none`` if it succeeded."""
         return self.kinds.get(number, "none")
 
     @property
     def requests(self) -> int:
-        """Requests that were asked for; 0 of a duration."""
+        """Number of requests of the workload; 0 if a duration ends it."""
         return self.workload.requests or 0
 
     @property
@@ -59,7 +58,7 @@ class Evidence:
 
     @property
     def connections(self) -> int:
-        """Connections of the client that a request came on."""
+        """The connections of the client that carried a request."""
         if self.http2:
             return len({seen.headers[PORT_HEADER] for seen in self.server.seen})
         return self.server.connections
@@ -70,35 +69,28 @@ class Evidence:
         return self.strategy.in_flight(self.workload.concurrency, self.workload.requests)
 
 
-def _nothing(*_of: object) -> None:
-    """Nothing is done."""
+def _nothing(*_arguments: object) -> None:
+    """Default callback."""
 
 
-def measure(  # noqa: PLR0913 - the last three are seldom asked for
+def measure(  # noqa: PLR0913 - the last three are seldom given
     strategy: Strategy,
     workload: Workload,
     url: str,
     *,
-    at_ready: Callable[[], None] = _nothing,
+    on_start: Callable[[], None] = _nothing,
     watch: Watch = _nothing,
     ca_file: str | None = None,
 ) -> Evidence:
     """One trial against the server at `url`. Raises TrialFailed, and what `watch` raises."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        bench = TrialBench(strategy, workload, url, name, Address(urlsplit(url).port or 80), ca_file)
-        tail = samples.Tail(folder)
-
-        def look() -> int:
-            watch(folder)
-            return tail.finished()
-
-        outcome = run_trial(bench, look, at_ready, _nothing)
-        found = samples.read(folder, outcome.began)
-        return Evidence(strategy, workload, outcome, found, _kinds(found, folder))
+    with tempfile.TemporaryDirectory() as folder:
+        address = Address(urlsplit(url).port or 80)
+        context = TrialContext(strategy, workload, url, folder, address, ca_file)
+        found = measurement.measure(context, on_start=on_start, on_progress=lambda _finished: watch(Path(folder)))
+        return Evidence(strategy, workload, found.outcome, found.samples, _kinds(found.samples))
 
 
-def serve(  # noqa: PLR0913 - the last three are seldom asked for
+def serve(  # noqa: PLR0913 - the last three are seldom given
     strategy: Strategy,
     workload: Workload,
     answer: Callable[[Seen], Answer],
@@ -115,17 +107,16 @@ def serve(  # noqa: PLR0913 - the last three are seldom asked for
         url = server.url
         if speaks_http2(strategy):
             url, ca_file = stack.enter_context(http2_front(server.port)).url, CA_FILE
-        found = measure(strategy, workload, url, at_ready=server.reset, watch=watch, ca_file=ca_file)
+        found = measure(strategy, workload, url, on_start=server.reset, watch=watch, ca_file=ca_file)
         return replace(found, server=server)
 
 
 def speaks_http2(strategy: Strategy) -> bool:
     """Whether it speaks HTTP/2 and no other, and so over TLS only."""
-    return client_row(strategy.client).http == "2"
+    return client_spec(strategy.client).http == "2"
 
 
-def _kinds(found: Samples, folder: Path) -> dict[int, str]:
-    names = {code: kind for kind, code in ERROR_CODES.items()}
-    names |= {code: kind for code, (kind, _) in error_names(folder).items()}
-    pairs = zip(found.numbers.tolist(), found.records["error"].tolist(), strict=True)
-    return {number: names[code] for number, code in pairs if code}
+def _kinds(samples: Samples) -> dict[int, str]:
+    """Request number → error kind, of the requests that failed."""
+    pairs = zip(samples.numbers.tolist(), samples.records["error"].tolist(), strict=True)
+    return {number: samples.kinds[code] for number, code in pairs if code}

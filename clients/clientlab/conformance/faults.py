@@ -1,4 +1,4 @@
-"""The drill of faults: whatever a server does wrong, each is of one kind for every strategy, and sent once."""
+"""The drill of faults: each fault of a server has one error kind for every strategy, and no request is sent again."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from clientlab.conformance.drill import Check, Drill
 from clientlab.conformance.evidence import Evidence, serve, speaks_http2
 from clientlab.conformance.same_work import method
+from clientlab.conformance.scenario import Check, Drill
 from clientlab.conformance.server import Answer, Last, Reset, Seen, Stall, ok
-from clientlab.strategies import Strategy, client_row, executor_row
-from clientlab.workload import Workload
+from clientlab.strategies import Strategy, client_spec, executor_spec
+from clientlab.workload.workload import Workload
 
 TIMEOUT = 0.5
 SLACK = 2.0
-"""Seconds beyond the time limit after which a client is late; far more than a busy machine takes."""
+"""Seconds after the time limit from which a client is late; far more than a busy machine needs."""
 
 _CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 _AWAY = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
@@ -24,12 +24,15 @@ _AWAY = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\
 
 @dataclass(frozen=True)
 class ServerFault:
-    """One thing that goes wrong, and its kind; ``none`` for what is no error."""
+    """One fault of a server, and its error kind; ``none`` for an answer that is no error."""
 
     name: str
     answer: Answer
     kind: str
 
+
+_USED = "used connection"
+"""The start of the names of faults that must meet the connection of the request before."""
 
 GOOD = ServerFault("a good answer after a fault", ok(), "none")
 
@@ -51,32 +54,21 @@ FAULTS = (
     ServerFault("redirect", _AWAY, "none"),
 )
 
-TAKEN_FOR = {
-    ("niquests", "reset in the body"): "protocol",  # urllib3-future takes a reset for the end of the stream
-}
-"""What a library makes of a fault and its client can't tell: by distribution and fault. README names them."""
-
-SENT_AGAIN = {
-    ("pycurl", "used connection closed"),
-    ("pycurl", "used connection reset"),
-}
-"""Faults after which a library sends the request again, whatever it is told: by distribution. README names them."""
-
 _OVER_HTTP2 = (
     "no answer", "silence in the body", "truncated body", "truncated chunk", "malformed chunk", "answer 404",
     "answer 503", "redirect",
 )  # fmt: skip
-"""Faults that Caddy hands on. It answers 502 itself, or asks anew, where a server behind it says nothing sound."""
+"""Faults that Caddy passes on. For the others it answers 502 itself, or sends the request again."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """Faults in turn, each after a good answer unless it is to meet a new connection; the last is a good one."""
+    """Faults in turn, each after a good answer unless it must meet a new connection. The last answer is good."""
 
     parts: tuple[ServerFault, ...]
 
     def drill(self, name: str, fits: Callable[[Strategy], bool]) -> Drill[Evidence]:
-        """One trial of them all, and the checks of each."""
+        """One trial with all faults, and the checks of each."""
         faults = [part for part in self.parts if part is not GOOD]
         checks: dict[str, Check[Evidence]] = {
             **{fault.name: partial(self._made_of, fault) for fault in faults},
@@ -86,14 +78,15 @@ class Script:
             "method GET": method,
             "time limit kept": self._in_time,
         }
-        return Drill(name, self._do, checks, fits, self._kind)
+        return Drill(name, self._do, checks, frozenset({"client"}), fits, self._kind)
 
     def _do(self, strategy: Strategy) -> Evidence:
         workload = Workload(path="/{k}", requests=len(self.parts), concurrency=1, warmup=0, timeout=TIMEOUT)
         found = serve(strategy, workload, self._answer)
-        # A machine that is busy elsewhere for half a second makes a time-out of any answer. A client that takes too
-        # long does so again.
-        return serve(strategy, workload, self._answer) if self._late(found) else found
+        # A machine that is busy elsewhere makes a time-out of any answer, and a client that opens connections ahead
+        # takes a new one. A client that always takes too long, or keeps no connection, does so again.
+        again = self._late(found) or self._not_kept(found)
+        return serve(strategy, workload, self._answer) if again else found
 
     def _late(self, found: Evidence) -> bool:
         return any(
@@ -101,6 +94,9 @@ class Script:
             for number, part in enumerate(self.parts)
             if not part.kind.startswith("timeout")
         )
+
+    def _not_kept(self, found: Evidence) -> bool:
+        return any(_kept(number, found) for number, part in enumerate(self.parts) if part.name.startswith(_USED))
 
     def _answer(self, seen: Seen) -> Answer:
         number = seen.target.removeprefix("/")
@@ -111,10 +107,10 @@ class Script:
 
     def _made_of(self, fault: ServerFault, found: Evidence) -> str:
         number = self._number(fault.name)
-        if fault.name.startswith("used") and (broken := _kept(number, found)):
+        if fault.name.startswith(_USED) and (broken := _kept(number, found)):
             return broken
-        distribution = client_row(found.strategy.client).distribution
-        return of_kind(number, TAKEN_FOR.get((distribution, fault.name), fault.kind), found)
+        kinds = dict(client_spec(found.strategy.client).quirks.fault_kinds)
+        return of_kind(number, kinds.get(fault.name, fault.kind), found)
 
     def _goes_on(self, found: Evidence) -> str:
         for number, part in enumerate(self.parts):
@@ -125,9 +121,9 @@ class Script:
 
     def _sent_once(self, found: Evidence) -> str:
         twice = [target for target, times in Counter(seen.target for seen in found.server.seen).items() if times > 1]
-        distribution = client_row(found.strategy.client).distribution
+        permitted = client_spec(found.strategy.client).quirks.resends_after
         faults = [self.parts[int(target.removeprefix("/"))].name for target in twice if target[1:].isdigit()]
-        faults = [fault for fault in faults if (distribution, fault) not in SENT_AGAIN]
+        faults = [fault for fault in faults if fault not in permitted]
         return f"the request was sent again after: {', '.join(faults)}" if faults else ""
 
     def _in_time(self, found: Evidence) -> str:
@@ -144,7 +140,7 @@ class Script:
 
 
 def of_kind(number: int, expected: str, found: Evidence) -> str:
-    """Whether request `number` was recorded as an error of that kind, or as ``none``."""
+    """Empty if request `number` was recorded with the kind, else what was recorded. ``none``: no error."""
     if number not in found.samples.numbers:
         return "it was not recorded"
     kind = found.kind(number)
@@ -160,8 +156,9 @@ def _not_followed(found: Evidence) -> str:
 
 
 def _kept(number: int, found: Evidence) -> str:
-    """Whether a request met the connection of the one before it, where one after the other is sent on kept ones."""
-    if found.strategy.policy == "per call" or executor_row(found.strategy.executor).many:
+    """Empty if a request met the connection of the one before it, or if the strategy need not."""
+    # Only strategies that send one request after the other on kept connections must.
+    if found.strategy.policy == "per call" or executor_spec(found.strategy.executor).concurrent:
         return ""
     on = {seen.target: seen.connection for seen in reversed(found.server.seen)}
     if on.get(f"/{number}") == on.get(f"/{number - 1}"):
@@ -170,7 +167,7 @@ def _kept(number: int, found: Evidence) -> str:
 
 
 def _after_good(faults: Iterable[ServerFault]) -> tuple[ServerFault, ...]:
-    """So that the next fault meets a used connection, and a spoiled one is seen."""
+    """Each fault after a good answer, so that it meets a used connection and a spoiled connection is found."""
     return (*(part for fault in faults for part in (GOOD, fault)), GOOD)
 
 

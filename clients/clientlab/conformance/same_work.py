@@ -1,4 +1,4 @@
-"""Whether a strategy did the same work as all others: what was asked, once each, within its budget."""
+"""Whether a strategy did the same work as all others: each requested once, within the budget."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ import json
 from collections import Counter
 
 from clientlab.conformance.evidence import Evidence
-from clientlab.conformance.front import VERSION_HEADER
-from clientlab.conformance.items import content
+from clientlab.conformance.h2_proxy import VERSION_HEADER
+from clientlab.conformance.responses import content
 from clientlab.conformance.server import Seen
-from clientlab.strategies import client_row, executor_row
+from clientlab.strategies import client_spec, executor_spec
 
 HEADERS = {"x-mine": "yes", "accept-encoding": "identity", "content-type": "application/json"}
 _WITHOUT_BODY = ("x-mine", "accept-encoding")
-_OPENS_AHEAD = {"pyreqwest"}
-"""Distributions that may open a connection while a used one is on its way back to the pool. README names them."""
-_CLOSES_AFTER_HEAD = {"httplib2"}
-"""Distributions that close the connection of each HEAD. README names them."""
 
 
 def _numbers(expected: int, reached: list[Seen]) -> str:
@@ -33,12 +29,12 @@ def _numbers(expected: int, reached: list[Seen]) -> str:
 
 
 def exactly_n(found: Evidence) -> str:
-    """Each request once, and no other."""
+    """Each request reached the server once, and no other did."""
     return _numbers(found.requests, found.server.seen)
 
 
 def as_asked(found: Evidence) -> str:
-    """Method, headers and body of every request."""
+    """Every request had the workload's method, headers and body."""
     if broken := method(found) or _version(found):
         return broken
     headers = HEADERS if found.workload.payload_size else {name: HEADERS[name] for name in _WITHOUT_BODY}
@@ -52,14 +48,14 @@ def as_asked(found: Evidence) -> str:
 
 
 def method(found: Evidence) -> str:
-    """That of every request."""
+    """Every request had the workload's method."""
     asked = found.workload.method
     others = {seen.method for seen in found.server.seen} - {asked}
     return f"the method is {asked}, and {', '.join(sorted(others))} reached the server" if others else ""
 
 
 def _version(found: Evidence) -> str:
-    """Of HTTP, where it is to be 2: what Caddy saw of it."""
+    """Every request of an HTTP/2 client reached Caddy over HTTP/2."""
     others = {seen.headers[VERSION_HEADER] for seen in found.server.seen} - {"HTTP/2.0"} if found.http2 else set()
     return f"HTTP/2 is to be spoken, and {others.pop()} was" if others else ""
 
@@ -77,7 +73,7 @@ def _json(body: bytes, size: int | None) -> str:
 
 
 def recorded(found: Evidence) -> str:
-    """Each request once, as good."""
+    """Each request was recorded once, with status 200 and no error."""
     numbers = sorted(found.samples.numbers.tolist())
     if numbers != list(range(found.requests)):
         return f"{found.requests} requests are to be recorded once each; {len(numbers)} were"
@@ -89,7 +85,7 @@ def recorded(found: Evidence) -> str:
 
 
 def whole_body(found: Evidence) -> str:
-    """As many bytes as the server sent, of each answer."""
+    """Of each answer, the client read as many bytes as the server sent."""
     sizes = found.samples.records["bytes"].tolist()
     for number, size in zip(found.samples.numbers.tolist(), sizes, strict=True):
         sent = 0 if found.workload.method == "HEAD" else len(content(number))
@@ -99,15 +95,15 @@ def whole_body(found: Evidence) -> str:
 
 
 def never_more(found: Evidence) -> str:
-    """In flight at once than asked."""
+    """Never more requests were in flight than the workload's concurrency."""
     most = found.server.most_in_flight
     return "" if most <= found.in_flight else f"{found.in_flight} may be in flight at once; {most} were"
 
 
 def as_many(found: Evidence) -> str:
-    """In flight at once as asked, and as there are requests."""
+    """As many requests were in flight as the concurrency and the number of requests permit."""
     most, asked = found.server.most_in_flight, found.workload.concurrency or 1
-    if executor_row(found.strategy.executor).unbounded:
+    if executor_spec(found.strategy.executor).unbounded:
         wanted = min(asked + 1, found.requests)
         return "" if most >= wanted else f"all are to be in flight at once; never more than {most} were"
     wanted = min(found.in_flight, found.requests)
@@ -117,7 +113,7 @@ def as_many(found: Evidence) -> str:
 
 
 def policy(found: Evidence) -> str:
-    """Connections as the strategy promises."""
+    """The client opened the connections of the strategy's policy."""
     opened, promised = found.connections, found.strategy.policy
     if promised == "per call":
         wanted = f"a connection for each of {found.requests} requests is its policy; {opened} were opened"
@@ -126,10 +122,10 @@ def policy(found: Evidence) -> str:
     if pool is not None:
         return _small_pool(pool, found)
     most = min(found.in_flight, found.requests)
-    distribution = client_row(found.strategy.client).distribution
-    if distribution in _OPENS_AHEAD:
+    quirks = client_spec(found.strategy.client).quirks
+    if quirks.opens_ahead:
         most *= 2
-    if distribution in _CLOSES_AFTER_HEAD and found.workload.method == "HEAD":
+    if quirks.closes_after_head and found.workload.method == "HEAD":
         most = found.requests
     if 1 <= opened <= most:
         return ""
@@ -137,7 +133,7 @@ def policy(found: Evidence) -> str:
 
 
 def _pool(found: Evidence) -> int | None:
-    """Connections of a pool that its settings make smaller than what is in flight; 0: as its library has it."""
+    """The size of a pool that settings make smaller than the requests in flight; 0: the library's own; else None."""
     if found.strategy.settings.get("library_defaults"):
         return 0
     pool: int | None = found.strategy.settings.get("pool", found.in_flight)  # 0 and None: no limit
@@ -145,7 +141,7 @@ def _pool(found: Evidence) -> int | None:
 
 
 def _small_pool(pool: int, found: Evidence) -> str:
-    """One that blocks keeps to its size; one that does not opens again what it threw away."""
+    """A pool that blocks opens no more than its size. One that does not opens connections again that it threw away."""
     opened, most = found.connections, found.server.most_in_flight
     a_pool_each = found.outcome.processes > 1 or found.strategy.policy == "per thread" or found.http2
     if not pool or a_pool_each or found.requests <= found.in_flight:
@@ -158,7 +154,7 @@ def _small_pool(pool: int, found: Evidence) -> str:
 
 
 def counted(found: Evidence) -> str:
-    """The lab's count of connections is the server's."""
+    """The lab counted as many connections as the server."""
     # reqwest opens one while it waits for another to be free, and may leave it unused: both counts are right.
     by_lab, opened = found.outcome.connections_begun, found.connections
     right = {opened} if found.http2 else {opened, found.server.accepted}

@@ -1,4 +1,4 @@
-"""A server that shares no code with what it checks: it reads raw sockets, and notes all that reaches it."""
+"""A server on raw sockets that shares no code with the lab. It records everything that it receives."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Answer = bytes | None
 """The raw bytes to send back; None closes the connection without an answer."""
 
 PATIENCE = 10.0
-"""Seconds that the server waits for a client to let go of a connection on which nothing comes."""
+"""Seconds that the server waits for a client to close a silent connection."""
 
 _DRIP_BYTES = 3
 _DRIP_SECONDS = 0.02
 
 
 class Last(bytes):
-    """An answer after which the server closes the connection, whatever the answer says."""
+    """An answer after which the server closes the connection, whatever the headers state."""
 
     __slots__ = ()
 
@@ -36,14 +36,14 @@ class Reset(Last):
 
 
 class Stall(Last):
-    """The beginning of an answer, its last bytes one by one; no more comes until the client lets go."""
+    """The start of an answer, its last bytes one by one. Nothing follows until the client closes the connection."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One request as it came over the wire."""
+    """One request, as received."""
 
     method: str
     target: str
@@ -54,7 +54,7 @@ class Seen:
 
 @dataclass
 class CountingServer:
-    """What has reached the server so far.
+    """What the server has received so far.
 
     `connections`: those that a request came on, `accepted`: all. `in_flight`: requests read and not yet answered,
     `most_in_flight`: at once. `let_go`: for each target that stalled, the seconds from its request to the client's
@@ -74,14 +74,14 @@ class CountingServer:
         return f"http://127.0.0.1:{self.port}"
 
     def reset(self) -> None:
-        """Forget everything but what is in flight."""
+        """Forget everything except requests in flight."""
         self.connections = self.accepted = self.most_in_flight = 0
         self.seen = []
         self.let_go = {}
 
 
 def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
-    """A whole answer that keeps its connection."""
+    """A whole answer after which the connection stays open."""
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from clientlab.conformance.accepting import accepting
 
 CERTIFICATES = Path(__file__).with_name("certificates")
-"""Files of a CA and of servers, good until 2120; nobody has the CAs' keys any more."""
+"""Certificates of a CA and of servers, valid until 2120. The keys of the CAs were deleted."""
 
 CA_FILE = str(CERTIFICATES / "ca.pem")
 SOUND, OTHER_NAME, OTHER_CA = "server", "other-name", "other-ca"
-"""What a server shows: what fits; a name that is not its own; one that a CA signed which nobody was told of."""
+"""A server's certificates: a correct one; one with another name; one of a CA that no client trusts."""
 
 
 def server_context(certificate: str, version: str = "http/1.1") -> ssl.SSLContext:
-    """Of a server that shows one of these certificates, and offers that version of HTTP."""
+    """The context of a server with one of these certificates, which offers this HTTP version."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATES / f"{certificate}.pem")
     context.set_alpn_protocols([version])
@@ -32,7 +32,7 @@ def server_context(certificate: str, version: str = "http/1.1") -> ssl.SSLContex
 
 @dataclass
 class Relay:
-    """What has reached the relay so far.
+    """What the relay has received so far.
 
     `resumed`: of each finished handshake, whether it resumed a session. `passed`: for each context, the bytes of
     clients that came through it.
@@ -54,7 +54,7 @@ class Relay:
 
 @contextlib.contextmanager
 def tls_relay(behind: int, contexts: Sequence[ssl.SSLContext]) -> Iterator[Relay]:
-    """A relay to the plain server at port `behind`; connections take the contexts in turn."""
+    """A relay to the plain server at port `behind`. Connections use the contexts in turn."""
     relay = Relay([0] * len(contexts))
     turns = itertools.cycle(enumerate(contexts))
 
@@ -68,7 +68,7 @@ def tls_relay(behind: int, contexts: Sequence[ssl.SSLContext]) -> Iterator[Relay
 
 
 def _relay(relay: Relay, connection: socket.socket, turn: int, context: ssl.SSLContext, behind: int) -> None:
-    """One connection, until either side closes it; the other is then closed without a word of TLS."""
+    """One connection, until either side closes it. The other is then closed without close_notify."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with contextlib.suppress(OSError), connection, context.wrap_socket(connection, server_side=True) as client:
         relay.resumed.append(bool(client.session_reused))

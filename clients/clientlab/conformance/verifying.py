@@ -1,4 +1,4 @@
-"""The drill of TLS: certificates that do not fit are errors, and nothing is sent to whoever shows them."""
+"""The drill of TLS: wrong certificates are errors, and no request is sent to a server that has one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import contextlib
 from collections import Counter
 from dataclasses import dataclass
 
-from clientlab.conformance.drill import Check, Drill
 from clientlab.conformance.evidence import Evidence, measure, speaks_http2
-from clientlab.conformance.front import http2_front
+from clientlab.conformance.h2_proxy import http2_front
+from clientlab.conformance.scenario import Check, Drill
 from clientlab.conformance.server import CountingServer, counting_server
 from clientlab.conformance.tls import CA_FILE, OTHER_CA, OTHER_NAME, SOUND, Relay, server_context, tls_relay
 from clientlab.strategies import Strategy
-from clientlab.workload import Workload
+from clientlab.workload.workload import Workload
 
 GOOD = 4
-"""Requests that may arrive: as many as there are after one for each certificate that does not fit."""
+"""Requests that may arrive: all except one for each wrong certificate."""
 
 _BAD = (OTHER_CA, OTHER_NAME)
 _VERIFIED = "certificates verified"
@@ -23,7 +23,7 @@ _VERIFIED = "certificates verified"
 
 @dataclass(frozen=True)
 class Verified:
-    """What was recorded, and what reached the server and the relay before it, which speaks TLS."""
+    """What was recorded, and what reached the server and the TLS relay in front of it."""
 
     evidence: Evidence
     server: CountingServer
@@ -31,7 +31,7 @@ class Verified:
 
 
 def _do(strategy: Strategy) -> Verified:
-    """The first connection meets the certificate of another CA, the second that of another name, others a good one."""
+    """The first connection meets a certificate of another CA, the second one of another name, others a correct one."""
     version = "h2" if speaks_http2(strategy) else "http/1.1"
     bad = [server_context(certificate, version) for certificate in _BAD]
     contexts = [*bad, *[server_context(SOUND, version)] * 2 * GOOD]  # twice: some open one ahead
@@ -70,6 +70,11 @@ def _deleted(found: Verified) -> str:
     return f"the method is DELETE, and {', '.join(sorted(others))} reached the server" if others else ""
 
 
+def _counted(found: Verified) -> str:
+    by_lab, accepted = found.evidence.outcome.connections_begun, found.relay.accepted
+    return "" if by_lab == accepted else f"the lab counted {by_lab} connections over TLS, the server {accepted}"
+
+
 def _kind(found: Verified, check: str) -> str | None:
     if check != _VERIFIED:
         return None
@@ -81,7 +86,8 @@ CHECKS: dict[str, Check[Verified]] = {
     "certificate of another name": lambda found: _nothing_sent(1, "for another name", found),
     _VERIFIED: _refused,
     "requests over TLS": _arrived,
+    "connections over TLS counted": _counted,
     "method DELETE": _deleted,
 }
 
-TLS = Drill("tls", _do, CHECKS, kind=_kind)
+TLS = Drill("tls", _do, CHECKS, frozenset({"client"}), kind=_kind)

@@ -1,1 +1,1 @@
-"""The executors: one file a way of running MANY requests. Their list is in `clientlab.strategies`."""
+"""The executors: one file per concurrency model. Their specs are in `clientlab.strategies`."""

@@ -1,4 +1,4 @@
-"""asyncio in several processes: the requests in equal chunks, a loop and a client a process."""
+"""asyncio in several processes: equal chunks of requests, with one event loop and one client per process."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import util
 
+from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, Numbers
 from clientlab.executors.processes import START_METHOD
-from clientlab.executors.shape import LOOP, AsyncCaller, Bench, Numbers
 
-# In a process of the pool: its loop and caller by the connections they may hold; commonly one.
+# In a pool process: number of connections → event loop and caller. Usually one entry.
 _homes: dict[int, tuple[asyncio.Runner, AsyncCaller]] = {}
 
 
 class AsyncioProcesses:
-    """`chunks` equal chunks, and one for the remainder, each gathered whole in a process of its own.
+    """`chunks` equal chunks and one for the remainder. Each process gathers all requests of its chunk.
 
-    Every process has a connection pool of its own: `concurrency` is shared out among them, so that
-    all together keep to it.
+    Every process has its own connection pool. `concurrency` is divided among the processes, so that all
+    of them together keep to it.
     """
 
     def __init__(
         self,
-        bench: Bench,
+        context: ExecutorContext,
         *,
         chunks: int = 6,
         processes: int | None = None,
         start_method: str = START_METHOD,
         loop: str = LOOP,
     ) -> None:
-        self._bench = bench
+        self._context = context
         self._processes = processes or chunks + 1
         self._chunks = chunks
         self._loop = loop
-        self._context = multiprocessing.get_context(start_method)
+        self._multiprocessing = multiprocessing.get_context(start_method)
 
     def open(self) -> None:
-        self._pool = ProcessPoolExecutor(self._processes, self._context)
+        self._pool = ProcessPoolExecutor(self._processes, self._multiprocessing)
 
     def run(self, numbers: Numbers) -> None:
-        parts = share_out(list(numbers), self._chunks, self._bench.concurrency)
-        deque(self._pool.map(_gather, [(self._bench, self._loop, *part) for part in parts]), maxlen=0)
+        parts = share_out(list(numbers), self._chunks, self._context.concurrency)
+        deque(self._pool.map(_gather, [(self._context, self._loop, *part) for part in parts]), maxlen=0)
 
     def close(self) -> None:
         self._pool.shutdown()
 
 
 def share_out(numbers: list[int], chunks: int, concurrency: int) -> list[tuple[list[int], int]]:
-    """Chunks of numbers, each with its connections: together never more than `concurrency`.
+    """Chunks of numbers, each with its share of connections; the shares add up to at most `concurrency`.
 
-    Fewer chunks where there is not one number, or not one connection, for each.
+    There are fewer chunks if a chunk would get no number or no connection.
     """
     chunks = max(1, min(chunks, len(numbers), concurrency - 1))
     size = len(numbers) // chunks
@@ -62,10 +62,10 @@ def share_out(numbers: list[int], chunks: int, concurrency: int) -> list[tuple[l
     return [*parts, (rest, for_rest)] if rest else parts
 
 
-def _gather(part: tuple[Bench, str, list[int], int]) -> None:
-    bench, loop, numbers, connections = part
+def _gather(part: tuple[ExecutorContext, str, list[int], int]) -> None:
+    context, loop, numbers, connections = part
     if connections not in _homes:
-        _homes[connections] = _new_home(bench, loop, connections)
+        _homes[connections] = _new_home(context, loop, connections)
     runner, call = _homes[connections]
     runner.run(_gather_all(call, numbers))
 
@@ -74,10 +74,10 @@ async def _gather_all(call: AsyncCaller, numbers: list[int]) -> None:
     await asyncio.gather(*(call(number) for number in numbers))
 
 
-def _new_home(bench: Bench, loop: str, connections: int) -> tuple[asyncio.Runner, AsyncCaller]:
-    runner = asyncio.Runner(loop_factory=bench.loop_factory(loop))
-    call: AsyncCaller = runner.run(bench.aopen(connections))
-    # A pool's processes run no `atexit`, but they do run their finalizers.
+def _new_home(context: ExecutorContext, loop: str, connections: int) -> tuple[asyncio.Runner, AsyncCaller]:
+    runner = asyncio.Runner(loop_factory=context.loop_factory(loop))
+    call: AsyncCaller = runner.run(context.aopen(connections))
+    # Pool processes do not run `atexit` functions, but they run finalizers.
     util.Finalize(None, _close, args=(runner, call), exitpriority=10)
     return runner, call
 

@@ -1,23 +1,23 @@
-"""asyncio in one process: all at once, bounded by a semaphore, or drawn by worker tasks."""
+"""asyncio in one process: all requests at once, bounded by a semaphore, or sent by worker tasks."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
 
-from clientlab.executors.shape import LOOP, AsyncCaller, Bench, Numbers
+from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, Numbers
 
 
 class _OneLoop(ABC):
-    """A loop and a caller that live from `open` to `close`."""
+    """An event loop and a caller that live from `open` to `close`."""
 
-    def __init__(self, bench: Bench, *, loop: str = LOOP) -> None:
-        self._bench = bench
+    def __init__(self, context: ExecutorContext, *, loop: str = LOOP) -> None:
+        self._context = context
         self._loop = loop
 
     def open(self) -> None:
-        self._runner = asyncio.Runner(loop_factory=self._bench.loop_factory(self._loop))
-        self._call: AsyncCaller = self._runner.run(self._bench.aopen(self._bench.concurrency))
+        self._runner = asyncio.Runner(loop_factory=self._context.loop_factory(self._loop))
+        self._call: AsyncCaller = self._runner.run(self._context.aopen(self._context.concurrency))
 
     def run(self, numbers: Numbers) -> None:
         self._runner.run(self._run(numbers))
@@ -32,9 +32,9 @@ class _OneLoop(ABC):
 
 
 class Gather(_OneLoop):
-    """`asyncio.gather` over all requests: the client's pool is all that bounds them.
+    """`asyncio.gather` over all requests. Only the connection pool of the client bounds them.
 
-    A request that waits for a connection of the pool is already on the clock.
+    The clock of a request already runs while the request waits for a pooled connection.
     """
 
     async def _run(self, numbers: Numbers) -> None:
@@ -42,11 +42,11 @@ class Gather(_OneLoop):
 
 
 class Unbounded(Gather):
-    """The same with as many connections as requests: nothing bounds them at all."""
+    """`Gather` with as many connections as requests: nothing bounds them."""
 
 
 class AsCompleted(_OneLoop):
-    """`asyncio.as_completed` over all requests, each answer taken as it comes: bounded as `Gather` is."""
+    """`asyncio.as_completed` over all requests, bounded like `Gather`."""
 
     async def _run(self, numbers: Numbers) -> None:
         for done in asyncio.as_completed([self._call(number) for number in numbers]):
@@ -54,10 +54,10 @@ class AsCompleted(_OneLoop):
 
 
 class Semaphore(_OneLoop):
-    """`asyncio.gather` over all requests, each waiting for a semaphore, off the clock."""
+    """`asyncio.gather` over all requests. Each waits for a semaphore before its clock starts."""
 
     async def _run(self, numbers: Numbers) -> None:
-        gate = asyncio.Semaphore(self._bench.concurrency)
+        gate = asyncio.Semaphore(self._context.concurrency)
 
         async def one(number: int) -> None:
             async with gate:
@@ -66,9 +66,9 @@ class Semaphore(_OneLoop):
         await asyncio.gather(*(one(number) for number in numbers))
 
 
-class Workers(_OneLoop):
-    """As many tasks as there may be requests in flight, each drawing its next."""
+class WorkerTasks(_OneLoop):
+    """One task per request in flight. Each task takes the next number."""
 
     async def _run(self, numbers: Numbers) -> None:
-        tasks = range(self._bench.concurrency)
-        await asyncio.gather(*(self._call.drain(numbers) for _ in tasks))
+        tasks = range(self._context.concurrency)
+        await asyncio.gather(*(self._call.send_all(numbers) for _ in tasks))

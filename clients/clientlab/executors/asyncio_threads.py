@@ -1,4 +1,4 @@
-"""A blocking client under asyncio: each request is sent to a pool of threads by `sync_to_async`."""
+"""A blocking client under asyncio: `sync_to_async` runs each request in a thread pool."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 from asgiref.sync import sync_to_async
 
-from clientlab.executors.shape import LOOP, Bench, Numbers
+from clientlab.executors.interfaces import LOOP, ExecutorContext, Numbers
 
 
 class SyncToAsync:
-    """`asyncio.gather` over `sync_to_async(thread_sensitive=False)`, on a pool of the given size."""
+    """`asyncio.gather` over `sync_to_async(thread_sensitive=False)`, with a thread pool of size `concurrency`."""
 
-    def __init__(self, bench: Bench, *, loop: str = LOOP) -> None:
-        self._bench = bench
+    def __init__(self, context: ExecutorContext, *, loop: str = LOOP) -> None:
+        self._context = context
         self._loop = loop
 
     def open(self) -> None:
-        self._call = self._bench.open(self._bench.concurrency)
-        self._pool = ThreadPoolExecutor(self._bench.concurrency)
-        self._runner = asyncio.Runner(loop_factory=self._bench.loop_factory(self._loop))
+        self._call = self._context.open(self._context.concurrency)
+        self._pool = ThreadPoolExecutor(self._context.concurrency)
+        self._runner = asyncio.Runner(loop_factory=self._context.loop_factory(self._loop))
 
     def run(self, numbers: Numbers) -> None:
         self._runner.run(self._run(numbers))

@@ -1,4 +1,4 @@
-"""What goes wrong under asyncio: a client that blocks the loop, and threads that take turns."""
+"""Traps of asyncio: a client that blocks the event loop, and thread-sensitive calls that share one thread."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import asyncio
 
 from asgiref.sync import sync_to_async
 
-from clientlab.executors.shape import LOOP, Bench, Numbers
+from clientlab.executors.interfaces import LOOP, ExecutorContext, Numbers
 
 
 class BlockingInCoroutines:
-    """`asyncio.gather` over coroutines that call a blocking client: one after the other, and nothing else runs."""
+    """`asyncio.gather` over coroutines that call a blocking client. Each call blocks the loop."""
 
-    def __init__(self, bench: Bench, *, loop: str = LOOP) -> None:
-        self._bench = bench
+    def __init__(self, context: ExecutorContext, *, loop: str = LOOP) -> None:
+        self._context = context
         self._loop = loop
 
     def open(self) -> None:
-        self._call = self._bench.open(connections=1)
-        self._runner = asyncio.Runner(loop_factory=self._bench.loop_factory(self._loop))
+        self._call = self._context.open(connections=1)
+        self._runner = asyncio.Runner(loop_factory=self._context.loop_factory(self._loop))
 
     def run(self, numbers: Numbers) -> None:
         self._runner.run(self._run(numbers))
@@ -35,7 +35,7 @@ class BlockingInCoroutines:
 
 
 class ThreadSensitive(BlockingInCoroutines):
-    """`sync_to_async` as it comes: thread-sensitive, so that all calls share one thread and take turns."""
+    """`sync_to_async` with its default, thread-sensitive: all calls share one thread."""
 
     async def _run(self, numbers: Numbers) -> None:
         call = sync_to_async(self._call)

@@ -1,4 +1,4 @@
-"""libcurl's multi interface: many transfers driven from one thread, without an event loop of Python's."""
+"""libcurl's multi interface: one thread drives many transfers without an event loop of Python."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import pycurl
 
-from clientlab.executors.shape import Bench, Numbers
-from clientlab.workload import Request
+from clientlab.executors.interfaces import ExecutorContext, Numbers
+from clientlab.workload.workload import Request
 
 _EVENTS = {
     pycurl.POLL_IN: select.POLLIN,
@@ -22,7 +22,7 @@ _EVENTS = {
 
 @dataclass
 class _Transfer:
-    """An easy handle, used again and again, and the request that it sends now."""
+    """A reused easy handle, and the request that it sends now."""
 
     handle: pycurl.Curl
     number: int = 0
@@ -30,7 +30,7 @@ class _Transfer:
     body: io.BytesIO = field(default_factory=io.BytesIO)
 
     def take(self) -> bytes:
-        """The whole body, of which nothing is kept here; BytesIO hands its own over and makes no copy."""
+        """Return the whole body and forget it. BytesIO passes its buffer on without a copy."""
         body = self.body.getvalue()
         self.clear()
         return body
@@ -41,19 +41,19 @@ class _Transfer:
 
 
 class CurlMulti:
-    """A transfer for each request in flight, in one `pycurl.CurlMulti`; libcurl says which sockets to wait for.
+    """One transfer per request in flight, in one `pycurl.CurlMulti`. libcurl names the sockets to wait for.
 
-    No more are begun than the pool has connections: one that waits for a connection has its time limit run.
+    There are no more transfers than connections: the time limit of a waiting transfer would already run.
     """
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, context: ExecutorContext) -> None:
+        self._context = context
 
     def open(self) -> None:
-        self._record = self._bench.record(self._bench.concurrency)
+        self._record = self._context.record(self._context.concurrency)
         self._client = self._record.client
-        transfers = min(self._bench.concurrency, self._client.connections or self._bench.concurrency)
-        self._sockets = select.poll()  # cheaper than epoll here: libcurl changes its mind twice a request
+        transfers = min(self._context.concurrency, self._client.connections or self._context.concurrency)
+        self._sockets = select.poll()  # cheaper than epoll: libcurl changes the events of a socket twice per request
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_MAXCONNECTS, transfers)
@@ -76,7 +76,7 @@ class CurlMulti:
         self._multi.close()
 
     def _begin(self, transfer: _Transfer, coming: Iterator[int]) -> bool:
-        """Send the next request, if there is one."""
+        """Start the next request. Returns False if there is none."""
         number = next(coming, None)
         if number is None:
             return False
@@ -89,18 +89,20 @@ class CurlMulti:
         return True
 
     def _wait(self) -> None:
-        """Let libcurl go on wherever it can, or when one of its time limits has passed."""
+        """Wait until a socket is ready or a time limit of libcurl has passed, then let libcurl continue."""
         milliseconds = self._multi.timeout()
         ready = self._sockets.poll(milliseconds if milliseconds >= 0 else None)
         for socket, events in ready:
             can_write = pycurl.CSELECT_OUT if events & select.POLLOUT else 0
-            can_read = pycurl.CSELECT_IN if events & ~select.POLLOUT else 0  # or has failed, which reading tells
+            can_read = (
+                pycurl.CSELECT_IN if events & ~select.POLLOUT else 0
+            )  # also for errors, which libcurl finds when it reads
             self._multi.socket_action(socket, can_read | can_write)
         if not ready:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
 
     def _ended(self) -> Iterator[_Transfer]:
-        """The transfers that have ended, each told to the record."""
+        """Record the transfers that have ended, and yield each."""
         queued = 1
         while queued:
             queued, succeeded, failed = self._multi.info_read()
@@ -119,7 +121,7 @@ class CurlMulti:
         return transfer
 
     def _watch(self, what: int, socket: int, _multi: pycurl.CurlMulti, _data: object) -> None:
-        """Note which events of a socket libcurl waits for, as it says."""
+        """Callback of libcurl: register the events of a socket that it waits for."""
         if what in _EVENTS:
             self._sockets.register(socket, _EVENTS[what])
         else:

@@ -1,4 +1,4 @@
-"""requests-futures: a session whose requests are run by a pool of threads and answered by futures."""
+"""requests-futures: a session that runs requests in a thread pool and returns futures."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 
 from requests_futures.sessions import FuturesSession
 
-from clientlab.executors.shape import Bench, Caller, Numbers
+from clientlab.executors.interfaces import Caller, ExecutorContext, Numbers
 
 
 class Futures:
-    """`FuturesSession.request` for all at once; the wait in its pool's queue is off the clock.
+    """`FuturesSession.request` for all requests at once. The clock starts after the wait in the pool's queue.
 
-    Its workers call the strategy's own session, recorded there.
+    The workers call the session of the strategy, which records the requests.
     """
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, context: ExecutorContext) -> None:
+        self._context = context
 
     def open(self) -> None:
-        workers = self._bench.concurrency
-        self._call = self._bench.open(workers)
+        workers = self._context.concurrency
+        self._call = self._context.open(workers)
         self._session = FuturesSession(max_workers=workers, session=_Recorded(self._call))
 
     def run(self, numbers: Numbers) -> None:
@@ -36,12 +36,12 @@ class Futures:
 
 
 class _Recorded:
-    """What the workers take for a `requests.Session`: it sends by number, inside the clock."""
+    """A stand-in for `requests.Session` that sends a request by its number and records it."""
 
     def __init__(self, call: Caller) -> None:
         self.request = call
         self._client = call.client
 
     def get_adapter(self, url: str) -> Any:
-        """The session's adapter, where FuturesSession may size its pool: by default it does, above ten workers."""
+        """The session's adapter, if FuturesSession may size its pool, as it does above ten workers."""
         return self._client.session.get_adapter(url) if self._client.library_defaults else None

@@ -1,4 +1,4 @@
-"""gevent: a pool of greenlets that run blocking code, whose waits are patched to let the others go on."""
+"""gevent: a pool of greenlets that run blocking code. A patched wait lets other greenlets run."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import gevent
 from gevent import monkey
 from gevent.pool import Pool
 
-from clientlab.executors.shape import Bench, Numbers
+from clientlab.executors.interfaces import ExecutorContext, Numbers
 
 
 class GeventPool:
-    """`gevent.pool.Pool.imap_unordered` over the requests; without a count, each greenlet draws its next."""
+    """`gevent.pool.Pool.imap_unordered` over the requests. With a duration, each greenlet takes the next number."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, context: ExecutorContext) -> None:
+        self._context = context
 
     @classmethod
     def prepare(cls) -> None:
-        """Patch the standard library, before any client's is imported."""
+        """Patch the standard library before a client's library is imported."""
         monkey.patch_all()
 
     def open(self) -> None:
-        self._call = self._bench.open(self._bench.concurrency)
-        self._pool = Pool(self._bench.concurrency)
+        self._call = self._context.open(self._context.concurrency)
+        self._pool = Pool(self._context.concurrency)
 
     def run(self, numbers: Numbers) -> None:
         if numbers.count is not None:
             deque(self._pool.imap_unordered(self._call, numbers), maxlen=0)
             return
-        greenlets = [self._pool.spawn(self._call.drain, numbers) for _ in range(self._bench.concurrency)]
+        greenlets = [self._pool.spawn(self._call.send_all, numbers) for _ in range(self._context.concurrency)]
         gevent.joinall(greenlets, raise_error=True)
 
     def close(self) -> None:

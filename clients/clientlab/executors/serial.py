@@ -1,23 +1,23 @@
-"""One request after the other."""
+"""One request after the other, blocking or awaited."""
 
 from __future__ import annotations
 
 import asyncio
 
-from clientlab.executors.shape import LOOP, AsyncCaller, Bench, Numbers
+from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, Numbers
 
 
 class Serial:
-    """A loop in one thread."""
+    """A loop of calls in one thread."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, context: ExecutorContext) -> None:
+        self._context = context
 
     def open(self) -> None:
-        self._call = self._bench.open(connections=1)
+        self._call = self._context.open(connections=1)
 
     def run(self, numbers: Numbers) -> None:
-        self._call.drain(numbers)
+        self._call.send_all(numbers)
 
     def close(self) -> None:
         self._call.close()
@@ -26,16 +26,16 @@ class Serial:
 class AsyncSerial:
     """A loop of awaits in one task."""
 
-    def __init__(self, bench: Bench, *, loop: str = LOOP) -> None:
-        self._bench = bench
+    def __init__(self, context: ExecutorContext, *, loop: str = LOOP) -> None:
+        self._context = context
         self._loop = loop
 
     def open(self) -> None:
-        self._runner = asyncio.Runner(loop_factory=self._bench.loop_factory(self._loop))
-        self._call: AsyncCaller = self._runner.run(self._bench.aopen(connections=1))
+        self._runner = asyncio.Runner(loop_factory=self._context.loop_factory(self._loop))
+        self._call: AsyncCaller = self._runner.run(self._context.aopen(connections=1))
 
     def run(self, numbers: Numbers) -> None:
-        self._runner.run(self._call.drain(numbers))
+        self._runner.run(self._call.send_all(numbers))
 
     def close(self) -> None:
         self._runner.run(self._call.close())

@@ -1,4 +1,4 @@
-"""Worker threads on a queue of all the requests, as many as there may be in flight."""
+"""Worker threads that share a queue of all requests, one thread per request in flight."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import queue
 import threading
 from collections.abc import Iterable
 
-from clientlab.executors.shape import Bench, Numbers
+from clientlab.executors.interfaces import ExecutorContext, Numbers
 
 
 class ThreadQueue:
-    """Threads that take the next number from a `queue.Queue`; without a count, each draws its next."""
+    """Threads that take numbers from a `queue.Queue`. With a duration, each thread takes the next number itself."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, context: ExecutorContext) -> None:
+        self._context = context
 
     def open(self) -> None:
-        self._call = self._bench.open(self._bench.concurrency)
+        self._call = self._context.open(self._context.concurrency)
         self._queue = queue.Queue[Iterable[int] | None]()
         self._faults: list[Exception] = []
-        self._threads = [threading.Thread(target=self._work) for _ in range(self._bench.concurrency)]
+        self._threads = [threading.Thread(target=self._work) for _ in range(self._context.concurrency)]
         for thread in self._threads:
             thread.start()
 
@@ -44,8 +44,8 @@ class ThreadQueue:
     def _work(self) -> None:
         while (numbers := self._queue.get()) is not None:
             try:
-                self._call.drain(numbers)
-            except Exception as error:  # noqa: BLE001 - raised where `run` is called
+                self._call.send_all(numbers)
+            except Exception as error:  # noqa: BLE001 - `run` raises it
                 self._faults.append(error)
             finally:
                 self._queue.task_done()

@@ -1,30 +1,30 @@
-"""A pool of threads, as many as there may be requests in flight."""
+"""A thread pool, one thread per request in flight."""
 
 from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
-from clientlab.executors.shape import Bench, Numbers
+from clientlab.executors.interfaces import ExecutorContext, Numbers
 
 
 class Threads:
-    """`ThreadPoolExecutor.map` over the requests; without a count, each thread draws its next."""
+    """`ThreadPoolExecutor.map` over the requests. With a duration, each thread takes the next number."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, context: ExecutorContext) -> None:
+        self._context = context
 
     def open(self) -> None:
-        self._call = self._bench.open(self._bench.concurrency)
-        self._pool = ThreadPoolExecutor(self._bench.concurrency)
+        self._call = self._context.open(self._context.concurrency)
+        self._pool = ThreadPoolExecutor(self._context.concurrency)
 
     def run(self, numbers: Numbers) -> None:
         if numbers.count is not None:
             deque(self._pool.map(self._call, numbers), maxlen=0)
             return
-        threads = range(self._bench.concurrency)
-        for drained in [self._pool.submit(self._call.drain, numbers) for _ in threads]:
-            drained.result()
+        threads = range(self._context.concurrency)
+        for worker in [self._pool.submit(self._call.send_all, numbers) for _ in threads]:
+            worker.result()
 
     def close(self) -> None:
         self._pool.shutdown()

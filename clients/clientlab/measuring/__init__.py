@@ -1,1 +1,1 @@
-"""The measuring: a trial in a fresh process, the recorder that owns the clock, what it cost."""
+"""Measuring: a trial in a fresh process, the recorder that owns the clock, and the resources that a trial used."""

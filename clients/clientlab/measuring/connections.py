@@ -1,9 +1,9 @@
-"""Connections opened, counted in the measured process itself, so that any server will do.
+"""Count the connections that the measured process opens, so that the counts need no special server.
 
-Python raises an audit event for each `connect` of its sockets, whichever library calls it, blocking or
-not; it costs nothing between connections. Libraries in C or Rust, and uvloop, connect out of its sight:
-their clients and loops call the log's `connected` themselves. Both are checked in the tests against a
-server on raw sockets. Attempts that failed are counted apart, where the error is recorded.
+Python raises an audit event for each `connect` of its sockets, whichever library calls it, blocking or not. The hook
+costs nothing between connections. Libraries in C or Rust, and uvloop, do not use Python's sockets: their clients and
+loops call the log's `connected` themselves. Tests check both against a server on raw sockets. Failed attempts are
+counted separately, where the error is recorded.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from clientlab.sample import SampleLog
+from clientlab.samples.log import SampleLog
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the upstream listens. `refusing`: addresses of its name where nothing does.
+    """The port of the upstream. `refusing`: IP addresses of its host name that refuse connections.
 
-    ``localhost`` often means ::1 first and then 127.0.0.1: the attempt that is refused opens nothing.
+    ``localhost`` often means ::1 first and then 127.0.0.1. The refused attempt opens no connection.
     """
 
     port: int
@@ -28,11 +28,11 @@ class Address:
 
 
 NOWHERE = Address(0)
-_PYTHONS_OWN = socket.socket  # as it is before gevent puts another in its place
+_PYTHONS_OWN = socket.socket  # before gevent replaces it
 
 
 class _Target:
-    """What the hook writes to. A hook can't be taken away again, so it is added once and looks here."""
+    """The target of the audit hook. Python cannot remove a hook, so it is added once and reads these attributes."""
 
     log: SampleLog | None = None
     address = NOWHERE
@@ -40,7 +40,7 @@ class _Target:
 
 
 def count_into(log: SampleLog | None, address: Address) -> None:
-    """From now on count this process's connections to `address` into `log`."""
+    """Count this process's connections to `address` in `log` from now on. None ends the counting."""
     _Target.log = log
     _Target.address = address
     if not _Target.hooked:
@@ -49,7 +49,7 @@ def count_into(log: SampleLog | None, address: Address) -> None:
 
 
 def opened() -> None:
-    """Count a connection that Python did not see."""
+    """Count a connection that was opened without Python's sockets."""
     if _Target.log is not None:
         _Target.log.connected()
 
@@ -65,7 +65,7 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _is_connected(connecting: Any) -> bool:
-    """Whether a socket that is told to connect is connected: gevent tells its own twice, to see that it is."""
+    """Whether the socket is connected already: gevent calls `connect` a second time to learn that it is."""
     if type(connecting) is _PYTHONS_OWN:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Event loops by name, made so that connections are counted whichever of them opens one."""
+"""Event loops by name. Each counts the connections that it opens."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LOOPS = ("asyncio", "uvloop")
 
 
 def factory(name: str) -> LoopFactory:
-    """Makes event loops of that name. Raises ValueError for another; ImportError without uvloop."""
-    import asyncio  # noqa: PLC0415 - gevent's trials patch ssl before it is imported
+    """A factory of event loops. Raises ValueError for an unknown name, and ImportError without uvloop."""
+    import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
 
     if name == "asyncio":
         return asyncio.new_event_loop
@@ -28,20 +28,20 @@ def factory(name: str) -> LoopFactory:
 
 
 def _counting_uvloop() -> LoopFactory:
-    import uvloop  # noqa: PLC0415 - only where it is asked for
+    import uvloop  # noqa: PLC0415 - only strategies on uvloop need it
 
     class CountingLoop(uvloop.Loop):
-        """uvloop connects in C, out of sight of Python's audit events, unless it is handed a socket."""
+        """uvloop connects in C, without Python's audit events, unless it gets a connected socket."""
 
-        async def create_connection(self, *words: Any, **named: Any) -> Any:
+        async def create_connection(self, *arguments: Any, **keywords: Any) -> Any:
             try:
-                made = await super().create_connection(*words, **named)
+                connection = await super().create_connection(*arguments, **keywords)
             except BaseException as error:
-                if named.get("sock") is None and unopened(error, "connect"):
+                if keywords.get("sock") is None and unopened(error, "connect"):
                     connections.opened()
                 raise
-            if named.get("sock") is None:
+            if keywords.get("sock") is None:
                 connections.opened()
-            return made
+            return connection
 
     return CountingLoop

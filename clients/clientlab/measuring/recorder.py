@@ -1,7 +1,7 @@
-"""The recorder owns the clock: every request of every strategy is timed by the few lines of this file.
+"""The recorder owns the clock: the few lines of this file time every request of every strategy.
 
-The span is the same for all: from just before the send to the whole body read (and parsed, where the
-workload says so; and the payload encoded, where it says "each"). Building the request is off the clock.
+The timed span is the same for all strategies: from just before the send to the last byte of the body. It includes
+parsing and encoding where the workload has `parse` or `encode` = ``each``. Building the request is off the clock.
 """
 
 from __future__ import annotations
@@ -12,84 +12,72 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import cast
 
-from clientlab import strategies
-from clientlab.clients.shape import AsyncClient, AsyncTiming, Budget, Client, Timing
-from clientlab.measuring import connections, loops
-from clientlab.measuring.driving import Driven
+from clientlab.clients.interfaces import AsyncClient, AsyncTiming, Client, Timing
+from clientlab.measuring import loops
+from clientlab.measuring.context import TrialContext
+from clientlab.measuring.external_tool import ToolRecorder
 from clientlab.measuring.recording import Recording
-from clientlab.measuring.sending import AsyncSend, Send, Turn, all_at_once, asend_of, send_of
-from clientlab.sample import RECORD_SIZE, write_record
-from clientlab.workload import Request, Workload, encodes_each
+from clientlab.measuring.sending import AsyncSend, ElapsedRecorder, Send, all_at_once, asend_of, send_of
+from clientlab.samples.log import RECORD_SIZE, write_record
+from clientlab.workload.workload import Request, encodes_each
 
 
 @dataclass(frozen=True)
-class TrialBench:
-    """All that a process needs to open a caller. Small and plain, so that it can be sent to others.
+class CallerFactory:
+    """Opens the callers of a trial: what an executor gets. It can be sent to other processes."""
 
-    `folder` takes a sample log a process. `address` tells the upstream's connections from others.
-    `ca_file`: the PEM file of the CA that all clients trust, where it is not one of those they know.
-    """
-
-    strategy: strategies.Strategy
-    workload: Workload
-    base_url: str
-    folder: str
-    address: connections.Address
-    ca_file: str | None = None
-
-    @property
-    def warm_up(self) -> int:
-        """Requests that warm the connections up; they are numbered from below zero, up to -1."""
-        return max(self.workload.warmup, self.concurrency) if self.warm else 0
-
-    @property
-    def warm(self) -> bool:
-        return self.workload.connections == "warm"
+    context: TrialContext
 
     @property
     def concurrency(self) -> int:
-        return self.strategy.in_flight(self.workload.concurrency, self.workload.requests)
+        return self.context.concurrency
+
+    @property
+    def warm(self) -> bool:
+        return self.context.warm
 
     def open(self, connections: int) -> BlockingCaller:
-        return (TimedCaller if self.workload.elapsed else BlockingCaller)(self, connections)
-
-    def record(self, connections: int) -> SteppedCaller:
-        return SteppedCaller(self, connections)
-
-    def drive(self) -> Driven:
-        return Driven(Path(self.folder), *_begun(self, self.concurrency))
-
-    def loop_factory(self, name: str) -> loops.LoopFactory:
-        """Makes the event loops of that name; see `loops`."""
-        return loops.factory(name)
+        caller_class = TimedCaller if self.context.workload.elapsed else BlockingCaller
+        return caller_class(Recording(self.context, connections), connections)
 
     async def aopen(self, connections: int) -> AsyncioCaller:
-        caller = (AsyncioTimedCaller if self.workload.elapsed else AsyncioCaller)(self, connections)
+        caller_class = AsyncioTimedCaller if self.context.workload.elapsed else AsyncioCaller
+        caller = caller_class(Recording(self.context, connections))
         await caller.open()
         return caller
 
+    def record(self, connections: int) -> SteppedCaller:
+        return SteppedCaller(Recording(self.context, connections))
+
+    def drive(self) -> ToolRecorder:
+        return ToolRecorder(Path(self.context.folder), Recording(self.context, self.concurrency))
+
+    def loop_factory(self, name: str) -> loops.LoopFactory:
+        return loops.factory(name)
+
 
 class BlockingCaller:
-    """Sends requests with a blocking client and records them. Raises only what is the lab's own failure."""
+    """Sends requests with a blocking client and records them. An error of the client is a record, not an exception."""
 
-    def __init__(self, bench: TrialBench, connections: int) -> None:
-        self._recording, client = _begun(bench, connections)
-        self.client: Client = client
+    def __init__(self, recording: Recording, connections: int) -> None:
+        workload = recording.context.workload
+        self._recording = recording
+        self.client: Client = recording.client
         self.client.open()
-        self._send = send_of(self.client, bench.workload)
-        if bench.warm and connections > 1:
-            self._send = all_at_once(self._send, connections, self._send_at_will)
-        self._encodes = encodes_each(bench.workload)
-        self._parses = bench.workload.parse
+        self._send = send_of(self.client, workload)
+        if recording.context.warm and connections > 1:
+            self._send = all_at_once(self._send, connections, self._replace_send)
+        self._encodes = encodes_each(workload)
+        self._parses = workload.parse
         self._tell = getattr(self.client, "tell", None)
 
     def __call__(self, number: int) -> None:
-        self.drain((number,))
+        self.send_all((number,))
 
-    def drain(self, numbers: Iterable[int], send: Send | None = None) -> None:
-        """The measuring itself. Its names are at hand, since every request pays for each look-up."""
+    def send_all(self, numbers: Iterable[int], send: Send | None = None) -> None:
+        """Time each request. All names are local variables, because every request pays for each look-up."""
         recording, send = self._recording, send or self._send
         log, request_of, same = recording.log, recording.request, recording.same
         buffer, base, no_room = log.buffer, log.base, struct.error
@@ -101,7 +89,7 @@ class BlockingCaller:
                 status, body = send(request or request_of(number))
                 if parses and status < 400:
                     json.loads(body)
-            except Exception as error:  # noqa: BLE001 - whatever a client raises is a result
+            except Exception as error:  # noqa: BLE001 - every exception of a client is a result
                 seconds = perf_counter() - start
                 status, body, code = 0, b"", recording.failed(error)
             else:
@@ -111,7 +99,7 @@ class BlockingCaller:
                 write_record(buffer, number * RECORD_SIZE + base, start, seconds, len(body), status, code, 1)
             except no_room:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
-            body = b""  # or it is held while the next is read, and twice its size is in the peak
+            body = b""  # otherwise two bodies would be in memory while the next one is read
         if self._tell is not None:
             self._tell()
 
@@ -119,18 +107,19 @@ class BlockingCaller:
         self.client.close()
         self._recording.close()
 
-    def _send_at_will(self, send: Send) -> None:
+    def _replace_send(self, send: Send) -> None:
         self._send = send
 
 
 class SteppedCaller:
-    """The same in steps, for an executor that drives the client itself: `begin`, then `finish` or `fail`."""
+    """Times requests in steps, for an executor that drives the client itself: `begin`, then `finish` or `fail`."""
 
-    def __init__(self, bench: TrialBench, connections: int) -> None:
-        self._recording, self.client = _begun(bench, connections)
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self.client = recording.client
         self.client.open()
-        self._encodes = encodes_each(bench.workload)
-        self._parses = bench.workload.parse
+        self._encodes = encodes_each(recording.context.workload)
+        self._parses = recording.context.workload.parse
         self._starts: dict[int, float] = {}
 
     def begin(self, number: int) -> Request:
@@ -143,7 +132,7 @@ class SteppedCaller:
         try:
             if self._parses and status < 400:
                 json.loads(body)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - a body that is no JSON is a result
             self.fail(number, error)
         else:
             seconds = perf_counter() - self._starts[number]
@@ -167,14 +156,15 @@ class SteppedCaller:
 
 
 class AsyncioCaller:
-    """The same for a client of asyncio; what differs is the word `await`."""
+    """Sends requests with an asyncio client and records them; like `BlockingCaller`, with `await`."""
 
-    def __init__(self, bench: TrialBench, connections: int) -> None:
-        self._recording, client = _begun(bench, connections)
-        self._client: AsyncClient = client
-        self._send = asend_of(self._client, bench.workload)
-        self._encodes = encodes_each(bench.workload)
-        self._parses = bench.workload.parse
+    def __init__(self, recording: Recording) -> None:
+        workload = recording.context.workload
+        self._recording = recording
+        self._client: AsyncClient = recording.client
+        self._send = asend_of(self._client, workload)
+        self._encodes = encodes_each(workload)
+        self._parses = workload.parse
         self._tell = getattr(self._client, "tell", None)
 
     async def open(self) -> None:
@@ -182,9 +172,9 @@ class AsyncioCaller:
         await self._client.open()
 
     async def __call__(self, number: int) -> None:
-        await self.drain((number,))
+        await self.send_all((number,))
 
-    async def drain(self, numbers: Iterable[int], send: AsyncSend | None = None) -> None:
+    async def send_all(self, numbers: Iterable[int], send: AsyncSend | None = None) -> None:
         """The measuring itself, as in `BlockingCaller`."""
         recording, send = self._recording, send or self._send
         log, request_of, same = recording.log, recording.request, recording.same
@@ -197,7 +187,7 @@ class AsyncioCaller:
                 status, body = await send(request or request_of(number))
                 if parses and status < 400:
                     json.loads(body)
-            except Exception as error:  # noqa: BLE001 - whatever a client raises is a result
+            except Exception as error:  # noqa: BLE001 - every exception of a client is a result
                 seconds = perf_counter() - start
                 status, body, code = 0, b"", recording.failed(error)
             else:
@@ -217,32 +207,16 @@ class AsyncioCaller:
 
 
 class TimedCaller(BlockingCaller):
-    """Keeps the library's own measure of each request beside the lab's."""
+    """Also records the library's own time of each request."""
 
-    def drain(self, numbers: Iterable[int], send: Send | None = None) -> None:
-        turn = Turn(self._recording.log, numbers)
-        super().drain(turn, send or turn.sending(cast("Timing", self.client)))
+    def send_all(self, numbers: Iterable[int], send: Send | None = None) -> None:
+        elapsed = ElapsedRecorder(self._recording.log, numbers)
+        super().send_all(elapsed, send or elapsed.sending(cast("Timing", self.client)))
 
 
 class AsyncioTimedCaller(AsyncioCaller):
-    """The same for a client of asyncio."""
+    """Also records the library's own time of each request."""
 
-    async def drain(self, numbers: Iterable[int], send: AsyncSend | None = None) -> None:
-        turn = Turn(self._recording.log, numbers)
-        await super().drain(turn, send or turn.asending(cast("AsyncTiming", self._client)))
-
-
-def _begun(bench: TrialBench, connections: int) -> tuple[Recording, Any]:
-    """This process's recording, and the strategy's client with those of its settings that it takes."""
-    row = strategies.client_row(bench.strategy.client)
-    client_class = strategies.load(row.place)
-    recording = Recording(bench, getattr(client_class, "errors", ()), awaited=row.kind == "asyncio")
-    settings = strategies.chosen(bench.strategy, row.place)
-    return recording, client_class(_budget(bench, connections), recording.log.connected, **settings)
-
-
-def _budget(bench: TrialBench, connections: int) -> Budget:
-    """The budget: as many connections as there may be requests in flight, unless a setting says otherwise."""
-    settings = bench.strategy.settings
-    pool = None if settings.get("library_defaults") else settings.get("pool", connections) or 0
-    return Budget(pool, bench.workload.timeout, bench.ca_file, bench.workload.chunk_size)
+    async def send_all(self, numbers: Iterable[int], send: AsyncSend | None = None) -> None:
+        elapsed = ElapsedRecorder(self._recording.log, numbers)
+        await super().send_all(elapsed, send or elapsed.asending(cast("AsyncTiming", self._client)))

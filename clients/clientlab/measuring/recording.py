@@ -1,74 +1,88 @@
-"""One process's part of a trial, beside the clock: its log, its connections, its requests, its errors' codes."""
+"""One process's part of a trial, apart from the clock: its sample log, its client, its requests, its error codes."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from clientlab import strategies
+from clientlab.clients.interfaces import Budget
 from clientlab.errors import ErrorTable, kind_of, status_kind, unopened
 from clientlab.measuring import connections, usage
 from clientlab.measuring.connections import NOWHERE
-from clientlab.sample import SampleLog
-from clientlab.workload import Workload, requests_of, varies
+from clientlab.measuring.context import TrialContext
+from clientlab.samples.log import SampleLog
+from clientlab.workload.workload import Workload, requests_of, varies
 
-if TYPE_CHECKING:
-    from clientlab.measuring.recorder import TrialBench
+_GUESSED_RATE = 20_000
+"""Requests per second, for the size of the log of a trial that a duration ends."""
 
-_GUESSED_RATE = 20_000  # requests a second
-_ready: dict[tuple[int, str], SampleLog] = {}  # by process, since a fork changes that, and folder
+_preallocated: dict[tuple[int, str], SampleLog] = {}
+"""By process id, because a fork changes it, and by folder."""
 
 
-def make_ready(bench: TrialBench) -> None:
-    """Make this process's log, so that its recording finds it: files cost as much as some requests do.
+def preallocate(context: TrialContext) -> None:
+    """Make this process's log before the clock starts: making its files costs as much as some requests.
 
-    Where others do the sending, it is left unused.
+    `Recording` takes it. In a parent process whose children send the requests, it stays unused.
     """
-    _ready[os.getpid(), bench.folder] = _log_of(bench)
+    _preallocated[os.getpid(), context.folder] = _log_of(context)
 
 
 class Recording:
-    """One process's part of a trial: its log, its count of connections, the requests to send.
+    """One process's part of a trial. `client` is made and not yet open; it may hold `connections_limit` connections.
 
-    `awaited`: the client is one of asyncio.
+    `request` makes request k. `same` is the one request of a workload whose requests are all alike, or None.
     """
 
-    def __init__(self, bench: TrialBench, errors: ErrorTable, *, awaited: bool = False) -> None:
-        place = os.getpid(), bench.folder
-        self.log = _ready.pop(place) if place in _ready else _log_of(bench)
+    def __init__(self, context: TrialContext, connections_limit: int) -> None:
+        spec = strategies.client_spec(context.strategy.client)
+        client_class = strategies.load(spec.import_path)
+        self.context = context
+        place = os.getpid(), context.folder
+        self.log = _preallocated.pop(place) if place in _preallocated else _log_of(context)
         self.log.begin()
         usage.keep_status_open()
-        connections.count_into(self.log, bench.address)
-        self.errors: ErrorTable = (*errors, (json.JSONDecodeError, "protocol"))
-        self.request = requests_of(bench.workload, bench.base_url, awaited=awaited)
-        # One object for all where all are alike, so that none costs a call.
-        self.same = None if varies(bench.workload) else self.request(0)
+        connections.count_into(self.log, context.address)
+        self.errors: ErrorTable = (*getattr(client_class, "errors", ()), (json.JSONDecodeError, "protocol"))
+        self.request = requests_of(context.workload, context.base_url, awaited=spec.kind == "asyncio")
+        self.same = None if varies(context.workload) else self.request(0)
+        settings = strategies.chosen(context.strategy, spec.import_path)
+        self.client: Any = client_class(_budget(context, connections_limit), self.log.connected, **settings)
 
     def failed(self, error: Exception) -> int:
-        """The log's code for an exception, of any kind."""
+        """The log's code of an exception. Counts a connection that was attempted and not opened."""
         kind = kind_of(error, self.errors)
         if unopened(error, kind):
             self.log.unopened()
         return self.log.error_code(kind, f"{type(error).__name__}: {error}")
 
     def refused(self, status: int) -> int:
-        """The log's code for a status that is an error; 0 for all others."""
+        """The log's code of an error status (4xx, 5xx); 0 for all others."""
         kind = status_kind(status)
         return 0 if kind is None else self.log.error_code(kind, f"status {status}")
 
     def close(self) -> None:
-        """Finish this process's records; nothing is recorded afterwards."""
+        """Finish this process's records. No record may follow."""
         connections.count_into(None, NOWHERE)
         self.log.close(usage.peak_rss())
 
 
-def _log_of(bench: TrialBench) -> SampleLog:
-    return SampleLog(Path(bench.folder), -bench.warm_up, bench.warm_up + _expected(bench.workload))
+def _budget(context: TrialContext, connections_limit: int) -> Budget:
+    """The client's limits. The pool holds `connections_limit` connections, unless a setting of the strategy differs."""
+    settings = context.strategy.settings
+    pool = None if settings.get("library_defaults") else settings.get("pool", connections_limit) or 0
+    return Budget(pool, context.workload.timeout, context.ca_file, context.workload.chunk_size)
+
+
+def _log_of(context: TrialContext) -> SampleLog:
+    return SampleLog(Path(context.folder), -context.warm_up, context.warm_up + _expected(context.workload))
 
 
 def _expected(workload: Workload) -> int:
-    """Requests to take room for in advance; a guess where a duration ends them."""
+    """Number of records to make room for; a guess where a duration ends the trial."""
     if workload.requests is not None:
         return workload.requests
     return int((workload.duration or 0.0) * _GUESSED_RATE) + 1

@@ -1,7 +1,7 @@
-"""What a caller calls to send a request: the client's `send`, or what a workload asks for in its place.
+"""The function that a caller uses to send a request: the client's `send`, or a variant that the workload needs.
 
-Bound once for a caller, so that the measuring itself stays as it is: it takes a status and something that
-has a length.
+A caller binds it once, so the timed lines are the same for all workloads. It returns a status and an object with a
+length.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from clientlab.clients.shape import AsyncStreaming, AsyncTiming, Reply, Streaming, Timing
-from clientlab.sample import SampleLog
-from clientlab.workload import Request, Workload
+from clientlab.clients.interfaces import AsyncStreaming, AsyncTiming, Reply, Streaming, Timing
+from clientlab.samples.log import SampleLog
+from clientlab.workload.workload import Request, Workload
 
 Send = Callable[[Request], tuple[int, Any]]
 AsyncSend = Callable[[Request], Awaitable[tuple[int, Any]]]
@@ -21,8 +21,8 @@ AsyncSend = Callable[[Request], Awaitable[tuple[int, Any]]]
 _GATHERING_SECONDS = 5.0
 
 
-class Passed:
-    """A body of which nothing is kept but its length."""
+class DiscardedBody:
+    """A body of which only the length is kept."""
 
     __slots__ = ("_length",)
 
@@ -37,19 +37,19 @@ class Passed:
 
 
 def send_of(client: Any, workload: Workload) -> Send:
-    """How the workload wants a blocking client to send."""
+    """The send function of a blocking client for this workload."""
     return _streaming(client) if workload.read == "chunks" else client.send
 
 
 def asend_of(client: Any, workload: Workload) -> AsyncSend:
-    """How the workload wants a client of asyncio to send."""
+    """The send function of an asyncio client for this workload."""
     return _astreaming(client) if workload.read == "chunks" else client.send
 
 
 def all_at_once(send: Send, threads: int, all_are_there: Callable[[Send], None]) -> Send:
-    """`send`, where the first of each of so many threads wait for each other: so that all are there, and warm.
+    """`send`, but the first request of each of `threads` threads waits for the others, so that every thread is warm.
 
-    The last to come hands `send` itself to `all_are_there`. Where so many never come, they go on after a while.
+    The last thread passes `send` itself to `all_are_there`. If fewer threads come, the waiting ends after 5 s.
     """
     gate = threading.Barrier(threads, lambda: all_are_there(send))
 
@@ -64,8 +64,8 @@ def all_at_once(send: Send, threads: int, all_are_there: Callable[[Send], None])
 def _streaming(client: Streaming) -> Send:
     stream = client.stream
 
-    def send(request: Request) -> tuple[int, Passed]:
-        body = Passed()
+    def send(request: Request) -> tuple[int, DiscardedBody]:
+        body = DiscardedBody()
         return stream(request, body), body
 
     return send
@@ -74,17 +74,17 @@ def _streaming(client: Streaming) -> Send:
 def _astreaming(client: AsyncStreaming) -> AsyncSend:
     stream = client.stream
 
-    async def send(request: Request) -> tuple[int, Passed]:
-        body = Passed()
+    async def send(request: Request) -> tuple[int, DiscardedBody]:
+        body = DiscardedBody()
         return await stream(request, body), body
 
     return send
 
 
-class Turn:
-    """Numbers on their way through one drain, and where the library's own seconds of each are put.
+class ElapsedRecorder:
+    """Iterates over request numbers and writes the library's own seconds of each request to the log.
 
-    They are written before the record is done, so that what is done is whole.
+    It writes them before the record is done, so that a record that is done is complete.
     """
 
     def __init__(self, log: SampleLog, numbers: Iterable[int]) -> None:
@@ -98,7 +98,7 @@ class Turn:
             yield number
 
     def sending(self, client: Timing) -> Send:
-        """The client's `send`, with its library's seconds noted."""
+        """A send function that also writes the library's seconds."""
 
         def send(request: Request) -> Reply:
             status, body, seconds = client.timed(request)
@@ -108,7 +108,7 @@ class Turn:
         return send
 
     def asending(self, client: AsyncTiming) -> AsyncSend:
-        """The same for asyncio."""
+        """A send function for asyncio that also writes the library's seconds."""
 
         async def send(request: Request) -> Reply:
             status, body, seconds = await client.timed(request)

@@ -1,13 +1,13 @@
-"""The measured process: one strategy does one workload once, and nothing else happens here.
+"""The measured process: one strategy does one workload once, and the process does nothing else.
 
-Started as ``python -m clientlab.measuring.trial_process FD``. It reads one line of JSON, the trial's
-order, from standard input and writes its marks, a line of JSON each, to the descriptor FD:
+Started as ``python -m clientlab.measuring.trial_process FOLDER FD``. It reads the trial's context from FOLDER and
+writes its events, a line of JSON each, to the file descriptor FD:
 
-    ready    warmed up; waits for a line before it begins, so that all else can be read off first
-    done     wall seconds, CPU seconds; waits for a line before it ends
-    failed   the reason, where the strategy itself failed; no other mark follows
+    ready    warmed up; the process waits for a line on standard input before the measured part
+    done     wall seconds, CPU seconds, peak memory; the process waits for a line before it ends
+    failed   the reason, where the strategy failed; no other event follows
 
-It imports no more of the lab than the recorder, and no library but the strategy's own.
+It imports no more of the lab than the recorder needs, and no HTTP library but the strategy's own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import pickle
 import signal
 import sys
 import traceback
@@ -26,75 +27,53 @@ from types import FrameType
 from typing import Any
 
 from clientlab import strategies
-from clientlab.executors.shape import Executor, Numbers
+from clientlab.executors.interfaces import Executor, Numbers
 from clientlab.measuring import usage
-from clientlab.measuring.connections import Address
-from clientlab.measuring.recorder import TrialBench
-from clientlab.measuring.recording import make_ready
-from clientlab.strategies import Strategy, user_file
-from clientlab.workload import Workload
+from clientlab.measuring.context import CONTEXT_FILE, TrialContext
+from clientlab.measuring.recorder import CallerFactory
+from clientlab.measuring.recording import preallocate
+from clientlab.strategies import plugins
+from clientlab.workload.workload import Workload
 
 
 @dataclass
-class Marks:
-    """The line to the process that started this one."""
+class Events:
+    """The pipe to the process that started this one."""
 
     descriptor: int
 
-    def send(self, mark: str, **figures: Any) -> None:
-        os.write(self.descriptor, json.dumps({"mark": mark, **figures}).encode() + b"\n")
+    def send(self, event: str, **figures: Any) -> None:
+        os.write(self.descriptor, json.dumps({"event": event, **figures}).encode() + b"\n")
 
-    def send_and_wait(self, mark: str, **figures: Any) -> None:
-        """Send a mark and wait for the answer; ends the process where there is nobody to answer."""
-        self.send(mark, **figures)
+    def send_and_wait(self, event: str, **figures: Any) -> None:
+        """Send an event and wait for the answer. Ends the process if the parent is gone."""
+        self.send(event, **figures)
         if not sys.stdin.readline():
             raise SystemExit(1)
 
 
-def main(argv: list[str]) -> None:
-    """Run the trial that standard input orders."""
+def main(arguments: list[str]) -> None:
+    """Run the trial whose context is in a folder."""
+    folder, descriptor = arguments
     signal.signal(signal.SIGTERM, _end_all(os.getpid()))
     usage.raise_descriptor_limit()
     usage.keep_status_open()
-    marks = Marks(int(argv[1]))
-    bench = None
+    events = Events(int(descriptor))
+    context: TrialContext | None = None
     try:
-        bench = bench_of(json.loads(sys.stdin.readline()))
-        _trial(bench, marks)
+        context = pickle.loads(Path(folder, CONTEXT_FILE).read_bytes())  # noqa: S301 - the parent process wrote it
+        load_libraries(context)
+        run_trial = _run_warm if context.warm else _run_cold
+        run_trial(context, events)
     except Exception as error:  # noqa: BLE001 - the reason is the trial's result; the rest goes to its log
         traceback.print_exc()
-        marks.send("failed", reason=_reason(error, bench))
-
-
-def order_of(bench: TrialBench) -> dict[str, Any]:
-    """A bench as plain values for JSON; `bench_of` reads it back."""
-    return {
-        "strategy": {**vars(bench.strategy), "settings": dict(bench.strategy.settings)},
-        "workload": vars(bench.workload),
-        "base_url": bench.base_url,
-        "folder": bench.folder,
-        "address": vars(bench.address),
-        "ca_file": bench.ca_file,
-    }
-
-
-def bench_of(order: dict[str, Any]) -> TrialBench:
-    """The bench of an order."""
-    address = order["address"]
-    return TrialBench(
-        Strategy(**order["strategy"]),
-        Workload(**order["workload"]),
-        order["base_url"],
-        order["folder"],
-        Address(address["port"], tuple(address["refusing"])),
-        order["ca_file"],
-    )
+        events.send("failed", reason=_reason(error, context))
 
 
 def _end_all(trial: int) -> Callable[[int, FrameType | None], None]:
-    """What SIGTERM does, which the kernel sends when the lab is killed: all processes of the trial end.
+    """A handler of SIGTERM, which the kernel sends when the lab is killed: all processes of the trial end.
 
-    A pool's process inherits this, and ends alone.
+    A pool's process inherits the handler, and ends alone.
     """
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -106,72 +85,65 @@ def _end_all(trial: int) -> Callable[[int, FrameType | None], None]:
     return end
 
 
-def _trial(bench: TrialBench, marks: Marks) -> None:
-    run = _warm if bench.workload.connections == "warm" else _cold
-    run(bench, executors_of(bench), marks)
-
-
-def executors_of(bench: TrialBench) -> Callable[[TrialBench], Executor]:
-    """What makes the executors of a strategy, its libraries loaded.
-
-    That is off the clock, as it is in a program that does so at its top: forked children share it.
-    """
-    row = strategies.executor_row(bench.strategy.executor)
-    executor_class = strategies.load(row.place)
+def load_libraries(context: TrialContext) -> None:
+    """Import the strategy's libraries. This is off the clock, and forked children share the imported modules."""
+    executor_class = strategies.load(strategies.executor_spec(context.strategy.executor).import_path)
     if hasattr(executor_class, "prepare"):
         executor_class.prepare()
-    strategies.load(strategies.client_row(bench.strategy.client).place)
-
-    def executor_on(bench: TrialBench) -> Executor:
-        made: Executor = executor_class(bench, **strategies.chosen(bench.strategy, row.place))
-        return made
-
-    return executor_on
+    strategies.load(strategies.client_spec(context.strategy.client).import_path)
 
 
-def _cold(bench: TrialBench, executor_on: Callable[[TrialBench], Executor], marks: Marks) -> None:
-    """Pools, loops, sessions and connections are made and closed inside the clock; the lab's log is not.
+def make_executor(context: TrialContext) -> Executor:
+    """The strategy's executor, not yet open. Its libraries must be loaded."""
+    import_path = strategies.executor_spec(context.strategy.executor).import_path
+    executor_class = strategies.load(import_path)
+    executor: Executor = executor_class(CallerFactory(context), **strategies.chosen(context.strategy, import_path))
+    return executor
 
-    The warm-up before it has its own, so that code is loaded and specialised, and nothing else is warm.
+
+def _run_cold(context: TrialContext, events: Events) -> None:
+    """Make and close pools, loops, sessions and connections inside the clock. The lab's log is made before.
+
+    The warm-up has an executor of its own: code is loaded and specialised then, and nothing else is warm.
     """
-    if bench.workload.warmup:
-        _warm_aside(bench, executor_on)
-    make_ready(bench)
-    executor = executor_on(bench)
-    marks.send_and_wait("ready")
+    if context.workload.warmup:
+        _warm_up_apart(context)
+    preallocate(context)
+    executor = make_executor(context)
+    events.send_and_wait("ready")
     cpu, began = usage.cpu_seconds(), perf_counter()
     executor.open()
-    executor.run(_numbers(bench.workload, began))
+    executor.run(_numbers(context.workload, began))
     executor.close()
-    _done(marks, cpu, began)
+    _send_done(events, cpu, began)
 
 
-def _warm_aside(bench: TrialBench, executor_on: Callable[[TrialBench], Executor]) -> None:
-    """Nothing of it is kept: what the measured part needs of memory is counted from here."""
-    aside = executor_on(replace(bench, folder=str(Path(bench.folder) / "warm-up")))
-    aside.open()
-    aside.run(Numbers(bench.workload.warmup))
-    aside.close()
-    del aside
+def _warm_up_apart(context: TrialContext) -> None:
+    """Run the warm-up and free its memory, so that the measured part's memory is counted from here."""
+    executor = make_executor(replace(context, folder=str(Path(context.folder) / "warm-up")))
+    executor.open()
+    executor.run(Numbers(context.workload.warmup))
+    executor.close()
+    del executor
     gc.collect()
 
 
-def _warm(bench: TrialBench, executor_on: Callable[[TrialBench], Executor], marks: Marks) -> None:
-    """Everything was made, and the connections opened, by the warm-up."""
-    executor = executor_on(bench)
+def _run_warm(context: TrialContext, events: Events) -> None:
+    """Make everything and open the connections in the warm-up, before the clock starts."""
+    executor = make_executor(context)
     executor.open()
-    executor.run(Numbers(bench.warm_up, first=-bench.warm_up))
-    marks.send_and_wait("ready")
+    executor.run(Numbers(context.warm_up, first=-context.warm_up))
+    events.send_and_wait("ready")
     cpu, began = usage.cpu_seconds(), perf_counter()
-    executor.run(_numbers(bench.workload, began))
-    _done(marks, cpu, began)
+    executor.run(_numbers(context.workload, began))
+    _send_done(events, cpu, began)
     executor.close()
 
 
-def _done(marks: Marks, cpu: float, began: float) -> None:
+def _send_done(events: Events, cpu: float, began: float) -> None:
     wall = perf_counter() - began
     spent = usage.cpu_seconds() - cpu
-    marks.send_and_wait("done", began=began, wall_seconds=wall, cpu_seconds=spent, peak_rss_bytes=usage.peak_rss())
+    events.send_and_wait("done", began=began, wall_seconds=wall, cpu_seconds=spent, peak_rss_bytes=usage.peak_rss())
 
 
 def _numbers(workload: Workload, began: float) -> Numbers:
@@ -180,15 +152,15 @@ def _numbers(workload: Workload, began: float) -> Numbers:
     return Numbers(None, began + (workload.duration or 0.0))
 
 
-def _reason(error: Exception, bench: TrialBench | None) -> str:
-    """The error and its place: in a user's file where it came out of one, else the innermost."""
-    for place in (bench.strategy.client, bench.strategy.executor) if bench else ():
-        path = user_file.file_of(place)
-        if path is not None and (line := user_file.line_of(error, path)):
+def _reason(error: Exception, context: TrialContext | None) -> str:
+    """The error and its place: the line in the user's own file if it came from there, else the innermost line."""
+    for place in (context.strategy.client, context.strategy.executor) if context else ():
+        path = plugins.file_of(place)
+        if path is not None and (line := plugins.line_of(error, path)):
             return f"{type(error).__name__}: {error} ({path}:{line})"
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
 
 
 if __name__ == "__main__":
-    main(sys.argv)
+    main(sys.argv[1:])

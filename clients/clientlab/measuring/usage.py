@@ -1,7 +1,7 @@
-"""What a trial cost: CPU seconds and peak memory of its process and of all its children.
+"""Resources that a trial used: CPU seconds and peak memory of its process and of all its children.
 
-A process knows its own figures and those of its children that have ended to the microsecond. Those of
-children still alive are read from outside, by the process that started the trial.
+A process knows its own CPU time, and that of its ended children, to the microsecond. The process that started the
+trial reads the figures of living children.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 _STATUS = Path("/proc/self/status")
-_kept: dict[int, int] = {}  # process id, which a fork changes, and descriptor
+_kept: dict[int, int] = {}  # process id, which a fork changes → file descriptor
 
 
 def cpu_seconds() -> float:
@@ -26,7 +26,7 @@ def cpu_seconds() -> float:
 def peak_rss() -> int:
     """Largest resident set of this process so far, in bytes.
 
-    Not `ru_maxrss` where it can be helped: on Linux a new program inherits its parent's.
+    On Linux it is not `ru_maxrss`, because a new program inherits its parent's value there.
     """
     keep_status_open()
     if os.getpid() in _kept:
@@ -36,20 +36,20 @@ def peak_rss() -> int:
 
 
 def keep_status_open() -> None:
-    """Open what `peak_rss` reads, for a process that may have no descriptor left when it is asked."""
+    """Open the file that `peak_rss` reads now: later the process may have no file descriptor left."""
     if os.getpid() not in _kept and _STATUS.exists():
         _kept[os.getpid()] = os.open(_STATUS, os.O_RDONLY)
 
 
 def raise_descriptor_limit() -> None:
-    """Let this process, and those that it starts, have as many files and sockets open as the system permits."""
+    """Raise the limit of open files and sockets, of this process and its children, to the system's hard limit."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with contextlib.suppress(ValueError, OSError):  # macOS calls it unlimited and takes less
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def high_water(status: str) -> int:
-    """VmHWM of the text of /proc/PID/status, in bytes; 0 for a process that has ended."""
+    """VmHWM in the text of /proc/PID/status, in bytes; 0 for a process that has ended."""
     for line in status.splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

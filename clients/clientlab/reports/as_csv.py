@@ -1,6 +1,6 @@
-"""A run as CSV: a row a trial, for a spreadsheet or a data frame. Units stand in the columns' names.
+"""A run as CSV: one row per trial, for a spreadsheet or a data frame. The columns' names contain the units.
 
-The plain fields of a trial have the names of the run document (docs/run.schema.json says what they hold).
+The plain fields of a trial have the names of the run document (see docs/run.schema.json), figures their full names.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import io
 import json
 from typing import Any
 
-from clientlab.runs.document import Quantiles, Run, ServerUse, Trial
+from clientlab.results.document import Run
+from clientlab.results.figures import FIGURES
+from clientlab.results.trial import Quantiles, ServerUse, Trial
 
 _PARTS = ("errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "over_time", "busy")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
@@ -19,26 +21,32 @@ _PLAIN = {
     for name, field in Trial.model_fields.items()
     if name not in {*_PARTS, *_SERVERS.values()}
 }
-"""Fields of a trial that are one value, with what they hold."""
+"""Fields of a trial with a single value → description."""
+
+
+_DOCUMENT = {
+    "run": "the run's name",
+    **_PLAIN,
+    "errors": "failed requests",
+    "errors_by_kind": "JSON, kind to count",
+    "axes": "JSON, the arm's values on the experiment's axes",
+    **{f"latency_{name}_seconds": "of successful requests" for name in Quantiles.model_fields},
+    **{f"overhead_{name}_seconds": "latency less the requested delay" for name in Quantiles.model_fields},
+    **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in ServerUse.model_fields},
+    **{f"{part}_busy_share": "of its time" for part in ("client", "proxy", "upstream", "latency")},
+}
+
+_DERIVED = tuple(figure for figure in FIGURES if figure.name not in _DOCUMENT)
+"""Figures that are computed from a trial."""
 
 
 def columns() -> dict[str, str]:
-    """Every column with what it holds, in the order of the file."""
-    return {
-        "run": "the run's name",
-        **_PLAIN,
-        "errors": "failed requests",
-        "errors_by_kind": "JSON, kind to count",
-        "axes": "JSON, the arm's place on the experiment's axes",
-        **{f"latency_{name}_seconds": "of successful requests" for name in Quantiles.model_fields},
-        **{f"overhead_{name}_seconds": "latency less the delay asked for" for name in Quantiles.model_fields},
-        **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in ServerUse.model_fields},
-        **{f"{part}_busy_share": "of its time" for part in ("client", "proxy", "upstream", "latency")},
-    }
+    """Every column with its description, in the order of the file: fields of the run document, then other figures."""
+    return _DOCUMENT | {figure.name: figure.description for figure in _DERIVED}
 
 
 def render(run: Run) -> str:
-    """The rows, after one of names; empty where a trial has no such figure."""
+    """A head, and a row for each trial. The cell of an unknown value is empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(columns()), lineterminator="\n")
     writer.writeheader()
@@ -56,7 +64,8 @@ def _row(trial: Trial) -> dict[str, Any]:
         row[f"overhead_{name}_seconds"] = _of(trial.overhead_seconds, name)
     for part, field in _SERVERS.items():
         row |= {f"{part}_{name}": _of(getattr(trial, field), name) for name in ServerUse.model_fields}
-    return row | {f"{part}_busy_share": share for part, share in trial.busy.items()}
+    row |= {f"{part}_busy_share": share for part, share in trial.busy.items()}
+    return row | {figure.name: figure.of(trial) for figure in _DERIVED}
 
 
 def _of(found: Quantiles | ServerUse | None, name: str) -> float | None:

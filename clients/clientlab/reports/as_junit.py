@@ -1,7 +1,7 @@
-"""A run as JUnit XML, which GitLab, Jenkins and GitHub's actions read: arms, claims and thresholds as test cases.
+"""A run as JUnit XML, for GitLab, Jenkins and GitHub Actions: arms, claims and thresholds are test cases.
 
-Elements and attributes as in Jenkins' schema (jenkinsci/xunit-plugin, junit-10.xsd): testsuites > testsuite >
-testcase, in it failure, error or skipped.
+Elements and attributes follow Jenkins' schema (jenkinsci/xunit-plugin, junit-10.xsd): testsuites > testsuite >
+testcase > failure, error or skipped.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree as ET
 
-from clientlab.reports.compared import judged as said
-from clientlab.runs.document import Run
-from clientlab.runs.failures import failed_for_good
-from clientlab.runs.thresholds import Judged
+from clientlab.judging.thresholds import ThresholdResult
+from clientlab.reports.thresholds import sentence
+from clientlab.results.document import Run
+from clientlab.results.failures import failed_for_good
 
-# XML 1.0, 2.2: what is no Char can't be written, not even as a reference.
+# Not allowed in XML, not even as a reference (XML 1.0, section 2.2, Char).
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -29,8 +29,8 @@ class _Case:
     seconds: float = 0.0
 
 
-def render(run: Run, judged: Sequence[Judged]) -> str:
-    """A suite each for arms (a trial failed for good: an error), claims (contradicted: a failure) and thresholds."""
+def render(run: Run, judged: Sequence[ThresholdResult]) -> str:
+    """Three suites: arms (an error if a trial failed for good), claims (a failure if contradicted) and thresholds."""
     root = ET.Element("testsuites", name="clientlab")
     suites = {"arms": _arms(run), "claims": _claims(run), "thresholds": _thresholds(judged)}
     for name, cases in suites.items():
@@ -68,10 +68,10 @@ def _claims(run: Run) -> Iterator[_Case]:
             yield _Case(name)
 
 
-def _thresholds(judged: Iterable[Judged]) -> Iterator[_Case]:
+def _thresholds(judged: Iterable[ThresholdResult]) -> Iterator[_Case]:
     for one in judged:
         failed = one.outcome == "failed"
-        yield _Case(f"{one.threshold.text} ({one.arm})", "failure" if failed else None, said(one) if failed else "")
+        yield _Case(f"{one.threshold.text} ({one.arm})", "failure" if failed else None, sentence(one) if failed else "")
 
 
 def _suite(root: ET.Element, name: str, cases: list[_Case], run: Run) -> None:

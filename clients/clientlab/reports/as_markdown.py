@@ -1,15 +1,16 @@
-"""A run as Markdown, for a README or an issue: the answer, cautions, tables, claims, and how to run it again."""
+"""A run as Markdown, for a README or an issue: answer, cautions, tables, claims, and the command."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clientlab.reports import servers, units
-from clientlab.reports.answer import answers
+from clientlab import units
+from clientlab.reports import servers
+from clientlab.reports.headline import answers
 from clientlab.reports.markdown import code, escaped, table
-from clientlab.reports.rows import Group, groups_of
-from clientlab.reports.table import head_of, headed_cells
-from clientlab.runs.document import Claim, Run
+from clientlab.reports.rows import groups_of
+from clientlab.reports.table import heads_and_rows
+from clientlab.results.document import ClaimResult, Run
 
 
 def render(run: Run) -> str:
@@ -24,7 +25,7 @@ def _parts(run: Run) -> Iterator[str]:
     if run.cautions:
         yield "".join(f"> **{escaped(one.text)}** - {escaped(one.advice)}  \n" for one in run.cautions)
     for group in groups:
-        yield f"{escaped(group.title)}\n\n{_table(group)}"
+        yield f"{escaped(group.title)}\n\n{table(*heads_and_rows(group))}"
     if cells := servers.rows(run):
         yield f"{escaped(servers.TITLE)}\n\n{table(servers.HEADS, cells, left=servers.LEFT)}"
     if run.claims:
@@ -33,18 +34,10 @@ def _parts(run: Run) -> Iterator[str]:
     yield (
         f"Run {escaped(run.run)} ({run.status}) on {escaped(where.cpu_model)}, {where.cpu_usable:g} cores, "
         f"{escaped(where.system)} {escaped(where.kernel)}, {escaped(where.python)}, "
-        f"clientlab {escaped(run.clientlab)}. Again: {code(run.experiment.command)}\n"
+        f"clientlab {escaped(run.clientlab)}. Command: {code(run.experiment.command)}\n"
     )
 
 
-def _table(group: Group) -> str:
-    heads, cells = zip(*headed_cells(group), strict=True)
-    rows = [[row.name, *line] for row, *line in zip(group.rows, *cells, strict=True)]
-    return table([head_of(group.rows), *heads], rows)
-
-
-def _claim(claim: Claim) -> list[str]:
-    ratio = units.NOTHING if claim.ratio is None else f"{claim.ratio:.2f}"
-    if claim.interval is not None:
-        ratio += f" ({claim.interval[0]:.2f} to {claim.interval[1]:.2f})"
+def _claim(claim: ClaimResult) -> list[str]:
+    ratio = units.ratio(claim.ratio, claim.interval)
     return [claim.text, claim.verdict, ratio, str(claim.rounds), claim.measured]

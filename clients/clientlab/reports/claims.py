@@ -1,51 +1,42 @@
-"""The claims of a run for the terminal: what was said, what was measured, and the verdict."""
+"""The claims of a run for the terminal: text, verdict, ratio, and the published and measured values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group as Lines
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from clientlab.reports import units
-from clientlab.runs.document import Claim
+from clientlab import units
+from clientlab.reports.table import plain_table
+from clientlab.results.document import ClaimResult
 
 _STYLES = {"supported": "green", "contradicted": "red", "inconclusive": "yellow"}
 
 
-def render(claims: Sequence[Claim]) -> RenderableType:
-    """A table of all claims; below it, what would settle those that are inconclusive."""
-    table = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+def render(claims: Sequence[ClaimResult]) -> RenderableType:
+    """A table of all claims. Lines below it say what would settle the inconclusive ones."""
+    table = plain_table()
     for name in ("claim", "verdict"):
         table.add_column(name, no_wrap=name == "verdict")
     table.add_column("ratio (95 %)", justify="right", no_wrap=True)
     table.add_column("rounds", justify="right")
     table.add_column("published", overflow="fold")
-    table.add_column("measured here", overflow="fold", ratio=1)
+    table.add_column("measured", overflow="fold", ratio=1)
     for claim in claims:
         cells = (
             _text(claim),
             claim.verdict,
-            interval(claim),
+            units.ratio(claim.ratio, claim.interval),
             str(claim.rounds),
-            claim.published or "-",
+            claim.published or units.UNKNOWN,
             claim.measured,
         )
         table.add_row(*map(Text, cells[:1]), Text(claim.verdict, style=_STYLES[claim.verdict]), *map(Text, cells[2:]))
-    open_ones = [claim for claim in claims if claim.settles]
-    return Lines(table, *(Text(f"{claim.name}: to be settled by {claim.settles}") for claim in open_ones))
+    settling = [Text(f"{claim.name}: to settle it: {claim.settles}") for claim in claims if claim.settles]
+    return Lines(table, *settling)
 
 
-def interval(claim: Claim) -> str:
-    """The ratio and, where there are rounds enough, its interval."""
-    if claim.ratio is None:
-        return units.NOTHING
-    value = units.digits(claim.ratio)
-    return value if claim.interval is None else f"{value} ({' to '.join(map(units.digits, claim.interval))})"
-
-
-def _text(claim: Claim) -> str:
+def _text(claim: ClaimResult) -> str:
     return f"(control) {claim.text}" if claim.control else claim.text

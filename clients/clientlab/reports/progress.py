@@ -1,4 +1,4 @@
-"""A run as it happens: live on a terminal, plain lines elsewhere. Always on standard error."""
+"""The progress of a run on standard error: a live bar on a terminal, plain lines otherwise."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from clientlab.reports import units
-from clientlab.runs.document import Run, Trial
+from clientlab import units
+from clientlab.results.document import Run
+from clientlab.results.trial import PlannedTrial, Trial
 
 
 class PlainLines:
-    """A line when a trial has ended."""
+    """Prints a line after each trial."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -22,18 +23,18 @@ class PlainLines:
     def run_started(self, run: Run, folder: Path) -> None:
         self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False, soft_wrap=True)
 
-    def trial_started(self, trial: Trial, planned: int) -> None:  # noqa: ARG002 - said when it ends
+    def trial_started(self, trial: PlannedTrial, planned: int) -> None:  # noqa: ARG002 - printed when the trial ends
         self._planned = planned
 
     def progressed(self, finished: int) -> None:
-        """Too often for lines."""
+        """Not printed: these events are too frequent for lines."""
 
     def trial_ended(self, trial: Trial) -> None:
         self._console.print(_line(trial, self._planned), markup=False, highlight=False, soft_wrap=True)
 
 
 class LiveBar:
-    """A bar over all trials, and what the present one does; a line for each that has ended."""
+    """Shows a bar over all trials and the current trial. Prints a line after each trial."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -60,7 +61,7 @@ class LiveBar:
     def run_started(self, run: Run, folder: Path) -> None:
         self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False, soft_wrap=True)
 
-    def trial_started(self, trial: Trial, planned: int) -> None:
+    def trial_started(self, trial: PlannedTrial, planned: int) -> None:
         self._planned = planned
         self._what = f"{trial.arm} · {trial.upstream} · {trial.route} · round {trial.round}"
         self._progress.update(self._task, total=planned, description=self._what)
@@ -75,8 +76,8 @@ class LiveBar:
 
 def _line(trial: Trial, planned: int) -> str:
     head = f"[{trial.order + 1}/{planned}] round {trial.round} {trial.upstream} {trial.route} {trial.arm}: "
-    if trial.status == "failed":
-        return f"{head}FAILED, {trial.reason}"
+    if trial.status != "done":
+        return f"{head}{trial.status.upper()}, {trial.reason}"
     count = sum(trial.errors.values())
     errors = f", {count:,} errors" if count else ""
     return f"{head}{units.time(trial.wall_seconds)}, {units.rate(trial.requests_per_second)} requests/s{errors}"

@@ -1,4 +1,4 @@
-"""The runs of a results folder, a row each."""
+"""The runs of a results folder, one row per run."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from clientlab import units
 from clientlab.errors import LabError
-from clientlab.runs.document import Run
-from clientlab.runs.store import RUN_FILE, Store, read_run
+from clientlab.judging.judgement import read_judged
+from clientlab.results.document import Run
+from clientlab.results.store import RUN_FILE, Store
 
 Rows = list[dict[str, Any]]
 _VERDICTS = ("supported", "contradicted", "inconclusive")
 
 
 def rows(store: Store) -> Rows:
-    """Every run, the oldest first. One that can't be read has `status` ``unreadable`` and says why."""
+    """Every run, the oldest first. A run that cannot be read has `status` ``unreadable`` and a `reason`."""
     return [_row(store, name) for name in store.names()]
 
 
@@ -29,28 +31,28 @@ def render(found: Rows) -> Table:
     for row in found:
         claims = ", ".join(f"{count} {verdict}" for verdict, count in row["claims"].items() if count)
         failed = f" ({row['failed']} failed)" if row["failed"] else ""
-        trials = "" if row["trials"] is None else f"{row['trials']}{failed}"
+        trials = None if row["trials"] is None else f"{row['trials']}{failed}"
         cells = (row["run"], row["experiment"], row["when"], row["machine"], row["reason"] or row["status"], trials)
-        table.add_row(*(Text(cell or "") for cell in cells), claims)
+        table.add_row(*(Text(cell or units.UNKNOWN) for cell in cells), claims)
     return table
 
 
 def _row(store: Store, name: str) -> dict[str, Any]:
     try:
-        return {"run": name, **_told(read_run(store.folder / name / RUN_FILE))}
+        return {"run": name, **_readable(read_judged(store.folder / name / RUN_FILE))}
     except LabError as error:
         nothing = dict.fromkeys(("experiment", "when", "machine", "trials", "failed"))
         return {"run": name, **nothing, "status": "unreadable", "claims": {}, "reason": f"unreadable: {error}"}
 
 
-def _told(run: Run) -> dict[str, Any]:
+def _readable(run: Run) -> dict[str, Any]:
     verdicts: list[str] = [claim.verdict for claim in run.claims]
     return {
         "experiment": run.experiment.name,
         "when": run.created,
         "machine": f"{run.surroundings.host}, {run.surroundings.cpu_model}",
         "trials": len(run.trials),
-        "failed": sum(trial.status == "failed" for trial in run.trials),
+        "failed": sum(trial.status != "done" for trial in run.trials),
         "status": run.status,
         "claims": {verdict: verdicts.count(verdict) for verdict in _VERDICTS} if verdicts else {},
         "reason": None,

@@ -1,51 +1,52 @@
-"""The table of the article on frameworks: each way to serve, by aiohttp and by Flask, with what of it is connections.
+"""The table of servers: aiohttp and Flask under each server, and how much of the lead is kept connections.
 
-A row holds two ways to serve that differ in their framework alone, or in who keeps connections as well. Where
-Flask alone would keep them, there is no row.
+A row compares two servers that differ in their framework only, or in which of them keeps connections as well. There is
+no row in which only Flask keeps them. A claim of the experiment about the same two arms adds what its source published.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
+from clientlab import units
 from clientlab.errors import LabError
-from clientlab.reports import units
-from clientlab.runs.document import Run, Trial
+from clientlab.results.document import Run
+from clientlab.results.figures import BY_KEY
+from clientlab.results.trial import Trial
 from clientlab.upstreams import Upstream, find
 
 HEADS = (
     "server", "connections kept by", "aiohttp", "Flask", "aiohttp ahead by", "kept alive: aiohttp", "Flask",
-    "article: aiohttp", "Flask", "ahead by",
+    "published",
 )  # fmt: skip
 LEFT = 2
-"""Columns of words."""
-TITLE = "Requests a second, by server"
-_ARTICLE = {"development server": (2023, 722), "gunicorn, 1 worker": (2396, 1041), "gunicorn, 4 workers": (2542, 1729)}
-"""Requests a second of aiohttp and of Flask (Stack Abuse, November 2018): Flask kept no connection, aiohttp all."""
+"""Columns that are aligned to the left."""
+TITLE = "Requests per second, by server"
 _KEEPING = {(True, False): "aiohttp alone", (False, False): "neither", (True, True): "both"}
 
 
 @dataclass(frozen=True)
 class Served:
-    """A framework under one server, asked in one way: medians over the rounds."""
+    """A framework under one server, measured by one strategy: medians over the rounds."""
 
+    arm: str
     upstream: Upstream
     strategy: str
-    requests_per_second: float
+    requests_per_second: float | None
     kept_alive: float
     requests: float
 
     @property
     def keeps(self) -> bool:
-        """Whether more than half of the requests left their connection for another."""
+        """Whether more than half of the requests left their connection open for the next."""
         return self.kept_alive > self.requests / 2
 
     @property
     def server(self) -> str:
-        """What serves, without its framework."""
+        """The server, without its framework."""
         if self.upstream.development:
             return "development server"
         count = self.upstream.workers
@@ -53,18 +54,18 @@ class Served:
 
 
 def rows(run: Run) -> list[tuple[str, ...]]:
-    """The table's cells under `HEADS`, the article's rows first; none of a run without such pairs of servers."""
+    """The table's cells under `HEADS`, first the rows in which aiohttp alone keeps connections; empty without pairs."""
     served = list(_served(run))
     pairs = [(mine, other) for mine, other in itertools.product(served, served) if _pair(mine, other)]
-    pairs.sort(key=lambda pair: pair[0].strategy != pair[1].strategy)  # asked alike, where there is such a pair
+    pairs.sort(key=lambda pair: pair[0].strategy != pair[1].strategy)  # pairs with one strategy come first
     chosen: dict[tuple[tuple[bool, bool], str], tuple[Served, Served]] = {}
     for mine, other in pairs:
         chosen.setdefault(((mine.keeps, other.keeps), mine.server), (mine, other))
-    places = list(dict.fromkeys(one.server for one in served))
+    servers = list(dict.fromkeys(one.server for one in served))
     return [
-        _cells(*chosen[keeping, server], says)
-        for keeping, says in _KEEPING.items()
-        for server in places
+        _cells(*chosen[keeping, server], keepers, run)
+        for keeping, keepers in _KEEPING.items()
+        for server in servers
         if (keeping, server) in chosen
     ]
 
@@ -73,23 +74,26 @@ def _pair(mine: Served, other: Served) -> bool:
     return (mine.upstream.framework, other.upstream.framework, mine.server) == ("aiohttp", "flask", other.server)
 
 
-def _cells(mine: Served, other: Served, says: str) -> tuple[str, ...]:
-    published = _ARTICLE.get(mine.server) if (mine.keeps, other.keeps) == (True, False) else None
+def _cells(mine: Served, other: Served, keepers: str, run: Run) -> tuple[str, ...]:
     return (
         mine.server,
-        says,
+        keepers,
         units.rate(mine.requests_per_second),
         units.rate(other.requests_per_second),
         _ahead(mine.requests_per_second, other.requests_per_second),
         _kept(mine),
         _kept(other),
-        *([f"{rate:,}" for rate in published] if published else [units.NOTHING] * 2),
-        _ahead(*published) if published else units.NOTHING,
+        _published(mine, other, run) or units.UNKNOWN,
     )
 
 
-def _ahead(mine: float, other: float) -> str:
-    return f"{100 * (mine / other - 1):+,.0f} %"
+def _published(mine: Served, other: Served, run: Run) -> str | None:
+    pair = (mine.arm, other.arm)
+    return next((claim.published for claim in run.experiment.claims if (claim.a, claim.b) == pair), None)
+
+
+def _ahead(mine: float | None, other: float | None) -> str:
+    return units.UNKNOWN if mine is None or other is None else f"{100 * (mine / other - 1):+,.0f} %"
 
 
 def _kept(one: Served) -> str:
@@ -97,31 +101,29 @@ def _kept(one: Served) -> str:
 
 
 def _served(run: Run) -> Iterator[Served]:
-    """Every arm of an upstream with settings, in the experiment's order; none where the work or the way differs."""
+    """Every arm of an upstream with settings, in the experiment's order; none if workloads or routes differ."""
     special = [arm for arm in run.experiment.arms if _is_special(arm.upstream)]
     if len({(arm.workload, arm.route) for arm in special}) > 1:
         return
     for arm in special:
         trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
-        if trials:
+        kept = [count for trial in trials if (count := _kept_alive(trial)) is not None]
+        if kept:
             yield Served(
+                arm.name,
                 find(arm.upstream),
                 arm.strategy,
-                _median(trials, lambda trial: trial.requests_per_second or 0.0),
-                _median(trials, _kept_alive),
-                _median(trials, lambda trial: float(trial.requests)),
+                BY_KEY["throughput"].over_rounds(trials),
+                float(median(kept)),
+                float(median(trial.requests for trial in trials)),
             )
 
 
-def _kept_alive(trial: Trial) -> float:
-    """As the driver tells; of others each request but the first of a connection found it kept."""
-    if trial.kept_alive is not None:
-        return float(trial.kept_alive)
-    return float(trial.requests - (trial.connections_opened or 0))
-
-
-def _median(trials: list[Trial], figure: Callable[[Trial], float]) -> float:
-    return float(median(map(figure, trials)))
+def _kept_alive(trial: Trial) -> float | None:
+    """As the driver reports; for others, every request but the first of a connection found it open. None: unknown."""
+    if trial.kept_alive is not None or trial.connections_opened is None:
+        return trial.kept_alive
+    return trial.requests - trial.connections_opened
 
 
 def _is_special(name: str) -> bool:

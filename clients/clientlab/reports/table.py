@@ -1,4 +1,4 @@
-"""The terminal's report: cautions, a table for each way to an upstream, and the answer in a sentence."""
+"""The terminal's report: cautions, a table for each group of arms, and the answer in a sentence."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from clientlab.reports import servers, units
-from clientlab.reports.answer import answers
+from clientlab import units
+from clientlab.reports import servers
+from clientlab.reports.headline import answers
 from clientlab.reports.rows import Group, Row, groups_of
-from clientlab.runs.document import Run
+from clientlab.results.document import Run
+from clientlab.results.figure_definition import Figure
+from clientlab.results.figures import FIGURES
 
 _Column = tuple[str, list[str]]
+_RATIOS_AFTER = "throughput"
 _UNBOUNDED = 1000
-"""A width into which every table fits in one piece."""
+"""A width that every table fits into."""
 
 
 def render(run: Run) -> RenderableType:
@@ -34,8 +38,13 @@ def render(run: Run) -> RenderableType:
     return Lines(*parts)
 
 
+def plain_table() -> Table:
+    """A table with a rule below its head, without columns."""
+    return Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+
+
 def _servers(rows: list[tuple[str, ...]]) -> Table:
-    table = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = plain_table()
     for place, head in enumerate(servers.HEADS):
         table.add_column(head, justify="left" if place < servers.LEFT else "right")
     for cells in rows:
@@ -56,62 +65,68 @@ def _caution(text: str, advice: str) -> Text:
 
 
 class _Fitted:
-    """A group's table: in one piece where the console is wide enough, else in several below each other."""
+    """The table of a group. If the console is too narrow, the columns are divided into several tables."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Pack as many columns into a piece as fit; each piece begins with the arms' names."""
+        """Put as many columns into a table as fit. Each table begins with the names of the arms."""
         rows = self._group.rows
         unbounded = options.update(max_width=_UNBOUNDED)
         columns: list[_Column] = []
         yield Text(self._group.title, style="bold")
-        for column in headed_cells(self._group):
-            piece = _table(rows, [*columns, column])
-            if columns and Measurement.get(console, unbounded, piece).maximum > options.max_width:
+        for column in _columns(self._group):
+            wider = _table(rows, [*columns, column])
+            if columns and Measurement.get(console, unbounded, wider).maximum > options.max_width:
                 yield _table(rows, columns)
                 columns = []
             columns.append(column)
         yield _table(rows, columns)
 
 
-def headed_cells(group: Group) -> Iterator[_Column]:
-    """Headings and cells, but for the arms' names; no column of what was not asked for."""
+def heads_and_rows(group: Group) -> tuple[list[str], list[list[str]]]:
+    """The table of a group as text: heads, and the cells of each row, which begins with the name of its arm."""
+    heads, cells = zip(*_columns(group), strict=True)
+    rows = [[row.name, *line] for row, *line in zip(group.rows, *cells, strict=True)]
+    return [_head_of(group.rows), *heads], rows
+
+
+def _columns(group: Group) -> Iterator[_Column]:
+    """Heads and cells of all columns except the arms' names."""
     rows = group.rows
     yield "c", [str(row.concurrency) for row in rows]
-    yield "wall", [units.time(row.wall) for row in rows]
-    yield "req/s", [units.rate(row.requests_per_second) for row in rows]
-    yield "x fastest (95 %)", ["1" if row.fastest else units.ratio(row.ratio) for row in rows]
+    for figure in FIGURES:
+        if figure.column is not None and group.shows(figure, figure.column.when):
+            yield figure.column.heading, [_cell(row, figure) for row in rows]
+        if figure.key == _RATIOS_AFTER:
+            yield from _ratios(group)
+    yield "bottleneck", [(row.verdict or units.UNKNOWN).removesuffix("-bound") for row in rows]
+
+
+def _cell(row: Row, figure: Figure) -> str:
+    if figure.key == "errors" and row.errors:
+        return ", ".join(f"{count:,} {kind}" for kind, count in row.errors.items())
+    return units.of_unit(row.figures[figure.key], figure.unit)
+
+
+def _ratios(group: Group) -> Iterator[_Column]:
+    """Time per request over that of the fastest, and over that of the baseline."""
+    rows = group.rows
+    yield "x fastest (95 %)", ["1" if row.fastest else units.ratio_of(row.ratio) for row in rows]
     if group.baseline:
-        against = [units.ratio(row.to_baseline) for row in rows]
-        yield (
-            f"x {group.baseline}",
-            ["1" if row.name == group.baseline else one for row, one in zip(rows, against, strict=True)],
-        )
-    yield "p50", [units.time(row.p50) for row in rows]
-    yield "p99", [units.time(row.p99) for row in rows]
-    if any(row.overhead is not None for row in rows):
-        yield "overhead", [units.time(row.overhead) for row in rows]
-    if any(row.elapsed is not None for row in rows):
-        yield "own elapsed", [units.time(row.elapsed) for row in rows]
-    yield "errors", [", ".join(f"{count:,} {kind}" for kind, count in row.errors.items()) or "0" for row in rows]
-    yield "conns", [f"{row.connections:,.0f}" for row in rows]
-    yield "CPU µs/req", [units.micro(row.cpu_per_request) for row in rows]
-    yield "memory", [units.memory(row.peak_rss_bytes) for row in rows]
-    if group.large:
-        yield "above idle", [units.memory(row.above_idle_bytes) for row in rows]
-    yield "held back by", [row.verdict.removesuffix("-bound") for row in rows]
+        cells = ["1" if row.name == group.baseline else units.ratio_of(row.to_baseline) for row in rows]
+        yield f"x {group.baseline}", cells
 
 
-def head_of(rows: list[Row]) -> str:
-    """What the rows are called: strategies, or arms where those have names of their own."""
+def _head_of(rows: list[Row]) -> str:
+    """Strategies, or arms if some arm has a name of its own."""
     return "strategy" if all(row.name == row.strategy for row in rows) else "arm"
 
 
 def _table(rows: list[Row], columns: list[_Column]) -> Table:
-    table = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(head_of(rows), overflow="fold", min_width=16)
+    table = plain_table()
+    table.add_column(_head_of(rows), overflow="fold", min_width=16)
     for name, _ in columns:
         table.add_column(name, justify="right", no_wrap=name != "errors")
     for row, *cells in zip(rows, *(cells for _, cells in columns), strict=True):

@@ -1,1 +1,1 @@
-"""The lab service: holds the schedule, gives workers their turns, keeps the runs, shows them."""
+"""The lab service: holds the schedule, gives workers their assignments, keeps the runs, shows them."""

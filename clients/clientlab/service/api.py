@@ -1,152 +1,129 @@
-"""The API: for workers their turns, for programs the runs. `ROUTES` is what is served and what is documented."""
+"""The API: assignments, heartbeats and results of workers; runs and the lab's state for programs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from typing import Annotated, Any
 
-from aiohttp import web
-from pydantic import BaseModel
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
 
 from clientlab.errors import LabError
-from clientlab.runs.document import Run
-from clientlab.service import guard
-from clientlab.service.guard import Answered
-from clientlab.service.lab import LAB, Lab
-from clientlab.service.shapes import Asking, Beat, BeatAnswer, Result, ResultAnswer, RunRow, Start, Started, State
-from clientlab.work.order import Turn
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@dataclass(frozen=True)
-class Route:
-    """One thing that can be asked. `body` and `answer` are shapes, or words for what is none."""
-
-    method: str
-    path: str
-    handler: Handler
-    says: str
-    body: type[BaseModel] | None = None
-    answer: type[BaseModel] | str = "text/plain"
-    many: bool = False  # the answer is a list
-    form: bool = False  # the body comes from a form
-    token: bool = False
-    refusals: tuple[int, ...] = ()
+from clientlab.judging.judgement import find_judged
+from clientlab.results.document import Run
+from clientlab.service.lab import Lab, ThisLab
+from clientlab.service.request_checks import BEARER, RESULT_BODY, SMALL_BODY, worker_route
+from clientlab.service.schemas import (
+    AssignmentRequest,
+    AssignmentResult,
+    Heartbeat,
+    HeartbeatAnswer,
+    Problem,
+    ResultAnswer,
+    RunRow,
+    Start,
+    Started,
+    State,
+)
+from clientlab.worker.assignment import Assignment
 
 
-def _answer(shape: BaseModel) -> web.Response:
-    return web.Response(body=shape.model_dump_json().encode(), content_type="application/json")
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The refusals of a route, for the API's description. Without "4XX", FastAPI describes errors of its own form."""
+    return {"4XX": {"model": Problem}, **{status: {"model": Problem} for status in statuses}}
 
 
-async def turn(request: web.Request) -> web.Response:
-    """A worker's turn; it waits for it."""
-    lab = _trusted(request)
-    asking = await guard.read_shape(request, Asking)
-    given = await lab.turns.ask(asking, lambda: request.transport is None or request.transport.is_closing())
-    return web.Response(status=204) if given is None else _answer(given)
+def _for_workers(limit: int) -> APIRouter:
+    """Routes that take a body of at most `limit` bytes from those who know the token."""
+    refusals = problems(401, 413, 415, 422)
+    return APIRouter(route_class=worker_route(limit), dependencies=[Depends(BEARER)], responses=refusals)
 
 
-async def beat(request: web.Request) -> web.Response:
-    """A trial is alive."""
-    lab = _trusted(request)
-    found = await guard.read_shape(request, Beat)
-    return _answer(BeatAnswer(go_on=lab.turns.beat(found) or lab.conductor.will_give(found.run, found.order)))
+workers = _for_workers(SMALL_BODY)
+results = _for_workers(RESULT_BODY)
+public = APIRouter(responses=problems())
 
 
-async def result(request: web.Request) -> web.Response:
-    """A trial has ended."""
-    lab = _trusted(request)
-    found = await guard.read_shape(request, Result, guard.RESULT_BODY)
+@workers.post(
+    "/api/assignments",
+    response_model=Assignment,
+    responses={204: {"description": "No assignment yet; poll again"}},
+)
+async def poll(request: Request, asking: AssignmentRequest, lab: ThisLab) -> Assignment | Response:
+    """Wait for an assignment; 204 after a while without one."""
+    return await lab.dispatcher.poll(asking, request.is_disconnected) or Response(status_code=204)
+
+
+@workers.post("/api/heartbeats")
+async def heartbeat(found: Heartbeat, lab: ThisLab) -> HeartbeatAnswer:
+    """Report that a trial goes on."""
+    return HeartbeatAnswer(wanted=lab.dispatcher.heartbeat(found) or lab.run_manager.will_give(found.run, found.order))
+
+
+@results.post("/api/results", responses=problems(409, 503))
+async def result(found: AssignmentResult, lab: ThisLab) -> ResultAnswer:
+    """Send a trial's result. Sent again, it changes nothing."""
     try:
-        answer = await lab.turns.take(found) or _known(lab, found)
+        answer = await lab.dispatcher.take(found) or _known(lab, found)
     except TimeoutError as error:
-        raise Answered(503, "the run could not be saved in time; send the result again") from error
-    if answer is None and lab.conductor.will_give(found.run, found.trial.order):
-        raise Answered(503, "the run goes on in a moment; send the result again")
+        raise HTTPException(503, "the run could not be saved in time; send the result again") from error
+    if answer is None and lab.run_manager.will_give(found.run, found.trial.order):
+        raise HTTPException(503, "the run goes on in a moment; send the result again")
     if answer is None:
-        raise Answered(409, f"trial {found.trial.order} of run {found.run!r} is not waited for")
-    return _answer(answer)
+        raise HTTPException(409, f"trial {found.trial.order} of run {found.run!r} is not waited for")
+    return answer
 
 
-def _known(lab: Lab, found: Result) -> ResultAnswer | None:
+def _known(lab: Lab, found: AssignmentResult) -> ResultAnswer | None:
     """The answer to a result of a trial that the present run holds already."""
-    run = lab.conductor.run
+    run = lab.run_manager.run
     if run is None or run.run != found.run or found.trial.order >= len(run.trials):
         return None
     held = run.trials[found.trial.order]
     if held == found.trial:
-        return ResultAnswer(taken=True, says="taken before")
-    return ResultAnswer(taken=False, says=f"the trial is {held.status} already ({held.reason or 'measured'})")
+        return ResultAnswer(taken=True, message="taken before")
+    return ResultAnswer(taken=False, message=f"the trial is {held.status} already ({held.reason or 'measured'})")
 
 
-async def start(request: web.Request) -> web.Response:
-    """Begin a run."""
-    lab = _trusted(request)
-    asked = await guard.read_shape(request, Start)
+@workers.post("/api/runs", responses=problems(409))
+async def start(wanted: Start, lab: ThisLab) -> Started:
+    """Start a run of a bundled experiment."""
     try:
-        return _answer(Started(run=lab.start(asked)))
+        return Started(run=lab.start(wanted))
     except LabError as error:
-        raise guard.or_conflict(error) from error
+        raise HTTPException(409, str(error)) from error
 
 
-async def state(request: web.Request) -> web.Response:
-    """How far it is."""
-    return _answer(state_of(request))
-
-
-def state_of(request: web.Request) -> State:
-    """How far the run is, and what was refused lately."""
-    lately = request.app[guard.REFUSALS]
-    return request.app[LAB].conductor.state().model_copy(update={"refusals": list(lately)})
-
-
-async def runs(request: web.Request) -> web.Response:
+@public.get("/api/runs")
+async def runs(lab: ThisLab) -> list[RunRow]:
     """The newest runs."""
-    rows = await asyncio.to_thread(request.app[LAB].archive.rows)
-    content = "[" + ",".join(row.model_dump_json() for row in rows) + "]"
-    return web.Response(body=content.encode(), content_type="application/json")
+    return await asyncio.to_thread(lab.run_index.rows)
 
 
-async def one_run(request: web.Request) -> web.Response:
-    """A run's document."""
-    return _answer(await read_run(request))
-
-
-async def read_run(request: web.Request) -> Run:
-    """The run that the path names. Raises Answered (404)."""
-    lab, name = request.app[LAB], request.match_info["run"]
-    if name not in lab.store.names():
-        raise Answered(404, f"there is no run {name!r}")
+async def find_run(run: str, lab: ThisLab) -> Run:
+    """The run that the path names. Raises HTTPException (404)."""
+    if run not in lab.store.names():
+        raise HTTPException(404, f"there is no run {run!r}")
     try:
-        return await asyncio.to_thread(lab.store.read, name)  # some megabytes may have to be parsed
+        return await asyncio.to_thread(find_judged, lab.store, run)  # some megabytes may have to be parsed
     except LabError as error:
-        raise Answered(404, str(error)) from error
+        raise HTTPException(404, str(error)) from error
 
 
-def _trusted(request: web.Request) -> Lab:
-    lab = request.app[LAB]
-    guard.check_token(request, lab.token)
-    return lab
+FoundRun = Annotated[Run, Depends(find_run)]
 
 
-_WRITTEN = (401, 413, 415, 422)
-ROUTES = (
-    Route(
-        "POST", "/api/turns", turn, "Wait for a turn; 204 where none comes for a while", Asking, Turn,
-        token=True, refusals=_WRITTEN,
-    ),
-    Route("POST", "/api/beats", beat, "Say that a trial is alive", Beat, BeatAnswer, token=True, refusals=_WRITTEN),
-    Route(
-        "POST", "/api/results", result, "Hand over a trial's result; as often as needed", Result, ResultAnswer,
-        token=True, refusals=(*_WRITTEN, 409, 503),
-    ),
-    Route(
-        "POST", "/api/runs", start, "Begin a run of a bundled experiment", Start, Started,
-        token=True, refusals=(*_WRITTEN, 409),
-    ),
-    Route("GET", "/api/runs", runs, "The newest runs", answer=RunRow, many=True),
-    Route("GET", "/api/runs/{run}", one_run, "A run's document", answer=Run, refusals=(404,)),
-    Route("GET", "/api/state", state, "What the lab does now", answer=State),
-)  # fmt: skip
+@public.get("/api/runs/{run}", responses=problems(404))
+async def one_run(found: FoundRun) -> Run:
+    """A run's document."""
+    return found
+
+
+@public.get("/api/state")
+async def state(request: Request, lab: ThisLab) -> State:
+    """The state of the lab: its run in progress, its workers, and the last requests that it refused."""
+    return state_of(request, lab)
+
+
+def state_of(request: Request, lab: Lab) -> State:
+    """The state of the lab."""
+    return lab.run_manager.state().model_copy(update={"refusals": list(request.app.state.refusals)})

@@ -1,19 +1,36 @@
-"""The service's parts together, as its handlers find them."""
+"""The parts of the lab service together, as its routes find them."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Self
 
-from aiohttp import web
+from fastapi import Depends, Request
 
 from clientlab.errors import LabError
-from clientlab.runs.experiment import Experiment
-from clientlab.runs.experiment_file import bundled, read_experiment
-from clientlab.runs.store import Store
-from clientlab.service.archive import Archive
-from clientlab.service.conductor import Conductor
-from clientlab.service.shapes import Start, command_of
-from clientlab.service.turns import Turns
+from clientlab.experiments.file import bundled, read_experiment
+from clientlab.results.plan import Plan
+from clientlab.results.store import Store
+from clientlab.service.dispatcher import Bounds, Dispatcher
+from clientlab.service.run_index import RunIndex
+from clientlab.service.run_manager import RunManager
+from clientlab.service.schemas import Start, command_of
+
+_log = logging.getLogger("clientlab.service")
+
+
+@dataclass(frozen=True)
+class LabSettings:
+    """The options of `clientlab serve`. `first`: what to start where no run is unfinished."""
+
+    folder: Path
+    token: str
+    grafana: str
+    first: Plan | None
+    programs: dict[str, str]
+    bounds: Bounds
 
 
 @dataclass(frozen=True)
@@ -21,24 +38,44 @@ class Lab:
     """One service. `token` is the workers' own, empty where everybody is trusted; `grafana` a URL or empty."""
 
     store: Store
-    turns: Turns
-    conductor: Conductor
-    archive: Archive
+    dispatcher: Dispatcher
+    run_manager: RunManager
+    run_index: RunIndex
     token: str
     grafana: str
 
-    def start(self, asked: Start) -> str:
-        """Begin a run and return its name. Raises LabError."""
-        return self.conductor.start(experiment_of(asked), command_of(asked.experiment, asked.rounds, quick=asked.quick))
+    @classmethod
+    def begin(cls, settings: LabSettings) -> Self:
+        """A lab in the running event loop. It continues its unfinished run, or starts the first. Raises LabError."""
+        store, dispatcher = Store(settings.folder), Dispatcher(settings.bounds)
+        asked = "" if settings.first is None else settings.first.name
+        run_manager = RunManager(store, dispatcher, settings.programs, _log.info, asked)
+        if run_manager.resume() is None and settings.first is not None:
+            run_manager.start(settings.first)
+        return cls(store, dispatcher, run_manager, RunIndex(store, _log.warning), settings.token, settings.grafana)
+
+    def start(self, wanted: Start) -> str:
+        """Start a run and return its name. Raises LabError."""
+        return self.run_manager.start(_plan_of(wanted))
 
 
-LAB = web.AppKey("lab", Lab)
-
-
-def experiment_of(asked: Start) -> Experiment:
-    """The experiment that is asked for. Raises LabError with those there are."""
+def _plan_of(wanted: Start) -> Plan:
+    """The plan of the bundled experiment of that name. Raises LabError with those there are."""
     known = bundled()
-    if asked.experiment not in known:
-        raise LabError(f"experiment {asked.experiment!r} is unknown; there are {', '.join(known)}")
-    found = read_experiment(known[asked.experiment], quick=asked.quick)
-    return found if asked.rounds is None else found.model_copy(update={"rounds": asked.rounds})
+    if wanted.experiment not in known:
+        raise LabError(f"experiment {wanted.experiment!r} is unknown; there are {', '.join(known)}")
+    file = read_experiment(known[wanted.experiment], quick=wanted.quick, rounds=wanted.rounds)
+    return file.checked_plan(command=command_of(wanted.experiment, wanted.rounds, quick=wanted.quick))
+
+
+def lab_of(request: Request) -> Lab:
+    """The lab that a request is for."""
+    lab: Lab = request.app.state.lab
+    return lab
+
+
+async def _this_lab(request: Request) -> Lab:
+    return lab_of(request)  # as a coroutine: FastAPI calls functions in a thread
+
+
+ThisLab = Annotated[Lab, Depends(_this_lab)]

@@ -1,29 +1,26 @@
-"""The page for people, and the forms on it."""
+"""The web page, and the forms on it."""
 
 from __future__ import annotations
 
 import asyncio
 from functools import cache
-from importlib.resources import files
-from typing import Any
-from urllib.parse import parse_qsl
 
 import jinja2
-from aiohttp import web
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
 from clientlab.errors import LabError
-from clientlab.homes.containers import check_plain
+from clientlab.experiments.file import bundled, read_plan
 from clientlab.reports import html
-from clientlab.runs.experiment import Experiment
-from clientlab.runs.experiment_file import bundled, read_experiment
-from clientlab.service import guard
-from clientlab.service.api import Route, read_run, state_of
-from clientlab.service.guard import Answered
-from clientlab.service.lab import LAB
-from clientlab.service.shapes import Start
+from clientlab.results.plan import Plan
+from clientlab.service.api import FoundRun, problems, state_of
+from clientlab.service.lab import Lab, ThisLab
+from clientlab.service.middleware import first_line
+from clientlab.service.request_checks import Form, read_form
+from clientlab.service.schemas import Start
+from clientlab.testbeds.compose import check_plain
 
-_FOLDER = files("clientlab.service")
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("clientlab.service"),
     autoescape=True,
@@ -34,118 +31,86 @@ _TEMPLATES = jinja2.Environment(
 _REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FILES = {"lab.css": "text/css", "lab.js": "text/javascript"}
+_START_FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/x-www-form-urlencoded": {"schema": Start.model_json_schema()}},
+    }
+}
+
+router = APIRouter(default_response_class=HTMLResponse)
 
 
-async def page(request: web.Request) -> web.Response:
-    """Progress, runs, the form."""
-    return await _page(request)
+@router.get("/")
+async def page(request: Request, lab: ThisLab) -> Response:
+    """The page: progress, runs, the form that starts one."""
+    return await _page(request, lab)
 
 
-async def start(request: web.Request) -> web.Response:
-    """The form that begins a run."""
-    lab = request.app[LAB]
-    fields = await _form(request)
+@router.post("/start", status_code=303, responses=problems(403, 409, 413, 422), openapi_extra=_START_FORM)
+async def start(request: Request, lab: ThisLab, fields: Form) -> Response:
+    """The page's form that starts a run."""
     try:
         lab.start(Start.model_validate({name: value for name, value in fields.items() if value}))
     except ValidationError as error:
-        return await _page(request, guard.first_line(error), 422)
+        return await _page(request, lab, first_line(error), 422)
     except LabError as error:
-        return await _page(request, str(error), 409)
-    raise web.HTTPSeeOther("/")
+        return await _page(request, lab, str(error), 409)
+    return RedirectResponse("/", 303)
 
 
-async def again(request: web.Request) -> web.Response:
-    """The button that runs a run again."""
-    await _form(request)
-    run = await read_run(request)
+@router.post("/stop", status_code=303, responses=problems(403, 409), dependencies=[Depends(read_form)])
+async def stop(request: Request, lab: ThisLab) -> Response:
+    """The page's button that stops the run in progress."""
     try:
-        request.app[LAB].conductor.again(run)
+        await lab.run_manager.stop()
     except LabError as error:
-        return await _page(request, str(error), 409)
-    raise web.HTTPSeeOther("/")
+        return await _page(request, lab, str(error), 409)
+    return RedirectResponse("/", 303)
 
 
-async def stop(request: web.Request) -> web.Response:
-    """The button that ends the run in progress."""
-    await _form(request)
-    try:
-        await request.app[LAB].conductor.stop()
-    except LabError as error:
-        return await _page(request, str(error), 409)
-    raise web.HTTPSeeOther("/")
-
-
-async def report(request: web.Request) -> web.Response:
+@router.get("/runs/{run}", responses=problems(404))
+async def report(found: FoundRun) -> Response:
     """A run's report: the page that `clientlab report --html` writes, which brings its own style."""
-    text = await asyncio.to_thread(html.render, await read_run(request))
-    response = web.Response(text=text, content_type="text/html")
-    response.headers["Content-Security-Policy"] = _REPORT_POLICY
-    return response
+    text = await asyncio.to_thread(html.render, found)
+    return HTMLResponse(text, headers={"Content-Security-Policy": _REPORT_POLICY})
 
 
-async def static(request: web.Request) -> web.Response:
-    """Style and script: the page has none of its own."""
-    name = request.match_info["name"]
-    if name not in _FILES:
-        raise Answered(404, f"there is no file {name!r}")
-    return web.Response(body=(_FOLDER / "static" / name).read_bytes(), content_type=_FILES[name], charset="utf-8")
+@router.post("/runs/{run}/again", status_code=303, responses=problems(403, 404, 409), dependencies=[Depends(read_form)])
+async def again(request: Request, lab: ThisLab, found: FoundRun) -> Response:
+    """The page's button that runs a run again."""
+    try:
+        lab.run_manager.again(found)
+    except LabError as error:
+        return await _page(request, lab, str(error), 409)
+    return RedirectResponse("/", 303)
 
 
-async def _page(request: web.Request, problem: str = "", status: int = 200) -> web.Response:
-    lab = request.app[LAB]
+async def _page(request: Request, lab: Lab, problem: str = "", status: int = 200) -> Response:
     found, left_out = await asyncio.to_thread(_experiments)
-    rows = await asyncio.to_thread(lab.archive.rows)
-    return _rendered(
-        "page.html", status, state=state_of(request), rows=rows, experiments=found, left_out=left_out, problem=problem,
+    rows = await asyncio.to_thread(lab.run_index.rows)
+    text = _TEMPLATES.get_template("page.html").render(
+        state=state_of(request, lab),
+        rows=rows,
+        experiments=found,
+        left_out=left_out,
+        problem=problem,
         grafana=lab.grafana,
-    )  # fmt: skip
+    )
+    return HTMLResponse(text, status)
 
 
 @cache
-def _experiments() -> tuple[dict[str, Experiment], dict[str, str]]:
+def _experiments() -> tuple[dict[str, Plan], dict[str, str]]:
     """The bundled experiments that the service can run, and why it can't the others; read once, for they are long."""
-    can: dict[str, Experiment] = {}
+    can: dict[str, Plan] = {}
     cannot: dict[str, str] = {}
     for name, path in bundled().items():
-        experiment = read_experiment(path)
+        plan = read_plan(path)
         try:
-            check_plain(arm.upstream for arm in experiment.arms())
+            check_plain(arm.upstream for arm in plan.arms)
         except LabError as error:
             cannot[name] = str(error)
         else:
-            can[name] = experiment
+            can[name] = plan
     return can, cannot
-
-
-def _rendered(template: str, status: int, **values: Any) -> web.Response:
-    text = _TEMPLATES.get_template(template).render(**values)
-    return web.Response(text=text, status=status, content_type="text/html")
-
-
-async def _form(request: web.Request) -> dict[str, str]:
-    """The fields of a form of our own. Raises Answered."""
-    guard.check_origin(request)
-    content = await guard.read_body(request, guard.SMALL_BODY)
-    try:
-        return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=20))
-    except ValueError as error:
-        raise Answered(422, f"the form can't be read: {error}") from error
-
-
-ROUTES = (
-    Route("GET", "/", page, "The page: progress, runs, the form that starts one", answer="text/html"),
-    Route(
-        "POST", "/start", start, "The page's form", Start, "text/html", form=True, refusals=(403, 409, 413, 422),
-    ),
-    Route(
-        "POST", "/stop", stop, "The page's button that ends the run", answer="text/html", form=True,
-        refusals=(403, 409),
-    ),
-    Route("GET", "/runs/{run}", report, "A run's report", answer="text/html", refusals=(404,)),
-    Route(
-        "POST", "/runs/{run}/again", again, "The page's button that runs it again", answer="text/html", form=True,
-        refusals=(403, 404, 409),
-    ),
-    Route("GET", "/static/{name}", static, "The page's style and script", refusals=(404,)),
-)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from clientlab.service.shapes import Asking, WorkerState
+from clientlab.service.schemas import AssignmentRequest, WorkerState
 
 ANY = "*"
 """The strategy of a generic worker, which takes what no other is there for."""
@@ -16,9 +16,9 @@ _FORGOTTEN = 300.0
 
 @dataclass
 class Worker:
-    """One worker. `polls`: how often it waits for its turn just now."""
+    """One worker. `polls`: how many of its requests wait for an assignment now."""
 
-    asking: Asking
+    request: AssignmentRequest
     seen: float
     polls: int = 0
 
@@ -28,11 +28,11 @@ class Worker:
 
     def named(self, strategy: str) -> bool:
         """Whether it was started for this strategy, settings or not."""
-        return not {strategy, strategy.partition("?")[0]}.isdisjoint(self.asking.strategies)
+        return not {strategy, strategy.partition("?")[0]}.isdisjoint(self.request.strategies)
 
     def generic(self) -> bool:
         """Whether it takes what nobody else does."""
-        return ANY in self.asking.strategies
+        return ANY in self.request.strategies
 
 
 @dataclass
@@ -41,14 +41,14 @@ class Workers:
 
     _known: dict[str, Worker] = field(default_factory=dict)
 
-    def register(self, asking: Asking) -> Worker:
+    def register(self, request: AssignmentRequest) -> Worker:
         """The worker that asks; those that were not heard of for minutes are forgotten."""
         now = time.monotonic()
         old = [name for name, worker in self._known.items() if not worker.polls and now - worker.seen > _FORGOTTEN]
         for name in old:
             del self._known[name]
-        worker = self._known.setdefault(asking.worker, Worker(asking, now))
-        worker.asking, worker.seen = asking, now
+        worker = self._known.setdefault(request.worker, Worker(request, now))
+        worker.request, worker.seen = request, now
         return worker
 
     def heard_of(self, name: str) -> None:
@@ -59,7 +59,7 @@ class Workers:
     def host(self, name: str) -> str:
         """Where a worker runs, or its name where that is not known."""
         worker = self._known.get(name)
-        return worker.asking.host if worker else name
+        return worker.request.host if worker else name
 
     def any_for(self, strategy: str) -> bool:
         """Whether a worker of the strategy's own is there."""
@@ -70,8 +70,8 @@ class Workers:
         return [
             WorkerState(
                 worker=name,
-                host=worker.asking.host,
-                strategies=worker.asking.strategies,
+                host=worker.request.host,
+                strategies=worker.request.strategies,
                 state="measuring" if name == busy else "waiting" if worker.present() else "away",
             )
             for name, worker in self._known.items()

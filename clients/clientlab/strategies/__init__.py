@@ -1,30 +1,30 @@
-"""The lists: clients, executors, and the strategies that pair them.
+"""The lists of clients and executors, and the strategies that pair them. No module of the package imports a library.
 
-CLI, README, conformance test and dashboards read their names here. Nothing here imports a library.
+Command line, documentation, Compose services, dashboards and conformance tests read these lists.
 """
 
-from clientlab.strategies.abilities import check_abilities
 from clientlab.strategies.availability import merged, unavailable
+from clientlab.strategies.capabilities import check_capabilities
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
-from clientlab.strategies.lookup import check_settings, chosen, find, load, settings_of
 from clientlab.strategies.pairs import DEFAULT_CONCURRENCY, STRATEGIES, Strategy
-from clientlab.strategies.plugins import client_row, executor_row
-from clientlab.strategies.rows import ClientRow, ExecutorRow
+from clientlab.strategies.plugins import client_spec, executor_spec
+from clientlab.strategies.resolve import check_settings, chosen, find, load, settings_of
+from clientlab.strategies.specs import ClientSpec, ExecutorSpec
 
 __all__ = [
     "CLIENTS",
     "DEFAULT_CONCURRENCY",
     "EXECUTORS",
     "STRATEGIES",
-    "ClientRow",
-    "ExecutorRow",
+    "ClientSpec",
+    "ExecutorSpec",
     "Strategy",
-    "check_abilities",
+    "check_capabilities",
     "check_settings",
     "chosen",
-    "client_row",
-    "executor_row",
+    "client_spec",
+    "executor_spec",
     "find",
     "load",
     "merged",

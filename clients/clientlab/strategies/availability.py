@@ -1,6 +1,6 @@
-"""Whether a strategy's libraries, or its program, are here and what their names say; found out without an import.
+"""Whether a strategy's libraries, or its program, are installed. No library is imported to find out.
 
-But for libcurl's HTTP/2: which protocols it was built with is asked of itself.
+If a library can be built without a part that a client needs, a function in the spec tells; it may import the library.
 """
 
 from __future__ import annotations
@@ -14,49 +14,35 @@ from shutil import which
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.pairs import Strategy
-from clientlab.strategies.plugins import client_row
+from clientlab.strategies.plugins import client_spec
 
-_ON_URLLIB3 = frozenset({"requests", "urllib3"})
+_URLLIB3 = "urllib3"
 _FORKS_PATCH = 900
-"""urllib3-future's versions end in .900 and above, so that they are told from urllib3's own."""
+"""The third number of urllib3-future's versions is 900 or more; that of urllib3's is less."""
 
 MERGED = (
-    "urllib3 is overwritten by urllib3-future here, which came with niquests; scripts/setup keeps both, and so do: "
+    "urllib3 is overwritten by urllib3-future, which niquests installed; scripts/setup keeps both, and so do: "
     "URLLIB3_NO_OVERRIDE=1 pip install --force-reinstall --no-deps --no-binary urllib3-future urllib3-future, then "
     "pip install --force-reinstall --no-deps urllib3"
 )
 
 
 def unavailable(strategy: Strategy) -> str | None:
-    """Why the strategy can't be measured here, and what to do, in one line; None where it can."""
-    client = client_row(strategy.client)
+    """Why the strategy can't be measured on this machine, and what to do, in one line; None if it can."""
+    client = client_spec(strategy.client)
     if client.program and which(client.program) is None:
         return f"{client.program} is not installed; apt-get install {client.package}"
     for distribution, extra in _needed(strategy):
         if distribution != "python" and find_spec(distribution.replace("-", "_")) is None:
             return f"{distribution} is not installed; pip install 'clientlab[{extra}]'"
-    if client.distribution in _ON_URLLIB3 and merged():
+    if _URLLIB3 in {client.distribution, *client.needs} and merged():
         return MERGED
-    if (client.distribution, client.http) == ("pycurl", "2"):
-        return _without_http2()
-    return None
-
-
-def _without_http2() -> str | None:
-    """What to do where libcurl can't speak HTTP/2, which nobody but libcurl itself knows."""
-    import pycurl  # noqa: PLC0415 - only where it is asked for
-
-    if pycurl.version_info()[4] & pycurl.VERSION_HTTP2:
-        return None
-    return (
-        f"libcurl {pycurl.version_info()[1]} has no HTTP/2; pip install --force-reinstall --only-binary pycurl pycurl, "
-        "or build it on a libcurl with nghttp2"
-    )
+    return client.lacks() if client.lacks else None
 
 
 def merged() -> bool:
-    """Whether the package urllib3 holds the files of urllib3-future: requests would be measured on another library."""
-    found = find_spec("urllib3")
+    """Whether urllib3-future's files replaced those of urllib3: requests would be measured with another library."""
+    found = find_spec(_URLLIB3)
     if found is None or found.origin is None:
         return False
     version = Path(found.origin).with_name("_version.py")
@@ -66,7 +52,7 @@ def merged() -> bool:
 
 
 def _needed(strategy: Strategy) -> Iterator[tuple[str, str]]:
-    """What is from elsewhere has been loaded when its row was looked for."""
+    """Distribution and extra. A plug-in's module was already imported when its spec was made, so it needs none."""
     client, executor = CLIENTS.get(strategy.client), EXECUTORS.get(strategy.executor)
     if client is not None:
         yield from ((distribution, client.extra) for distribution in (client.distribution, *client.needs))

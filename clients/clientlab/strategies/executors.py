@@ -1,163 +1,163 @@
-"""The list of executors: a new concurrency model is one file under `clientlab/executors/` and one row here."""
+"""The list of executors. A new concurrency model is one file in `clientlab/executors/` and one spec in this list."""
 
 from __future__ import annotations
 
-from clientlab.strategies.rows import ExecutorRow
+from clientlab.strategies.specs import ExecutorSpec
 
 _EXECUTORS = "clientlab.executors."
 
-EXECUTORS: dict[str, ExecutorRow] = {
-    row.name: row
-    for row in (
-        ExecutorRow(
+EXECUTORS: dict[str, ExecutorSpec] = {
+    spec.name: spec
+    for spec in (
+        ExecutorSpec(
             "serial",
             _EXECUTORS + "serial:Serial",
             "blocking",
-            "one after the other in one thread",
-            many=False,
+            "one request after the other in one thread",
+            concurrent=False,
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "await",
             _EXECUTORS + "serial:AsyncSerial",
             "asyncio",
-            "one after the other in one task",
-            many=False,
+            "one request after the other in one task",
+            concurrent=False,
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "threads",
             _EXECUTORS + "threads:Threads",
             "blocking",
-            "ThreadPoolExecutor.map, a thread for each request in flight",
+            "ThreadPoolExecutor.map, one thread per request in flight",
             size="max_workers",
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "queue",
             _EXECUTORS + "thread_queue:ThreadQueue",
             "blocking",
-            "worker threads on a queue.Queue, one for each request in flight",
+            "worker threads on a queue.Queue, one per request in flight",
             size="threads",
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "processes",
             _EXECUTORS + "processes:Processes",
             "blocking",
-            "ProcessPoolExecutor.map, one request a task, a process for each in flight",
+            "ProcessPoolExecutor.map with one request per task, one process per request in flight",
             size="processes",
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "process-chunks",
             _EXECUTORS + "processes:ProcessChunks",
             "blocking",
-            "ProcessPoolExecutor.map, one chunk of the requests a process",
+            "ProcessPoolExecutor.map with one chunk of the requests per process",
             size="processes",
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "gather",
             _EXECUTORS + "asyncio_tasks:Gather",
             "asyncio",
-            "asyncio.gather over all at once; the client's pool bounds them",
-            counted=True,
+            "asyncio.gather over all requests at once; the client's pool limits them",
+            needs_count=True,
             pool_bound=True,
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "unbounded",
             _EXECUTORS + "asyncio_tasks:Unbounded",
             "asyncio",
-            "asyncio.gather over all at once, with a connection for each",
-            counted=True,
+            "asyncio.gather over all requests at once, with a connection for each",
+            needs_count=True,
             unbounded=True,
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "as-completed",
             _EXECUTORS + "asyncio_tasks:AsCompleted",
             "asyncio",
-            "asyncio.as_completed over all at once; the client's pool bounds them",
-            counted=True,
+            "asyncio.as_completed over all requests at once; the client's pool limits them",
+            needs_count=True,
             pool_bound=True,
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "semaphore",
             _EXECUTORS + "asyncio_tasks:Semaphore",
             "asyncio",
-            "asyncio.gather over all, each waiting for a semaphore",
-            counted=True,
+            "asyncio.gather over all requests, each waiting for a semaphore",
+            needs_count=True,
             size="semaphore",
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "workers",
-            _EXECUTORS + "asyncio_tasks:Workers",
+            _EXECUTORS + "asyncio_tasks:WorkerTasks",
             "asyncio",
-            "asyncio tasks, one for each request in flight, drawing the next",
+            "asyncio tasks, one per request in flight, each taking the next request",
             size="tasks",
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "sync_to_async",
             _EXECUTORS + "asyncio_threads:SyncToAsync",
             "blocking",
             "asyncio.gather over sync_to_async(thread_sensitive=False) on a pool of threads",
-            counted=True,
+            needs_count=True,
             size="max_workers",
             distribution="asgiref",
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "sync_to_async-sensitive",
             _EXECUTORS + "asyncio_traps:ThreadSensitive",
             "blocking",
-            "asyncio.gather over sync_to_async as it comes: all calls in one thread",
-            counted=True,
-            many=False,
+            "asyncio.gather over sync_to_async with its defaults: all calls in one thread",
+            needs_count=True,
+            concurrent=False,
             distribution="asgiref",
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "blocking-coroutines",
             _EXECUTORS + "asyncio_traps:BlockingInCoroutines",
             "blocking",
             "asyncio.gather over coroutines that call a blocking client",
-            counted=True,
-            many=False,
+            needs_count=True,
+            concurrent=False,
             distribution="asgiref",
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "async-processes",
             _EXECUTORS + "asyncio_processes:AsyncioProcesses",
             "asyncio",
-            "asyncio.gather over a chunk in each of 6 processes, and one for the remainder",
-            counted=True,
+            "asyncio.gather over one chunk in each of 6 processes, and in a further one for the remainder",
+            needs_count=True,
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "futures",
             _EXECUTORS + "futures:Futures",
             "blocking",
-            "requests-futures' FuturesSession over all at once, a worker thread for each in flight",
-            counted=True,
+            "requests-futures' FuturesSession over all requests at once, one worker thread per request in flight",
+            needs_count=True,
             size="max_workers",
             only=("requests-session",),
             distribution="requests-futures",
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "gevent",
             _EXECUTORS + "gevent_pool:GeventPool",
             "blocking",
-            "gevent.pool.Pool, a greenlet for each request in flight, everything monkey-patched",
+            "gevent.pool.Pool, one greenlet per request in flight, with everything monkey-patched",
             size="size",
-            only=("requests", "requests-session", "urllib3"),  # in Python, and no connection a thread
+            only=("requests", "requests-session", "urllib3"),  # written in Python, and no connection per thread
             distribution="gevent",
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "multi",
             _EXECUTORS + "curl_multi:CurlMulti",
             "blocking",
-            "libcurl's multi interface: a handle for each request in flight, all driven by one thread",
+            "libcurl's multi interface: one handle per request in flight, all driven by one thread",
             only=("pycurl",),
             policy="pool",
-            sends=True,
+            drives_client=True,
         ),
-        ExecutorRow(
+        ExecutorSpec(
             "program",
             _EXECUTORS + "program:Program",
             "program",
-            "the client's program, started once, which sends all requests itself",
-            counted=True,
+            "starts the client's program once, which sends all requests itself",
+            needs_count=True,
         ),
     )
 }

@@ -8,7 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clientlab.analysis.claims import inside, less, spread, within
+from clientlab.analysis.hypotheses import inside, less, spread, within
+
+pytestmark = pytest.mark.slow
 
 SIMULATIONS = 2000
 

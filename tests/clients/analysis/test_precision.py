@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from clientlab.analysis.claims import less, spread, within
+from clientlab.analysis.hypotheses import less, spread, within
 from clientlab.analysis.precision import (
     DECIDED_CONFIDENCE,
     FEWEST_ROUNDS,
@@ -21,7 +21,7 @@ from clientlab.analysis.precision import (
     narrow,
     settled,
 )
-from clientlab.analysis.ratios import Ratio, reach
+from clientlab.analysis.ratios import Ratio, half_width
 from clientlab.analysis.spread import spread_interval
 
 SIMULATIONS = 2000
@@ -49,7 +49,7 @@ def ended(judge, a, b) -> int:
 
 
 def chosen(enough, middles, reaches):
-    """Middle, reach and rounds of each simulated run where it first has enough."""
+    """Mean, half width and rounds of each simulated run where it first has enough."""
     enough[:, -1] = True
     at = enough.argmax(axis=1)
     place = (np.arange(len(at)), at)
@@ -68,11 +68,11 @@ def by_claim(middles, reaches, surely, material):
 
 
 def looks(logs):
-    """Middle and reach at both levels, of each simulation at each look."""
+    """Mean and half width at both levels, of each simulation at each look."""
     rounds = range(FEWEST_ROUNDS, logs.shape[1] + 1)
     middles = [logs[:, :n].mean(axis=1) for n in rounds]
     return tuple(
-        np.stack(part, axis=1) for part in (middles, *([reach(logs[:, :n], at) for n in rounds] for at in LEVELS))
+        np.stack(part, axis=1) for part in (middles, *([half_width(logs[:, :n], at) for n in rounds] for at in LEVELS))
     )
 
 
@@ -121,6 +121,7 @@ def test_equal_arms_are_called_different_in_5_of_100_simulations_at_most(spread)
     assert np.all(different | (np.abs(middles) + reaches < np.log(1.03)))
 
 
+@pytest.mark.slow
 def test_equal_arms_judged_one_by_one_by_the_rule_itself_are_called_different_as_seldom():
     """2,000 runs through `less` and `settled`, round after round; the vectorised rule ends each at the same round."""
     logs = drawn(0.0, 0.015, 40)
@@ -141,6 +142,7 @@ def test_all_simulations_at_once_end_where_the_rule_ends_them(truth, spread):
     assert [ended(less, zeros, row) for row in logs] == by_claim(*looks(logs), 1.03)[2].tolist()
 
 
+@pytest.mark.slow
 def test_arms_that_vary_alike_are_called_different_in_5_of_100_simulations_at_most():
     """Of spreads, which are known to a factor of two; 1,000 simulations, with their own sampling error (2.1 %)."""
     x, y = np.random.default_rng(43).normal(0, 0.05, (2, SIMULATIONS // 2, 90))
@@ -150,6 +152,7 @@ def test_arms_that_vary_alike_are_called_different_in_5_of_100_simulations_at_mo
     assert [ended(spread, *pair) for pair in zip(x[:10], y[:10], strict=True)] == rounds[:10].tolist()
 
 
+@pytest.mark.slow
 def test_a_ratio_on_the_limit_of_a_band_is_seldom_called_inside_or_outside():
     """2,000 runs through `within` and `settled`, each in half of 5 % at most; the others end all the same."""
     logs = drawn(np.log(1.1), 0.025, 40, seed=47)
@@ -169,7 +172,7 @@ def test_without_the_correction_they_would_hold_it_too_seldom():
     """The usual interval of three rounds or more, looked at after each: what the correction is for."""
     logs = np.random.default_rng(29).normal(0, 0.05, (SIMULATIONS, MOST))
     rounds = range(3, MOST + 1)
-    reaches = np.stack([reach(logs[:, :n]) for n in rounds], axis=1)
+    reaches = np.stack([half_width(logs[:, :n]) for n in rounds], axis=1)
     middles = np.stack([logs[:, :n].mean(axis=1) for n in rounds], axis=1)
     place = (np.arange(SIMULATIONS), (np.exp(reaches) <= 1 + PRECISION).argmax(axis=1))
     assert np.mean(np.abs(middles[place]) <= reaches[place]) < 0.93

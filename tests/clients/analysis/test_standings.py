@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.analysis.standings import Figures, standings
+from clientlab.analysis.standings import TrialCost, standings
 
 GROUP = ("workload", "aiohttp", "direct")
 
 
-def rounds(strategy: str, *seconds: float, errors: int = 0, group=GROUP, first: int = 1) -> list[Figures]:
+def rounds(strategy: str, *seconds: float, errors: int = 0, group=GROUP, first: int = 1) -> list[TrialCost]:
     """A strategy's figures, round by round."""
-    return [Figures(strategy, group, number, value, errors) for number, value in enumerate(seconds, start=first)]
+    return [TrialCost(strategy, group, number, value, errors) for number, value in enumerate(seconds, start=first)]
 
 
-def ranked(*parts: list[Figures], group=GROUP):
+def ranked(*parts: list[TrialCost], group=GROUP):
     """The standings of one group."""
     return standings([figures for part in parts for figures in part])[group]
 

@@ -7,7 +7,8 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from clientlab.analysis import summary
-from clientlab.analysis.samples import RECORD
+from clientlab.analysis.histogram import histogram_of
+from clientlab.samples.log_reader import RECORD
 
 THREE_DIGITS = 1.1e-3  # of the value, with the histogram's rounding down to its bucket
 
@@ -36,7 +37,7 @@ MANY = 20_001  # the quantiles asked for then fall on one request, whichever rul
 )
 def test_quantiles_are_right_to_three_digits(seconds):
     """As numpy has them, from microseconds to minutes; mean and maximum exactly."""
-    latency = summary.latency_of(seconds, summary.histogram_of(seconds))
+    latency = summary.latency_of(seconds, histogram_of(seconds))
     for name, percent in summary.QUANTILES.items():
         exact = np.quantile(seconds, percent / 100, method="inverted_cdf")
         assert latency[name] == pytest.approx(exact, rel=THREE_DIGITS), name
@@ -48,7 +49,7 @@ def test_quantiles_are_right_to_three_digits(seconds):
 def test_the_histogram_can_be_read_back_with_every_request():
     """By any reader of HDR histograms, in nanoseconds."""
     seconds = DRAW.lognormal(-5, 1, 5000)
-    read = HdrHistogram.decode(summary.histogram_of(seconds).encode())
+    read = HdrHistogram.decode(histogram_of(seconds).encode())
     assert read.get_total_count() == 5000
     assert read.get_value_at_percentile(50) * 1e-9 == pytest.approx(np.median(seconds), rel=2 * THREE_DIGITS)
 
@@ -56,12 +57,12 @@ def test_the_histogram_can_be_read_back_with_every_request():
 @pytest.mark.parametrize("seconds", [0.0, 1e-10, 7200.0])
 def test_what_is_beyond_the_histogram_is_still_counted(seconds):
     """At its ends: a nanosecond, and an hour."""
-    assert summary.histogram_of(np.array([seconds])).get_total_count() == 1
+    assert histogram_of(np.array([seconds])).get_total_count() == 1
 
 
 def test_one_request_is_all_quantiles():
     """The smallest trial there is."""
-    latency = summary.latency_of(np.array([0.25]), summary.histogram_of(np.array([0.25])))
+    latency = summary.latency_of(np.array([0.25]), histogram_of(np.array([0.25])))
     assert list(latency.values()) == pytest.approx([0.25] * 7, rel=THREE_DIGITS)
     assert list(latency) == ["mean", "p50", "p90", "p95", "p99", "p999", "max"]
 
@@ -69,14 +70,14 @@ def test_one_request_is_all_quantiles():
 def test_no_quantile_is_beyond_the_maximum():
     """Though a histogram's bucket may end beyond it: few requests, of any size."""
     for seconds in DRAW.lognormal(-6, 2, (200, 3)):
-        latency = summary.latency_of(seconds, summary.histogram_of(seconds))
+        latency = summary.latency_of(seconds, histogram_of(seconds))
         assert latency["p999"] <= latency["max"] == seconds.max()
 
 
 def test_without_a_successful_request_there_are_no_quantiles():
     """None, and not zeros."""
     none = np.empty(0)
-    assert summary.latency_of(none, summary.histogram_of(none)) is None
+    assert summary.latency_of(none, histogram_of(none)) is None
     assert summary.overhead_of(records([], []), np.empty(0, np.int64), lambda _: 0.0) is None
 
 
@@ -100,7 +101,7 @@ def test_overhead_is_latency_minus_the_delay_of_that_very_request():
 def test_under_one_delay_latency_and_overhead_differ_by_it_at_every_quantile(many):
     """However few and far apart the requests are: both are figures of the same request."""
     made = records([0] * many, DRAW.uniform(0.02, 2, many))
-    latency = summary.latency_of(made["seconds"], summary.histogram_of(made["seconds"]))
+    latency = summary.latency_of(made["seconds"], histogram_of(made["seconds"]))
     overhead = summary.overhead_of(made, np.arange(many), lambda _: 0.02)
     for name, seconds in latency.items():
         assert seconds == pytest.approx(overhead[name] + 0.02, rel=THREE_DIGITS), name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from clientlab.analysis.unpaired import unpaired_difference, unpaired_ratio, welch
 
@@ -25,9 +25,9 @@ def test_value_and_interval_are_those_of_welchs_test_of_logarithms(rounds):
     """As scipy has them."""
     draw = np.random.default_rng(3)
     these, those = draw.lognormal(1, 0.2, rounds[0]), draw.lognormal(0, 0.4, rounds[1])
-    interval = stats.ttest_ind(np.log(these), np.log(those), equal_var=False).confidence_interval(0.95)
+    interval = scipy.stats.ttest_ind(np.log(these), np.log(those), equal_var=False).confidence_interval(0.95)
     found = unpaired_ratio(these.tolist(), those.tolist())
-    assert found.value == pytest.approx(stats.gmean(these) / stats.gmean(those))
+    assert found.value == pytest.approx(scipy.stats.gmean(these) / scipy.stats.gmean(those))
     assert (found.low, found.high) == pytest.approx((np.exp(interval.low), np.exp(interval.high)))
 
 
@@ -88,13 +88,13 @@ def test_figures_without_spread_are_as_sure_as_their_resolution():
     rounded = unpaired_ratio([1.001] * 3, [1.0] * 3, step=1e-3)
     assert rounded.low < 1.001 < rounded.high
     # s = step / sqrt(12) on both sides, 4 degrees of freedom
-    reach = stats.t.ppf(0.975, 4) * 1e-3 / np.sqrt(12) * np.sqrt(2 / 3)
+    reach = scipy.stats.t.ppf(0.975, 4) * 1e-3 / np.sqrt(12) * np.sqrt(2 / 3)
     assert np.log(rounded.high) - np.log(rounded.value) == pytest.approx(reach)
 
 
 def test_differences_are_those_of_the_means():
     """Of shares, which may be 0."""
     found = unpaired_difference([0.0, 0.1, 0.2], [0.0, 0.0, 0.0])
-    interval = stats.ttest_1samp([0.0, 0.1, 0.2], 0.0).confidence_interval(0.95)
+    interval = scipy.stats.ttest_1samp([0.0, 0.1, 0.2], 0.0).confidence_interval(0.95)
     assert (found.value, found.low, found.high) == pytest.approx((0.1, interval.low, interval.high))
     assert unpaired_difference([], [1.0]) is None

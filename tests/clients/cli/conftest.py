@@ -10,7 +10,7 @@ import pytest
 
 from clientlab.cli import run_command_line
 from clientlab.conformance.server import counting_server
-from clientlab.runs.store import Store
+from clientlab.results.store import Store
 
 
 @dataclass(frozen=True)

@@ -27,18 +27,18 @@ WRONG_WORDS = [
     (("run", "-t", "http.client", "-t", "nonsense"), "strategy 'nonsense' is unknown.*clientlab list strategies"),
     (("run", "-t", ""), "strategy '' is unknown"),
     (("run", "-t", "aiohttp@threads"), "'aiohttp@threads': .*it goes with"),
-    (("run", "-t", "pycurl", "-t", "pycurl"), "strategy 'pycurl' is asked for twice; name each once"),
+    (("run", "-t", "pycurl", "-t", "pycurl"), "strategy 'pycurl' is given twice; name each once"),
     (("run",), "nothing to measure: name an experiment .*or strategies with -t"),
     (("run", "nonsense"), r"experiment 'nonsense': neither a bundled one \(.*demo.*\) nor a file"),
     (("run", "."), "experiment '.': neither"),
-    ((*RUN, "-n", "0"), "-n 0: requests in all; write 1 or more"),
-    ((*RUN, "-n", "-5"), "-n -5: requests in all; write 1 or more"),
+    ((*RUN, "-n", "0"), "-n 0: requests in all; write 1 to 1,000,000,000"),
+    ((*RUN, "-n", "-5"), "-n -5: requests in all; write 1 to 1,000,000,000"),
     ((*RUN, "-n", "many"), "'-n'.*'many' is not a valid integer"),
     ((*RUN, "-c", "0"), "-c 0: requests in flight; write 1 or more"),
     ((*RUN, "-c", "-1"), "-c -1: requests in flight; write 1 or more"),
     ((*RUN, "-d", "10x"), "'-d'.*'10x' is not a length of time; write 120ms, 2s or 0.12"),
     ((*RUN, "-d", ""), "'-d'.*'' is not a length of time"),
-    ((*RUN, "-d", "0"), "-d 0: seconds; write more than 0"),
+    ((*RUN, "-d", "0"), "-d 0: write more than 0 seconds"),
     ((*RUN, "-d", "-1s"), "'-1s' is not a length of time"),
     ((*RUN, "-n", "5", "-d", "1s"), "-n and -d: .*leave out one of them"),
     ((*RUN, "--rounds", "0"), "--rounds 0: .*write 1 or more"),
@@ -56,7 +56,7 @@ WRONG_WORDS = [
     ((*RUN, "--upload", "stream"), "--upload stream: .*--upload-size"),
     ((*RUN, "--chunk-size", "0"), "--chunk-size 0: bytes; write 1 or more"),
     ((*RUN, "--read", "lines"), "'--read'.*'lines' is not one of 'whole', 'chunks'"),
-    ((*RUN, "--read", "chunks", "--parse"), "--parse and --read chunks"),
+    ((*RUN, "--read", "chunks", "--parse"), "--parse and --read: --parse needs a body that is read whole; "),
     (("run", "-t", "httplib2", "--read", "chunks"), "--read chunks: strategy 'httplib2' .* can are requests"),
     ((*RUN, "--elapsed"), "--elapsed: strategy 'http.client' .*; clients that can are requests, .*httpx"),
     ((*RUN, "--body", "@none.json"), "'--body'.*@none.json.*No such file"),
@@ -65,11 +65,13 @@ WRONG_WORDS = [
     ((*RUN, "--upstream", "aiohttp?workers=0"), "upstream 'aiohttp[?]workers=0': setting workers=0; write 1 to 256"),
     ((*RUN, "--upstream", "flask?workers=4", "--upstream", "flask", "--route", "proxy"),
      "'flask' and 'flask[?]workers=4': the proxy leads to one of them at a time"),
+    ((*RUN, "--upstream", "flask?workers=4", "--testbed", "compose"), "containers serve flask, aiohttp as they are"),
     ((*RUN, "--upstream", "flask?workers=4", "--home", "containers"), "containers serve flask, aiohttp as they are"),
-    ((*RUN, "--route", "proxy", "--route", "proxy"), "route 'proxy' is asked for twice"),
+    ((*RUN, "--testbed", "cluster"), "'--testbed': 'cluster' is not one of 'local', 'compose'"),
+    ((*RUN, "--route", "proxy", "--route", "proxy"), "--route: route 'proxy' is given twice"),
     ((*RUN, "--nonsense"), "No such option.*--nonsense.*See 'clientlab run --help'"),
-    (("run", "-t", "aiohttp@gather", "-d", "1s"), "'aiohttp@gather' starts all its requests at once .*with -n"),
-    ((*RUN, "--chart", "x.jpg"), "chart x.jpg: the ending is to be one of .png, .svg"),
+    (("run", "-t", "aiohttp@gather", "-d", "1s"), "-d 1: .*'aiohttp@gather' starts all its .*; set -n instead"),
+    ((*RUN, "--chart", "x.jpg"), "chart x.jpg: the name must end with .png or .svg"),
     ((*RUN, "--chart", "none/x.png"), "chart none/x.png: there is no folder none"),
     ((*RUN, "--url", "127.0.0.1:8000"), "--url '127.0.0.1:8000': no http:// or https:// and host; write it whole"),
     ((*RUN, "--url", "http://[::1/"), "--url 'http://.*': Invalid IPv6 URL"),
@@ -78,10 +80,10 @@ WRONG_WORDS = [
     ((*RUN, "--url", "http://h:1/", "--upstream", "flask"), "--url with --upstream: "),
     ((*RUN, "--url", "http://h:1/", "--path", "/x"), "--url with --path: "),
     ((*RUN, "--ca-file", "ca.pem"), "--ca-file without --url: the lab's own routes bring their CA; leave it out"),
-    ((*RUN, "--ca-file", "ca.pem", "--url", "http://h:1/"), "--ca-file with --url 'http://h:1/': only an https:// add"),
+    ((*RUN, "--ca-file", "ca.pem", "--url", "http://h:1/"), "--ca-file: only an https:// .*, and --url is 'http://h:1/'"),
     ((*RUN, "--ca-file", "ca.pem", "--url", "https://h:1/"), "--ca-file ca.pem: No such file or directory; write a f"),
     (("run", "-t", "pycurl-h2"), "strategy 'pycurl-h2' speaks HTTP/2, which needs TLS, and the route direct has none"),
-    (("run", "-t", "httpx-client-h2", "--route", "proxy-tls", "--route", "proxy"), "the route proxy has none; give it"),
+    (("run", "-t", "httpx-client-h2", "--route", "proxy-tls", "--route", "proxy"), "the route proxy has none; use the"),
     (("run", "-t", "none.py:Client"), r"there is no file .*none.py; write the path of a Python file, and :CLASS"),
     (("run", "-t", "aiohttp@none.py:Runs"), "there is no file .*none.py"),
     (("run", "-t", "none.py"), "strategy 'none.py' is unknown"),
@@ -95,15 +97,16 @@ WRONG_WORDS = [
     (("report",), "Missing argument 'RUN'.*See 'clientlab report --help'"),
     (("report", "nothing"), "run 'nothing' is not in results; there is none yet"),
     (("report", "x" * 300), "File name too long"),
-    (("report", "last", "--chart", "x.gif"), "chart x.gif: the ending"),
+    (("report", "last", "--chart", "x.gif"), "chart x.gif: the name must end"),
     (("report", "last", "--fail-on", "p99 > 50ms"), "run 'last' is not in results"),
     (("compare",), "nothing to compare: name the baseline and one run or more"),
     (("compare", "last"), "nothing to compare: name the baseline and one run or more"),
     (("compare", "last", "other"), "run 'last' is not in results; there is none yet"),
     (("compare", "a", "b", "--fail-on", "p99"), "--fail-on 'p99': write a figure and a change, as 'p99 .10%'"),
-    (("compare", "a", "b", "--fail-on", "p99 -5%"), "--fail-on 'p99 -5%': that is the good direction; write p99 .5%"),
-    (("compare", "a", "b", "--fail-on", "p98 +5%"), "--fail-on 'p98 .5%': 'p98' is not one of wall, throughput, p50"),
+    (("compare", "a", "b", "--fail-on", "p99 -5%"), "--fail-on 'p99 -5%': this is the good direction; write p99 .5%"),
+    (("compare", "a", "b", "--fail-on", "p98 +5%"), "--fail-on 'p98 .5%': 'p98' is not one of wall, throughput"),
     (("compare", "a", "b", "--fail-on", "p99 +5ms"), "--fail-on 'p99 .5ms': write a figure and a change"),
+    (("compare", "a", "b", "--figure", "p98"), "--figure 'p98': 'p98' is not one of wall, throughput"),
     (("compare", "a", "b", "--strict"), "--strict without --fail-on: .*leave it out"),
     (("compare", "a", "b", "--json", "--markdown"), "--markdown and --json: leave out one of them"),
     (("runs", "rm"), "Missing argument 'RUN...'.*See 'clientlab runs rm --help'"),
@@ -139,7 +142,7 @@ def test_an_upstream_that_does_not_answer_is_refused(clientlab):
 def test_http2_is_refused_at_an_address_without_tls(clientlab, server):
     """Before a request is sent."""
     said = clientlab("run", "-t", "httpx-async-h2", "--url", server.url)
-    refused(said, "'httpx-async-h2' speaks HTTP/2, which needs TLS.*or an https:// address with --url")
+    refused(said, "'httpx-async-h2' speaks HTTP/2, which needs TLS.*or an https:// URL")
     assert server.seen == []
 
 
@@ -154,14 +157,17 @@ def test_a_server_whose_certificate_is_not_trusted_is_refused(clientlab, server,
 
 def test_a_path_that_libraries_would_write_differently_is_refused(clientlab, server):
     """Before a request is sent."""
-    refused(clientlab(*RUN, "--url", f"{server.url}/a b"), "path '/a b': ' ' can't stand in a URL as it is")
+    refused(
+        clientlab(*RUN, "--url", f"{server.url}/a b"),
+        "--path '/a b': ' ' cannot stand in a URL; write it perc",
+    )
     assert server.seen == []
 
 
 def test_an_experiment_with_a_delay_is_not_for_a_foreign_server(clientlab, server):
     """It would not know what it is asked, and the overhead told would be wrong."""
     said = clientlab("run", "demo", "--url", server.url)
-    refused(said, "--url with experiment 'demo': workload 'json-after-5ms' asks for a delay")
+    refused(said, "--url with experiment 'demo': workload 'json-after-5ms' needs a delay")
 
 
 @pytest.mark.parametrize(
@@ -173,13 +179,34 @@ def test_an_experiment_with_a_delay_is_not_for_a_foreign_server(clientlab, serve
             "mine.toml: line 4: workloads.w.request",
         ),
         ('question = "?"\nstrategies = ["http.client"]\nupstreams = ["nginx"]\n[workloads.w]', "upstream 'nginx' is"),
-        ('question = "?"\nstrategies = ["http.client"]\n[workloads.w]\nduration = nan', "-d nan: "),
+        (
+            'question = "?"\nstrategies = ["http.client"]\n[workloads.w]\nduration = nan',
+            "mine.toml: line 4: workloads.w.duration: nan: ",
+        ),
     ],
 )
 def test_an_experiment_with_a_mistake_is_refused(text, says, clientlab, tmp_path):
     """With file and key."""
     (tmp_path / "mine.toml").write_text(text)
     refused(clientlab("run", "mine.toml"), says)
+
+
+MINE = 'question = "?"\nstrategies = ["http.client"]\n[workloads.w]\ntimeout = {}\npayload_size = 5\n'
+
+
+@pytest.mark.parametrize(
+    ("timeout", "options", "says"),
+    [
+        (0, ["-n", "5"], "mine.toml: line 4: workloads.w.timeout: 0: write more than 0 seconds"),
+        (0, ["--timeout", "5s", "-n", "0"], "clientlab: -n 0: requests in all"),
+        (5, ["--body", "x"], "clientlab: --body and --payload-size: a request has one body"),
+        (5, ["--read", "chunks", "-t", "httplib2"], "clientlab: --read chunks: strategy 'httplib2' reads no body"),
+    ],
+)
+def test_a_mistake_is_named_where_it_was_made(timeout, options, says, clientlab, tmp_path):
+    """An option by its name; a value of the file by its line and field, also beside options."""
+    (tmp_path / "mine.toml").write_text(MINE.format(timeout))
+    refused(clientlab("run", "mine.toml", *options), says)
 
 
 @pytest.mark.parametrize(("out", "says"), [("taken", "'--out'.*is a file"), ("taken/below", "Not a directory; name")])
@@ -195,8 +222,8 @@ def test_a_results_folder_that_cannot_be_written_is_refused(out, says, clientlab
         (lambda text: text[:-100], "run.json: not a whole JSON document .*cut short"),
         (lambda _: "", "run.json: not a whole JSON document"),
         (
-            lambda text: text.replace('"format":2', '"format":7'),
-            "run.json: format 7, and this .* reads format 2",
+            lambda text: text.replace('"format":3', '"format":7'),
+            "run.json: format 7, and this .* reads formats 1 to 3",
         ),
         (lambda _: "{}", "run.json: format None"),
         (lambda text: text.replace('"status":"done"', '"status":"x"'), "run.json: .*status.*changed or damaged"),
@@ -228,20 +255,20 @@ def two_runs(results, clientlab):  # noqa: ARG001 - which changes into the test'
         run = a_run(*(a_trial("urllib3", number, route=route) for number in (1, 2)), name=name)
         results.claim(name)
         results.save(run)
-    (results.claim("c") / "run.json").write_text(results.find("a").read_text().replace('"format": 2', '"format": 1'))
+    (results.claim("c") / "run.json").write_text(results.find("a").read_text().replace('"format": 3', '"format": 4'))
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (("compare", "a", "b"), "runs a and b are not alike: arm 'urllib3' has route 'direct' and 'proxy'; .*--force"),
-        (("compare", "a", "c"), "results/c/run.json: format 1, and this clientlab reads format 2"),
+        (("compare", "a", "c"), "results/c/run.json: format 4, and this clientlab reads formats 1 to 3"),
         (("compare", "a", "d"), "run 'd' is not in results; there are a, b, c"),
         (("compare", "a", "a", "--fail-on", "p99 +5%"), "arm 'urllib3' has 2 of at least 3 rounds.*--strict"),
         (("report", "a", "--fail-on", "p99 +5%"), "--fail-on 'p99 .5%': write a figure and its limit, as 'p99 > 50ms'"),
-        (("report", "a", "--fail-on", "p99 < 5ms"), "it would fail what is good; write p99 > 5ms"),
+        (("report", "a", "--fail-on", "p99 < 5ms"), "it would fail good results; write p99 > 5ms"),
         (("report", "a", "--fail-on", "p99 > 5"), "write it in us or µs or ms or s or m"),
-        (("report", "a", "--fail-on", "overhead > 5ms"), "run a has no median of latency less the delay asked for"),
+        (("report", "a", "--fail-on", "overhead > 5ms"), "run a has no median overhead for arm"),
         (("report", "a", "--csv", "none/x.csv"), "--csv none/x.csv: No such file or directory; name another file"),
         (("report", "a", "--csv", "-", "--markdown", "-"), "--csv and --markdown: only one of them can go to standard"),
         (("report", "a", "--junit", "results"), "'--junit': File 'results' is a directory"),

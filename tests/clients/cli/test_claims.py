@@ -7,18 +7,18 @@ import json
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.runs.document import AskedClaim
+from clientlab.results.plan import Claim
 from clients.documents import a_run, a_trial
 
-TRUE = AskedClaim(name="true", text="a takes less than b", kind="less", a="a", b="b", published="3 times")
-FALSE = AskedClaim(name="false", text="b takes less than a", kind="less", a="b", b="a", control=True)
+TRUE = Claim(name="true", text="a takes less than b", kind="less", a="a", b="b", published="3 times")
+FALSE = Claim(name="false", text="b takes less than a", kind="less", a="b", b="a", control=True)
 
 
 @pytest.fixture
 def save(results, clientlab):  # noqa: ARG001 - which changes into the test's folder
     """Save a run of three rounds with these claims."""
 
-    def call(*claims: AskedClaim) -> None:
+    def call(*claims: Claim) -> None:
         walls = {"a": (1.0, 1.01, 0.99), "b": (2.0, 2.03, 1.99)}
         trials = [a_trial(name, number, wall) for name in walls for number, wall in enumerate(walls[name], start=1)]
         run = a_run(*trials, claims=list(claims))
@@ -86,6 +86,7 @@ requests = 3
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b", "verdict", "code"),
     [("http.client", "calls", "supported", 0), ("calls", "http.client", "contradicted", 1)],
@@ -113,6 +114,7 @@ def test_the_quick_form_says_what_it_shortened(clientlab, server, results, tmp_p
     assert "the quick form was measured: rounds: 3 → 1; workloads.w.requests: 5 → 3" in said.out.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_what_is_changed_on_top_of_an_experiment_is_said(clientlab, server, results, tmp_path):
     """In the run and above the numbers: claims are judged on something else than was written. Rounds are as good."""
     other = '[workloads.v]\nrequests = 3\nwarmup = 0\nheaders = { X-V = "1" }\n[quick]'
@@ -136,6 +138,7 @@ def test_a_named_strategy_is_no_experiment_that_was_changed(clientlab, server, r
     assert results.read("last").experiment.changed == []
 
 
+@pytest.mark.slow
 def test_rounds_are_added_until_the_time_budget_ends(clientlab, server, results):
     """A precision that no machine has: five rounds at the least, and then the time is over."""
     words = ("-n", "5", "--until-precision", "0.0001%", "--time-budget", "1ms")
@@ -147,6 +150,7 @@ def test_rounds_are_added_until_the_time_budget_ends(clientlab, server, results)
     assert "the time budget ended the rounds" in said.out
 
 
+@pytest.mark.slow
 def test_rounds_end_with_the_precision(clientlab, server, results):
     """One that every machine has."""
     clientlab(

@@ -49,6 +49,16 @@ def test_a_comparison_exits_1_where_a_threshold_failed(words, code, form, client
         assert ("failed" in outcomes) == (code == 1)
 
 
+def test_a_comparison_shows_the_figures_that_are_named(clientlab, runs):  # noqa: ARG001
+    """By key or full name, beside those that are always shown and those of the thresholds; each once."""
+    said = clientlab(
+        "compare", "a", "c", "--json", "--figure", "p95", "--figure", "latency_max_seconds", "--fail-on", "max +0"
+    )
+    figures = json.loads(said.out)["runs"][0]["arms"]["urllib3"]
+    assert list(figures)[-2:] == ["p95", "max"]
+    assert (figures["p95"]["unit"], figures["p95"]["before"]) == ("seconds", 0.009)
+
+
 def test_a_report_writes_every_format_that_is_asked_for(clientlab, runs, tmp_path):  # noqa: ARG001
     """Beside the table, and says where."""
     said = clientlab("report", "a", "--csv", "x.csv", "--markdown", "x.md", "--junit", "x.xml")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import zipfile
 from contextlib import closing
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -16,8 +17,8 @@ import pytest
 
 from clientlab.conformance.server import counting_server, ok
 from clientlab.conformance.tls import tls_relay
-from clientlab.runs.document import schema
-from clientlab.runs.store import Store
+from clientlab.results.document import schema
+from clientlab.results.store import Store
 from running import eventually
 from tls_servers import Authority
 
@@ -89,6 +90,7 @@ def test_options_become_the_requests_that_are_sent(clientlab, server, results):
     assert (workload.requests, workload.timeout, workload.seed, workload.method) == (4, 2.0, 7, "PUT")
 
 
+@pytest.mark.slow
 def test_a_body_comes_from_the_words_or_from_a_file(clientlab, server, tmp_path):
     """As it is."""
     (tmp_path / "body.txt").write_text("from a file\n")
@@ -114,6 +116,7 @@ def test_options_win_over_the_experiment(clientlab, server, results, tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_large_bodies_are_streamed_both_ways_and_their_memory_is_told(clientlab, results, tmp_path):
     """An experiment's words or the command line's: through the proxy as well, all bytes arrive and none is kept."""
     size = 48 << 20
@@ -149,8 +152,8 @@ def test_a_duration_takes_the_place_of_a_number(clientlab, server, results):
     said = clientlab("run", "-t", "http.client", "-d", "200ms", "--rounds", 1, "--url", server.url)
     assert said.code == 0
     (trial,) = results.read("last").trials
-    assert 0.2 <= trial.wall_seconds < 1
-    assert trial.requests > 20
+    assert 0.2 <= trial.wall_seconds < 5
+    assert trial.requests > 1
 
 
 def test_a_chart_is_drawn_where_it_is_asked_for(clientlab, server, tmp_path):
@@ -161,6 +164,7 @@ def test_a_chart_is_drawn_where_it_is_asked_for(clientlab, server, tmp_path):
     assert "http.client" in (tmp_path / "x.svg").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_with_a_failed_trial_is_incomplete(clientlab, results):
     """Exit code 3; the table tells why, and the file holds the trial."""
     with counting_server(lambda seen: ok() if seen.target == "/?0" else None) as server:
@@ -213,6 +217,7 @@ def test_the_labs_own_upstream_is_started_measured_and_stopped(clientlab, result
     assert "overhead" in said.out
 
 
+@pytest.mark.slow
 def test_http2_and_http1_are_compared_on_the_route_with_tls(clientlab, results):
     """In one run; what connections cost is seen: one for all, or one for each request."""
     said = clientlab("run", "-t", "httpx-async-h2@workers", "-t", "requests", "-n", 20, "-c", 4, "--rounds", 1,
@@ -227,6 +232,7 @@ def test_http2_and_http1_are_compared_on_the_route_with_tls(clientlab, results):
     assert trials["requests"].connections_opened == 20
 
 
+@pytest.mark.slow
 def test_a_server_of_ones_own_with_tls_is_measured(clientlab, server, results, tmp_path):
     """With the file of its CA, named from wherever the command is called."""
     authority = Authority(tmp_path / "tls")
@@ -238,6 +244,7 @@ def test_a_server_of_ones_own_with_tls_is_measured(clientlab, server, results, t
     assert len(server.seen) == 1 + 2 * 5  # and the probe
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_its_finished_trials_and_leaves_no_process(number, server, tmp_path):
     """In the middle of the second trial, of a pool of processes: exit code 3, and one line that says where."""
@@ -263,6 +270,23 @@ def test_an_interrupted_run_keeps_its_finished_trials_and_leaves_no_process(numb
     )
 
 
+def test_a_run_that_is_killed_between_two_saves_is_shown_with_its_finished_trials(server, tmp_path, clientlab):
+    """`report`, `runs` and `runs export` read the journal beside the run file, which holds no trial yet."""
+    words = ["run", "-t", "http.client", "-n", "20", "--rounds", "500", "--url", server.url]
+    store = Store(tmp_path / "results")
+    with subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as lab:
+        eventually(lambda: store.names() and len(store.read("last").trials) > 2, "three trials are finished")
+        lab.kill()
+    saved = store.read("last")
+    assert json.loads(store.find("last").read_text())["trials"] == []
+    assert (saved.status, {trial.status for trial in saved.trials}) == ("running", {"done"})
+    assert "http.client" in clientlab("report", "last").out
+    assert f" {len(saved.trials)} " in clientlab("runs").out
+    assert clientlab("runs", "export", "last", "x.zip").code == 0
+    with zipfile.ZipFile(tmp_path / "x.zip") as archive:
+        assert len(json.loads(archive.read("run.json"))["trials"]) == len(saved.trials)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="parent-death signals are Linux'")
 def test_a_run_that_is_killed_outright_leaves_no_process(server, tmp_path):
     """The kernel tells the trial, and the trial ends its pool; what was saved is whole."""
@@ -278,6 +302,7 @@ def test_a_run_that_is_killed_outright_leaves_no_process(server, tmp_path):
     assert Store(tmp_path / "results").read("last").status == "running"
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_with_what_was_saved(server, tmp_path):
     """A process that may write no file beyond 16 KiB: exit code 3, and the file holds what it could."""
     words = ["run", "-t", "http.client", "-n", "5", "--rounds", "5", "--url", server.url]
@@ -291,7 +316,7 @@ def test_a_full_disk_ends_the_run_with_what_was_saved(server, tmp_path):
     )
     assert done.returncode == 3
     assert done.stderr.splitlines()[-1].startswith("clientlab: results/")
-    assert "run.json: File too large; it holds all but the last trial; make room and run again" in done.stderr
+    assert "holds the trials that were saved; make room and run again" in done.stderr
     assert "Traceback" not in done.stderr
     run = Store(tmp_path / "results").read("last")
     assert [trial.status for trial in run.trials] == ["done"] * len(run.trials)

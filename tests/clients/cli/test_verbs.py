@@ -11,7 +11,7 @@ import pytest
 
 from clientlab import __version__
 from clientlab.errors import LabError
-from clientlab.runs.experiment_file import bundled
+from clientlab.experiments.file import bundled
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
 from clients.documents import a_run, a_trial
 
@@ -34,7 +34,7 @@ def test_a_report_is_made_of_a_run_by_any_of_its_names(asked, clientlab, run_fil
     said = clientlab("report", asked)
     assert (said.code, said.err) == (0, "")
     assert said.out.startswith(f"Which is fastest?\nrun {RUN.run} · done · ")
-    assert said.out.endswith("urllib3 did 1,000 requests/s, and pycurl can't be told from it.\n")
+    assert said.out.endswith("urllib3 made 1,000 requests/s. pycurl is not measurably slower.\n")
     assert run_file.read_bytes() == before
 
 
@@ -61,7 +61,7 @@ def test_a_report_writes_a_page(clientlab, run_file, tmp_path):  # noqa: ARG001
     assert (tmp_path / "x.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     said = clientlab("report", "last", "--html", "x.txt")
     assert (said.code, said.out) == (2, "")
-    assert said.err == "clientlab: report x.txt: the ending is to be one of .html, .htm\n"
+    assert said.err == "clientlab: report x.txt: the name must end with .html or .htm\n"
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def test_the_list_of_strategies_tells_what_each_is(clientlab):
         "connections": "per call", "source": "six-strategies", "note": "",
     }  # fmt: skip
     assert rows["pycurl@multi"]["connections"] == "pool"
-    assert rows["requests"]["source"] == "sessions, semaphore, keepalive"
+    assert rows["requests"]["source"] == "keepalive, semaphore, sessions"
 
 
 def test_the_list_tells_what_is_missing_for_a_strategy(clientlab, monkeypatch):
-    """On this machine, beside what is wrong with it: README's table says nothing of that."""
+    """On this machine, beside what is wrong with it: the table of the documentation leaves that out."""
     table = clientlab("list", "--markdown").out
     monkeypatch.setitem(sys.modules, "httpx", None)
     rows = {row["name"]: row["note"] for row in json.loads(clientlab("list", "--json").out)}
@@ -111,7 +111,7 @@ def test_the_list_tells_what_is_missing_for_a_strategy(clientlab, monkeypatch):
     assert rows["aiohttp"] == ""
     assert clientlab("list", "--markdown").out == table
     said = clientlab("run", "-t", "httpx-async")
-    assert (said.code, said.err) == (2, f"clientlab: strategy 'httpx-async' is {says}\n")
+    assert (said.code, said.err) == (2, f"clientlab: -t: strategy 'httpx-async' is {says}\n")
 
 
 def test_the_doctor_finds_the_lab_whole(clientlab):
@@ -176,7 +176,7 @@ def test_the_exit_code_is_the_programs():
     """And what is wrong is one line of its standard error."""
     done = call("run", "-t", "nonsense")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "clientlab: strategy 'nonsense' is unknown; see 'clientlab list strategies'\n"
+    assert done.stderr == "clientlab: -t: strategy 'nonsense' is unknown; see 'clientlab list strategies'\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux'")
@@ -201,5 +201,5 @@ def test_without_its_libraries_the_program_says_what_to_install():
     hidden = "import sys; sys.modules['click'] = None; import runpy; runpy.run_module('clientlab', run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert "clientlab: click is not installed; the lab needs: pip install 'clientlab[home]'" in done.stderr
+    assert "clientlab: click is not installed; the lab needs: pip install 'clientlab[local]'" in done.stderr
     assert "Traceback" not in done.stderr

@@ -15,7 +15,7 @@ from clientlab.clients.http_client import HttpClient
 from clientlab.clients.httpx_h2 import HttpxClientH2
 from clientlab.clients.urllib3_pool import Urllib3Pool
 from clientlab.errors import Fault
-from clientlab.workload import Request
+from clientlab.workload.workload import Request
 
 
 class Sound(Urllib3Pool):
@@ -120,7 +120,7 @@ class KeepsNothing(HttpClient):
         try:
             return super().send(request)
         finally:
-            self._mine.connection.close()
+            self._of_thread.connection.close()
 
 
 class KeepsAll(Urllib3Pool):
@@ -243,10 +243,10 @@ class ReusesSpoiled(HttpClient):
         return response.status, response.read()
 
     def _connection_to(self, request):
-        made = getattr(self._mine, "kept", None)
+        made = getattr(self._of_thread, "kept", None)
         if made is None:
             made = http.client.HTTPConnection(request.url.split("/")[2], timeout=self._timeout)
-            self._mine.kept = made
+            self._of_thread.kept = made
             self._all.append(made)
         return made
 

@@ -11,16 +11,16 @@ from clientlab.executors.threads import Threads
 class IgnoresTheEnd:
     """An executor that sends five times as long as it is asked to."""
 
-    def __init__(self, bench):
-        self._bench = bench
+    def __init__(self, context):
+        self._context = context
 
     def open(self):
-        self._call = self._bench.open(1)
+        self._call = self._context.open(1)
 
     def run(self, numbers):
         if numbers.deadline is not None:
             numbers.deadline += 2
-        self._call.drain(numbers)
+        self._call.send_all(numbers)
 
     def close(self):
         self._call.close()
@@ -31,7 +31,7 @@ class LeavesOneOut(IgnoresTheEnd):
 
     def run(self, numbers):
         every = list(numbers) if numbers.count is not None else numbers
-        self._call.drain(every[:-1] if isinstance(every, list) else every)
+        self._call.send_all(every[:-1] if isinstance(every, list) else every)
 
 
 class OneMore(Threads):
@@ -39,7 +39,7 @@ class OneMore(Threads):
 
     def open(self):
         super().open()
-        self._pool = ThreadPoolExecutor(self._bench.concurrency + 1)
+        self._pool = ThreadPoolExecutor(self._context.concurrency + 1)
 
 
 class LeavesAProcess(Threads):

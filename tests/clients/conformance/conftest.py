@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from clientlab import strategies
-from clientlab.conformance import DRILLS, Result
+from clientlab.conformance import DRILLS, CheckResult
 
 AT_ONCE = 5
 """Trials at once: half of a drill's time is spent waiting."""
@@ -16,7 +16,7 @@ AT_ONCE = 5
 BY_NAME = {drill.name: drill for drill in DRILLS}
 
 
-def judge(strategy: str, drill: str) -> list[Result]:
+def judge(strategy: str, drill: str) -> list[CheckResult]:
     """Each result of one drill."""
     return BY_NAME[drill].judge(strategies.find(strategy))
 
@@ -30,16 +30,16 @@ def judged(request):
     tests = [item for item in request.session.items if item.path == request.path and "judged" in item.fixturenames]
     asked = [item.callspec.params["asked"] for item in tests]
     pool = ThreadPoolExecutor(AT_ONCE)
-    begun: dict[tuple[str, str], Future[list[Result]]] = {}
+    begun: dict[tuple[str, str], Future[list[CheckResult]]] = {}
     for strategy, drill, _ in asked:
         if (strategy, drill) not in begun:
             begun[strategy, drill] = pool.submit(judge, strategy, drill)
 
     @functools.cache
-    def results(strategy: str, drill: str) -> dict[str, Result]:
+    def results(strategy: str, drill: str) -> dict[str, CheckResult]:
         return {result.check: result for result in begun[strategy, drill].result()}
 
-    def result(strategy: str, drill: str, check: str) -> Result:
+    def result(strategy: str, drill: str, check: str) -> CheckResult:
         found = results(strategy, drill)[check]
         if found.unchecked:
             pytest.skip(found.unchecked)

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.conformance import drills_of
+from clientlab.conformance import product, selection
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
 
-CHECKS = [
-    pytest.param((name, drill.name, check), id=f"{name}: {check}")
-    for name, strategy in STRATEGIES.items()
-    for drill in drills_of(strategy)
-    for check in drill.checks
-]
+
+def pytest_generate_tests(metafunc):
+    """The checks of the selection; with --full, of every drill that a strategy can do.
+
+    One request with every client and every executor is quick, and shows whether it works at all.
+    """
+    if "asked" in metafunc.fixturenames:
+        choose = product if metafunc.config.getoption("full") else selection
+        checks = [
+            pytest.param(
+                (strategy.name, drill.name, check),
+                id=f"{strategy.name}: {check}",
+                marks=[] if drill.name == "one" else [pytest.mark.slow],
+            )
+            for strategy, drill in choose(STRATEGIES.values())
+            for check in drill.checks
+        ]
+        metafunc.parametrize("asked", checks)
 
 
-@pytest.mark.parametrize("asked", CHECKS)
 @pytest.mark.timeout(300)  # the first waits for the trials of all that stand before it
 def test_every_strategy_keeps_to_the_conformance(asked, judged):
     """What `clientlab conform` says of it: nothing is broken."""
@@ -26,4 +37,4 @@ def test_every_strategy_keeps_to_the_conformance(asked, judged):
 def test_every_client_runs_bare_under_its_own_name():
     """`clientlab run -t NAME` works for each client, serially; a program has its own concurrency."""
     for client, row in CLIENTS.items():
-        assert not EXECUTORS[STRATEGIES[client].executor].many or row.program
+        assert not EXECUTORS[STRATEGIES[client].executor].concurrent or row.program

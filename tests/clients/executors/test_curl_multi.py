@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.conformance.server import Last, counting_server, ok
-from clientlab.workload import Workload
+from clientlab.workload.workload import Workload
 from clients.measured import measure
 
 STRATEGY = "pycurl@multi"

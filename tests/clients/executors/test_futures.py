@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from clientlab.conformance.server import counting_server
-from clientlab.workload import Workload
+from clientlab.workload.workload import Workload
 from clients.measured import measure
 
 

@@ -10,7 +10,7 @@ from gevent import monkey
 
 from clientlab.conformance.server import counting_server
 from clientlab.strategies import check_settings, find
-from clientlab.workload import Workload
+from clientlab.workload.workload import Workload
 from clients.measured import measure
 
 STRATEGY = "requests-session@gevent"
@@ -30,7 +30,7 @@ def test_the_trials_process_imports_no_ssl_before_it_is_patched():
     """Gevent can patch ssl only where nobody has it yet."""
     code = (
         "import sys; from clientlab import strategies; import clientlab.measuring.trial_process;"
-        "strategies.load(strategies.EXECUTORS['gevent'].place); print(*sys.modules)"
+        "strategies.load(strategies.EXECUTORS['gevent'].import_path); print(*sys.modules)"
     )
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "gevent" in modules

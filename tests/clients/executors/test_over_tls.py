@@ -6,7 +6,7 @@ import pytest
 
 from clientlab.conformance.server import counting_server
 from clientlab.conformance.tls import tls_relay
-from clientlab.workload import Workload
+from clientlab.workload.workload import Workload
 from clients.measured import measure
 from tls_servers import Authority
 

@@ -9,11 +9,18 @@ import pytest
 
 from clientlab import strategies
 from clientlab.conformance.server import counting_server
-from clientlab.workload import Workload
+from clientlab.workload.workload import Workload
 from clients.measured import measure, trial_processes
 
-CLIENTS = [name for name, row in strategies.CLIENTS.items() if row.http == "1.1" and not row.program]
+pytestmark = pytest.mark.slow
+
+CLIENTS = [name for name, spec in strategies.CLIENTS.items() if spec.http == "1.1" and not spec.program]
 UVLOOP = ["aiohttp?loop=uvloop", "httpx-async?loop=uvloop"]
+CONCURRENT = [
+    f"{name}@{'threads' if strategies.CLIENTS[name].kind == 'blocking' else 'workers'}"
+    for name in CLIENTS
+    if strategies.CLIENTS[name].policy != "per call"
+]
 FEW = 16
 """Descriptors left: enough for loops and runtimes, and not for `WANTED` connections."""
 WANTED = 40
@@ -27,16 +34,6 @@ def test_a_name_that_is_not_found_opens_no_connection(strategy):
     assert measured.outcome.connections_opened == 0
 
 
-@pytest.mark.parametrize("strategy", [*CLIENTS, *UVLOOP])
-def test_a_refused_connection_is_not_opened(strategy):
-    """It was begun, and is an error."""
-    with counting_server() as gone:
-        pass
-    measured = measure(strategy, Workload(requests=2, warmup=0), gone.url)
-    assert measured.samples.errors == {"connect": 2}
-    assert (measured.outcome.connections_begun, measured.outcome.connections_opened) == (2, 0)
-
-
 def leave_few_descriptors():
     """Lower the limit of the trial that waits for its start; a process can't raise it again."""
     (trial,) = trial_processes()
@@ -47,15 +44,13 @@ def leave_few_descriptors():
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux sets another process's limit")
 @pytest.mark.parametrize(
     "strategy",
-    ["requests-session@threads", "httpx-client@threads", "urllib3@gevent", "http.client@threads", "pycurl@threads",
-     "pycurl@multi", "pyreqwest@threads", "niquests@threads", "aiohttp@workers", "aiohttp-uvloop@workers",
-     "httpx-async@workers", "httpx-async-uvloop@workers", "aiosonic@workers", "pyreqwest-async@workers"],
-)  # fmt: skip
+    [*CONCURRENT, "urllib3@gevent", "pycurl@multi", "aiohttp-uvloop@workers", "httpx-async-uvloop@workers"],
+)
 def test_a_process_out_of_descriptors_says_so_and_counts_what_it_opened(strategy):
     """Kind other:EMFILE, and no fault of the network; connections are those that the server accepted."""
     with counting_server(hold=0.1) as server:
         workload = Workload(requests=2 * WANTED, concurrency=WANTED, warmup=0)
-        measured = measure(strategy, workload, server.url, at_ready=leave_few_descriptors)
+        measured = measure(strategy, workload, server.url, on_start=leave_few_descriptors)
         assert set(measured.samples.errors) == {"other:EMFILE"}
         assert measured.outcome.connections_opened == server.accepted > 0
 
@@ -72,7 +67,7 @@ def test_a_trial_may_open_as_many_files_as_the_system_permits():
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1000), hard))
     try:
         with counting_server() as server:
-            measure("http.client", Workload(requests=1, warmup=0), server.url, at_ready=note)
+            measure("http.client", Workload(requests=1, warmup=0), server.url, on_start=note)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert limits == [(hard, hard)]

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from clientlab import strategies
-from clientlab.analysis import samples
-from clientlab.executors.shape import Numbers
+from clientlab.executors.interfaces import Numbers
 from clientlab.measuring.connections import Address
-from clientlab.measuring.recorder import TrialBench
-from clientlab.measuring.recording import make_ready
-from clientlab.sample import HEADER, RECORD_SIZE, RECORDS_FILE, process_notes
-from clientlab.workload import Workload
+from clientlab.measuring.context import TrialContext
+from clientlab.measuring.recorder import CallerFactory
+from clientlab.measuring.recording import preallocate
+from clientlab.samples import log_reader
+from clientlab.samples.log import HEADER, RECORD_SIZE, RECORDS_FILE, process_notes
+from clientlab.workload.workload import Workload
 
 
 class Scripted:
@@ -64,34 +65,34 @@ class Stepped(Scripted):
 
 
 @pytest.fixture
-def bench(monkeypatch, tmp_path):
-    """A function that makes a bench for the scripted client."""
+def context(monkeypatch, tmp_path):
+    """A function that makes a context for the scripted client."""
     for name, kind in (("Scripted", "blocking"), ("AsyncScripted", "asyncio"), ("Stepped", "blocking")):
-        row = strategies.ClientRow(name, f"{__name__}:{name}", kind, "python", "pool", "")
-        monkeypatch.setitem(strategies.CLIENTS, name, row)
+        spec = strategies.ClientSpec(name, f"{__name__}:{name}", kind, "python", "pool", "")
+        monkeypatch.setitem(strategies.CLIENTS, name, spec)
 
     def make(client="Scripted", **workload):
         executor = "workers" if client == "AsyncScripted" else "serial"
         strategy = strategies.Strategy(client, client, executor)
-        return TrialBench(strategy, Workload(**workload), "http://host", str(tmp_path), Address(1))
+        return TrialContext(strategy, Workload(**workload), "http://host", str(tmp_path), Address(1))
 
     return make
 
 
-def drain(bench, numbers):
-    """Send the numbers with the bench's client, blocking or not, or step by step."""
-    if bench.strategy.client == "Stepped":
-        step(bench.record(1), numbers)
+def send_all(context, numbers):
+    """Send the numbers with the context's client, blocking or not, or step by step."""
+    if context.strategy.client == "Stepped":
+        step(CallerFactory(context).record(1), numbers)
         return
-    if bench.strategy.client == "Scripted":
-        caller = bench.open(1)
-        caller.drain(numbers)
+    if context.strategy.client == "Scripted":
+        caller = CallerFactory(context).open(1)
+        caller.send_all(numbers)
         caller.close()
         return
 
     async def main():
-        caller = await bench.aopen(1)
-        await caller.drain(numbers)
+        caller = await CallerFactory(context).aopen(1)
+        await caller.send_all(numbers)
         await caller.close()
 
     asyncio.run(main())
@@ -114,10 +115,10 @@ EACH = pytest.mark.parametrize("client", ["Scripted", "AsyncScripted", "Stepped"
 
 
 @EACH
-def test_a_record_holds_number_times_size_and_status(client, bench, tmp_path):
+def test_a_record_holds_number_times_size_and_status(client, context, tmp_path):
     """Request k has the k-th place; starts are in order and latencies within the whole."""
-    drain(bench(client, path="/203", requests=5), Numbers(5))
-    found = samples.read(tmp_path)
+    send_all(context(client, path="/203", requests=5), Numbers(5))
+    found = log_reader.read(tmp_path)
     assert found.numbers.tolist() == [0, 1, 2, 3, 4]
     assert found.records["status"].tolist() == [203] * 5
     assert found.records["bytes"].tolist() == [12] * 5
@@ -135,39 +136,39 @@ def test_a_record_holds_number_times_size_and_status(client, bench, tmp_path):
         ("500", {"status-5xx": 3}, "status 500"),
     ],
 )
-def test_every_failure_is_recorded_under_its_kind_with_an_example(client, word, errors, example, bench, tmp_path):
+def test_every_failure_is_recorded_under_its_kind_with_an_example(client, word, errors, example, context, tmp_path):
     """A mistake in a client's code is an error with its type's name, never a success."""
-    drain(bench(client, path=f"/{word}", requests=3), Numbers(3))
-    found = samples.read(tmp_path)
+    send_all(context(client, path=f"/{word}", requests=3), Numbers(3))
+    found = log_reader.read(tmp_path)
     assert found.errors == errors
     assert list(found.examples.values()) == [example]
 
 
 @EACH
-def test_an_answer_that_does_not_parse_is_an_error_where_parsing_is_asked_for(client, bench, tmp_path):
+def test_an_answer_that_does_not_parse_is_an_error_where_parsing_is_asked_for(client, context, tmp_path):
     """The workload says whether the body is parsed, inside the clock."""
-    drain(bench(client, path="/body", method="POST", body="not json", requests=2, parse=True), Numbers(2))
-    assert samples.read(tmp_path).errors == {"protocol": 2}
+    send_all(context(client, path="/body", method="POST", body="not json", requests=2, parse=True), Numbers(2))
+    assert log_reader.read(tmp_path).errors == {"protocol": 2}
 
 
 @EACH
-def test_the_payload_is_encoded_for_each_request_where_asked(client, bench, tmp_path):
+def test_the_payload_is_encoded_for_each_request_where_asked(client, context, tmp_path):
     """Both ways the same bytes are sent."""
-    drain(bench(client, path="/body", payload_size=50, encode="each", requests=2), Numbers(2))
-    assert samples.read(tmp_path).records["bytes"].tolist() == [len(json.dumps({"data": "x" * 50}))] * 2
+    send_all(context(client, path="/body", payload_size=50, encode="each", requests=2), Numbers(2))
+    assert log_reader.read(tmp_path).records["bytes"].tolist() == [len(json.dumps({"data": "x" * 50}))] * 2
 
 
 @EACH
-def test_more_requests_than_expected_find_room(client, bench, tmp_path):
+def test_more_requests_than_expected_find_room(client, context, tmp_path):
     """The log grows while it is written to."""
-    drain(bench(client, path="/200", requests=3), Numbers(5000))
-    assert samples.read(tmp_path).numbers.tolist() == list(range(5000))
+    send_all(context(client, path="/200", requests=3), Numbers(5000))
+    assert log_reader.read(tmp_path).numbers.tolist() == list(range(5000))
 
 
 @EACH
-def test_no_python_object_is_kept_for_a_request(client, bench):
+def test_no_python_object_is_kept_for_a_request(client, context):
     """After thousands of requests the interpreter tracks as many objects as after a few."""
-    made = bench(client, path="/200", requests=20_000)
+    made = context(client, path="/200", requests=20_000)
     counts = []
 
     def note():
@@ -181,42 +182,42 @@ def test_no_python_object_is_kept_for_a_request(client, bench):
                     note()
                 yield number
 
-    drain(made, Noting(20_000))
+    send_all(made, Noting(20_000))
     assert abs(counts[1] - counts[0]) < 50
 
 
-def test_a_record_takes_32_bytes_of_the_log(bench, tmp_path):
+def test_a_record_takes_32_bytes_of_the_log(context, tmp_path):
     """The file is a header and a record for each request."""
-    drain(bench(path="/200", requests=1000), Numbers(1000))
+    send_all(context(path="/200", requests=1000), Numbers(1000))
     assert (tmp_path / RECORDS_FILE).stat().st_size == HEADER.size + 1000 * RECORD_SIZE
 
 
-def test_warm_up_requests_are_told_apart_by_their_start(bench, tmp_path):
+def test_warm_up_requests_are_told_apart_by_their_start(context, tmp_path):
     """They have numbers below zero, and are left out of what began later."""
-    made = bench(path="/200", requests=4, connections="warm", warmup=3)
-    caller = made.open(1)
-    caller.drain(Numbers(made.warm_up, first=-made.warm_up))
-    middle = samples.read(tmp_path).records["start"].max() + 1e-9
-    caller.drain(Numbers(4))
+    made = context(path="/200", requests=4, connections="warm", warmup=3)
+    caller = CallerFactory(made).open(1)
+    caller.send_all(Numbers(made.warm_up, first=-made.warm_up))
+    middle = log_reader.read(tmp_path).records["start"].max() + 1e-9
+    caller.send_all(Numbers(4))
     caller.close()
-    assert samples.read(tmp_path).numbers.tolist() == [-3, -2, -1, 0, 1, 2, 3]
-    assert samples.read(tmp_path, middle).numbers.tolist() == [0, 1, 2, 3]
+    assert log_reader.read(tmp_path).numbers.tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    assert log_reader.read(tmp_path, middle).numbers.tolist() == [0, 1, 2, 3]
 
 
-def test_connections_that_a_client_reports_are_counted(bench, tmp_path):
+def test_connections_that_a_client_reports_are_counted(context, tmp_path):
     """They stand in the note of its process, beside its peak memory."""
-    drain(bench(path="/body", body="x", requests=2), Numbers(2))
+    send_all(context(path="/body", body="x", requests=2), Numbers(2))
     (note,) = process_notes(tmp_path)
     assert note.connections == 2
     assert note.peak_rss_bytes > 1 << 20
 
 
-def test_who_has_a_log_ready_is_a_sender_once_a_caller_is_opened(bench, tmp_path):
+def test_who_has_a_log_ready_is_a_sender_once_a_caller_is_opened(context, tmp_path):
     """The parent of a pool has one as well, and sends nothing; a caller finds the log and needs no second one."""
-    made = bench(path="/200", requests=3)
-    make_ready(made)
+    made = context(path="/200", requests=3)
+    preallocate(made)
     assert (tmp_path / RECORDS_FILE).stat().st_size == HEADER.size + 3 * RECORD_SIZE
     assert process_notes(tmp_path) == []
-    drain(made, Numbers(3))
+    send_all(made, Numbers(3))
     assert len(process_notes(tmp_path)) == 1
-    assert samples.read(tmp_path).numbers.tolist() == [0, 1, 2]
+    assert log_reader.read(tmp_path).numbers.tolist() == [0, 1, 2]

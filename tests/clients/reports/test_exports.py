@@ -8,22 +8,39 @@ import json
 from xml.etree import ElementTree as ET
 
 import pytest
+from rich.console import Console
 
-from clientlab.reports import as_csv, as_junit, as_markdown
-from clientlab.runs.document import Caution, Claim, Quantiles, ServerUse, Trial
-from clientlab.runs.thresholds import judge_limits, limit
+from clientlab.judging.thresholds import judge_limits, limit
+from clientlab.reports import as_csv, as_junit, as_markdown, claims, html
+from clientlab.results.document import Caution, ClaimResult
+from clientlab.results.figures import FIGURES
+from clientlab.results.trial import Quantiles, ServerUse, Trial
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 from clients.report_runs import a_hostile_run
 
 HOSTILE = 'a|b <script>`x` _y_ "z"\n\x00'
 
 
-def a_claim(name: str, verdict: str, **changes) -> Claim:
+def a_claim(name: str, verdict: str, **changes) -> ClaimResult:
     """A claim of three rounds."""
     whole = {"text": f"{name} is so", "source": None, "kind": "less", "figure": "wall_seconds", "control": False,
              "published": None, "rounds": 3, "measured": "it took 2.00 times as long", "ratio": 2.0,
              "interval": (1.5, 2.6)}  # fmt: skip
-    return Claim(name=name, verdict=verdict, **(whole | changes))
+    return ClaimResult(name=name, verdict=verdict, **(whole | changes))
+
+
+SMALL = "0.0312 (0.0300 to 0.0330)"
+
+
+def test_every_report_of_a_claim_prints_its_ratio_in_the_same_way():
+    """Three significant digits on the terminal, in Markdown and twice in HTML: as text and as a row of the chart."""
+    claim = a_claim("less", "contradicted", ratio=0.0312, interval=(0.03, 0.033))
+    run = a_run(a_trial()).model_copy(update={"claims": [claim]})
+    console = Console(width=200)
+    with console.capture() as printed:
+        console.print(claims.render(run.claims))
+    assert [printed.get().count(SMALL), as_markdown.render(run).count(SMALL)] == [1, 1]
+    assert html.render(run).count(SMALL) >= 2
 
 
 def rows(run) -> list[dict[str, str]]:
@@ -57,6 +74,15 @@ def test_csv_leaves_no_figure_of_a_trial_out_but_its_curves():
     assert list(rows(a_run(a_trial()))[0]) == list(columns)
 
 
+def test_csv_has_every_figure_under_its_full_name():
+    """To the last digit; an unknown one is an empty cell."""
+    trial = a_trial(wall=0.3, errors={"reset": 3}, overhead_seconds=quantiles(0.25), idle_rss_bytes=5)
+    (row,) = rows(a_run(trial))
+    found = {figure.key: row[figure.name] for figure in FIGURES}
+    assert found == {figure.key: "" if (value := figure.of(trial)) is None else str(value) for figure in FIGURES}
+    assert (found["cpu"], found["elapsed"], found["above_idle"]) == ("0.0005", "", str((32 << 20) - 5))
+
+
 def test_a_run_without_trials_is_a_csv_of_names():
     """One line."""
     assert as_csv.render(a_run()).count("\n") == 1
@@ -77,7 +103,7 @@ def test_markdown_tells_all_that_the_terminal_does():
     assert "> **it was busy** - wait" in text
     assert "| urllib3 | 1 | 1.00 s | 1,000 | 1 |" in text
     assert "| c is so | supported | 2.00 (1.50 to 2.60) | 3 |" in text
-    assert "Again: `clientlab run`" in text
+    assert "Command: `clientlab run`" in text
     tables = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.count(" |") for line in tables[:4]} == {tables[0].count(" |")}
 

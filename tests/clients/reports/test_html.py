@@ -9,23 +9,21 @@ import pytest
 
 from clientlab.errors import LabError
 from clientlab.reports import html
-from clientlab.runs.document import Caution
+from clientlab.results.document import Caution
 from clients.documents import a_failed_trial, a_run, a_trial
 from clients.html_page import Page
 from clients.report_runs import a_measured_trial, a_whole_run
 
 SECTIONS = [
-    "answer", "times", "table", "claims", "sweep", "latency", "distribution", "overhead", "course", "resources",
+    "answer", "times", "table", "claims", "sweep", "latency", "distribution", "overhead", "timeline", "resources",
     "errors", "surroundings", "again",
 ]  # fmt: skip
-
-WHOLE = a_whole_run()
 
 
 @pytest.fixture(scope="module")
 def page() -> Page:
     """The page of a run that has everything."""
-    return Page(html.render(WHOLE))
+    return Page(html.render(a_whole_run()))
 
 
 def test_every_section_is_there_and_the_list_of_sections_leads_to_it(page):
@@ -63,7 +61,7 @@ def test_nothing_is_fetched_and_nothing_is_run(page):
 def test_cautions_stand_above_the_numbers(page):
     """With their advice, before the answer and the first figure."""
     text = page.section("answer")
-    caution, answer = text.index("something else was running end it"), text.index("urllib3 did")
+    caution, answer = text.index("something else was running end it"), text.index("urllib3 made")
     assert caution < text.index("requests: 4,000 became 400") < answer
     assert text.startswith("Which is fastest?")
 
@@ -73,18 +71,18 @@ def test_bars_tell_median_interval_and_rounds(page):
     titles = page.text("title")
     assert (
         "urllib3: median 1.20 s of 3 rounds (1.10 s, 1.20 s, 1.30 s); "
-        "95 % interval of their mean 973 ms to 1.47 s"
+        "95 % confidence interval of their mean 973 ms to 1.47 s"
     ) in titles  # fmt: skip
     assert "4.20 s ⚠ errors" in page.section("times")
-    assert "Errors were made by requests" in page.section("times")
+    assert "Requests failed with requests" in page.section("times")
 
 
-def test_ways_that_are_far_apart_have_a_scale_each():
+def test_routes_that_are_far_apart_have_a_scale_each():
     """Otherwise bars of all ways have one, so that they can be compared by eye."""
     slow = [a_trial("pycurl", number, 60.0, route="proxy") for number in (1, 2, 3)]
     near = [a_trial("pycurl", number, 3.0, route="proxy") for number in (1, 2, 3)]
     fast = [a_trial("pycurl", number, 1.0) for number in (1, 2, 3)]
-    own = "This picture has its own scale."
+    own = "This chart has its own scale."
     assert Page(html.render(a_run(*fast, *slow))).section("times").count(own) == 2
     assert own not in Page(html.render(a_run(*fast, *near))).section("times")
 
@@ -99,10 +97,10 @@ def test_the_table_has_the_terminals_figures(page):
 def test_claims_stand_beside_what_the_source_printed(page):
     """With verdict, ratio, interval, rounds, and what would settle an open one; controls come last."""
     text = page.section("claims")
-    first = "✓ supported urllib3 is faster the source 2 s against 4 s measured here 1.2 s against 2.2 s"
+    first = "✓ supported urllib3 is faster published 2 s against 4 s measured 1.2 s against 2.2 s"
     assert f"{first} ratio (95 %) 2.00 (1.80 to 2.20), 3 rounds" in text
     assert "? inconclusive · the lab's control they are alike" in text
-    assert "what would settle it 12 rounds" in text
+    assert "to settle it 12 rounds" in text
     assert "Fast requests , A. Uthor, 2021" in text
     assert "connections of each process" in text
 
@@ -133,7 +131,7 @@ def test_errors_and_failures_are_told_with_an_example(page):
 
 def test_the_run_can_be_done_again_to_the_letter(page):
     """The command as it was, and where it ran."""
-    assert WHOLE.experiment.command in page.text("pre")
+    assert a_whole_run().experiment.command in page.text("pre")
     assert "delay 5ms" in page.section("again")
     assert "header X-A b" in page.section("again")
     assert "A CPU; 4 cores, 4 usable" in page.section("surroundings")
@@ -152,7 +150,7 @@ def test_what_there_is_nothing_of_is_left_out():
 def test_a_run_without_a_figure_has_a_report_too(run):
     """It says that nothing was measured."""
     page = Page(html.render(run))
-    assert "Nothing was measured: no trial finished." in page.section("answer")
+    assert "No trial finished." in page.section("answer")
     assert page.all("figure") == []
 
 
@@ -184,30 +182,31 @@ def test_a_large_run_is_folded_and_stays_below_two_megabytes(arms, rounds, route
     said = " ".join(page.text("summary", "p", "figcaption"))
     if arms > 8:
         assert f"{arms - 8} others are grey" in said
-        assert ("40 slower ones" in said) == (arms == 60)
+        assert ("40 slower arms" in said) == (arms == 60)
     else:
-        assert "Pictures are of the first 40 of 45 ways; the tables have all." in said
-        assert "36 more ways" in said
+        assert "The charts show the first 40 of 45 groups. The tables show all." in said
+        assert "36 more charts" in said
+        assert "41 more groups" in said
     assert len(page.all("table")) >= routes
 
 
 def test_a_page_goes_where_it_can_be_written(tmp_path):
     """Another ending, a missing folder and a folder in its place are refused."""
-    html.write(WHOLE, tmp_path / "r.html")
-    assert (tmp_path / "r.html").read_text(encoding="utf-8") == html.render(WHOLE)
+    html.write(a_whole_run(), tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text(encoding="utf-8") == html.render(a_whole_run())
     (tmp_path / "taken.html").mkdir()
     for name, says in (
-        ("x.pdf", r"report .*x.pdf: the ending is to be one of .html, .htm"),
+        ("x.pdf", r"report .*x.pdf: the name must end with .html or .htm"),
         ("none/x.html", r"there is no folder .*none; make it or name another with --html"),
         ("taken.html", r"taken.html: Is a directory; name another place with --html"),
     ):
         with pytest.raises(LabError, match=says):
-            html.write(WHOLE, tmp_path / name)
+            html.write(a_whole_run(), tmp_path / name)
 
 
 def test_doubts_are_shown_one_below_the_other():
     """As many as there are, counted."""
     doubts = [Caution(kind="x", text=f"doubt {n}", advice="mend it") for n in range(3)]
-    page = Page(html.render(WHOLE.model_copy(update={"cautions": doubts, "status": "incomplete"})))
-    assert "3 cautions before the numbers" in page.text("h2")
-    assert "This run is incomplete. What it had measured is shown." in page.text("p")
+    page = Page(html.render(a_whole_run().model_copy(update={"cautions": doubts, "status": "incomplete"})))
+    assert "3 cautions before you read the numbers" in page.text("h2")
+    assert "This run is incomplete. The report shows the trials that finished." in page.text("p")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
+from browser import headless_chromium
 from clientlab.reports import html
 from clients.report_runs import a_hostile_run, a_whole_run
 
+pytestmark = pytest.mark.slow
+
 SECTIONS = [
-    "answer", "times", "table", "claims", "sweep", "latency", "distribution", "overhead", "course", "resources",
+    "answer", "times", "table", "claims", "sweep", "latency", "distribution", "overhead", "timeline", "resources",
     "errors", "surroundings", "again",
 ]  # fmt: skip
 SCREENS = {"wide, light": (1280, "light"), "wide, dark": (1280, "dark"), "telephone": (360, "light")}
@@ -56,18 +56,10 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """A headless browser; in CI it must be there."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        missing = "no Chromium here, so no browser has opened the report; apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])  # CI's user is root
+def chromium():
+    """A headless browser."""
+    with headless_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

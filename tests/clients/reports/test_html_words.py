@@ -20,6 +20,7 @@ def plain() -> Page:
     return Page(html.render(a_hostile_run("plain")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", HOSTILE)
 def test_words_stay_words_wherever_they_come_from(words, plain):
     """Names, errors, headers, questions, claims: no element and no attribute is made of them."""

@@ -6,8 +6,9 @@ import pytest
 from rich.console import Console
 
 from clientlab.reports import table
-from clientlab.runs.document import Arm, Caution
-from clientlab.workload import Workload
+from clientlab.results.document import Caution
+from clientlab.results.plan import Arm
+from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
 
@@ -24,7 +25,7 @@ def cells(text: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         name, *rest = line.split() or [""]
-        if name in {"urllib3", "pycurl"} and "did" not in rest:
+        if name in {"urllib3", "pycurl"} and "made" not in rest:
             found.setdefault(name, []).extend(rest)
     return found
 
@@ -46,8 +47,8 @@ def test_every_figure_is_shown_whole_however_narrow_the_terminal(width):
     """The same cells on any width: where there is no room for all columns, they stand below each other."""
     text = shown(RUN, width)
     assert {name: " ".join(words) for name, words in cells(text).items()} == {
-        "urllib3": "1 1.00 s 1,000 1 2.00 ms 9.00 ms 0 1 500 32.0 MiB client",
-        "pycurl": "32 2.00 s 500 2.00 (1.56 to 2.56) 12.3 ms 500 ms 6 reset 1,234 250 64.0 MiB upstream",
+        "urllib3": "1 1.00 s 1,000 1 2.00 ms 9.00 ms 0 1 500 µs 32.0 MiB client",
+        "pycurl": "32 2.00 s 500 2.00 (1.56 to 2.56) 12.3 ms 500 ms 6 reset 1,234 250 µs 64.0 MiB upstream",
     }
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
@@ -85,7 +86,7 @@ def test_a_baseline_has_a_column_of_ratios_to_it():
 
 
 def test_overhead_is_a_column_only_where_a_delay_was_asked_for():
-    """Elsewhere there is none to speak of."""
+    """ExternalTarget there is none to speak of."""
     delayed = a_run(a_trial(overhead_seconds=quantiles(0.00042)))
     assert "overhead" not in shown(RUN)
     assert "overhead" in shown(delayed)
@@ -123,7 +124,7 @@ def test_cautions_stand_above_the_numbers_and_the_answer_below():
     doubt = Caution(kind="x", text="something is wrong", advice="mend it")
     text = shown(RUN.model_copy(update={"cautions": [doubt]}))
     caution, heading = text.index("! something is wrong - mend it"), text.index("req/s")
-    assert caution < heading < text.index("urllib3 did 1,000 requests/s")
+    assert caution < heading < text.index("urllib3 made 1,000 requests/s")
 
 
 @pytest.mark.parametrize("word", ["[bold]x[/bold]", "[/]", "a[0]", ":smile:", "100%"])
@@ -143,7 +144,7 @@ def test_names_are_shown_as_they_are(word):
 def test_each_way_to_an_upstream_has_its_table():
     """With its title, in the experiment's order."""
     text = shown(a_run(a_trial(route="proxy"), a_trial(), a_trial(upstream="flask")))
-    titles = [line for line in text.splitlines() if " upstream · " in line and "did" not in line]
+    titles = [line for line in text.splitlines() if " upstream · " in line and "made" not in line]
     assert titles == [f"workload · {way}" for way in
                       ("aiohttp upstream · proxy", "aiohttp upstream · direct", "flask upstream · direct")]  # fmt: skip
 
@@ -154,4 +155,15 @@ def test_a_strategy_that_failed_has_no_row():
     assert set(cells(text)) == {"urllib3"}
     nothing = shown(a_run(a_failed_trial("pycurl")))
     assert "req/s" not in nothing
-    assert nothing.rstrip().endswith("Nothing was measured: no trial finished.")
+    assert nothing.rstrip().endswith("No trial finished.")
+
+
+def test_an_unknown_figure_is_shown_as_a_dash_and_never_as_0():
+    """A median is of the trials that have the figure."""
+    names = ("requests_per_second", "cpu_seconds", "peak_rss_bytes", "connections_opened", "latency_seconds", "verdict")
+    unknown = dict.fromkeys(names)
+    table, answer = shown(a_run(a_trial(**unknown))).split("\n \n")[-1].rstrip().rsplit("\n", 1)
+    assert " ".join(cells(table)["urllib3"]) == "1 1.00 s – 1 – – 0 – – – –"
+    assert answer == "urllib3 was the fastest."
+    one_known = [a_trial(**unknown), a_trial(number=2, **unknown | {"connections_opened": 7, "requests_per_second": 5})]
+    assert " ".join(cells(shown(a_run(*one_known)))["urllib3"]) == "1 1.00 s 5.00 1 – – 0 7 – – –"

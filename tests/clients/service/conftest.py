@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.runs.store import Store
+from clientlab.results.store import Store
 
 
 @pytest.fixture

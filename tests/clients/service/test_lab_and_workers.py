@@ -7,7 +7,7 @@ import contextlib
 import psutil
 import pytest
 
-from clientlab.runs.document import Run
+from clientlab.results.document import Run
 from clients.labs import Labs, Scraper, get, state
 from running import eventually, gunicorn
 
@@ -91,12 +91,13 @@ def test_a_lab_and_two_workers_measure_an_experiment_to_its_end(labs):
 def here(labs: Labs, asked: str) -> Run:
     """The same experiment by `clientlab run`, with the same upstream."""
     (labs.folder / "small.toml").write_text(asked)
-    words = ["run", str(labs.folder / "small.toml"), "--home", "containers", "--out", str(labs.folder / "here")]
+    words = ["run", str(labs.folder / "small.toml"), "--testbed", "compose", "--out", str(labs.folder / "here")]
     program = labs.start(words)
     assert program.process.wait(60) == 0, program.said
     return Labs(labs.folder, 0, labs.stack).store.read(str(next((labs.folder / "here").glob("*/run.json"))))
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_in_its_trial_fails_it_and_another_does_it_again(labs):
     """The trial is lost, the run goes on, and the lost one is given once more at its end."""
     lab = labs.serve(experiment(["http.client"], rounds=2, requests=40, delay="40ms"), "--lost-after", "3")
@@ -106,26 +107,27 @@ def test_a_worker_that_is_killed_in_its_trial_fails_it_and_another_does_it_again
     labs.work(lab, "http.client")
     run = labs.await_end(lab)
     assert [(trial.status, trial.round, trial.order) for trial in run.trials] == [
-        ("failed", 1, 0), ("done", 2, 1), ("done", 1, 2),
+        ("lost", 1, 0), ("done", 2, 1), ("done", 1, 2),
     ]  # fmt: skip
-    assert run.trials[0].reason.startswith("worker lost: ")
     assert "was not heard of for 3 s" in run.trials[0].reason
     assert run.status == "done"
 
 
-def test_a_turn_that_is_killed_leaves_no_files_and_its_worker_goes_on(labs):
+@pytest.mark.slow
+def test_a_job_that_is_killed_leaves_no_files_and_its_worker_goes_on(labs):
     """The trial is lost and given once more, to the same worker."""
     lab = labs.serve(experiment(["http.client"], requests=100, delay="40ms"), "--lost-after", "3")
     worker = labs.work(lab, "http.client")
     eventually(lambda: state(lab)["finished"] > 0, "the trial runs")
-    assert len(list(labs.folder.glob("clientlab-turn-*"))) == 1
-    (turn,) = psutil.Process(worker.process.pid).children()
-    turn.kill()
+    assert len(list(labs.folder.glob("clientlab-job-*"))) == 1
+    (job,) = psutil.Process(worker.process.pid).children()
+    job.kill()
     run = labs.await_end(lab)
-    assert [trial.status for trial in run.trials] == ["failed", "done"]
-    eventually(lambda: not list(labs.folder.glob("clientlab-turn-*")), "no folder of a turn is left")
+    assert [trial.status for trial in run.trials] == ["lost", "done"]
+    eventually(lambda: not list(labs.folder.glob("clientlab-job-*")), "no folder of a job is left")
 
 
+@pytest.mark.slow
 def test_a_lab_that_is_killed_goes_on_with_its_run_when_it_is_started_again(labs, upstream):
     """The worker's trial goes on meanwhile, and its result is taken: no request was sent twice."""
     before = requests_at(upstream)
@@ -142,6 +144,7 @@ def test_a_lab_that_is_killed_goes_on_with_its_run_when_it_is_started_again(labs
     assert requests_at(upstream) - before == 3 * 41
 
 
+@pytest.mark.slow
 def test_a_lab_and_a_worker_that_are_told_to_end_do_so_with_all_that_they_started(labs):
     """In a trial as well, with code 0; the run's file says that the run is not over."""
     lab = labs.serve(experiment(["http.client"], requests=200, delay="40ms"))
@@ -157,8 +160,9 @@ def test_a_lab_and_a_worker_that_are_told_to_end_do_so_with_all_that_they_starte
     assert psutil.wait_procs(started, timeout=10)[1] == []
 
 
+@pytest.mark.slow
 def test_a_worker_with_the_wrong_token_ends_and_says_so(labs):
-    """With code 2; the lab says it too, and nobody gets a turn."""
+    """With code 2; the lab says it too, and nobody gets an assignment."""
     lab = labs.serve(experiment(["http.client"], requests=10))
     worker = labs.work(lab, "http.client", CLIENTLAB_TOKEN="another")  # noqa: S106 - a test's own
     assert worker.process.wait(20) == 2

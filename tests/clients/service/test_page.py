@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from clientlab.runs.experiment_file import bundled
+from clientlab.experiments.file import bundled
 from clients.documents import a_failed_trial, a_run, a_trial
-from clients.service.asking import SAME_ORIGIN, asked, keep
+from clients.service.requests_to_lab import SAME_ORIGIN, asked, keep
 
 
 def test_an_unknown_experiment_is_said_on_the_page(store):

@@ -1,4 +1,4 @@
-"""How latencies are spread, an area an arm; and the overhead apart from the delay that was asked for."""
+"""Distributions: latencies as one area per arm, and the overhead, which is the latency less the requested delay."""
 
 from __future__ import annotations
 
@@ -6,89 +6,89 @@ from statistics import median
 
 import numpy as np
 
-from clientlab.reports import units
-from clientlab.reports.html.entries import Entry, Way
-from clientlab.reports.html.plot import Bar, Bars, area_of
-from clientlab.reports.html.scale import Scale, logarithmic
-from clientlab.runs.document import Quantiles
+from clientlab import units
+from clientlab.reports.charts.scale import Scale, logarithmic
+from clientlab.reports.charts.shapes import Bar, BarChart
+from clientlab.reports.html.chart_data import ChartArm, ChartGroup
+from clientlab.results.trial import Quantiles
 
 _BINS = 90
 _TAIL = 0.999  # up to where areas are drawn
 
 
-def charts(ways: list[Way]) -> list[Bars]:
-    """The latencies of each way that has some."""
-    return [bars for way in ways if (bars := _chart(way))]
+def charts(groups: list[ChartGroup]) -> list[BarChart]:
+    """A chart for each group that has latencies."""
+    return [bars for group in groups if (bars := _chart(group))]
 
 
-def overheads(ways: list[Way]) -> list[Bars]:
-    """The overhead of each way of which a delay was asked."""
-    return [bars for way in ways if (bars := _overhead(way))]
+def overheads(groups: list[ChartGroup]) -> list[BarChart]:
+    """A chart for each group whose requests asked for a delay."""
+    return [bars for group in groups if (bars := _overhead(group))]
 
 
-def _chart(way: Way) -> Bars | None:
-    found = [latencies for entry in way.entries if (latencies := entry.latencies)]
+def _chart(group: ChartGroup) -> BarChart | None:
+    found = [latencies for arm in group.arms if (latencies := arm.latencies)]
     tails = [float(latencies.quantiles(np.array([_TAIL]))[0]) for latencies in found]
     scale = logarithmic([*tails, *(float(latencies.seconds[0]) for latencies in found)])
     if scale is None:
         return None
-    delay = f" It holds the delay asked of the upstream: {way.delay}." if way.delay else ""
-    return Bars(
-        title=way.title,
-        rows=[_area(entry, scale) for entry in way.entries if entry.latencies],
+    delay = f" They include the requested delay of the upstream, {group.delay}." if group.delay else ""
+    return BarChart(
+        title=group.title,
+        rows=[_area(arm, scale) for arm in group.arms if arm.latencies],
         ticks=scale.ticks_across(units.time),
-        axis=f"latency of a request, to its {_TAIL:.1%} quantile".replace("%", " %"),
-        notes=[f"The figures are p50 · p99 of all rounds together.{delay}"],
+        axis=f"latency up to the {_TAIL:.1%} quantile".replace("%", " %"),
+        notes=[f"The numbers are p50 · p99 of all rounds together.{delay}"],
     )
 
 
-def _area(entry: Entry, scale: Scale) -> Bar:
-    latencies = entry.latencies
+def _area(arm: ChartArm, scale: Scale) -> Bar:
+    latencies = arm.latencies
     if latencies is None:
-        raise ValueError(f"{entry.name} has no latencies")
+        raise ValueError(f"{arm.name} has no latencies")
     p50, p99 = latencies.quantiles(np.array([0.5, 0.99])).tolist()
     shares = latencies.shares(np.geomspace(scale.low, scale.high, _BINS + 1))
     value = f"{units.time(p50)} · {units.time(p99)}"
     return Bar(
-        name=entry.name,
-        look=entry.look,
+        name=arm.name,
+        look=arm.look,
         value=value,
-        title=f"{entry.name}: half of all requests within {units.time(p50)}, 99 % within {units.time(p99)}",
+        title=f"{arm.name}: half of all requests within {units.time(p50)}, 99 % within {units.time(p99)}",
         rings=[scale.place(p50), scale.place(p99)],
-        area=area_of(shares.tolist()),
-        first=entry.row.fastest,
+        area=(shares / shares.max()).tolist(),
+        first=arm.row.fastest,
     )
 
 
-def _overhead(way: Way) -> Bars | None:
-    known = [entry for entry in way.entries if _quantiles(entry)]
-    values = [value for entry in known for found in _quantiles(entry) for value in (found.p50, found.p99)]
+def _overhead(group: ChartGroup) -> BarChart | None:
+    known = [arm for arm in group.arms if _quantiles(arm)]
+    values = [value for arm in known for found in _quantiles(arm) for value in (found.p50, found.p99)]
     scale = logarithmic(values)
     if scale is None:
         return None
-    return Bars(
-        title=way.title,
-        rows=[_range(entry, scale) for entry in known],
+    return BarChart(
+        title=group.title,
+        rows=[_range(arm, scale) for arm in known],
         ticks=scale.ticks_across(units.time),
-        axis=f"latency less the delay of {way.delay} that was asked for",
-        notes=["A dot is the median of a round, a ring its p99; the figures are p50 · p99, medians of the rounds."],
+        axis=f"latency less the requested delay of {group.delay}",
+        notes=["A dot is the median of a round, a ring its p99. The numbers are p50 · p99, as medians of the rounds."],
     )
 
 
-def _range(entry: Entry, scale: Scale) -> Bar:
-    found = _quantiles(entry)
+def _range(arm: ChartArm, scale: Scale) -> Bar:
+    found = _quantiles(arm)
     p50, p99 = median(one.p50 for one in found), median(one.p99 for one in found)
     return Bar(
-        name=entry.name,
-        look=entry.look,
+        name=arm.name,
+        look=arm.look,
         value=f"{units.time(p50)} · {units.time(p99)}",
-        title=f"{entry.name}: overhead p50 {units.time(p50)}, p99 {units.time(p99)} (medians of {len(found)} rounds)",
+        title=f"{arm.name}: overhead p50 {units.time(p50)}, p99 {units.time(p99)} (medians of {len(found)} rounds)",
         span=(scale.place(p50), scale.place(p99)),
         dots=[scale.place(one.p50) for one in found],
         rings=[scale.place(one.p99) for one in found],
-        first=entry.row.fastest,
+        first=arm.row.fastest,
     )
 
 
-def _quantiles(entry: Entry) -> list[Quantiles]:
-    return [trial.overhead_seconds for trial in entry.trials if trial.overhead_seconds]
+def _quantiles(arm: ChartArm) -> list[Quantiles]:
+    return [trial.overhead_seconds for trial in arm.trials if trial.overhead_seconds]

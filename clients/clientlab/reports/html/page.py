@@ -1,4 +1,4 @@
-"""The page: what each section shows, and the templates that write it."""
+"""The page: the data of its sections, and the templates that render them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from urllib.parse import urlsplit
 
 import jinja2
 
-from clientlab.reports.answer import answers
-from clientlab.reports.html import bars, claims, distribution, facts, percentiles, resources, sweep, timeline
-from clientlab.reports.html.entries import Way, ways_of
-from clientlab.reports.html.palette import COLOURS, DASHES
-from clientlab.runs.document import Run
+from clientlab import units
+from clientlab.reports.charts import palette, sweeps, times
+from clientlab.reports.headline import answers
+from clientlab.reports.html import claims, distribution, percentiles, resources, svg, tables, timeline
+from clientlab.reports.html.chart_data import ChartGroup, chart_groups
+from clientlab.results.document import Run
 
-MOST_WAYS = 40
-"""Ways to an upstream that pictures are drawn of; the tables have all."""
+MOST_GROUPS = 40
+"""Groups with charts. The tables show all groups."""
 
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("clientlab.reports.html"),
@@ -23,52 +24,53 @@ _TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.globals |= {"COLOURS": COLOURS, "DASHES": DASHES}
+_TEMPLATES.globals |= {"palette": palette, "times_note": times.NOTE, "signs": claims.SIGNS, "ratio": units.ratio}
+_TEMPLATES.filters |= {"line": svg.line_path, "dots": svg.dots_path, "band": svg.band_path, "area": svg.area_path}
 
 
 def render(run: Run) -> str:
     """The whole report as one HTML document."""
-    ways = ways_of(run)
-    drawn = ways[:MOST_WAYS]
+    groups = chart_groups(run)
+    drawn = groups[:MOST_GROUPS]
     return _TEMPLATES.get_template("report.html.j2").render(
         run=run,
         source_url=_link(run),
-        answers=answers([way.group for way in ways]),
-        omitted_ways=len(ways) - len(drawn),
-        tables=[(way.title, facts.figures(way)) for way in ways],
-        **_pictures(run, drawn),
-        **_words(run),
+        answers=answers(groups),
+        omitted_groups=len(groups) - len(drawn),
+        tables=[(group.title, tables.figures(group)) for group in groups],
+        **_charts(run, drawn),
+        **_texts(run),
     )
 
 
-def _pictures(run: Run, ways: list[Way]) -> dict[str, Any]:
-    courses, omitted_trials = timeline.courses(ways)
+def _charts(run: Run, groups: list[ChartGroup]) -> dict[str, Any]:
+    timelines, omitted_trials = timeline.timelines(groups)
     return {
-        "bars": bars.charts(ways) if ways else [],
-        "percentiles": percentiles.charts(ways),
-        "distributions": distribution.charts(ways),
-        "overheads": distribution.overheads(ways),
-        "sweeps": sweep.charts(run),
-        "resources": [(way.title, resources.charts(way)) for way in ways],
-        "courses": courses,
+        "bars": times.charts(run, groups),
+        "percentiles": percentiles.charts(groups),
+        "distributions": distribution.charts(groups),
+        "overheads": distribution.overheads(groups),
+        "sweeps": sweeps.charts(run),
+        "costs": [(group.title, resources.charts(group)) for group in groups],
+        "timelines": timelines,
         "omitted_trials": omitted_trials,
         "claims_chart": claims.chart(run),
     }
 
 
-def _words(run: Run) -> dict[str, Any]:
+def _texts(run: Run) -> dict[str, Any]:
     return {
-        "judged": claims.judged(run),
-        "errors": facts.errors(run),
-        "failures": facts.failures(run),
-        "workloads": facts.workloads(run),
-        "surroundings": facts.surroundings(run),
+        "claims": claims.claims_of(run),
+        "errors": tables.errors(run),
+        "failures": tables.failures(run),
+        "workloads": tables.workloads(run),
+        "surroundings": tables.surroundings(run),
         "trials_done": sum(trial.status == "done" for trial in run.trials),
         "requests": sum(trial.requests for trial in run.trials),
     }
 
 
 def _link(run: Run) -> str | None:
-    """The source's address where it is one of the web: a run file may hold any text there."""
+    """The URL of the source, if it is an http or https URL: a run file may contain any text there."""
     url = run.experiment.source.url if run.experiment.source else None
     return url if url and urlsplit(url).scheme in ("http", "https") else None

@@ -1,93 +1,59 @@
-"""What the strategies cost besides time: CPU, memory, connections; small pictures beside each other."""
+"""Costs of a strategy besides time: a small chart for each figure that is a cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import median
 
-from clientlab.reports import units
-from clientlab.reports.html.entries import Entry, Way
-from clientlab.reports.html.plot import Bar, Bars
-from clientlab.reports.html.scale import Scale, even, logarithmic, shortened
-from clientlab.reports.rows import above_idle
-from clientlab.runs.document import Trial
+from clientlab import units
+from clientlab.reports.charts.scale import Scale, even, logarithmic
+from clientlab.reports.charts.shapes import Bar, BarChart
+from clientlab.reports.html.chart_data import ChartArm, ChartGroup
+from clientlab.results.figure_definition import Figure
+from clientlab.results.figures import FIGURES
 
 _FAR = 50.0
-"""From this ratio of the largest to the least on, dots on a logarithmic axis take the place of bars."""
+"""If the largest value is this many times the least, dots on a logarithmic axis replace the bars."""
 
-_MEBIBYTE = 1 << 20  # ticks are round numbers of these
-
-
-@dataclass(frozen=True)
-class _Kind:
-    title: str
-    axis: str
-    figure: Callable[[Trial], float | None]
-    words: Callable[[float], str]
+_TICK_SIZES: dict[units.Unit, int] = {"bytes": 1 << 20}
+"""Ticks are round multiples of this size. Without a size: of the unit itself."""
 
 
-def _cpu(trial: Trial) -> float | None:
-    return None if trial.cpu_seconds is None or not trial.requests else trial.cpu_seconds / trial.requests
+def charts(group: ChartGroup) -> list[BarChart]:
+    """A chart of each cost that the trials of a group have."""
+    shown = (one for one in FIGURES if one.cost and (one.column is None or group.shows(one, one.column.when)))
+    return [bars for figure in shown if (bars := _chart(group, figure))]
 
 
-def _mebibytes(trial: Trial) -> float | None:
-    return None if trial.peak_rss_bytes is None else trial.peak_rss_bytes / _MEBIBYTE
-
-
-def _memory(mebibytes: float) -> str:
-    return units.memory(mebibytes * _MEBIBYTE)
-
-
-def _count(value: float) -> str:
-    return shortened(units.digits(value))
-
-
-def _above_idle(trial: Trial) -> float | None:
-    found = above_idle(trial)
-    return None if found is None else found / _MEBIBYTE
-
-
-_KINDS = (
-    _Kind("CPU time", "CPU time for a request", _cpu, units.time),
-    _Kind("Memory", "peak of memory", _mebibytes, _memory),
-    _Kind("Connections", "connections opened in a trial", lambda t: t.connections_opened, _count),
-)
-
-_LARGE = _Kind("Memory above idle", "peak of memory less what it was before", _above_idle, _memory)
-"""Where bodies are large enough to be seen in it."""
-
-
-def charts(way: Way) -> list[Bars]:
-    """Those of a way, of what its trials have figures of."""
-    kinds = (*_KINDS, _LARGE) if way.group.large else _KINDS
-    return [bars for kind in kinds if (bars := _chart(way, kind))]
-
-
-def _chart(way: Way, kind: _Kind) -> Bars | None:
-    found = [(entry, values) for entry in way.entries if (values := entry.figures(kind.figure))]
+def _chart(group: ChartGroup, figure: Figure) -> BarChart | None:
+    size = _TICK_SIZES.get(figure.unit, 1)
+    found = [(arm, [value / size for value in values]) for arm in group.arms if (values := figure.values(arm.trials))]
     if not found:
         return None
+
+    def text(value: float) -> str:
+        return units.of_unit(value * size, figure.unit)
+
     positive = [value for _, values in found for value in values if value > 0]
     far = bool(positive) and max(positive) / min(positive) > _FAR
     scale = (logarithmic(positive) if far else None) or even(positive)
-    return Bars(
-        title=kind.title,
-        rows=[_bar(entry, values, kind, scale) for entry, values in found],
-        ticks=scale.ticks_across(kind.words),
-        axis=f"{kind.axis}{' (logarithmic)' if scale.log else ''}",
+    return BarChart(
+        title=figure.title,
+        rows=[_bar(arm, values, text, scale) for arm, values in found],
+        ticks=scale.ticks_across(text),
+        axis=f"{figure.description}{' (logarithmic)' if scale.log else ''}",
     )
 
 
-def _bar(entry: Entry, values: list[float], kind: _Kind, scale: Scale) -> Bar:
-    middle = median(values)
-    rounds = ", ".join(map(kind.words, values))
+def _bar(arm: ChartArm, values: list[float], text: Callable[[float], str], scale: Scale) -> Bar:
+    median_value = median(values)
+    rounds = ", ".join(map(text, values))
     return Bar(
-        name=entry.name,
-        look=entry.look,
-        value=kind.words(middle),
-        title=f"{entry.name}: median {kind.words(middle)} of {len(values)} rounds ({rounds})",
-        length=None if scale.log else scale.place(middle),
+        name=arm.name,
+        look=arm.look,
+        value=text(median_value),
+        title=f"{arm.name}: median {text(median_value)} of {len(values)} rounds ({rounds})",
+        length=None if scale.log else scale.place(median_value),
         dots=[scale.place(value) for value in values],
-        first=entry.row.fastest,
+        first=arm.row.fastest,
     )

@@ -17,7 +17,7 @@ function show(state) {
   part("progress").max = Math.max(state.planned, 1);
   part("progress").value = over;
   part("trial").textContent = state.trial ? `${state.trial} · ${state.finished.toLocaleString("en")} requests` : "";
-  part("says").textContent = state.says;
+  part("message").textContent = state.message;
   part("refusals").replaceChildren(...state.refusals.map((line) => {
     const item = document.createElement("li");
     item.textContent = line;
@@ -38,7 +38,7 @@ async function look() {
     shown = state;
     show(state);
   } catch (error) {
-    part("says").textContent = `the lab does not answer: ${error.message}`;
+    part("message").textContent = `the lab does not answer: ${error.message}`;
   }
   setTimeout(look, 1000);
 }

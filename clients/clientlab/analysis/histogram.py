@@ -1,0 +1,138 @@
+"""Histograms of latencies: made from a trial's samples, checked when a run file is read, and merged for charts.
+
+The format is HdrHistogram's (hdrhistogram.org), V2, compressed, base64. Buckets are in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+from hdrh.codec import (
+    HdrCookieException,
+    HdrHistogramSettingsException,
+    HdrLengthException,
+    PayloadHeader,
+    ext_header_size,
+    payload_header_size,
+)
+from hdrh.histogram import HdrHistogram
+
+from clientlab.workload.workload import MOST_REQUESTS
+
+Floats = npt.NDArray[np.float64]
+
+NANOSECONDS = 1e9
+MOST_CHARACTERS = 1 << 20
+"""A longer text is not decoded."""
+
+_LONGEST = 3600 * 10**9
+_DIGITS = 3
+_SETTINGS = (1, _LONGEST, _DIGITS)
+"""Lowest and highest value in nanoseconds, and significant digits, of every histogram of the lab."""
+_MOST_BYTES = payload_header_size + 9 * HdrHistogram(*_SETTINGS).counts_len
+"""Of a decompressed histogram: a count takes nine bytes at most (HdrHistogram, V2, LEB128)."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """`seconds`: the upper ends of the buckets that are not empty, ascending; `counts`: latencies in each bucket."""
+
+    seconds: Floats
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        """How many latencies there are."""
+        return int(self.counts.sum())
+
+    def quantiles(self, shares: Floats) -> Floats:
+        """Seconds below or at which each share (0 to 1) of the latencies lies, to a bucket's width.
+
+        The nearest rank: the least value that at least that share of all is not above (Hyndman and Fan 1996, type 1).
+        """
+        running = self.counts.cumsum()
+        ranks = np.clip(np.ceil(shares * running[-1] - 1e-9), 1, running[-1])
+        found: Floats = self.seconds[np.searchsorted(running, ranks)]
+        return found
+
+    def shares(self, edges: Floats) -> Floats:
+        """The share of latencies between each two neighbours of `edges` (seconds, ascending)."""
+        counts, _ = np.histogram(self.seconds, edges, weights=self.counts)
+        found: Floats = counts / self.total
+        return found
+
+
+def histogram_of(seconds: Floats) -> HdrHistogram:
+    """The histogram of latencies, with three significant digits."""
+    histogram = HdrHistogram(*_SETTINGS)
+    whole = np.minimum(np.maximum(np.rint(seconds * NANOSECONDS), 1), _LONGEST).astype(np.int64)
+    # Rounded first to the digits that the histogram keeps, so that equal values are recorded in one go.
+    shift = np.maximum(np.floor(np.log2(whole)).astype(np.int64) - 11, 0)
+    values, counts = np.unique((whole >> shift) << shift, return_counts=True)
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        histogram.record_value(value, count)
+    return histogram
+
+
+def merged(histograms: Iterable[tuple[str, float]]) -> Distribution | None:
+    """The sum of encoded histograms, each with its unit in seconds; None where all are empty.
+
+    Counts are added up. Quantiles are never averaged.
+    """
+    sums: dict[float, int] = {}
+    for encoded, unit in histograms:
+        decoded = HdrHistogram.decode(encoded)
+        counts = np.ctypeslib.as_array(decoded.counts)
+        places = np.flatnonzero(counts)
+        kept = (decoded.lowest_trackable_value, decoded.highest_trackable_value, decoded.significant_figures)
+        tops = _tops(*kept)[places] * unit
+        for top, count in zip(tops.tolist(), counts[places].tolist(), strict=True):
+            sums[top] = sums.get(top, 0) + count
+    if not sums:
+        return None
+    order = sorted(sums)
+    return Distribution(np.array(order), np.array([sums[top] for top in order], np.int64))
+
+
+def checked_histogram(encoded: str) -> str:
+    """The text, which must be an encoded histogram with the lab's buckets. Raises ValueError.
+
+    A run file may come from anyone, so sizes and settings are checked before memory is taken for them.
+    """
+    if len(encoded) > MOST_CHARACTERS:
+        raise ValueError(f"no histogram: {len(encoded):,} characters, and no more than {MOST_CHARACTERS:,} are read")
+    try:
+        _check_header(base64.b64decode(encoded))
+        counts = np.ctypeslib.as_array(HdrHistogram.decode(encoded).counts)
+    except (
+        ValueError, TypeError, IndexError, OverflowError, zlib.error,
+        HdrCookieException, HdrHistogramSettingsException, HdrLengthException,
+    ) as error:  # fmt: skip
+        raise ValueError(f"no histogram: {error or type(error).__name__}") from error
+    if counts.min() < 0 or counts.max() > MOST_REQUESTS:
+        raise ValueError(f"no histogram: {counts.min():,} to {counts.max():,} requests in a bucket")
+    return encoded
+
+
+def _check_header(packed: bytes) -> None:
+    content = zlib.decompressobj().decompress(packed[ext_header_size:], _MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"it unpacks to more than {_MOST_BYTES:,} bytes")
+    header = PayloadHeader.from_buffer_copy(content)
+    settings = (header.lowest_trackable_value, header.highest_trackable_value, header.significant_figures)
+    if settings != _SETTINGS:
+        raise ValueError(f"its lowest and highest value and digits are {settings}, and not {_SETTINGS}")
+
+
+@cache
+def _tops(lowest: int, highest: int, digits: int) -> Floats:
+    """The highest value of each bucket of a histogram of that range and precision."""
+    empty = HdrHistogram(lowest, highest, digits)
+    lows = [empty.get_value_from_index(place) for place in range(empty.counts_len)]
+    return np.array([empty.get_highest_equivalent_value(low) for low in lows], np.float64)

@@ -1,0 +1,71 @@
+"""Child processes of the lab: each in its own process group, and none outlives the lab."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl(2)
+
+
+def start(
+    command: Sequence[str],
+    log: Path | None,
+    environment: Mapping[str, str],
+    descriptors: Sequence[int] = (),
+    *,
+    stdin: int = subprocess.DEVNULL,
+) -> subprocess.Popen[bytes]:
+    """Start a program. Its output goes to `log`, or to the lab's own output; `stdin` is its standard input.
+
+    Its own process group keeps the terminal's Ctrl-C away: the lab decides which process stops, and when.
+    Raises OSError.
+    """
+    with contextlib.nullcontext() if log is None else log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=output,
+            stderr=output,
+            pass_fds=tuple(descriptors),
+            start_new_session=True,
+            env=dict(environment),
+            preexec_fn=_die_with(os.getpid()) if sys.platform == "linux" else None,  # noqa: PLW1509
+        )
+
+
+def stop(process: subprocess.Popen[bytes], patience: float) -> None:
+    """Terminate a program. After `patience` seconds, kill it and its process group."""
+    if process.poll() is None and patience > 0:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # killed below, with its children
+            process.wait(patience)
+    with contextlib.suppress(ProcessLookupError):  # the whole group has ended
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def how_it_ended(process: subprocess.Popen[bytes], log: Path) -> str:
+    """How a program ended, with the last line of its log."""
+    code = process.wait()
+    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return how + (f": {lines[-1].strip()}" if lines else "")
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    """A function that runs in the new process: the kernel terminates it when the lab is killed."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def arrange() -> None:
+        prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return arrange

@@ -1,0 +1,140 @@
+"""Types and shared options of the command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from clientlab.workload import delays
+
+PIPE_COLUMNS = 150
+"""Columns of a table if the output is not a terminal."""
+
+
+def console(*, stderr: bool = False) -> Console:
+    """The console for tables: as wide as the terminal, or `PIPE_COLUMNS` wide."""
+    made = Console(stderr=stderr)
+    return made if made.is_terminal else Console(stderr=stderr, width=PIPE_COLUMNS)
+
+
+class SecondsType(click.ParamType[float]):
+    """A duration: 120ms, 2s, 1m or a number of seconds."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return delays.seconds(str(value))
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
+
+
+SECONDS = SecondsType()
+
+
+class ShareType(click.ParamType[float]):
+    """A share between 0 and 1: 3% or 0.03."""
+
+    name = "share"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            share = 0.0
+        if not 0 < share < 1:
+            self.fail(f"{text!r} is not a share between 0 and 1; write 3% or 0.03.", param, ctx)
+        return share
+
+
+SHARE = ShareType()
+
+
+class BodyType(click.ParamType[str]):
+    """A request body: the text itself, or ``@FILE``."""
+
+    name = "text"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if not text.startswith("@"):
+            return text
+        try:
+            return Path(text[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            self.fail(f"{text}: {error}.", param, ctx)
+
+
+BODY = BodyType()
+
+
+class MethodType(click.ParamType[str]):
+    """An HTTP method in any case."""
+
+    name = "text"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002 - click's
+        return str(value).upper()
+
+
+METHOD = MethodType()
+
+
+def headers_of(_context: click.Context, option: click.Parameter, lines: tuple[str, ...]) -> dict[str, str] | None:
+    """``Name: value`` lines as a mapping; None without a line. Raises click.BadParameter."""
+    headers = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            raise click.BadParameter(f"{line!r} is not 'Name: value'.", param=option)
+        headers[name.strip()] = value.strip()
+    return headers or None
+
+
+class RenamedOption(click.Option):
+    """An option whose old name and old environment variable still work. Neither is shown in the help."""
+
+    def __init__(self, *names: Any, old_name: str, old_envvar: str, **attributes: Any) -> None:
+        super().__init__(*names, **attributes)
+        self._old_name = old_name
+        self._old_envvar = old_envvar
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        shown = self.opts
+        self.opts = [*shown, self._old_name]
+        super().add_to_parser(parser, ctx)
+        self.opts = shown
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        return super().resolve_envvar_value(ctx) or os.environ.get(self._old_envvar) or None
+
+
+class RenamedChoice(click.Choice[str]):
+    """A choice whose old names still work. `new_names`: old name → new name."""
+
+    def __init__(self, new_names: Mapping[str, str]) -> None:
+        super().__init__(list(new_names.values()))
+        self._new_names = new_names
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert(self._new_names.get(value, value), param, ctx)
+
+
+OUT = click.option(
+    "--out",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Folder of the runs.",
+)

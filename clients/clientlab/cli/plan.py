@@ -1,0 +1,165 @@
+"""The plan of `clientlab run`: of a bundled experiment, of a file's, or of the options alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from clientlab.analysis.precision import FEWEST_ROUNDS
+from clientlab.cli.plugin_errors import faults_of, tell
+from clientlab.cli.run_options import OPTION_NAMES, RunOptions
+from clientlab.errors import FieldError, LabError
+from clientlab.experiments.checks import TLS_ROUTES, check_plan, replacements
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.file import bundled, read_experiment
+from clientlab.experiments.planning import make_plan
+from clientlab.results.plan import Plan
+from clientlab.running.stop_rules import DEFAULT_TIME_BUDGET
+from clientlab.testbeds.external import ExternalTarget
+from clientlab.workload.workload import Workload
+
+_QUESTION = "Which of these strategies is fastest here?"
+
+
+def plan_of(options: RunOptions, target: ExternalTarget | None, command: str) -> Plan:
+    """The plan to carry out, checked. `target`: the user's own server, with ``--url``. Raises LabError."""
+    file = read_experiment(path_of(options.experiment), quick=options.quick) if options.experiment else None
+    base = file.experiment if file else _without_file(options)
+    experiment = base.changed(**_changes(base, target, options))
+    # A strategy that a file's claims or baseline may name cannot be left out.
+    optional = bool(options.strategies) or not (experiment.claims or experiment.baseline)
+    faults = faults_of(experiment.strategies) if optional else {}
+    try:
+        plan = make_plan(
+            experiment,
+            command=command,
+            shortened=list(file.shortened) if file else [],
+            changed=changed(base, experiment) if file else [],
+            replaced=replacements(experiment),
+            left_out={name: ": ".join(str(fault).split("\n")) for name, fault in faults.items()},
+            precision=options.precision,
+            time_budget=_time_budget(options),
+        )
+        check_plan(plan, experiment, _secure_routes(plan, target))
+    except FieldError as error:
+        if file and not any(options.has(field) for field in error.fields):
+            raise file.located(error) from error
+        raise LabError(error.render(OPTION_NAMES)) from error
+    tell(faults.values())
+    return plan
+
+
+def path_of(name: str) -> Path:
+    """The file of a bundled experiment's name, or the file of that path. Raises LabError."""
+    path = bundled().get(name, Path(name))
+    if not path.is_file():
+        raise LabError(f"experiment {name!r}: neither a bundled one ({', '.join(bundled())}) nor a file")
+    return path
+
+
+def _without_file(options: RunOptions) -> Experiment:
+    return Experiment(
+        name="run",
+        question=_QUESTION,
+        strategies=_named_strategies(options),
+        workloads={"workload": WorkloadTable(first=Workload())},
+    )
+
+
+def _named_strategies(options: RunOptions) -> list[str]:
+    """The strategies of a run without an experiment. Raises LabError."""
+    if options.quick:
+        raise LabError("--quick: only an experiment has a quick form; name one, or reduce the work with -n and --delay")
+    if not options.strategies:
+        raise LabError("nothing to measure: name an experiment ('clientlab run demo') or strategies with -t")
+    return list(options.strategies)
+
+
+def _secure_routes(plan: Plan, target: ExternalTarget | None) -> Collection[str]:
+    if target is None:
+        return TLS_ROUTES
+    return {arm.route for arm in plan.arms} if target.secure else ()
+
+
+def _changes(base: Experiment, target: ExternalTarget | None, options: RunOptions) -> dict[str, Any]:
+    """Fields of the experiment that the options replace."""
+    lists = {"strategies": options.strategies, "upstreams": options.upstreams, "routes": options.routes}
+    changes: dict[str, Any] = {field: list(names) for field, names in lists.items() if names}
+    if options.strategies:
+        changes["instead"] = {}  # the named strategies and no others
+    numbers = {"rounds": options.rounds, "seed": options.seed}
+    changes |= {field: number for field, number in numbers.items() if number is not None}
+    workload_changes = _workload_changes(options)
+    if target is not None:
+        changes |= {"upstreams": [target.name], "routes": ["direct"]}
+        workload_changes["path"] = target.path
+        _check_no_delay(base)
+    _check_changes(base, changes, workload_changes)
+    changes["workloads"] = {
+        name: WorkloadTable(first=replace(table.first, **workload_changes), axes=table.axes)
+        for name, table in base.workloads.items()
+    }
+    rounds = changes.get("rounds", base.rounds)
+    if rounds < 1:
+        raise LabError(f"--rounds {rounds}: trials of each strategy; write 1 or more")
+    return changes | {"rounds": rounds if options.precision is None else max(FEWEST_ROUNDS, rounds)}
+
+
+def _workload_changes(options: RunOptions) -> dict[str, Any]:
+    """Fields of the workload that the options replace. A number of requests and a duration replace each other."""
+    changes = options.workload_fields()
+    if "duration" in changes:
+        changes.setdefault("requests", None)
+    elif "requests" in changes:
+        changes["duration"] = None
+    return changes
+
+
+def _check_no_delay(base: Experiment) -> None:
+    delayed = next((name for name, table in base.workloads.items() if table.first.delay is not None), None)
+    if delayed is not None:
+        raise LabError(
+            f"--url with experiment {base.name!r}: workload {delayed!r} needs a delay, which only the lab's own "
+            "upstreams can add; name its strategies with -t"
+        )
+
+
+def _check_changes(base: Experiment, changes: dict[str, Any], workload_changes: dict[str, Any]) -> None:
+    """Raises LabError for an option that contradicts the experiment: an axis, or a value of a named arm."""
+    for name, table in base.workloads.items():
+        if swept := next((field for field in workload_changes if field in table.axes), None):
+            raise LabError(f"{OPTION_NAMES[swept]}: {swept} is an axis of workload {name!r}; change it in a file")
+    if "strategies" in changes and base.arms:
+        raise LabError(f"-t with experiment {base.name!r}: it names its arms; leave out -t, or change it in a file")
+    for name, arm in base.arms.items():
+        own = {"upstreams": arm.upstream, "routes": arm.route, "concurrency": arm.concurrency}
+        if fixed := next((field for field in own if own[field] and field in {**changes, **workload_changes}), None):
+            raise LabError(f"{OPTION_NAMES[fixed]}: arm {name!r} has its own value; change it in a file")
+
+
+def _time_budget(options: RunOptions) -> float | None:
+    """Seconds after which a run with a precision adds no round. Raises LabError for a budget without a precision."""
+    if options.precision is not None:
+        return DEFAULT_TIME_BUDGET if options.time_budget is None else options.time_budget
+    if options.time_budget is not None:
+        raise LabError("--time-budget without --until-precision: the number of rounds is fixed; set it with --rounds")
+    return None
+
+
+def changed(base: Experiment, experiment: Experiment) -> list[str]:
+    """What the options changed, for the run file. Rounds and seed do not count: they measure the same."""
+    found = [
+        f"{field}: {', '.join(before)} → {', '.join(after)}"
+        for field in ("strategies", "upstreams", "routes")
+        if (before := getattr(base, field)) != (after := getattr(experiment, field))
+    ]
+    for name, table in base.workloads.items():
+        fields = asdict(experiment.workloads[name].first)
+        found += [
+            f"{field}: {'none' if before is None else before} → {'none' if after is None else after}"
+            for field, before in asdict(table.first).items()
+            if field != "seed" and before != (after := fields[field])
+        ]
+    return list(dict.fromkeys(found))

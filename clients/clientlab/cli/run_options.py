@@ -1,0 +1,177 @@
+"""Options of `clientlab run`: one frozen dataclass. Each field is annotated with its option, and click fills it in.
+
+A field that is None, False or empty was not given, and the experiment's own value holds.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import click
+
+from clientlab.cli.option_types import BODY, METHOD, OUT, SECONDS, SHARE, RenamedChoice, RenamedOption, headers_of
+from clientlab.cli.report import CHART
+from clientlab.testbeds.local import ROUTES
+from clientlab.workload.workload import Workload
+
+
+class _Option:
+    """A command-line option. What its field's type and default do not say, `attributes` say, as of `click.option`."""
+
+    def __init__(self, names: str, text: str, **attributes: Any) -> None:
+        self.names = names.split()
+        self.attributes = {"help": text, **attributes}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What one `clientlab run` was given. Fields of the workload have the names of `Workload`'s fields."""
+
+    experiment: Annotated[str | None, click.argument("experiment", required=False)] = None
+    strategies: Annotated[tuple[str, ...], _Option("-t --strategy", "A strategy; may be repeated (see 'list').")] = ()
+    requests: Annotated[int | None, _Option("-n --requests", "Requests of each trial.  [default: 1000]")] = None
+    duration: Annotated[
+        float | None,
+        _Option("-d --duration", "Run each trial for this long (10s), not for a number of requests.", type=SECONDS),
+    ] = None
+    concurrency: Annotated[
+        int | None, _Option("-c --concurrency", "Requests in flight at once.  [default: the strategy's own]")
+    ] = None
+    rounds: Annotated[int | None, _Option("--rounds", "Trials of each strategy, interleaved.  [default: 3]")] = None
+    precision: Annotated[
+        float | None,
+        _Option("--until-precision", "Add rounds until the ratios' intervals are this narrow (3%).", type=SHARE),
+    ] = None
+    time_budget: Annotated[
+        float | None,
+        _Option("--time-budget", "Start no round that would end after this time.  [default: 10m]", type=SECONDS),
+    ] = None
+    quick: Annotated[bool, _Option("--quick", "The experiment's short form; the run lists what it changed.")] = False
+    require_claims: Annotated[bool, _Option("--require-claims", "Exit 1 where a claim is contradicted.")] = False
+    warmup: Annotated[int | None, _Option("--warmup", "Requests before the measured ones.  [default: 10]")] = None
+    connections: Annotated[
+        Literal["cold", "warm"] | None, _Option("--connections", "Open connections inside the clock, or before it.")
+    ] = None
+    seed: Annotated[int | None, _Option("--seed", "Decides orders, payloads and delays.  [default: 1]")] = None
+    upstreams: Annotated[
+        tuple[str, ...],
+        _Option("--upstream", "flask, aiohttp, or one with settings: 'flask?workers=4'.  [default: aiohttp]"),
+    ] = ()
+    routes: Annotated[tuple[str, ...], _Option("--route", "[default: direct]", type=click.Choice(ROUTES))] = ()
+    url: Annotated[str | None, _Option("--url", "Measure against this server of yours; the lab starts none.")] = None
+    ca_file: Annotated[
+        Path | None,
+        _Option(
+            "--ca-file",
+            "PEM file of the CA to trust, with --url https://...  [default: each library's own trust store]",
+            type=click.Path(dir_okay=False, path_type=Path),
+        ),
+    ] = None
+    path: Annotated[
+        str | None,
+        _Option("--path", "Path to request from the lab's own upstreams; {k} is the number of the request."),
+    ] = None
+    method: Annotated[str | None, _Option("--method", "[default: GET]", type=METHOD)] = None
+    payload_size: Annotated[
+        int | None, _Option("--payload-size", "Send a JSON object with a field of so many random characters.")
+    ] = None
+    body: Annotated[str | None, _Option("--body", "Send this text, or @FILE.", type=BODY)] = None
+    encode: Annotated[
+        Literal["once", "each"] | None, _Option("--encode", "Encode the payload once, or for each request.")
+    ] = None
+    parse: Annotated[bool, _Option("--parse", "Parse each response as JSON, inside the clock.")] = False
+    read: Annotated[
+        Literal["whole", "chunks"] | None, _Option("--read", "Keep each response's body, or stream it.")
+    ] = None
+    chunk_size: Annotated[
+        int | None, _Option("--chunk-size", "Bytes to read at a time with --read chunks.  [default: 65536]")
+    ] = None
+    upload_size: Annotated[int | None, _Option("--upload-size", "Send so many bytes.")] = None
+    upload: Annotated[
+        Literal["whole", "stream"] | None, _Option("--upload", "Hold the bytes in memory, or stream them.")
+    ] = None
+    elapsed: Annotated[bool, _Option("--elapsed", "Also keep the library's own time of each request.")] = False
+    delay: Annotated[str | None, _Option("--delay", "Delay of the upstream: 140ms, lognormal:100ms,0.3, ...")] = None
+    headers: Annotated[
+        dict[str, str] | None,
+        _Option("--header", "'Name: value'; may be repeated.", multiple=True, callback=headers_of),
+    ] = None
+    timeout: Annotated[
+        float | None,
+        _Option("--timeout", "Limit for connecting and for each wait for bytes.  [default: 30s]", type=SECONDS),
+    ] = None
+    testbed: Annotated[
+        Literal["local", "compose"],
+        _Option(
+            "--testbed",
+            "Start upstreams and proxy as processes of this machine, or use those of the Compose stack.",
+            type=RenamedChoice({"here": "local", "containers": "compose"}),
+            envvar="CLIENTLAB_TESTBED",
+            cls=RenamedOption,
+            old_name="--home",
+            old_envvar="CLIENTLAB_HOME",
+            show_default=True,
+        ),
+    ] = "local"
+    folder: Annotated[Path, OUT] = Path("results")
+    chart: Annotated[Path | None, CHART] = None
+    keep_samples: Annotated[
+        bool, _Option("--keep-samples", "Keep every request's sample, in one compressed file per trial.")
+    ] = False
+    as_json: Annotated[bool, _Option("--json", "Print the run document; everything else goes to standard error.")] = (
+        False
+    )
+
+    def has(self, name: str) -> bool:
+        """Whether the option of that field was given. 0 is a value like any other."""
+        value = getattr(self, name, None)
+        return value is not None and value is not False and value != ()
+
+    def workload_fields(self) -> dict[str, Any]:
+        """The fields of the workload that were given."""
+        return {one.name: getattr(self, one.name) for one in fields(Workload) if self.has(one.name)}
+
+
+_HINTS = get_type_hints(RunOptions, include_extras=True)
+
+OPTION_NAMES = {
+    name: hint.__metadata__[0].names[0]
+    for name, hint in _HINTS.items()
+    if isinstance(hint.__metadata__[0], _Option)
+}  # fmt: skip
+"""Field → its option, for messages."""
+
+
+def run_options(command: Callable[[RunOptions], int]) -> Callable[..., int]:
+    """Decorator below `click.command`: the command gets its arguments and options as one `RunOptions`."""
+
+    @functools.wraps(command)
+    def parsed(**arguments: Any) -> int:
+        return command(RunOptions(**arguments))
+
+    decorated: Callable[..., int] = parsed
+    for one in reversed(fields(RunOptions)):
+        hint, option = get_args(_HINTS[one.name])
+        if isinstance(option, _Option):
+            default = {"default": one.default} if one.default else {}
+            option = click.option(*option.names, one.name, **{**default, **_inferred(hint), **option.attributes})
+        decorated = option(decorated)
+    return decorated
+
+
+def _inferred(hint: Any) -> dict[str, Any]:
+    """Attributes of `click.option` that follow from a field's type."""
+    types = [hint] if get_origin(hint) in {Literal, tuple} else [one for one in get_args(hint) if one is not NoneType]
+    base = types[0] if types else hint
+    if base is bool:
+        return {"is_flag": True}
+    if base is int:
+        return {"type": int}
+    if get_origin(base) is tuple:
+        return {"multiple": True}
+    return {"type": click.Choice(get_args(base))} if get_origin(base) is Literal else {}

@@ -1,0 +1,70 @@
+"""The drills that the tests run with the listed strategies: a selection from all pairs, by one rule."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from clientlab.conformance.budget import BUDGET, ONE, SEVEN
+from clientlab.conformance.connecting import REFUSED, UNANSWERED
+from clientlab.conformance.ending import DURATION, STOP
+from clientlab.conformance.faults import DRILL as FAULTS
+from clientlab.conformance.faults import OVER_HTTP2
+from clientlab.conformance.scenario import Drill, Part
+from clientlab.conformance.verifying import TLS
+from clientlab.strategies import Strategy, client_spec, executor_spec
+
+DRILLS: tuple[Drill[Any], ...] = (BUDGET, ONE, SEVEN, FAULTS, OVER_HTTP2, TLS, REFUSED, UNANSWERED, DURATION, STOP)
+
+Pair = tuple[Strategy, Drill[Any]]
+"""One trial of the conformance checks."""
+
+
+def drills_of(strategy: Strategy) -> list[Drill[Any]]:
+    """The drills that a strategy can do: an executor that starts all requests at once has no duration.
+
+    A client that speaks HTTP/2 meets fewer faults, because Caddy before the server answers for the others.
+    A program that drives has no drills: it sends one request again and again, and records little of each.
+    """
+    if client_spec(strategy.client).program:
+        return []
+    return [drill for drill in DRILLS if drill.fits(strategy)]
+
+
+def product(strategies: Iterable[Strategy]) -> list[Pair]:
+    """Every strategy with every drill that it can do."""
+    return [(strategy, drill) for strategy in strategies for drill in drills_of(strategy)]
+
+
+def selection(strategies: Iterable[Strategy]) -> list[Pair]:
+    """Each drill once with each value of each part that it depends on.
+
+    Strategies that send one request after the other come first: of the clients alone they show most, because
+    each request then meets the connection of the one before it.
+    """
+    done: set[Hashable] = set()
+    pairs = []
+    for strategy, drill in product(
+        sorted(strategies, key=lambda strategy: executor_spec(strategy.executor).concurrent)
+    ):
+        met = {(drill.name, part, _value(part, strategy)) for part in drill.depends_on}
+        if not met <= done:
+            pairs.append((strategy, drill))
+            done |= met
+    return pairs
+
+
+def _value(part: Part, strategy: Strategy) -> Hashable:
+    """A value that is equal for strategies with the same part. Settings belong to the part, or to both parts."""
+    settings = frozenset(strategy.settings.items())
+    if part == "strategy":
+        return strategy.name
+    if part == "executor":
+        return strategy.executor, settings
+    return strategy.client, settings, _own_way_of_sending(strategy)
+
+
+def _own_way_of_sending(strategy: Strategy) -> str:
+    """The executor's name if it drives the client itself, or runs only some clients, which it patches or wraps."""
+    spec = executor_spec(strategy.executor)
+    return spec.name if spec.drives_client or spec.only else ""

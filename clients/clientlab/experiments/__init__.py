@@ -1,0 +1,1 @@
+"""Experiments: the file, the plan that it expands to, and checks; the bundled experiments lie beside the code."""

@@ -1,0 +1,67 @@
+"""Whether a plan can be carried out: its strategies load, and fit their workloads and routes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from clientlab import strategies
+from clientlab.errors import FieldError, FieldKey, LabError, PluginError
+from clientlab.experiments.expansion import entry_of, table_of
+from clientlab.experiments.experiment import Experiment
+from clientlab.results.plan import Arm, Plan
+from clientlab.workload.workload import Workload, check
+
+TLS_ROUTES = frozenset({"proxy-tls"})
+
+
+def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str] = TLS_ROUTES) -> None:
+    """Raises FieldError for an unknown strategy, an impossible workload, or parts that do not fit each other.
+
+    The error names the field of the `experiment`. `secure`: the routes that have TLS.
+    """
+    for arm in plan.arms:
+        workload = plan.workloads[arm.workload]
+        try:
+            check(workload)
+            _check_strategy(arm, workload, secure)
+        except FieldError as error:
+            raise error.within(*_place_of(experiment, arm, error.key[0])) from error
+        except PluginError:
+            raise  # it names the plug-in's file and line
+        except LabError as error:
+            raise FieldError(table_of(experiment, arm), str(error)) from error
+
+
+def replacements(experiment: Experiment) -> dict[str, str]:
+    """Strategies that are not installed → the strategies that the experiment names instead."""
+    return {name: other for name, other in experiment.instead.items() if strategies.unavailable(strategies.find(name))}
+
+
+def _place_of(experiment: Experiment, arm: Arm, field: str | int) -> FieldKey:
+    """The table of the file that holds a field of the arm's workload."""
+    table = experiment.arms.get(entry_of(arm))
+    if table is not None and table.concurrency is not None and field == "concurrency":
+        return ("arms", entry_of(arm))
+    return ("workloads", arm.group or arm.workload)
+
+
+def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> None:
+    strategy = strategies.find(arm.strategy)
+    strategies.check_settings(strategy)
+    strategies.check_capabilities(strategy, workload)
+    if strategies.executor_spec(strategy.executor).needs_count and workload.requests is None:
+        message = f"strategy {arm.strategy!r} starts all its requests at once and cannot run for a duration"
+        raise FieldError(["duration"], f"{message}; set `requests` instead", value=f"{workload.duration:g}")
+    client = strategies.client_spec(strategy.client)
+    if client.program and arm.route in secure:
+        raise LabError(f"strategy {arm.strategy!r}: {client.program} verifies no certificate; use a route without TLS")
+    if arm.route not in secure and client.http == "2":
+        raise LabError(
+            f"strategy {arm.strategy!r} speaks HTTP/2, which needs TLS, and the route {arm.route} has none; "
+            "use the route proxy-tls alone, or an https:// URL"
+        )
+    in_flight = strategy.in_flight(workload.concurrency, workload.requests)
+    if "concurrency" in arm.axes and in_flight != workload.concurrency:
+        raise FieldError(
+            ["concurrency"], f"it is an axis, but strategy {arm.strategy!r} always has {in_flight:,} requests in flight"
+        )

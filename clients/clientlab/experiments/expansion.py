@@ -1,0 +1,147 @@
+"""From the tables of an experiment to its arms: every workload, upstream, route and place on an axis."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from clientlab.errors import FieldError, FieldKey
+from clientlab.experiments.experiment import ArmTable, Experiment, WorkloadTable
+from clientlab.results.plan import FEWEST_IN_SWEEP, Arm, AxisValue, as_text, suffix_of
+from clientlab.workload.workload import Workload
+
+_Way = tuple[str, str, str]
+"""A workload, an upstream and a route, by name."""
+_Parts = tuple[Sequence[str], Sequence[str], Sequence[str]]
+"""Those of the experiment."""
+
+
+def expand(
+    experiment: Experiment, replaced: Mapping[str, str], left_out: Collection[str]
+) -> list[tuple[Arm, Workload]]:
+    """Every arm with its workload: by workload, upstream and route, then in the order of the file.
+
+    `replaced`: strategy → the strategy in its place. `left_out`: listed strategies that make no arms.
+    """
+    listed = [replaced.get(name, name) for name in experiment.strategies if name not in left_out]
+    tables = [(name, ArmTable(strategy=name)) for name in listed]
+    tables += [(name, _replaced(table, replaced)) for name, table in experiment.arms.items()]
+    parts: _Parts = (list(experiment.workloads), experiment.upstreams, experiment.routes)
+    every = [_with_own(part, [_own(table)[place] for _, table in tables]) for place, part in enumerate(parts)]
+    found: list[tuple[Arm, Workload]] = []
+    for workload, upstream, route in itertools.product(*every):
+        way = (workload, upstream, route)
+        for name, table in tables:
+            if _runs(table, way, parts):
+                found += _arms(name, table, way, parts, experiment.workloads[workload])
+    return found
+
+
+def _replaced(table: ArmTable, replaced: Mapping[str, str]) -> ArmTable:
+    return ArmTable(**{**dict(table), "strategy": replaced.get(table.strategy, table.strategy)})
+
+
+def _own(table: ArmTable) -> tuple[str | None, str | None, str | None]:
+    """The workload, the upstream and the route that a table chooses."""
+    return table.workload, table.upstream, table.route
+
+
+def _with_own(part: Sequence[str], own: Sequence[str | None]) -> list[str]:
+    """The experiment's workloads, upstreams or routes, and those that only single arms choose."""
+    return list(dict.fromkeys([*part, *(name for name in own if name is not None)]))
+
+
+def _runs(table: ArmTable, way: _Way, parts: _Parts) -> bool:
+    """Whether each part of the way is the one that the table chooses, or else one of the experiment's."""
+    triples = zip(way, _own(table), parts, strict=True)
+    return all(name == own if own is not None else name in part for name, own, part in triples)
+
+
+def _arms(
+    name: str, table: ArmTable, way: _Way, parts: _Parts, workload: WorkloadTable
+) -> Iterator[tuple[Arm, Workload]]:
+    """One arm for each place on the axes of the workload and of the table."""
+    triples = zip(way, _own(table), parts, strict=True)
+    varied = [part for part, own, choices in triples if own is None and len(choices) > 1]
+    full_name = f"{name} ({', '.join(varied)})" if varied else name
+    fields: dict[str, list[Any]] = dict(workload.axes)
+    if table.concurrency is not None:
+        fields["concurrency"] = _values(table.concurrency)
+    axes = {*workload.axes, *(key for key, value in table.settings.items() if isinstance(value, list))}
+    axes |= {"concurrency"} if isinstance(table.concurrency, list) else set()
+    settings_axes = {key: _values(value) for key, value in table.settings.items()}
+    for changes, settings in itertools.product(_places(fields), _places(settings_axes)):
+        place = {key: value for key, value in {**changes, **settings}.items() if key in axes}
+        arm = Arm(
+            name=full_name + suffix_of(place),
+            label=name + suffix_of(place),
+            strategy=_with_settings(table.strategy, settings),
+            workload=way[0] + suffix_of(changes),
+            upstream=way[1],
+            route=way[2],
+            group=way[0],
+            axes=place,
+            sweep=full_name if place else None,
+            control=table.control,
+        )
+        yield arm, replace(workload.first, **changes)
+
+
+def _values(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _places(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Every combination of the axes' values."""
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def _with_settings(strategy: str, settings: Mapping[str, AxisValue]) -> str:
+    if not settings:
+        return strategy
+    joint = "&" if "?" in strategy else "?"
+    return strategy + joint + "&".join(f"{key}={as_text(value)}" for key, value in settings.items())
+
+
+def table_of(experiment: Experiment, arm: Arm) -> FieldKey:
+    """Where an arm stands in the file: its table, or the list of strategies."""
+    entry = entry_of(arm)
+    return ("arms", entry) if entry in experiment.arms else ("strategies",)
+
+
+def entry_of(arm: Arm) -> str:
+    """The name of an arm in the file: without its place on axes."""
+    return (arm.label or "").partition("[")[0]
+
+
+def resolve(name: str, arms: Sequence[Arm], key: FieldKey) -> str:
+    """The arm of that name, or the first or last of a sweep: ``NAME[first]``. Raises FieldError at `key`."""
+    names = [arm.name for arm in arms]
+    if name in names:
+        return name
+    base, _, end = name.removesuffix("]").partition("[")
+    sweep = [arm.name for arm in arms if arm.sweep == base]
+    if sweep and end in ("first", "last"):
+        return sweep[0 if end == "first" else -1]
+    raise FieldError(key, f"no arm is named {name!r}{_nearest(name, names)}")
+
+
+def sweep_of(name: str, arms: Sequence[Arm], key: FieldKey) -> list[str]:
+    """The arms of a sweep, in its order. Raises FieldError where they are no sweep along one axis."""
+    sweep = [arm for arm in arms if arm.sweep == name]
+    if not sweep:
+        raise FieldError(key, f"no sweep is named {name!r}{_nearest(name, [a.sweep for a in arms if a.sweep])}")
+    if len(sweep[0].axes) > 1 or len(sweep) < FEWEST_IN_SWEEP:
+        axes = ", ".join(sweep[0].axes)
+        raise FieldError(
+            key, f"{name!r} has {len(sweep)} arms along {axes}; an optimum needs one axis of {FEWEST_IN_SWEEP} or more"
+        )
+    return [arm.name for arm in sweep]
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
+    return f"; nearest: {', '.join(near)}" if near else ""

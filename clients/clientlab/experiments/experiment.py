@@ -1,0 +1,103 @@
+"""An experiment as its file has it: tables of workloads, arms and claims. Nothing is expanded."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from clientlab.results.plan import AxisValue, FigureName, Source
+from clientlab.workload.workload import Workload
+
+MOST_CHARACTERS = 64
+Route = Literal["direct", "proxy", "proxy-tls"]
+
+
+class Table(BaseModel):
+    """A table of the file: immutable, and without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WorkloadTable(Table):
+    """``[workloads.NAME]``: the workload with the first value of each axis, and all values of each axis."""
+
+    first: Workload
+    axes: dict[str, list[AxisValue]] = {}
+
+
+class ArmTable(Table):
+    """``[arms.NAME]``: arms that run with every workload, upstream and route that the table does not choose.
+
+    A list as `concurrency`, or as a setting of the strategy, is an axis: one arm for each of its values.
+    """
+
+    strategy: str
+    settings: dict[str, AxisValue | list[AxisValue]] = {}
+    concurrency: int | list[int] | None = None
+    workload: str | None = None
+    upstream: str | None = None
+    route: Route | None = None
+    control: bool = False
+
+
+class ClaimTable(Table):
+    """``[claims.NAME]``: `a` to `d` name arms; ``SWEEP[first]`` and ``SWEEP[last]`` are the ends of a sweep.
+
+    In `text`, ``{requests}`` stands for the number of requests of the arms, which the quick form may change.
+    """
+
+    text: str
+    kind: Literal["less", "ratio", "optimum", "spread", "narrower"]
+    figure: FigureName = "wall_seconds"
+    a: str | None = None
+    b: str | None = None
+    c: str | None = None
+    d: str | None = None
+    sweep: str | None = None
+    band: tuple[float, float] | None = None
+    published: str | None = None
+    control: bool = False
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        kinds = {"ratio": {"a", "b", "band"}, "optimum": {"sweep"}, "narrower": {"a", "b", "c", "d"}}
+        needed = kinds.get(self.kind, {"a", "b"})
+        given = {key for key in ("a", "b", "c", "d", "sweep", "band") if getattr(self, key) is not None}
+        if needed != given:
+            raise ValueError(f"a claim of kind {self.kind!r} is made of {', '.join(sorted(needed))}")
+        if self.band and not 0 < self.band[0] < self.band[1]:
+            raise ValueError("band: write the lower end first, and above 0")
+        return self
+
+
+class Experiment(Table):
+    """Workloads × strategies × upstreams × routes × axes, in rounds. `planning` makes the plan of a run of it."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=MOST_CHARACTERS)
+    question: str
+    source: Source | None = None
+    uncontrolled: list[str] = []
+    baseline: str | None = None
+    strategies: list[str] = []
+    upstreams: list[str] = Field(default=["aiohttp"], min_length=1)
+    workers: dict[str, int] = {}  # of an upstream, where the source and not the lab decides
+    routes: list[Route] = Field(default=["direct"], min_length=1)
+    instead: dict[str, str] = {}  # strategy → its replacement where it is not installed
+    rounds: int = Field(default=3, ge=1)
+    seed: int = 1
+    workloads: dict[str, WorkloadTable] = {}
+    arms: dict[str, ArmTable] = {}
+    claims: dict[str, ClaimTable] = {}
+
+    @model_validator(mode="after")
+    def _has_arms(self) -> Self:
+        if not self.strategies and not self.arms:
+            raise ValueError("strategies: name some, or write [arms.NAME]")
+        if not self.workloads:
+            raise ValueError("workloads: there is none; write [workloads.NAME]")
+        return self
+
+    def changed(self, **fields: Any) -> Experiment:
+        """The experiment with other values of these fields, validated. Raises ValidationError."""
+        return Experiment.model_validate({**dict(self), **fields})

@@ -1,0 +1,227 @@
+"""Reading experiments from TOML files, in full or in their quick form. Errors name the line."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Unpack
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from clientlab.errors import FieldError, FieldKey, LabError
+from clientlab.experiments.checks import check_plan
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.planning import Circumstances, make_plan
+from clientlab.experiments.toml_lines import has, line_of
+from clientlab.results.plan import Plan
+
+_FIXED = frozenset({"headers", "body", "seed", "timeout", "warmup"})
+"""Fields of a workload that cannot be an axis: they have to be equal for all arms, or hold several values."""
+
+_Fields = dict[str, Any]
+
+
+class _Quick(BaseModel):
+    """``[quick]``: values that replace others of the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rounds: int | None = None
+    common: _Fields = Field(default={})
+    workloads: dict[str, _Fields] = Field(default={})
+    arms: dict[str, _Fields] = Field(default={})
+
+
+class _Tables(BaseModel):
+    """The tables that are no part of the experiment as they stand.
+
+    `common` holds fields of every workload without its own value; `quick` holds the values of the quick form.
+    """
+
+    common: _Fields = Field(default={})
+    workloads: dict[str, _Fields] = Field(default={})
+    quick: _Quick | None = None
+
+
+@dataclass(frozen=True)
+class ExperimentFile:
+    """A TOML file with an experiment, read in full or in its quick form.
+
+    `text` and `document` are the file as it stands; `shortened` is what the quick form changed.
+    """
+
+    path: Path
+    text: str
+    document: _Fields
+    experiment: Experiment
+    shortened: tuple[str, ...] = ()
+
+    def plan(self, **circumstances: Unpack[Circumstances]) -> Plan:
+        """The plan of a run. Raises LabError that names file, line and key."""
+        circumstances.setdefault("shortened", list(self.shortened))
+        try:
+            return make_plan(self.experiment, **circumstances)
+        except FieldError as error:
+            raise self.located(error) from error
+
+    def checked_plan(self, **circumstances: Unpack[Circumstances]) -> Plan:
+        """The plan of a run that can be carried out. Loads the strategies. Raises LabError as `plan` does."""
+        plan = self.plan(**circumstances)
+        try:
+            check_plan(plan, self.experiment)
+        except FieldError as error:
+            raise self.located(error) from error
+        return plan
+
+    def located(self, error: FieldError) -> LabError:
+        """The error with the file and the line of its field, which may stand in ``[common]`` or in ``[quick]``."""
+        keys: list[FieldKey] = [error.key]
+        if error.key[:1] == ("workloads",):
+            keys.append(("common", *error.key[2:]))
+        if self.shortened:
+            keys = [*(("quick", *key) for key in keys), *keys]
+        key = next((key for key in keys if has(self.document, key)), error.key)
+        return _wrong(self.path, self.text, FieldError(key, error.message, value=error.value, also=error.also))
+
+
+def bundled() -> dict[str, Path]:
+    """Name → file of the experiments that come with the lab."""
+    folder = Path(str(files("clientlab"))) / "experiments"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def has_quick(path: Path) -> bool:
+    """Whether a file has a quick form."""
+    return "quick" in _parsed(path, _text_of(path))
+
+
+def read_plan(path: Path, *, quick: bool = False) -> Plan:
+    """The plan of a run of a file's experiment. No strategy is loaded. Raises LabError."""
+    return read_experiment(path, quick=quick).plan()
+
+
+def read_experiment(path: Path, *, quick: bool = False, rounds: int | None = None) -> ExperimentFile:
+    """Read a TOML file. `rounds`: in place of its own. Raises LabError that names file, line and key."""
+    text = _text_of(path)
+    document = _parsed(path, text)
+    experiment = _located(path, text, (), document)
+    shortened: tuple[str, ...] = ()
+    if quick:
+        changes = _quick_changes(path, text, document)
+        shortened = tuple(f"{where}: {was} → {now}" for where, was, now in _changed(document, changes))
+        experiment = _located(path, text, ("quick",), _merged(document, changes))
+    if rounds is not None:
+        experiment = experiment.changed(rounds=rounds)
+    return ExperimentFile(path, text, document, experiment, shortened)
+
+
+def _quick_changes(path: Path, text: str, document: _Fields) -> _Fields:
+    """The values of ``[quick]``. Raises LabError."""
+    if "quick" not in document:
+        raise LabError(f"{path}: it has no quick form; write one in [quick]")
+    changes = {key: value for key, value in document["quick"].items() if value is not None}
+    for part in ("workloads", "arms"):
+        for name in changes.get(part, {}):
+            if name not in document.get(part, {}):
+                error = FieldError(("quick", part, name), f"there is no {part.removesuffix('s')} {name!r}")
+                raise _wrong(path, text, error)
+    return changes
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise LabError(f"{path}: {error}") from error
+
+
+def _parsed(path: Path, text: str) -> _Fields:
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        raise LabError(f"{path}: {error}") from error
+
+
+def _located(path: Path, text: str, within: FieldKey, document: _Fields) -> Experiment:
+    """The document as an experiment. `within`: the table of an error, where the document was changed."""
+    try:
+        return _experiment({"name": path.stem, **document})
+    except FieldError as error:
+        raise _wrong(path, text, error.within(*within)) from error
+
+
+def _experiment(document: _Fields) -> Experiment:
+    tables: _Tables = _valid(_Tables.model_validate, document, ())
+    workloads = {
+        name: _workload({**tables.common, **fields}, ("workloads", name)) for name, fields in tables.workloads.items()
+    }
+    rest = {key: value for key, value in document.items() if key not in _Tables.model_fields}
+    experiment: Experiment = _valid(Experiment.model_validate, {**rest, "workloads": workloads}, ())
+    return experiment
+
+
+def _workload(fields: _Fields, key: FieldKey) -> WorkloadTable:
+    """The table with every value of each axis checked."""
+    axes = {name: values for name, values in fields.items() if isinstance(values, list)}
+    for name, values in axes.items():
+        if name in _FIXED:
+            raise FieldError((*key, name), f"{name} can't be an axis: write one value")
+        if len(values) != len({repr(value) for value in values}) or not values:
+            raise FieldError((*key, name), "an axis is a list of values, each once")
+        for value in values:
+            _checked({**_firsts(fields), name: value}, {}, key)
+    return _checked(_firsts(fields), axes, key)
+
+
+def _checked(fields: _Fields, axes: _Fields, key: FieldKey) -> WorkloadTable:
+    table: WorkloadTable = _valid(WorkloadTable.model_validate, {"first": fields, "axes": axes}, key, outside=1)
+    return table
+
+
+def _firsts(fields: _Fields) -> _Fields:
+    return {name: value[0] if isinstance(value, list) and value else value for name, value in fields.items()}
+
+
+def _valid(validate: Any, document: _Fields, key: FieldKey, outside: int = 0) -> Any:
+    """What `validate` makes of the document. Raises FieldError for its first error.
+
+    `outside`: how many parts of the error's place are not in the file.
+    """
+    try:
+        return validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = first["msg"].removeprefix("Value error, ")
+        if isinstance(first["input"], list) and "list" not in first["type"] and "short" not in first["type"]:
+            message += "; axes are a workload's fields, an arm's concurrency and its settings"
+        raise FieldError((*key, *first["loc"][outside:]), message) from error
+
+
+def _wrong(path: Path, text: str, error: FieldError) -> LabError:
+    line = line_of(text, error.key)
+    where = f"line {line}: " if line else ""
+    return LabError(f"{path}: {where}{error}")
+
+
+def _merged(document: Mapping[str, Any], changes: Mapping[str, Any]) -> _Fields:
+    """The document with the changes in place; tables are merged, all else is replaced."""
+    merged = dict(document)
+    for key, value in changes.items():
+        merged[key] = _merged(merged.get(key, {}), value) if isinstance(value, dict) else value
+    return merged
+
+
+def _changed(
+    document: Mapping[str, Any], changes: Mapping[str, Any], within: str = ""
+) -> Iterator[tuple[str, Any, Any]]:
+    """(key, what was written, what it is now) for every change."""
+    for key, value in changes.items():
+        if isinstance(value, dict):
+            yield from _changed(document.get(key, {}), value, f"{within}{key}.")
+        elif value != (was := document.get(key, "not written")):
+            yield f"{within}{key}", was, value

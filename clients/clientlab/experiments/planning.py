@@ -1,0 +1,93 @@
+"""The plan of a run: the experiment, expanded once to its arms and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict, Unpack
+
+from clientlab.errors import FieldError
+from clientlab.experiments.claims import planned_claims
+from clientlab.experiments.expansion import expand, resolve, table_of
+from clientlab.experiments.experiment import Experiment
+from clientlab.results.plan import Arm, Plan
+from clientlab.upstreams import MOST, UPSTREAMS
+from clientlab.workload.workload import Workload
+
+
+class Circumstances(TypedDict, total=False):
+    """What a plan holds besides its experiment; the fields of `Plan` describe it."""
+
+    command: str
+    shortened: list[str]
+    changed: list[str]
+    replaced: dict[str, str]
+    left_out: dict[str, str]
+    precision: float | None
+    time_budget: float | None
+
+
+def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) -> Plan:
+    """The plan of a run of the experiment. No strategy is loaded for it.
+
+    Raises FieldError for names that are missing or stand twice.
+    """
+    _check_lists(experiment)
+    _check_workers(experiment.workers)
+    replaced = circumstances.get("replaced", {})
+    expanded = expand(experiment, replaced, circumstances.get("left_out", {}))
+    _check_twice(experiment, expanded)
+    arms = [arm for arm, _ in expanded]
+    workloads = {arm.workload: workload for arm, workload in expanded}
+    used = {arm.strategy for arm in arms}
+    return Plan.model_validate(
+        {
+            **experiment.model_dump(include={"name", "question", "rounds", "seed", "uncontrolled", "workers"}),
+            "source": experiment.source,
+            "arms": arms,
+            "workloads": workloads,
+            "baseline": experiment.baseline and resolve(experiment.baseline, arms, ("baseline",)),
+            "claims": planned_claims(experiment.claims, arms, workloads),
+            "command": f"clientlab run {experiment.name}",
+            **circumstances,
+            "replaced": {name: other for name, other in replaced.items() if other in used},
+        }
+    )
+
+
+def _check_lists(experiment: Experiment) -> None:
+    """No name stands twice in a list, and every workload of an arm is there."""
+    for field, one in (("strategies", "strategy"), ("upstreams", "upstream"), ("routes", "route")):
+        names = getattr(experiment, field)
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise FieldError(
+                (field,), f"{one} {twice!r} is given twice; name each once, and repeat trials with `rounds`"
+            )
+    for name, arm in experiment.arms.items():
+        if arm.workload is not None and arm.workload not in experiment.workloads:
+            known = ", ".join(experiment.workloads)
+            raise FieldError(("arms", name, "workload"), f"no workload {arm.workload!r}; there are {known}")
+
+
+def _check_workers(workers: Mapping[str, int]) -> None:
+    for upstream, count in workers.items():
+        if upstream not in UPSTREAMS:
+            raise FieldError(("workers", upstream), f"there is no such upstream; there are {', '.join(UPSTREAMS)}")
+        if not 1 <= count <= MOST["workers"]:
+            raise FieldError(("workers", upstream), f"{count} workers; write 1 to {MOST['workers']}")
+
+
+def _check_twice(experiment: Experiment, expanded: Sequence[tuple[Arm, Workload]]) -> None:
+    """No two arms have one name, and no two measure the same."""
+    by_name: dict[str, Arm] = {}
+    by_work: dict[str, Arm] = {}
+    for arm, workload in expanded:
+        if arm.name in by_name:
+            raise FieldError(table_of(experiment, arm), f"arm {arm.name!r} is there twice")
+        work = repr((arm.strategy, workload, arm.upstream, arm.route))
+        if work in by_work:
+            raise FieldError(
+                table_of(experiment, arm),
+                f"arms {by_work[work].name!r} and {arm.name!r} are the same; name one, and repeat it with `rounds`",
+            )
+        by_name[arm.name] = by_work[work] = arm

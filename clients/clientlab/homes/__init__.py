@@ -1,1 +1,0 @@
-"""The homes: where upstreams and proxy are, who starts them, and what can be read off them."""

@@ -1,0 +1,1 @@
+"""Judging a run: claims, cautions, verdicts, ranking, comparison with other runs, thresholds."""

@@ -1,0 +1,138 @@
+"""Claims of a run with their verdicts, from its trials."""
+
+from __future__ import annotations
+
+from clientlab import units
+from clientlab.analysis import hypotheses as judge
+from clientlab.analysis.hypotheses import MOST_ROUNDS, Finding
+from clientlab.analysis.precision import confidence_of, on_the_limit
+from clientlab.analysis.sweeps import in_order
+from clientlab.results.document import ClaimResult, Run
+from clientlab.results.figure_definition import Figure
+from clientlab.results.figures import of_claim
+from clientlab.results.plan import Arm, AxisValue, Claim
+
+
+def judged(run: Run, confidence: float | None = None) -> list[ClaimResult]:
+    """Every claim of the experiment with its verdict. Only trials without errors count."""
+    level = confidence_of(run.experiment.precision) if confidence is None else confidence
+    return [_judged(run, claim, level) for claim in run.experiment.claims]
+
+
+def by_round(run: Run, arm: str, figure: Figure) -> dict[int, float]:
+    """Round → figure of an arm, without trials that had errors: they did less work."""
+    return {
+        trial.round: value
+        for trial in run.trials
+        if trial.arm == arm and not trial.errors
+        for value in figure.values([trial])
+        if value > 0
+    }
+
+
+def finding_of(run: Run, claim: Claim, confidence: float) -> Finding:
+    """The finding of a claim from the run's rounds."""
+    return _finding(claim, [figures for _, figures in _series(run, claim)], confidence)
+
+
+def _series(run: Run, claim: Claim) -> list[tuple[str, dict[int, float]]]:
+    """The claim's arms with their figures by round. Arms of a sweep are in the order of its axis."""
+    names = [name for name in (claim.a, claim.b, claim.c, claim.d) if name]
+    if claim.arms:
+        places = {_place(arm): arm.name for arm in run.experiment.arms if arm.name in claim.arms}
+        names = [places[place] for place in in_order(places)]
+    return [(name, by_round(run, name, of_claim(claim.figure))) for name in names]
+
+
+def _judged(run: Run, claim: Claim, confidence: float) -> ClaimResult:
+    finding = finding_of(run, claim, confidence)
+    axes = in_order(_place(arm) for arm in run.experiment.arms if arm.name in claim.arms)
+    source = run.experiment.source
+    return ClaimResult(
+        name=claim.name,
+        text=claim.text,
+        source=f"{source.authors}, {source.date}" if source and not claim.control else None,
+        kind=claim.kind,
+        figure=claim.figure,
+        control=claim.control,
+        published=claim.published,
+        verdict=finding.verdict,
+        ratio=finding.ratio.value if finding.ratio else None,
+        interval=finding.ratio.interval if finding.ratio else None,
+        band=claim.band,
+        best=None if finding.best is None else axes[finding.best],
+        knee=None if finding.knee is None else axes[finding.knee],
+        rounds=finding.ratio.rounds if finding.ratio else 0,
+        measured=_measured(claim, finding, axes),
+        settles=_settles(run, claim, finding),
+    )
+
+
+def _finding(claim: Claim, series: list[dict[int, float]], confidence: float) -> Finding:
+    if claim.kind == "optimum":
+        return judge.inside(series, confidence)
+    if claim.kind == "narrower":
+        nearer, farther = (_gaps(*pair) for pair in (series[:2], series[2:]))
+        return judge.less(nearer, farther, confidence)
+    a, b = series
+    if claim.kind == "ratio":
+        return judge.within(a, b, claim.band or (1.0, 1.0), confidence)
+    return (judge.less if claim.kind == "less" else judge.spread)(a, b, confidence)
+
+
+def _gaps(a: dict[int, float], b: dict[int, float]) -> dict[int, float]:
+    """Round → b's figure over a's, of the rounds that have both."""
+    return {number: b[number] / a[number] for number in a.keys() & b.keys()}
+
+
+def _place(arm: Arm) -> AxisValue:
+    return next(iter(arm.axes.values()))
+
+
+def _measured(claim: Claim, finding: Finding, axes: list[AxisValue]) -> str:
+    label = of_claim(claim.figure).label
+    if finding.ratio is None:
+        return "no round has a trial without errors of every arm"
+    times = f"{units.ratio(finding.ratio.value)} times"
+    if claim.kind == "optimum" and finding.best is not None and finding.knee is not None:
+        found = f"least {label} at {axes[finding.best]}, within 5 % of it from {axes[finding.knee]} on"
+        better = f"{found}; the better end of {axes[0]} and {axes[-1]} has {times} the least between them"
+        inner = len(axes) - 2
+        return better if inner == 1 else f"{better} (interval of at least 95 % for the best of these {inner})"
+    if claim.kind == "spread":
+        return f"the {label} of {claim.b} varies {times} as much as that of {claim.a}"
+    if claim.kind == "narrower":
+        return f"{claim.d} over {claim.c} in {label} is {times} {claim.b} over {claim.a}"
+    return f"{claim.b} has {times} the {label} of {claim.a}"
+
+
+def _settles(run: Run, claim: Claim, finding: Finding) -> str | None:
+    if finding.verdict != "inconclusive":
+        return None
+    if missing := dict.fromkeys(name for name, figures in _series(run, claim) if not figures):
+        return f"trials of {', '.join(missing)} without errors"
+    precision = run.experiment.precision
+    if finding.negligible:
+        found = _negligible(claim, finding.negligible)
+        return f"no number of rounds: {found}, and more rounds could only show a smaller one"
+    if precision and finding.ratio and on_the_limit(finding, precision):
+        of_band = " of the band" if claim.band else ""
+        return f"no number of rounds: the ratio lies on the limit{of_band}, to the requested precision"
+    return _more_rounds(finding)
+
+
+def _more_rounds(finding: Finding) -> str:
+    if finding.more_rounds:
+        return f"about {finding.more_rounds} rounds at this spread (--rounds {finding.more_rounds})"
+    if finding.material:
+        return f"more than {MOST_ROUNDS:,} rounds at this spread"
+    return "no number of rounds: the ratio lies on the limit"
+
+
+def _negligible(claim: Claim, difference: float) -> str:
+    if claim.kind == "spread":
+        return f"neither arm varies {difference:g} times as much as the other"
+    share = f"{(difference - 1) * 100:.2g} %"
+    if claim.kind == "optimum":
+        return f"no point between the ends is {share} less than the better end"
+    return f"there is no difference of {share}"

@@ -1,0 +1,152 @@
+"""Thresholds that fail a build: for a change between two runs (`p99 +10%`), or for a run's figures (`p99 > 50ms`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clientlab.analysis.ratios import FEWEST_ROUNDS
+from clientlab.errors import LabError
+from clientlab.judging.comparison import Change, Comparison
+from clientlab.results.document import Run
+from clientlab.results.failures import failed_for_good
+from clientlab.results.figure_definition import Figure
+from clientlab.results.figures import find
+from clientlab.units import WRITTEN
+
+_CHANGE = re.compile(r"\s*(\w+)\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+_LIMIT = re.compile(r"\s*(\w+)\s*([<>])\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)\s*")
+Outcome = Literal["held", "failed", "not sure"]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """`text`: as the user wrote it. `value`: a share for a `change`, in the figure's unit for a limit."""
+
+    text: str
+    figure: Figure
+    value: float
+    change: bool
+
+
+@dataclass(frozen=True)
+class ThresholdResult:
+    """The outcome of a threshold for an arm of a run. `found`: the ratio (of a share: the difference) or the figure.
+
+    "not sure": the estimate is beyond the threshold, but a part of its interval is not. `lost`: failed trials of the
+    arm, for thresholds of errors. Requests of a failed trial were not all counted, so the threshold fails.
+    """
+
+    threshold: Threshold
+    run: str
+    arm: str
+    outcome: Outcome
+    found: float | None
+    lost: int = 0
+
+
+def change_threshold(text: str) -> Threshold:
+    """``p99 +10%``, ``throughput -5%``, ``errors +0``. Raises LabError."""
+    about, (name, sign, number, percent) = _read(text, _CHANGE, "a change, as 'p99 +10%' or 'throughput -5%'")
+    worse = "+" if about.less_is_better else "-"
+    if sign != worse:
+        raise LabError(f"--fail-on {text!r}: this is the good direction; write {name} {worse}{number}{percent}")
+    if not percent and float(number):
+        raise LabError(f"--fail-on {text!r}: write the change in percent, as {name} {worse}10%")
+    return Threshold(text, about, float(number) / 100, change=True)
+
+
+def limit(text: str) -> Threshold:
+    """``p99 > 50ms``, ``throughput < 1000``, ``errors > 0``. Raises LabError."""
+    about, (name, sign, number, unit) = _read(text, _LIMIT, "its limit, as 'p99 > 50ms' or 'throughput < 1000'")
+    worse = ">" if about.less_is_better else "<"
+    if sign != worse:
+        raise LabError(f"--fail-on {text!r}: it would fail good results; write {name} {worse} {number}{unit}")
+    units = WRITTEN[about.unit]
+    if unit not in units and float(number):
+        raise LabError(f"--fail-on {text!r}: write it in {' or '.join(filter(None, units)) or 'a bare number'}")
+    return Threshold(text, about, float(number) * units.get(unit, 1.0), change=False)
+
+
+def _read(text: str, pattern: re.Pattern[str], wanted: str) -> tuple[Figure, tuple[str, ...]]:
+    """The named figure, and the parts of the pattern."""
+    match = pattern.fullmatch(text)
+    if match is None:
+        raise LabError(f"--fail-on {text!r}: write a figure and {wanted}")
+    return find(match[1], f"--fail-on {text!r}"), match.groups()
+
+
+def judge_changes(comparison: Comparison, thresholds: Sequence[Threshold], *, strict: bool) -> list[ThresholdResult]:
+    """Every threshold for every arm of every run except the baseline.
+
+    A threshold fails if the whole interval of the change is beyond it; with `strict`, if the estimate is. Errors are
+    counted, not estimated: the count decides, and a failed trial fails a threshold of errors. An arm without a
+    finished trial fails. Raises LabError if there is no interval to judge by.
+    """
+    return [
+        ThresholdResult(one, compared.run.run, arm, outcome, _found(change), lost)
+        for one in thresholds
+        for compared in comparison.others
+        for arm, changes in compared.changes.items()
+        for change in [changes[one.figure.key]]
+        for lost in [_lost(one, compared.run, arm)]
+        for outcome in ["failed" if lost else _outcome(one, change, arm, strict=strict)]
+    ]
+
+
+def judge_limits(run: Run, limits: Sequence[Threshold]) -> list[ThresholdResult]:
+    """Every limit for every arm, by the value that reports show: the median over rounds, or the share of errors."""
+    return list(_limits(run, limits))
+
+
+def _limits(run: Run, limits: Sequence[Threshold]) -> Iterator[ThresholdResult]:
+    for one in limits:
+        for arm in run.experiment.arms:
+            trials = [trial for trial in run.trials if trial.arm == arm.name]
+            found = one.figure.over_rounds(trials)
+            if found is None and any(trial.status == "done" for trial in trials):
+                raise LabError(f"--fail-on {one.text!r}: run {run.run} has no {one.figure.label} for arm {arm.name!r}")
+            less = one.figure.less_is_better
+            lost = _lost(one, run, arm.name)
+            beyond = found is None or lost or _beyond(found, one.value, less=less)
+            yield ThresholdResult(one, run.run, arm.name, "failed" if beyond else "held", found, lost)
+
+
+def _lost(one: Threshold, run: Run, arm: str) -> int:
+    return len(failed_for_good(run, arm)) if one.figure.of_failed else 0
+
+
+def _outcome(one: Threshold, change: Change, arm: str, *, strict: bool) -> Outcome:
+    if not change.rounds[1]:
+        return "failed"
+    if not change.rounds[0]:
+        raise LabError(f"--fail-on {one.text!r}: the baseline has no {one.figure.label} for arm {arm!r}")
+    if change.difference is not None:
+        worse = change.difference.value if one.figure.less_is_better else -change.difference.value
+        return "failed" if worse > one.value else "held"
+    if not strict and min(change.rounds) < FEWEST_ROUNDS:
+        raise LabError(
+            f"--fail-on {one.text!r}: arm {arm!r} has {min(change.rounds)} of at least {FEWEST_ROUNDS} rounds, so "
+            "there is no interval; measure more rounds, or judge by the estimate with --strict"
+        )
+    ratio, less = change.ratio, one.figure.less_is_better
+    if ratio is None:  # from 0 to more, or from more to 0: no percentage describes such a change
+        if not _beyond(change.after or 0.0, change.before or 0.0, less=less):
+            return "held"
+        return "failed" if strict or change.verdict == "worse" else "not sure"
+    edge = 1 + one.value if less else 1 - one.value
+    surely = ratio.low if less else ratio.high
+    if _beyond(ratio.value, edge, less=less):
+        return "failed" if strict or (surely is not None and _beyond(surely, edge, less=less)) else "not sure"
+    return "held"
+
+
+def _beyond(value: float, edge: float, *, less: bool) -> bool:
+    return value > edge if less else value < edge
+
+
+def _found(change: Change) -> float | None:
+    estimate = change.ratio or change.difference
+    return None if estimate is None else estimate.value

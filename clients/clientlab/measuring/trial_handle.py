@@ -1,0 +1,127 @@
+"""A trial's process as its parent sees it: start it, wait for its events, let it go on, end it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from clientlab import child_processes
+from clientlab.measuring.context import CONTEXT_FILE, TrialContext
+
+TICK_SECONDS = 0.5
+PATIENCE = 30.0
+_PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+class TrialFailed(Exception):
+    """The strategy could not do its workload; the reason in one line."""
+
+
+class TrialHandle:
+    """The process of one trial. It and all its children are one process group."""
+
+    def __init__(self, context: TrialContext) -> None:
+        """Write the context into the trial's folder and start the process. Raises OSError.
+
+        The context may hold a large body. A pipe would block until the process has started, and a signal could cut
+        the write short.
+        """
+        folder = Path(context.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / CONTEXT_FILE).write_bytes(pickle.dumps(context))
+        self._log = folder / "trial.log"
+        self._events, child_events = os.pipe()
+        child_input, self._input = os.pipe()
+        environment = {k: v for k, v in os.environ.items() if k.lower() not in _PROXY_VARIABLES}
+        # Otherwise some clients send the passwords of ~/.netrc, and others do not. The path cannot exist: requests and
+        # niquests would open an existing empty file for each request.
+        environment["NETRC"] = f"{os.devnull}/none"
+        command = [sys.executable, "-m", "clientlab.measuring.trial_process", str(folder), str(child_events)]
+        self._process = child_processes.start(command, self._log, environment, [child_events], stdin=child_input)
+        os.close(child_events)
+        os.close(child_input)
+        self._unread = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        child_processes.stop(self._process, patience=0)
+        os.close(self._input)
+        os.close(self._events)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def event(self, name: str, progress: Callable[[], int], stall_seconds: float) -> dict[str, Any]:
+        """Wait for the next event, which must be `name`, and return its figures.
+
+        `progress` returns the number of finished requests; it is called every half second. Raises TrialFailed when
+        the trial failed, ended, or did not finish a request for `stall_seconds`.
+        """
+        finished, last_progress = progress(), time.monotonic()
+        poll = select.poll()  # unlike select(), it takes file descriptors of any number
+        poll.register(self._events, select.POLLIN)
+        while b"\n" not in self._unread:
+            if poll.poll(TICK_SECONDS * 1000):
+                self._read()
+                continue
+            now_finished = progress()
+            if now_finished != finished:
+                finished, last_progress = now_finished, time.monotonic()
+            elif time.monotonic() - last_progress > stall_seconds:
+                raise TrialFailed(f"stalled: no request finished for {stall_seconds:g} s")
+        line, _, self._unread = self._unread.partition(b"\n")
+        figures: dict[str, Any] = json.loads(line)
+        if figures["event"] == "failed":
+            raise TrialFailed(figures["reason"])
+        if figures["event"] != name:
+            raise TrialFailed(f"the trial sent the event {figures['event']!r} instead of {name!r}")
+        return figures
+
+    def resume(self) -> None:
+        """Let the trial go on after an event. Raises TrialFailed where its process has ended."""
+        try:
+            os.write(self._input, b"\n")
+        except BrokenPipeError:
+            raise TrialFailed(self._how_it_ended()) from None
+
+    def children_cpu(self) -> float:
+        """CPU seconds so far of all living descendants of the trial's process."""
+        seconds = 0.0
+        for child in psutil.Process(self._process.pid).children(recursive=True):
+            try:
+                seconds += sum(child.cpu_times()[:4])
+            except psutil.NoSuchProcess:
+                continue  # it has ended meanwhile, and the trial's own figure includes it
+        return seconds
+
+    def wait(self) -> None:
+        """Wait until the trial has closed its connections and ended. Raises TrialFailed."""
+        try:
+            self._process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise TrialFailed(f"did not end within {PATIENCE:g} s of its last request") from None
+
+    def _read(self) -> None:
+        block = os.read(self._events, 65536)
+        if not block:
+            raise TrialFailed(self._how_it_ended())
+        self._unread += block
+
+    def _how_it_ended(self) -> str:
+        return f"its process {child_processes.how_it_ended(self._process, self._log)}"

@@ -1,0 +1,127 @@
+"""Curves of time along an axis of the experiment, each with its knee."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from clientlab import units
+from clientlab.analysis.ratios import Ratio, paired_ratio
+from clientlab.analysis.sweeps import TurningPoint, Value, in_order, turning_point
+from clientlab.judging.ranking import seconds_per_request
+from clientlab.results.document import Run
+from clientlab.results.plan import Arm
+
+REQUESTS = 1000
+"""Charts show the time for this many requests where trials sent unlike numbers of requests."""
+
+_FEWEST_POINTS = 3
+
+
+@dataclass(frozen=True)
+class SweepPoint:
+    """An arm of a sweep at its `value` on the axis: seconds for the sweep's requests.
+
+    `median` and `rounds`: of all rounds; `mean`: geometric, with its 95 % confidence interval. `clean`: round →
+    seconds, of the rounds without an error, by which claims are judged.
+    """
+
+    value: Value
+    arm: str
+    median: float
+    mean: Ratio
+    rounds: list[float]
+    clean: dict[int, float]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Arms that differ along one axis only, in its order. `strategy`: of the first of them."""
+
+    name: str
+    strategy: str
+    points: list[SweepPoint]
+
+    @property
+    def knee(self) -> SweepPoint:
+        """The first point whose mean is nearly as good as the best. A claim of this sweep names the same point."""
+        points, found = self._turning_point()
+        return points[found.knee]
+
+    @property
+    def summary(self) -> str:
+        """The least mean and the knee in a sentence."""
+        points, found = self._turning_point()
+        best, knee = ((points[at].value, units.time(found.means[at])) for at in (found.best, found.knee))
+        return f"{self.name}: least mean time {best[1]} at {best[0]}, knee at {knee[0]} with {knee[1]}."
+
+    def _turning_point(self) -> tuple[list[SweepPoint], TurningPoint]:
+        """The points with a round without an error, or all where none has one, and where they turn."""
+        points = [point for point in self.points if point.clean] or self.points
+        return points, turning_point([point.clean or dict(enumerate(point.rounds)) for point in points])
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The curves along one axis on one upstream and route. Their seconds are for `requests` requests."""
+
+    axis: str
+    where: str
+    curves: list[Curve]
+    requests: int
+
+    @property
+    def values(self) -> list[Value]:
+        """All values on the axis, in its order."""
+        return in_order(point.value for curve in self.curves for point in curve.points)
+
+
+def sweeps_of(run: Run) -> list[Sweep]:
+    """A sweep for each axis, upstream and route, with a curve for all arms that have at least three values on it."""
+    found = []
+    for (axis, where), named in _series(run).items():
+        requests = _requests(run, [arm for arms in named.values() for arm in arms])
+        values = in_order(arm.axes[axis] for arms in named.values() for arm in arms)
+        curves = []
+        for name, arms in named.items():
+            points = [point for arm in arms if (point := _point(run, arm, axis, requests))]
+            if len(points) >= _FEWEST_POINTS:
+                points.sort(key=lambda point: values.index(point.value))
+                curves.append(Curve(name, arms[0].strategy, points))
+        if curves:
+            found.append(Sweep(axis, where, curves, requests))
+    return found
+
+
+def _series(run: Run) -> dict[tuple[str, str], dict[str, list[Arm]]]:
+    """Axis with upstream and route → name of a curve → its arms."""
+    found: dict[tuple[str, str], dict[str, list[Arm]]] = {}
+    for arm in run.experiment.arms:
+        for axis in arm.axes:
+            others = [f"{key}={value}" for key, value in arm.axes.items() if key != axis]
+            curves = found.setdefault((axis, f"{arm.upstream} upstream · {arm.route}"), {})
+            curves.setdefault(", ".join([arm.sweep or _without(arm.strategy, arm.axes), *others]), []).append(arm)
+    return found
+
+
+def _without(strategy: str, axes: Iterable[str]) -> str:
+    """The strategy's name without those of its settings that are axes (``aiohttp@workers?pool=8``)."""
+    name, _, settings = strategy.partition("?")
+    kept = [setting for setting in settings.split("&") if setting.partition("=")[0] not in axes]
+    return "?".join(filter(None, (name, "&".join(kept))))
+
+
+def _requests(run: Run, arms: list[Arm]) -> int:
+    counts = {run.experiment.workloads[arm.workload].requests for arm in arms}
+    return counts.pop() or REQUESTS if len(counts) == 1 else REQUESTS
+
+
+def _point(run: Run, arm: Arm, axis: str, requests: int) -> SweepPoint | None:
+    trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
+    rounds = {trial.round: seconds_per_request(trial) * requests for trial in trials}
+    mean = paired_ratio(rounds, dict.fromkeys(rounds, 1.0))  # to 1 s: their geometric mean and its interval
+    if mean is None:
+        return None
+    clean = {trial.round: rounds[trial.round] for trial in trials if not trial.errors}
+    return SweepPoint(arm.axes[axis], arm.name, median(rounds.values()), mean, list(rounds.values()), clean)

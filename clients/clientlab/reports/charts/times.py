@@ -1,0 +1,144 @@
+"""How long each arm takes: a bar for its median, with the interval of its rounds and a dot for each of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from clientlab import units
+from clientlab.analysis.ratios import Ratio, paired_ratio
+from clientlab.reports.charts.curves import REQUESTS, sweeps_of
+from clientlab.reports.charts.palette import Look, looks_of
+from clientlab.reports.charts.scale import Scale, even
+from clientlab.reports.charts.shapes import Bar, BarChart
+from clientlab.reports.rows import Group, Row
+from clientlab.results.document import Run
+
+NOTE = (
+    "The bar is the median of the rounds, the line on it the 95 % confidence interval of their mean, a dot one round. "
+    "With fewer than three rounds, no interval is computed. The fastest arm without errors is in bold."
+)
+
+_FAR = 5.0  # from this ratio of the slowest rounds of two panels on, each has its own scale
+_REACH = 1.5  # how far beyond the slowest round an interval is drawn
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """Arms of one workload in one chart, the fastest first. `requests`: of each trial, None where they differ."""
+
+    title: str
+    workload: str
+    requests: int | None
+    rows: list[Row]
+
+    @property
+    def slowest(self) -> float:
+        """Seconds for a request."""
+        return max(max(row.costs) for row in self.rows)
+
+    @property
+    def concurrency(self) -> int | None:
+        """Requests in flight, where all arms have as many."""
+        found = {row.concurrency for row in self.rows}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def fastest(self) -> Row:
+        """Of the arms that are the fastest of their groups."""
+        return min((row for row in self.rows if row.fastest), key=_seconds)
+
+
+def charts(run: Run, groups: Sequence[Group]) -> list[BarChart]:
+    """A chart for each group; groups of one workload in which no name comes twice share one chart.
+
+    Arms that stand on the curves of sweeps have no bar, unless other arms of their group have one.
+    """
+    looks = looks_of(run)
+    workloads = itertools.groupby(_panels(run, groups), lambda panel: panel.workload)
+    return [chart for _, panels in workloads for chart in _alike(list(panels), looks)]
+
+
+def _panels(run: Run, groups: Sequence[Group]) -> Iterator[_Panel]:
+    on_curves = {point.arm for sweep in sweeps_of(run) for curve in sweep.curves for point in curve.points}
+    for workload, found in itertools.groupby(groups, lambda group: group.workload):
+        some = list(found)
+        rows = [row for group in some for row in group.rows]
+        if all(trial.arm in on_curves for row in rows for trial in row.trials):
+            continue
+        if len(some) > 1 and len({row.name for row in rows}) == len(rows):
+            requests = {group.requests for group in some}
+            rows.sort(key=_seconds)
+            yield _Panel(workload, workload, requests.pop() if len(requests) == 1 else None, rows)
+        else:
+            yield from (_Panel(group.title, workload, group.requests, group.rows) for group in some)
+
+
+def _alike(panels: list[_Panel], looks: dict[str, Look]) -> Iterator[BarChart]:
+    """Panels of one workload have one scale, so that bars can be compared by eye, unless some would be too short."""
+    counts = {panel.requests for panel in panels}
+    requests = panels[0].requests or REQUESTS if len(counts) == 1 else REQUESTS
+    slowest = [panel.slowest for panel in panels]
+    if max(slowest) > _FAR * min(slowest):
+        for panel in panels:
+            yield _chart(panel, requests, _scale([panel], requests), looks, ["This chart has its own scale."])
+    else:
+        scale = _scale(panels, requests)
+        yield from (_chart(panel, requests, scale, looks, []) for panel in panels)
+
+
+def _scale(panels: list[_Panel], requests: int) -> Scale:
+    slowest = max(panel.slowest for panel in panels) * requests
+    found = [_mean(row) for panel in panels for row in panel.rows]
+    ends = [one.high * requests for one in found if one and one.high]
+    return even([slowest, min(max(ends, default=0.0), slowest * _REACH)])
+
+
+def _chart(panel: _Panel, requests: int, scale: Scale, looks: dict[str, Look], notes: list[str]) -> BarChart:
+    faulty = [row.name for row in panel.rows if row.errors]
+    if faulty:
+        notes = [*notes, f"Requests failed with {', '.join(faulty)}: look at the errors before the speed."]
+    wide = [row.name for row in panel.rows if (mean := _mean(row)) and mean.high and mean.high * requests > scale.high]
+    if wide:
+        notes = [*notes, f"The interval ends beyond the chart for {', '.join(wide)}."]
+    return BarChart(
+        title=panel.title,
+        rows=[_bar(row, panel, requests, scale, looks[row.strategy]) for row in panel.rows],
+        ticks=scale.ticks_across(units.time),
+        axis=f"time for {requests:,} requests{'' if panel.concurrency is None else f', c={panel.concurrency}'}; "
+        "shorter is better",
+        notes=notes,
+    )
+
+
+def _bar(row: Row, panel: _Panel, requests: int, scale: Scale, look: Look) -> Bar:
+    seconds = [cost * requests for cost in row.costs]
+    mean = _mean(row)
+    ends = [end * requests for end in (mean and mean.interval) or ()]
+    rounds = ", ".join(map(units.time, seconds))
+    title = f"{row.name}: median {units.time(median(seconds))} of {len(seconds)} rounds ({rounds})"
+    if ends:
+        title += f"; 95 % confidence interval of their mean {' to '.join(map(units.time, ends))}"
+    return Bar(
+        name=row.name if panel.concurrency is not None else f"{row.name} (c={row.concurrency})",
+        look=look,
+        value=units.time(median(seconds)) + (" ⚠ errors" if row.errors else ""),
+        title=title,
+        length=scale.place(median(seconds)),
+        span=(scale.place(ends[0]), scale.place(ends[1])) if ends else None,
+        dots=[scale.place(value) for value in seconds],
+        first=row is panel.fastest,
+    )
+
+
+def _seconds(row: Row) -> float:
+    """Median seconds for a request."""
+    return median(row.costs)
+
+
+def _mean(row: Row) -> Ratio | None:
+    """The geometric mean of seconds for a request over the rounds, with Student's interval, as for ratios: to 1 s."""
+    costs = dict(enumerate(row.costs))
+    return paired_ratio(costs, dict.fromkeys(costs, 1.0))

@@ -1,0 +1,204 @@
+"""A comparison of runs for the terminal, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group as Lines
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from clientlab import units
+from clientlab.judging.comparison import Change, Compared, Comparison, Difference
+from clientlab.judging.thresholds import ThresholdResult
+from clientlab.reports import markdown, thresholds
+from clientlab.reports.table import plain_table
+from clientlab.results.document import Run
+
+_LONGEST = 60
+_STYLES = {"better": "green", "worse": "bold red", "cannot say": "yellow"}
+_CHANCE = "of equal figures, chance makes one in 20 look different"
+
+
+def as_text(comparison: Comparison, judged: Sequence[ThresholdResult]) -> RenderableType:
+    """The whole comparison, for a rich console: a column for each run."""
+    parts: list[RenderableType] = [Text.assemble("baseline ", (_heading(comparison.base), "bold"))]
+    parts += [Text.assemble("against  ", (_heading(one.run), "bold")) for one in comparison.others]
+    for name, lines in _notices(comparison):
+        parts.append(Text.assemble(("! ", "bold yellow"), (f"{name}:", "yellow")))
+        parts += [Text(f"    {line}") for line in lines]
+    parts += [Text(), _table(comparison), Text(_summary(comparison), style="bold")]
+    parts += [Text(line, style="bold red" if "FAILED" in line else "bold") for line in thresholds.lines(judged)]
+    return Lines(*parts)
+
+
+def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
+    """The whole comparison, for a pull request or the summary of a build: three columns for each run."""
+    escaped = markdown.escaped
+    parts = [f"Baseline: {escaped(_heading(comparison.base))}  \n"]
+    parts += [f"Against: {escaped(_heading(one.run))}  \n" for one in comparison.others]
+    for name, lines in _notices(comparison):
+        parts.append(f"\n**{escaped(name)}**\n\n" + "".join(f"- {escaped(line)}\n" for line in lines))
+    columns = [head for name in _names(comparison) for head in (name, "change", "ratio (95 %)")]
+    rows = [
+        [arm, figure, before, *(cell for change in changes for cell in _cells(change))]
+        for arm, figure, before, changes in _rows(comparison)
+    ]
+    parts.append("\n" + markdown.table(["arm", "figure", "baseline", *columns], rows, left=2))
+    parts.append(f"\n{escaped(_summary(comparison))}\n")
+    outcomes = [f"- **{escaped(line)}**\n" for line in thresholds.lines(judged)]
+    return "".join([*parts, "\n" if outcomes else "", *outcomes])
+
+
+def as_json(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
+    """One object, with every figure in seconds, bytes, counts and shares.
+
+    `baseline`: name of the run. `runs`: surroundings that differ, and changes by arm and figure. `thresholds`.
+    """
+    document = {
+        "baseline": comparison.base.run,
+        "runs": [
+            {
+                "run": one.run.run,
+                "surroundings": [asdict(difference) for difference in one.differences],
+                "unlike": one.unlike,
+                "arms": {
+                    arm: {name: _change(change) for name, change in changes.items()}
+                    for arm, changes in one.changes.items()
+                },
+            }
+            for one in comparison.others
+        ],
+        "thresholds": [
+            {"threshold": one.threshold.text, "run": one.run, "arm": one.arm, "outcome": one.outcome}
+            for one in judged
+        ],
+    }  # fmt: skip
+    return json.dumps(document, indent=1, allow_nan=False)
+
+
+def _change(change: Change) -> dict[str, Any]:
+    found = change.ratio or change.difference
+    return {
+        "unit": change.figure.unit,
+        "before": change.before,
+        "after": change.after,
+        "ratio": None if change.ratio is None else change.ratio.value,
+        "difference": None if change.difference is None else change.difference.value,
+        "interval": None if found is None else found.interval,
+        "rounds": list(change.rounds),
+        "verdict": change.word,
+    }
+
+
+def _names(comparison: Comparison) -> list[str]:
+    """The heads of the runs' columns."""
+    return [one.run.run for one in comparison.others] if len(comparison.others) > 1 else ["now"]
+
+
+def _rows(comparison: Comparison) -> Iterator[tuple[str, str, str, list[Change | None]]]:
+    """Arm, figure, the baseline's value, and the change of each run; None where a run has no such arm."""
+    for arm in comparison.arms():
+        for figure in comparison.figures:
+            changes = [one.changes[arm][figure.key] if arm in one.changes else None for one in comparison.others]
+            before = next(change.before for change in changes if change)
+            yield arm, figure.key, units.of_unit(before, figure.unit), changes
+
+
+def _cells(change: Change | None) -> tuple[str, str, str]:
+    """Value, verdict, and ratio or difference."""
+    if change is None:
+        return units.UNKNOWN, units.UNKNOWN, units.UNKNOWN
+    return units.of_unit(change.after, change.figure.unit), change.word, _estimate(change)
+
+
+def _estimate(change: Change) -> str:
+    """The ratio with its interval. Of a share: the difference in percentage points, nothing where both are 0."""
+    found = change.difference
+    if found is None:
+        return units.UNKNOWN if change.ratio is None else f"x {units.ratio_of(change.ratio)}"
+    if not (change.before or change.after or found.value):
+        return ""
+    ends = [units.signed(100 * end) for end in found.interval or ()]
+    return f"{units.signed(100 * found.value)} points" + (f" ({' to '.join(ends)})" if ends else "")
+
+
+def _table(comparison: Comparison) -> Table:
+    table = plain_table()
+    table.add_column("", overflow="fold")
+    table.add_column("baseline", justify="right", no_wrap=True)
+    for name in _names(comparison):
+        table.add_column(name, overflow="fold")
+    for arm, rows in itertools.groupby(_rows(comparison), lambda row: row[0]):
+        table.add_row(Text(arm, style="bold"))
+        for _, figure, before, changes in rows:
+            table.add_row(Text(f"  {figure}"), before, *map(_cell, changes))
+        table.add_row()
+    return table
+
+
+def _cell(change: Change | None) -> Text:
+    after, verdict, estimate = _cells(change)
+    if change is None:
+        return Text(after)
+    return Text.assemble(f"{after:>10}  ", (f"{verdict:<12}", _STYLES.get(change.verdict, "")), f" {estimate}")
+
+
+def _heading(run: Run) -> str:
+    return f"{run.run} ({run.created}, {run.surroundings.host}, {run.surroundings.python})"
+
+
+def _notices(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
+    """A heading and lines for each run with something to know before its figures are read."""
+    if lines := list(_incomplete(comparison.base)):
+        yield f"the baseline {comparison.base.run}", lines
+    for one in comparison.others:
+        if lines := [*_differences(one), *_incomplete(one.run)]:
+            yield one.run.run, lines
+
+
+def _differences(one: Compared) -> list[str]:
+    return [*(f"not alike: {line}" for line in one.unlike), *map(_difference, one.differences)]
+
+
+def _difference(one: Difference) -> str:
+    before, after = (_short(value or "none") for value in (one.before, one.after))
+    return f"{one.part}: {before} -> {after}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _incomplete(run: Run) -> Iterator[str]:
+    """What the figures of a run leave out."""
+    trials = len(run.trials)
+    failed = sum(trial.status != "done" for trial in run.trials)
+    faulty = sum(trial.status == "done" and bool(trial.errors) for trial in run.trials)
+    if failed:
+        yield f"{failed} of {trials} trials failed: only their errors count"
+    if faulty:
+        yield (
+            f"requests failed in {faulty} of {trials} trials: their totals (wall time, …) are left out, because they "
+            "did less work; throughput counts successful requests"
+        )
+    if run.status != "done":
+        yield f"the run is {run.status}: it has {trials} trials of {run.experiment.rounds} rounds"
+
+
+def _summary(comparison: Comparison) -> str:
+    """How many figures changed, and how many equal figures would look changed by chance."""
+    changes = [
+        change for one in comparison.others for by_name in one.changes.values() for change in by_name.values()
+        if change.before is not None or change.after is not None
+    ]  # fmt: skip
+    counts = {name: sum(change.verdict == name for change in changes) for name in ("better", "worse", "within noise")}
+    unknown = len(changes) - sum(counts.values())
+    few = f", {unknown} undecided (an interval needs 3 rounds of both runs)" if unknown else ""
+    found = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return f"{len(changes)} figures compared: {found}{few}; {_CHANCE}."

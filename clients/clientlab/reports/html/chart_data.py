@@ -1,0 +1,70 @@
+"""The data that the page's charts draw: groups of arms with their trials, looks and latencies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from clientlab.analysis.histogram import Distribution, merged
+from clientlab.reports.charts.palette import Look, distinct, looks_of
+from clientlab.reports.rows import Group, Row, groups_of
+from clientlab.results.document import Run
+from clientlab.results.trial import Trial
+
+MOST_LINES = 8
+"""Arms that are drawn in colour in one chart of lines. Further arms are grey."""
+
+
+@dataclass(frozen=True)
+class ChartArm:
+    """An arm with its look."""
+
+    row: Row
+    look: Look
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The finished trials, by round."""
+        return self.row.trials
+
+    @property
+    def name(self) -> str:
+        """The arm's name within its group."""
+        return self.row.name
+
+    @cached_property
+    def latencies(self) -> Distribution | None:
+        """Successful requests of all rounds together: for charts, never for intervals."""
+        stored = [trial.histogram for trial in self.trials if trial.histogram]
+        return merged((histogram.encoded, histogram.unit_seconds) for histogram in stored)
+
+
+@dataclass(frozen=True)
+class ChartGroup(Group):
+    """The arms of a group with their looks, the fastest first. `delay`: the requested delays of the upstream."""
+
+    arms: list[ChartArm] = field(default_factory=list)
+    delay: str | None = None
+
+
+def chart_groups(run: Run) -> list[ChartGroup]:
+    """All groups of a run that have a finished trial, in the experiment's order."""
+    looks = looks_of(run)
+    return [ChartGroup(**vars(group), arms=_arms(group, looks), delay=_delay(run, group)) for group in groups_of(run)]
+
+
+def coloured_and_grey(arms: Sequence[ChartArm]) -> tuple[list[ChartArm], list[ChartArm]]:
+    """The arms that a chart of lines draws in colour, and those that it draws in grey."""
+    return list(arms[:MOST_LINES]), list(arms[MOST_LINES:])
+
+
+def _arms(group: Group, looks: dict[str, Look]) -> list[ChartArm]:
+    styles = distinct(looks[row.trials[0].strategy] for row in group.rows)
+    return [ChartArm(row, look) for row, look in zip(group.rows, styles, strict=True)]
+
+
+def _delay(run: Run, group: Group) -> str | None:
+    workloads = {trial.workload for row in group.rows for trial in row.trials}
+    delays = [delay for name in workloads if (delay := run.experiment.workloads[name].delay) is not None]
+    return " or ".join(sorted(set(delays))) or None

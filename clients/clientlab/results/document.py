@@ -1,0 +1,99 @@
+"""The run document: what one execution of an experiment measured, and on which machine.
+
+`report`, `compare` and `claims` read nothing else. The history of its format is in `conversion`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from clientlab.results.plan import AxisValue, Plan, check_workloads
+from clientlab.results.trial import Part, Trial
+
+
+class ClaimResult(Part):
+    """The verdict on a claim, from the rounds of a run."""
+
+    name: str
+    text: str
+    source: str | None
+    kind: str
+    figure: str
+    control: bool
+    published: str | None
+    verdict: Literal["supported", "contradicted", "inconclusive"]
+    ratio: Annotated[
+        float | None,
+        Field(
+            description="b over a, of the figure or its spread; optimum: better end over the least; narrower: of ratios"
+        ),
+    ] = None
+    interval: Annotated[tuple[float, float] | None, Field(description="95 %, from rounds")] = None
+    band: tuple[float, float] | None = None
+    best: Annotated[AxisValue | None, Field(description="value of the axis with the least figure")] = None
+    knee: Annotated[
+        AxisValue | None, Field(description="value of the axis from which on the figure improves by less than 5 %")
+    ] = None
+    rounds: int
+    measured: Annotated[str, Field(description="what was found, in a sentence")]
+    settles: Annotated[str | None, Field(description="what would settle an inconclusive claim")] = None
+
+
+class Surroundings(Part):
+    """The machine and the software of a run."""
+
+    host: str
+    system: str
+    kernel: str
+    architecture: str
+    cpu_model: str
+    cpu_count: int
+    cpu_usable: Annotated[float, Field(description="by affinity and by the control group's quota")]
+    memory_bytes: int
+    memory_limit_bytes: int | None
+    open_files_limit: int
+    load_average: Annotated[float, Field(description="over the minute before the run")]
+    python: str
+    libraries: dict[str, str]
+    programs: Annotated[dict[str, str], Field(description="servers and their settings")]
+    clock: Annotated[str, Field(description="implementation and resolution")]
+
+
+class Caution(Part):
+    """A reason to doubt a number, with advice."""
+
+    kind: str
+    text: str
+    advice: str
+
+
+class Run(Part):
+    """One execution of an experiment."""
+
+    format: Literal[3] = 3
+    run: Annotated[str, Field(description="the run's name, unique")]
+    clientlab: Annotated[str, Field(description="version")]
+    created: Annotated[str, Field(description="UTC, ISO 8601")]
+    status: Literal["running", "done", "incomplete"]
+    experiment: Plan
+    surroundings: Surroundings
+    rounds_ended: Annotated[
+        Literal["planned", "precision", "time-budget"] | None, Field(description="what ended the rounds")
+    ] = None
+    cautions: list[Caution] = []
+    claims: list[ClaimResult] = []
+    trials: list[Trial] = []
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        check_workloads("trial of", ((trial.arm, trial.workload) for trial in self.trials), self.experiment.workloads)
+        return self
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of run files; docs/run.schema.json is written from it."""
+    found = Run.model_json_schema(mode="serialization")
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return dialect | found | {"required": ["format", *found["required"]]}

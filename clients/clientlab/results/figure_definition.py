@@ -1,0 +1,93 @@
+"""What defines a figure: how it is read from a trial, its unit and direction, and where reports and metrics show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import Literal
+
+from clientlab.results.trial import Trial
+from clientlab.units import Unit
+
+When = Literal["always", "known", "large bodies", "durations"]
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Which way is good, and the words for a change for the better and for the worse."""
+
+    better: str
+    worse: str
+    less_is_better: bool = True
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a run's table.
+
+    `when`: always, where a trial has the figure, where bodies are 1 MiB or larger, or where trials do not all send the
+    same number of requests.
+    """
+
+    heading: str
+    when: When = "always"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The gauge ``clientlab_run_NAME``; `quantile` is the value of its label of that name, where it has one."""
+
+    name: str
+    quantile: str | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a trial.
+
+    `key`: its short name, for thresholds and comparisons; `name`: its full name with its unit, for CSV and claims. Both
+    are accepted everywhere. `of` returns the figure in `unit`, or None where the trial does not have it. `resolution`:
+    the smallest relative difference that can be measured. `column`, `metric`: None where there is none. `cost`: the
+    HTML report draws it beside time, as a resource. `compared`: `clientlab compare` always shows it. `claimable`: a
+    claim may compare it. `total`: it grows with the number of requests. `needs`: the field of a workload without which
+    it is unknown. `of_failed`: failed trials that sent requests have it too, and rounds are averaged.
+    """
+
+    key: str
+    name: str
+    label: str
+    description: str
+    unit: Unit
+    of: Callable[[Trial], float | None]
+    direction: Direction
+    resolution: float = 0.0
+    column: Column | None = None
+    metric: Metric | None = None
+    cost: bool = False
+    compared: bool = False
+    claimable: bool = True
+    total: bool = False
+    needs: Literal["elapsed", "delay"] | None = None
+    of_failed: bool = False
+
+    @property
+    def less_is_better(self) -> bool:
+        return self.direction.less_is_better
+
+    @property
+    def title(self) -> str:
+        """The label as a heading."""
+        return self.label[0].upper() + self.label[1:]
+
+    def values(self, trials: Iterable[Trial]) -> list[float]:
+        """The figure of each trial that has it, in their order. Trials that failed are left out (see `of_failed`)."""
+        counted = (trial for trial in trials if trial.status == "done" or (self.of_failed and trial.requests))
+        return [float(value) for trial in counted if (value := self.of(trial)) is not None]
+
+    def over_rounds(self, trials: Iterable[Trial]) -> float | None:
+        """The median over the trials that have it, or the mean of a figure `of_failed`; None where none has."""
+        values = self.values(trials)
+        if not values:
+            return None
+        return mean(values) if self.of_failed else float(median(values))

@@ -1,0 +1,161 @@
+"""The list of figures: each is defined once, and read by tables, exports, comparison, claims, metrics and dashboards.
+
+A figure is a number of one finished trial. A new one is an entry of `FIGURES`, and what measures it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clientlab.errors import LabError
+from clientlab.results.figure_definition import Column, Direction, Figure, Metric
+from clientlab.results.trial import Trial
+
+_HISTOGRAM_RESOLUTION = 1e-3  # three significant digits
+
+FASTER = Direction("faster", "slower")
+LESS = Direction("less", "more")
+FEWER = Direction("fewer", "more")
+
+
+def _latency(key: str, label: str, **shown: Any) -> Figure:
+    """A figure of successful requests; `key` is its field of `Quantiles`."""
+
+    def of(trial: Trial) -> float | None:
+        return None if trial.latency_seconds is None else float(getattr(trial.latency_seconds, key))
+
+    text = f"{label} of a trial's successful requests"
+    return Figure(
+        key, f"latency_{key}_seconds", label, text, "seconds", of, FASTER, resolution=_HISTOGRAM_RESOLUTION, **shown
+    )
+
+
+def _overhead(trial: Trial) -> float | None:
+    return None if trial.overhead_seconds is None else trial.overhead_seconds.p50
+
+
+def _per_request(count: float | None, trial: Trial) -> float | None:
+    """None where the count is unknown, and where there was no request."""
+    return None if count is None or not trial.requests else count / trial.requests
+
+
+def _received(trial: Trial) -> float | None:
+    if trial.bytes_received is None or not trial.wall_seconds:
+        return None
+    return trial.bytes_received / trial.wall_seconds
+
+
+def _reuse(trial: Trial) -> float | None:
+    return None if not trial.connections_opened else trial.requests / trial.connections_opened
+
+
+def _above_idle(trial: Trial) -> float | None:
+    if trial.peak_rss_bytes is None or trial.idle_rss_bytes is None:
+        return None
+    return max(0, trial.peak_rss_bytes - trial.idle_rss_bytes)
+
+
+FIGURES: tuple[Figure, ...] = (
+    Figure(
+        "wall", "wall_seconds", "wall time",
+        "time from the first request of a trial to the end of its last",
+        "seconds", lambda trial: trial.wall_seconds, FASTER,
+        column=Column("wall"), metric=Metric("wall_seconds"), compared=True, total=True,
+    ),
+    Figure(
+        "throughput", "requests_per_second", "requests per second",
+        "successful requests per second of wall time",
+        "per-second", lambda trial: trial.requests_per_second, Direction("faster", "slower", less_is_better=False),
+        column=Column("req/s"), metric=Metric("requests_per_second"), compared=True,
+    ),
+    Figure(
+        "received", "bytes_received_per_second", "bytes received per second",
+        "bytes of the bodies of all responses per second of wall time",
+        "bytes-per-second", _received, Direction("faster", "slower", less_is_better=False),
+        column=Column("received", "large bodies"), metric=Metric("bytes_received_per_second"), compared=True,
+    ),
+    _latency("mean", "mean latency"),
+    _latency("p50", "median latency", column=Column("p50"), metric=Metric("latency_seconds", "0.5"), compared=True),
+    _latency("p90", "90th percentile of latency"),
+    _latency("p95", "95th percentile of latency", metric=Metric("latency_seconds", "0.95")),
+    _latency(
+        "p99", "99th percentile of latency",
+        column=Column("p99"), metric=Metric("latency_seconds", "0.99"), compared=True,
+    ),
+    _latency("p999", "99.9th percentile of latency"),
+    _latency("max", "longest latency"),
+    Figure(
+        "overhead", "overhead_p50_seconds", "median overhead",
+        "median of latency minus the delay that the upstream was asked for",
+        "seconds", _overhead, LESS,
+        column=Column("overhead", "known"), metric=Metric("overhead_seconds"), needs="delay",
+    ),
+    Figure(
+        "elapsed", "elapsed_seconds_sum", "summed elapsed",
+        "the library's own measure of each request, summed over the successful ones",
+        "seconds", lambda trial: trial.elapsed_seconds_sum, LESS,
+        column=Column("own elapsed", "known"), total=True, needs="elapsed",
+    ),
+    Figure(
+        "errors", "errors_share", "share of failed requests",
+        "failed requests among all finished ones; failed trials count as well",
+        "share", lambda trial: _per_request(sum(trial.errors.values()), trial), FEWER,
+        column=Column("errors"), compared=True, claimable=False, of_failed=True,
+    ),
+    Figure(
+        "connections", "connections_opened", "connections opened",
+        "connections that the client opened in a trial",
+        "count", lambda trial: trial.connections_opened, FEWER,
+        column=Column("conns"), metric=Metric("connections_opened"), cost=True, compared=True,
+    ),
+    Figure(
+        "reuse", "requests_per_connection", "requests per connection",
+        "finished requests divided by the connections that the client opened; unknown where it opened none",
+        "count", _reuse, Direction("more", "fewer", less_is_better=False),
+        column=Column("req/conn", "durations"), metric=Metric("requests_per_connection"),
+    ),
+    Figure(
+        "cpu", "cpu_seconds_per_request", "CPU time per request",
+        "CPU time of the client's process and its children, divided by the finished requests",
+        "seconds", lambda trial: _per_request(trial.cpu_seconds, trial), LESS,
+        column=Column("CPU/req"), metric=Metric("cpu_seconds_per_request"), cost=True, compared=True,
+    ),
+    Figure(
+        "cpu_total", "cpu_seconds", "CPU time",
+        "CPU time of the client's process and its children over a trial",
+        "seconds", lambda trial: trial.cpu_seconds, LESS, total=True,
+    ),
+    Figure(
+        "memory", "peak_rss_bytes", "peak memory",
+        "sum of the peak resident memory of each of the client's processes",
+        "bytes", lambda trial: trial.peak_rss_bytes, LESS,
+        column=Column("memory"), metric=Metric("peak_memory_bytes"), cost=True, compared=True,
+    ),
+    Figure(
+        "above_idle", "above_idle_bytes", "memory above idle",
+        "peak memory minus the resident memory after the warm-up",
+        "bytes", _above_idle, LESS,
+        column=Column("above idle", "large bodies"), cost=True,
+    ),
+)  # fmt: skip
+"""Every figure, in the order of tables and comparisons."""
+
+BY_KEY = {figure.key: figure for figure in FIGURES}
+EXPORTED = tuple((figure, figure.metric) for figure in FIGURES if figure.metric is not None)
+COMPARED = tuple(figure for figure in FIGURES if figure.compared)
+_BY_NAME = {name: figure for figure in FIGURES for name in (figure.key, figure.name)}
+
+
+def find(name: str, where: str) -> Figure:
+    """The figure with that key or full name. Raises LabError, which lists the keys; `where` the name was written."""
+    if name not in _BY_NAME:
+        raise LabError(f"{where}: {name!r} is not one of {', '.join(figure.key for figure in FIGURES)}")
+    return _BY_NAME[name]
+
+
+def of_claim(name: str) -> Figure:
+    """The figure with that key or full name, if a claim may compare it. Raises ValueError, which lists the keys."""
+    figure = _BY_NAME.get(name)
+    if figure is None or not figure.claimable:
+        raise ValueError(f"{name!r} is not one of {', '.join(one.key for one in FIGURES if one.claimable)}")
+    return figure

@@ -1,0 +1,113 @@
+"""Samples that are kept: a compressed NumPy archive a trial, columns of equal length, which data frames read in a line.
+
+pandas.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))
+polars.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy
+
+from clientlab.errors import LabError
+from clientlab.results.trial import Trial
+from clientlab.samples.log_reader import Samples
+from clientlab.workload.workload import Workload, delay_of
+
+FOLDER = "samples"
+FILE_NAME = re.compile(r"trial-\d{4,9}\.npz")
+
+COLUMNS = {
+    "trial": ("i", "its place in the run, `order` of the run document"),
+    "arm": ("U", "name of the arm"),
+    "round": ("i", "from 1"),
+    "number": ("i", "of the request; equal numbers of two trials ask for the same"),
+    "start_seconds": ("f", "since the trial began"),
+    "seconds": ("f", "from just before it was sent to its whole body read"),
+    "status": ("u", "of the answer; 0 without one"),
+    "error": ("U", "its kind; empty where it succeeded"),
+    "bytes": ("u", "of the answer's body"),
+    "delay_seconds": ("f", "asked of the upstream; NaN where none was"),
+    "overhead_seconds": ("f", "seconds less delay_seconds"),
+    "elapsed_seconds": ("f", "the library's own measure; NaN where it was not asked for"),
+}
+"""Column → the kind of NumPy type, and what it holds."""
+
+
+def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began: float) -> Path:
+    """Write a trial's samples below the run's folder, in the order of their start; whole or not at all."""
+    place = folder / FOLDER / f"trial-{trial.order:04d}.npz"
+    place.parent.mkdir(exist_ok=True)
+    beside = place.with_suffix(".part")
+    try:
+        with beside.open("wb") as file:
+            np.savez_compressed(file, **_columns(trial, workload, found, began))  # type: ignore[arg-type]
+        beside.replace(place)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+    return place
+
+
+def check(file: BinaryIO, name: str, most_bytes: int) -> None:
+    """Raises LabError for what is not such a file: other columns, types or lengths, damaged, or too large unpacked.
+
+    Nothing of it is loaded: a header that lies about its array's size takes no memory.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            if size > most_bytes:
+                raise LabError(f"{name}: {size:,} bytes unpacked; no more than {most_bytes:,} are taken")
+            lengths = {_length(archive, column, kind, name) for column, (kind, _) in COLUMNS.items()}
+            if len(lengths) != 1 or archive.testzip() is not None:
+                raise LabError(f"{name}: columns of unequal length, or damaged ones")
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise LabError(f"{name}: not samples of a trial ({' '.join(str(error).split())[:80]})") from error
+
+
+def _length(archive: zipfile.ZipFile, column: str, kind: str, name: str) -> int:
+    """The length of a column, by its header and its size both."""
+    if f"{column}.npy" not in archive.namelist():
+        raise LabError(f"{name}: column {column!r} is missing; it holds no samples of this version")
+    with archive.open(f"{column}.npy") as member:
+        if npy.read_magic(member) != (1, 0):
+            raise LabError(f"{name}: column {column!r} is of another version of NumPy's format")
+        shape, _, dtype = npy.read_array_header_1_0(member)
+        inside = archive.getinfo(f"{column}.npy").file_size - member.tell()
+    if dtype.kind != kind or len(shape) != 1 or shape[0] * dtype.itemsize != inside:
+        raise LabError(f"{name}: column {column!r} has type {dtype}, shape {shape} and {inside} bytes; it was changed")
+    return int(shape[0])
+
+
+def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> dict[str, npt.NDArray[np.generic]]:
+    records, count = found.records, len(found.records)
+    kinds = np.array(["", *found.kinds.values()])
+    places = np.zeros(256, np.uint8)  # a record's code → place among the kinds
+    places[list(found.kinds)] = np.arange(1, len(kinds))
+    delay = delay_of(workload)
+    asked = np.full(count, np.nan)
+    if delay is not None:
+        asked = np.fromiter(map(delay, found.numbers.tolist()), np.float64, count)
+    return {
+        # What is the same for all takes no memory: written in blocks, it is compressed to next to nothing.
+        "trial": np.broadcast_to(np.int32(trial.order), count),
+        "arm": np.broadcast_to(np.array(trial.arm), count),
+        "round": np.broadcast_to(np.int32(trial.round), count),
+        "number": found.numbers,
+        "start_seconds": records["start"] - began,
+        "seconds": records["seconds"],
+        "status": records["status"],
+        "error": kinds[places[records["error"]]],
+        "bytes": records["bytes"],
+        "delay_seconds": asked,
+        "overhead_seconds": records["seconds"] - asked,
+        "elapsed_seconds": records["elapsed"] if workload.elapsed else np.broadcast_to(np.float32(np.nan), count),
+    }

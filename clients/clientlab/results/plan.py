@@ -1,0 +1,149 @@
+"""The plan of a run: the experiment, expanded to its arms, as the run document holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from clientlab.results.figures import of_claim
+from clientlab.results.trial import Part
+from clientlab.workload.workload import Workload
+
+AxisValue = bool | Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | Annotated[float, Field(allow_inf_nan=False)] | str
+
+
+def _claimable(name: str) -> str:
+    of_claim(name)
+    return name
+
+
+FigureName = Annotated[str, AfterValidator(_claimable)]
+"""Key or full name of a figure that a claim may compare."""
+
+FEWEST_IN_SWEEP = 3
+"""With fewer arms, none lies between two others."""
+
+
+class Arm(Part):
+    """One strategy on one upstream and route, doing one workload: what a run compares."""
+
+    name: Annotated[str, Field(description="unique in the run")]
+    label: Annotated[str | None, Field(description="name among the arms of its group; the strategy if missing")] = None
+    strategy: str
+    upstream: str
+    route: str
+    workload: Annotated[str, Field(description="key of the experiment's workloads")]
+    group: Annotated[str | None, Field(description="name of the workload in the experiment, without axes")] = None
+    axes: Annotated[dict[str, AxisValue], Field(description="axis to its value")] = {}
+    sweep: Annotated[str | None, Field(description="common name of the arms of one sweep")] = None
+    control: Annotated[
+        bool, Field(description="not in the source: it shows the effect of what the source did not control")
+    ] = False
+
+
+class Source(Part):
+    """The publication that an experiment reproduces."""
+
+    title: str
+    authors: str
+    date: str
+    url: str | None = None
+
+
+class Claim(Part):
+    """A published statement as a check: it compares a figure of two arms, or the arms of a sweep.
+
+    `kind`: ``less``: the figure of arm `a` is less than that of `b`. ``ratio``: the figure of `b` divided by that of
+    `a` lies in `band`; around 1, the arms are alike. ``optimum``: the least figure of the sweep `arms` is at neither
+    end. ``spread``: the figure of `a` varies less over the rounds than that of `b`. ``narrower``: the ratio of `b` to
+    `a` is less than that of `d` to `c`.
+    """
+
+    name: Annotated[str, Field(description="unique in the experiment")]
+    text: str
+    kind: Literal["less", "ratio", "optimum", "spread", "narrower"]
+    figure: Annotated[FigureName, Field(description="key or full name of what is compared")] = "wall_seconds"
+    a: str | None = None
+    b: str | None = None
+    c: str | None = None
+    d: str | None = None
+    arms: list[str] = []
+    band: tuple[float, float] | None = None
+    published: Annotated[str | None, Field(description="what the source printed")] = None
+    control: bool = False
+
+
+class Plan(Part):
+    """The experiment, expanded to its arms, as the run carries it out."""
+
+    name: str
+    question: str
+    rounds: Annotated[int, Field(description="with a precision, the fewest")]
+    precision: Annotated[
+        float | None, Field(description="share; rounds were added until each ratio's interval was this narrow")
+    ] = None
+    time_budget: Annotated[float | None, Field(description="seconds, after which no round was added")] = None
+    seed: int
+    arms: list[Arm]
+    baseline: Annotated[str | None, Field(description="the arm that the others are compared with")] = None
+    workloads: dict[str, Workload]
+    source: Source | None = None
+    uncontrolled: Annotated[list[str], Field(description="what the source did not control")] = []
+    workers: Annotated[
+        dict[str, int], Field(description="upstream to its worker processes, where the source and not the lab decides")
+    ] = {}
+    shortened: Annotated[list[str], Field(description="what the quick form changed")] = []
+    changed: Annotated[
+        list[str], Field(description="what options of the command line replaced, except rounds and seed")
+    ] = []
+    claims: list[Claim] = []
+    replaced: Annotated[dict[str, str], Field(description="strategy that is not installed to its replacement")] = {}
+    left_out: Annotated[dict[str, str], Field(description="strategy that could not be loaded to the reason")] = {}
+    command: Annotated[str, Field(description="the command line that repeats the run")]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        """Arms do workloads of the plan, and each claim names the arms that its kind compares."""
+        check_workloads("arm", ((arm.name, arm.workload) for arm in self.arms), self.workloads)
+        arms = {arm.name: arm for arm in self.arms}
+        for claim in self.claims:
+            _check_claim(claim, arms)
+        return self
+
+
+def check_workloads(what: str, used: Iterable[tuple[str, str]], known: Collection[str]) -> None:
+    """Raises ValueError for the first (name, workload) whose workload is unknown."""
+    for name, workload in used:
+        if workload not in known:
+            raise ValueError(f"{what} {name!r}: there is no workload {workload!r}")
+
+
+def _check_claim(claim: Claim, arms: Mapping[str, Arm]) -> None:
+    of_sweep = claim.kind == "optimum"
+    sides = 0 if of_sweep else 4 if claim.kind == "narrower" else 2
+    named = [name is not None for name in (claim.a, claim.b, claim.c, claim.d)]
+    if named != [True] * sides + [False] * (4 - sides) or of_sweep != bool(claim.arms):
+        raise ValueError(f"claim {claim.name!r}: it does not name what a claim of kind {claim.kind!r} is made of")
+    if of_sweep and len(claim.arms) < FEWEST_IN_SWEEP:
+        raise ValueError(f"claim {claim.name!r}: a sweep has {FEWEST_IN_SWEEP} arms or more, and not {claim.arms}")
+    for name in claim.arms:
+        if name not in arms or not arms[name].axes:
+            raise ValueError(f"claim {claim.name!r}: there is no arm {name!r} with a place on an axis")
+
+
+def curve_of(arm: Arm, axis: str) -> str:
+    """The common name of the arms of a sweep that differ only along `axis`."""
+    others = {key: value for key, value in arm.axes.items() if key != axis}
+    return (arm.sweep or arm.name) + suffix_of(others)
+
+
+def suffix_of(place: Mapping[str, AxisValue]) -> str:
+    """A place on axes as the names of arms and workloads end: ``[concurrency=8, pool=2]``."""
+    return f"[{', '.join(f'{key}={as_text(value)}' for key, value in place.items())}]" if place else ""
+
+
+def as_text(value: AxisValue) -> str:
+    """A value as it stands in the settings of a strategy."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,187 @@
+"""The results folder: a folder for each run, with its run file and, while the run goes on, its journal.
+
+The run file is written when a run begins and when it ends, whole: beside the old file, which it then replaces. In
+between, each finished trial is appended to the journal. Whatever ends the process, both can be read, and together they
+hold every trial that was saved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.results import journal
+from clientlab.results.conversion import UnknownFormat, converted
+from clientlab.results.document import Run
+from clientlab.results.journal import JOURNAL_FILE
+from clientlab.results.trial import Trial, first_problem
+
+RUN_FILE = "run.json"
+_LOCK_FILE = ".measuring"
+
+
+class Store:
+    """A folder of runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def claim(self, name: str) -> Path:
+        """Make the folder of a run. Raises LabError where that is not possible."""
+        place = self.folder / name
+        try:
+            place.mkdir(parents=True)
+        except OSError as error:
+            raise LabError(f"results folder {place}: {error.strerror}; name another with --out") from error
+        return place
+
+    def save(self, run: Run) -> None:
+        """Write the run file, with all trials of the run, and remove the journal, which then holds nothing else.
+
+        Raises IncompleteRun: run file and journal are then as before.
+        """
+        folder = self.folder / run.run
+        path = folder / RUN_FILE
+        try:
+            _write(path, run)
+            path = folder / JOURNAL_FILE
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise IncompleteRun(
+                f"{path}: {error.strerror}; {folder} holds the trials that were saved; make room and run again"
+            ) from error
+
+    def append(self, name: str, trial: Trial) -> None:
+        """Save one more trial of the run of that name. Raises IncompleteRun: the journal is then as before."""
+        path = self.folder / name / JOURNAL_FILE
+        try:
+            journal.append(path, trial)
+        except OSError as error:
+            raise IncompleteRun(
+                f"{path}: {error.strerror}; it holds all but the last trial; make room and run again"
+            ) from error
+
+    def version(self, name: str) -> tuple[int, int]:
+        """A value that changes whenever the run is saved. Raises FileNotFoundError for a run that is not there."""
+        folder = self.folder / name
+        changed = (folder / RUN_FILE).stat().st_mtime_ns
+        try:
+            return changed, (folder / JOURNAL_FILE).stat().st_size
+        except FileNotFoundError:
+            return changed, 0
+
+    @contextlib.contextmanager
+    def alone(self, wait: Callable[[], None]) -> Iterator[None]:
+        """Measure alone: while another process does so with this folder, `wait` is called again and again."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(self.folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            while not _locked(file):
+                wait()
+            yield
+        finally:
+            os.close(file)
+
+    def find(self, name: str) -> Path:
+        """The run file of a path, a run's name, the beginning of one, or ``last``. Raises LabError."""
+        given = Path(name)
+        if given.is_file():
+            return given
+        if (given / RUN_FILE).is_file():
+            return given / RUN_FILE
+        runs = self.names()
+        fitting = runs[-1:] if name == "last" else [run for run in runs if run.startswith(name)]
+        if len(fitting) == 1 or name in fitting:
+            return self.folder / (name if name in fitting else fitting[0]) / RUN_FILE
+        if fitting:
+            raise LabError(f"run {name!r} fits {', '.join(fitting)}; write more of its name")
+        known = f"; there are {', '.join(runs[-3:])}" if runs else "; there is none yet"
+        raise LabError(f"run {name!r} is not in {self.folder}{known}")
+
+    def names(self) -> list[str]:
+        """The names of all runs, the oldest first."""
+        return sorted(file.parent.name for file in self.folder.glob(f"*/{RUN_FILE}"))
+
+    def inside(self, name: str) -> str:
+        """The whole name of a run in this folder. Raises LabError for a run in another one."""
+        place = self.find(name).parent
+        if place.is_symlink() or place.resolve().parent != self.folder.resolve():
+            raise LabError(f"{name!r}: {place} is not a run of {self.folder}; name its folder with --out")
+        return place.resolve().name
+
+    def remove(self, name: str) -> None:
+        """Remove a run of that whole name with all that is kept of it. Raises LabError."""
+        place = self.folder / self.inside(name)
+        try:
+            shutil.rmtree(place)
+        except OSError as error:
+            raise LabError(f"{error.filename}: {error.strerror}; run {place.name} is not wholly removed") from error
+
+    def read(self, name: str) -> Run:
+        """The run of that name or path. Raises LabError."""
+        return read_run(self.find(name))
+
+
+def read_run(path: Path) -> Run:
+    """Read a run file, and the journal beside it. Raises LabError for a file that holds no run of a known format."""
+    # The journal first: when a run ends, its file takes over the trials before the journal goes.
+    saved = journal.read(path.with_name(JOURNAL_FILE)) if path.name == RUN_FILE else []
+    try:
+        run = run_of(path.read_bytes(), str(path))
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from error
+    known = {trial.order for trial in run.trials}
+    more = [trial for trial in saved if trial.order not in known]
+    return _validated(dict(run) | {"trials": [*run.trials, *more]}, str(path)) if more else run
+
+
+def run_of(content: bytes, path: str) -> Run:
+    """The run that a file holds; `path` is named where it holds none. Raises LabError."""
+    try:
+        document: Any = json.loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        raise LabError(f"{path}: not a whole JSON document ({error}); it was cut short or is no run file") from error
+    try:
+        present = converted(document if isinstance(document, dict) else {})
+    except UnknownFormat as error:
+        raise LabError(f"{path}: {error}; read it with the version that wrote it") from error
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise LabError(f"{path}: {type(error).__name__}: {error}; the file was changed or damaged") from error
+    return _validated(present, path)
+
+
+def _validated(document: dict[str, Any], path: str) -> Run:
+    try:
+        return Run.model_validate(document)
+    except ValidationError as error:
+        raise LabError(f"{path}: {first_problem(error)}; the file was changed or damaged") from error
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write(path: Path, run: Run) -> None:
+    beside = path.with_suffix(".part")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(run.model_dump_json(indent=1))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise

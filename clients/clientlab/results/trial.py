@@ -1,0 +1,161 @@
+"""A trial and its figures, as the run document holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from clientlab.analysis.histogram import checked_histogram
+
+MOST = 1e12
+"""Limit of seconds and of requests per second. A larger figure was not measured, and no chart could draw it."""
+Seconds = Annotated[float, Field(description="seconds", ge=-MOST, le=MOST)]
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+Bound = Literal["client-bound", "proxy-bound", "upstream-bound", "latency-bound", "unclear"]
+"""The part that limited a trial."""
+
+
+class Part(BaseModel):
+    """A part of the run document: immutable, and without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+
+class Measured(Part):
+    """A part whose numbers are finite."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with changes, validated. Pydantic's own copies take any value. Raises ValidationError."""
+        copy = super().model_copy(deep=deep)
+        return type(self).model_validate({**dict(copy), **update}) if update else copy
+
+
+class Quantiles(Measured):
+    """Seconds over the successful requests of a trial."""
+
+    mean: Seconds
+    p50: Seconds
+    p90: Seconds
+    p95: Seconds
+    p99: Seconds
+    p999: Seconds
+    max: Seconds
+
+
+class Histogram(Measured):
+    """Latencies as an HDR histogram (V2, compressed, base64), of 1 to 3.6e12 units, three significant digits."""
+
+    unit_seconds: Annotated[float, Field(ge=1e-12, le=1)] = 1e-9
+    encoded: Annotated[str, AfterValidator(checked_histogram)]
+
+
+class Slice(Measured):
+    """A part of the trial's wall time: requests that ended in it."""
+
+    at: Annotated[Seconds, Field(description="seconds from the trial's beginning")]
+    requests: Count
+    errors: Count
+    p50: Seconds | None = None
+    p99: Seconds | None = None
+
+
+class ServerUse(Measured):
+    """What an upstream or the proxy spent and counted during a trial."""
+
+    cpu_seconds: Seconds
+    requests: Count | None = None
+    connections: Annotated[Count | None, Field(description="accepted with at least one request")] = None
+
+
+class PlannedTrial(Measured):
+    """A trial that has not been measured: one arm in one round of a run."""
+
+    arm: Annotated[str, Field(description="name of the arm in the experiment")]
+    strategy: str
+    upstream: str
+    route: str
+    workload: str
+    round: Count
+    order: Annotated[Count, Field(description="place in the whole run, from 0")]
+    concurrency: Count
+
+
+class Trial(PlannedTrial):
+    """One strategy doing one workload once, in a fresh process. The warm-up is left out of every figure."""
+
+    status: Annotated[
+        Literal["done", "failed", "lost"],
+        Field(description="lost: its worker vanished, and the run measures the arm again in the same round"),
+    ]
+    reason: Annotated[str | None, Field(description="why the trial is not done")] = None
+    started: Annotated[str, Field(description="UTC, ISO 8601")]
+    wall_seconds: Seconds | None = None
+    requests: Annotated[Count, Field(description="finished, errors included")] = 0
+    errors: Annotated[dict[str, Count], Field(description="kind to count")] = {}
+    error_examples: dict[str, str] = {}
+    requests_per_second: Annotated[
+        Annotated[float, Field(ge=0, le=MOST)] | None, Field(description="successful ones")
+    ] = None
+    connections_opened: Count | None = None
+    driver: Annotated[
+        str | None, Field(description="external program whose clock measured wall time and latencies")
+    ] = None
+    kept_alive: Annotated[
+        Count | None, Field(description="requests on a connection that was kept, as the driver reports")
+    ] = None
+    cpu_seconds: Annotated[Seconds | None, Field(description="the process and all its children")] = None
+    idle_rss_bytes: Annotated[
+        Count | None, Field(description="after the warm-up, before the measured part, of the processes that exist then")
+    ] = None
+    peak_rss_bytes: Annotated[
+        Count | None, Field(description="sum of each process's peak; shared pages count in each")
+    ] = None
+    latency_seconds: Quantiles | None = None
+    elapsed_seconds_sum: Annotated[
+        Seconds | None, Field(description="the library's own measure, over successful requests")
+    ] = None
+    overhead_seconds: Annotated[
+        Quantiles | None, Field(description="latency minus the delay that the client requested")
+    ] = None
+    bytes_received: Annotated[Count | None, Field(description="of the bodies of all responses")] = None
+    histogram: Histogram | None = None
+    over_time: list[Slice] = []
+    upstream_use: ServerUse | None = None
+    proxy_use: ServerUse | None = None
+    busy: Annotated[dict[str, float], Field(description="share of its time that each part was busy")] = {}
+    verdict: Bound | None = None
+
+    @classmethod
+    def of(cls, planned: PlannedTrial, **outcome: Any) -> Trial:
+        """The finished trial of a planned one. Raises ValidationError for figures that no trial can have."""
+        return cls(**{name: getattr(planned, name) for name in PlannedTrial.model_fields}, **outcome)
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        """A finished trial has a wall time and at least one successful request."""
+        if self.status != "done":
+            return self
+        if self.wall_seconds is None or self.wall_seconds <= 0:
+            raise ValueError(f"a trial that is done took some time, and not wall_seconds {self.wall_seconds}")
+        errors = sum(self.errors.values())
+        if errors >= self.requests:
+            raise ValueError(f"a trial that is done has a request that succeeded: {errors} errors of {self.requests}")
+        return self
+
+
+def utc_now() -> str:
+    """The present time as `Trial.started` holds it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first failed check in one line: ``connections_opened: Input should be greater than or equal to 0``."""
+    first = error.errors()[0]
+    where = [".".join(map(str, first["loc"]))] if first["loc"] else []
+    return ": ".join([*where, first["msg"].removeprefix("Value error, ")])

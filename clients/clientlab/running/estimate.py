@@ -1,0 +1,46 @@
+"""What a plan needs: about how long its run takes, and how many requests are in flight at once."""
+
+from __future__ import annotations
+
+from clientlab import strategies
+from clientlab.results.plan import Arm, Plan
+from clientlab.workload import delays
+from clientlab.workload.workload import Workload
+
+_TRIAL_SECONDS = 0.7
+"""A trial's own: its process, its library, its warm-up. As measured on two cores."""
+
+_REQUEST_SECONDS = 0.0005
+"""Work that a request costs on all sides, of one core."""
+
+_SAMPLE = 100
+
+
+def seconds_of(plan: Plan) -> float:
+    """Estimated seconds of a whole run. A machine that is slower or busy takes longer."""
+    return plan.rounds * sum(_trial(arm, plan.workloads[arm.workload]) for arm in plan.arms)
+
+
+def most_in_flight(plan: Plan) -> int:
+    """The largest number of requests that any trial has in flight at once."""
+    return max(_in_flight(arm, plan.workloads[arm.workload]) for arm in plan.arms)
+
+
+def _in_flight(arm: Arm, workload: Workload) -> int:
+    return strategies.find(arm.strategy).in_flight(workload.concurrency, workload.requests)
+
+
+def _trial(arm: Arm, workload: Workload) -> float:
+    if workload.requests is None:
+        return _TRIAL_SECONDS + (workload.duration or 0.0)
+    in_flight = _in_flight(arm, workload)
+    delay = _mean_delay(workload)
+    waves = max(1.0, workload.requests / in_flight)
+    return _TRIAL_SECONDS + workload.warmup * delay + max(waves * delay, workload.requests * _REQUEST_SECONDS)
+
+
+def _mean_delay(workload: Workload) -> float:
+    if workload.delay is None:
+        return 0.0
+    delay = delays.parse(workload.delay)
+    return sum(delay.of(workload.seed, number) for number in range(_SAMPLE)) / _SAMPLE

@@ -1,0 +1,141 @@
+"""From one trial's samples, outcome and server counters to the figures of the run document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from clientlab import strategies
+from clientlab.analysis import summary
+from clientlab.analysis.histogram import histogram_of
+from clientlab.judging.verdict import Shares, busy, verdict, waited
+from clientlab.measuring.external_tool import ToolNote
+from clientlab.measuring.measurement import Measurement, Outcome
+from clientlab.results.surroundings import cpu_usable
+from clientlab.results.trial import PlannedTrial, ServerUse, Trial
+from clientlab.samples.log_reader import Samples
+from clientlab.workload.workload import Workload, delay_of
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Counters of the upstream and of the proxy at one moment; None for a server whose counters are unknown."""
+
+    upstream: ServerUse | None = None
+    proxy: ServerUse | None = None
+    upstream_lanes: int = 1  # processes among which the upstream's CPU time is divided
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The growth of the servers' counters between two readings."""
+
+    upstream: ServerUse | None
+    proxy: ServerUse | None
+    upstream_lanes: int
+
+
+def spent(before: Reading, after: Reading) -> Spent:
+    """The difference of two readings."""
+    return Spent(_less(after.upstream, before.upstream), _less(after.proxy, before.proxy), after.upstream_lanes)
+
+
+def finished_trial(
+    planned: PlannedTrial, workload: Workload, measurement: Measurement, servers: Spent, started: str
+) -> Trial:
+    """The trial with every figure that its samples, its outcome and the servers' counters give.
+
+    `started`: UTC, ISO 8601. Raises ValidationError for figures that no trial can have.
+    """
+    outcome, found = measurement.outcome, measurement.samples
+    delay = delay_of(workload)
+    delays = sum(map(delay, found.numbers.tolist())) if delay else None
+    shares = _shares(planned.concurrency, outcome, delays, servers)
+    reason = _failure(found, workload)
+    figures = {
+        "connections_opened": outcome.connections_opened,
+        "cpu_seconds": outcome.cpu_seconds,
+        "idle_rss_bytes": outcome.idle_rss_bytes,
+        "peak_rss_bytes": outcome.peak_rss_bytes,
+        "upstream_use": servers.upstream,
+        "proxy_use": servers.proxy,
+        "busy": {part: share for part, share in vars(shares).items() if share is not None},
+        "verdict": verdict(shares, outcome.wall_seconds),
+        **_of_samples(found, workload, outcome, delay),
+    }
+    if measurement.tool is not None:
+        figures |= _of_tool(planned, measurement.tool)
+    return Trial.of(planned, started=started, status="failed" if reason else "done", reason=reason, **figures)
+
+
+def _of_samples(
+    found: Samples, workload: Workload, outcome: Outcome, delay: Callable[[int], float] | None
+) -> dict[str, Any]:
+    """Counts, rates and latencies. Quantiles are of the successful requests."""
+    records, wall = found.records, outcome.wall_seconds
+    succeeded = records["error"] == 0
+    good = records[succeeded]
+    histogram = histogram_of(good["seconds"])
+    return {
+        "wall_seconds": wall,
+        "requests": len(records),
+        "errors": found.errors,
+        "error_examples": {kind: text for kind, text in found.examples.items() if kind in found.errors},
+        "requests_per_second": len(good) / wall,
+        "latency_seconds": summary.latency_of(good["seconds"], histogram),
+        "elapsed_seconds_sum": float(good["elapsed"].sum(dtype="f8")) if workload.elapsed else None,
+        "overhead_seconds": summary.overhead_of(good, found.numbers[succeeded], delay) if delay else None,
+        "bytes_received": int(records["bytes"].sum()),
+        "histogram": {"encoded": histogram.encode().decode()},
+        "over_time": summary.over_time(records, outcome.began, wall),
+    }
+
+
+def _of_tool(planned: PlannedTrial, note: ToolNote) -> dict[str, Any]:
+    """Figures that an external tool reported. Its memory, and when each request began, are unknown."""
+    return {
+        "driver": strategies.client_spec(strategies.find(planned.strategy).client).program,
+        "kept_alive": note.kept_alive,
+        "over_time": [],
+        "idle_rss_bytes": None,
+        "peak_rss_bytes": None,
+    }
+
+
+def _failure(found: Samples, workload: Workload) -> str | None:
+    """Why the trial as a whole has failed: requests are missing, or not one succeeded."""
+    if workload.requests is not None and len(found.records) != workload.requests:
+        return f"{len(found.records)} of {workload.requests} requests were finished"
+    if not len(found.records):
+        return "no request was finished"
+    if sum(found.errors.values()) < len(found.records):
+        return None
+    kind = max(found.errors, key=found.errors.__getitem__)
+    return f"none of {len(found.records)} requests succeeded; most often {kind}: {found.examples.get(kind, '')}"
+
+
+def _less(after: ServerUse | None, before: ServerUse | None) -> ServerUse | None:
+    if after is None or before is None:
+        return None
+    return ServerUse(
+        cpu_seconds=after.cpu_seconds - before.cpu_seconds,
+        requests=_grown(after.requests, before.requests),
+        connections=_grown(after.connections, before.connections),
+    )
+
+
+def _grown(after: int | None, before: int | None) -> int | None:
+    """How much a counter grew; None where either reading lacks it."""
+    return None if after is None or before is None else after - before
+
+
+def _shares(concurrency: int, outcome: Outcome, delays: float | None, servers: Spent) -> Shares:
+    wall, cores = outcome.wall_seconds, max(1, int(cpu_usable()))
+    upstream, proxy = servers.upstream, servers.proxy
+    return Shares(
+        client=busy(outcome.cpu_seconds, wall, outcome.processes, cores),
+        proxy=None if proxy is None else busy(proxy.cpu_seconds, wall, cores, cores),
+        upstream=None if upstream is None else busy(upstream.cpu_seconds, wall, servers.upstream_lanes, cores),
+        latency=None if delays is None else waited(delays, wall, concurrency),
+    )

@@ -1,1 +1,0 @@
-"""The runs: what is to be measured (experiment, schedule), how it is carried out, and the file that it leaves."""

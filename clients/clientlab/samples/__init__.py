@@ -1,0 +1,1 @@
+"""The sample log of a trial: its format, writer and reader."""

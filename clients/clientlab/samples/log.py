@@ -1,0 +1,211 @@
+"""The sample log: a record of 32 bytes for each request, in a memory-mapped file that other processes read live.
+
+All processes of a trial share one file. Request k has the k-th place, so the processes need no lock, and writing a
+record is one call. No Python object is kept for a request. The field `done` is written last: a record that is done
+is complete.
+
+Disk space is allocated before it is written to. So a full disk is an OSError at that moment, and never a bus error
+in the middle of a measurement.
+
+Each process also has a small file of its own, with its connections and its peak memory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import mmap
+import os
+import struct
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from clientlab.errors import KINDS
+
+RECORDS_FILE = "trial.samples"
+ERRORS_FILE = "trial.errors"  # one JSON line per error kind: its code and its first example
+MAGIC = b"CLABSMP1"
+HEADER = struct.Struct("<8sq16x")  # magic, number of the first place's request
+RECORD_SIZE = 32
+RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, packed
+    ("start", "<f8"),  # seconds of the machine's monotonic clock
+    ("seconds", "<f8"),
+    ("bytes", "<u8"),  # of the response body
+    ("status", "<u2"),
+    ("error", "u1"),  # 0: no error; otherwise a code of ERROR_CODES or of the trial's ERRORS_FILE
+    ("done", "u1"),
+    ("elapsed", "<f4"),  # the library's own seconds; 0 unless the workload records them
+)
+write_record = struct.Struct("<ddQHBB").pack_into
+"""write_record(buffer, offset, start, seconds, bytes, status, error, done)."""
+_ELAPSED = struct.Struct("<f")
+_ELAPSED_AT = 28
+
+ERROR_CODES = {kind: code for code, kind in enumerate(KINDS, start=1)}
+_FIRST_OWN_CODE = 64
+_LAST_CODE = 255
+
+_PROCESS = struct.Struct("<8sqQQQ")  # magic, process id, connections begun, peak RSS in bytes, connections not opened
+_PROCESS_MAGIC = b"CLABPRC2"
+_CONNECTIONS_AT = 16
+_PEAK_AT = 24
+_UNOPENED_AT = 32
+_COUNT = struct.Struct("<Q")
+
+
+class SampleLog:
+    """One process's writer of the trial's log. Its threads may share it.
+
+    `first` is the lowest request number, and `expected` the likely number of requests: their disk space is allocated
+    now, and more when it is needed. Raises OSError if the disk is full. `begin` makes the process one of the trial's.
+    """
+
+    def __init__(self, folder: Path, first: int, expected: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._names: dict[str, int] = {}
+        self._old: list[mmap.mmap] = []
+        self._file = os.open(folder / RECORDS_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        # Opened now: the error to register may be that the process has no file descriptor left.
+        self._errors = os.open(folder / ERRORS_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self.base = HEADER.size - first * RECORD_SIZE
+        self.buffer = self._map(HEADER.size + expected * RECORD_SIZE)
+        HEADER.pack_into(self.buffer, 0, MAGIC, first)
+        self._connections = self._unopened = 0
+        self._process = _small_file(folder / f"{os.getpid()}.process", _PROCESS.size)
+
+    def begin(self) -> None:
+        """Register this process as one that sends requests."""
+        _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, os.getpid(), 0, 0, 0)
+
+    def write_late(  # noqa: PLR0913, PLR0917 - a record's fields
+        self, number: int, start: float, seconds: float, size: int, status: int, code: int
+    ) -> mmap.mmap:
+        """Write a record beyond the end of the buffer. Returns the larger buffer for the next records."""
+        at = self._place(number)
+        write_record(self.buffer, at, start, seconds, size, status, code, 1)
+        return self.buffer
+
+    def write_elapsed(self, number: int, seconds: float) -> None:
+        """Write the library's own seconds of a request, before its record is done."""
+        at = self._place(number)
+        _ELAPSED.pack_into(self.buffer, at + _ELAPSED_AT, seconds)
+
+    def connected(self, count: int = 1) -> None:
+        """Count attempts of this process to open a connection."""
+        with self._lock:
+            self._connections += count
+            _COUNT.pack_into(self._process, _CONNECTIONS_AT, self._connections)
+
+    def unopened(self) -> None:
+        """Note that one of the counted attempts failed and opened no connection."""
+        with self._lock:
+            self._unopened += 1
+            _COUNT.pack_into(self._process, _UNOPENED_AT, self._unopened)
+
+    def error_code(self, kind: str, message: str) -> int:
+        """The code of an error kind. The first message of a kind is kept in ERRORS_FILE as an example."""
+        code = self._names.get(kind)
+        if code is None:
+            with self._lock:
+                fcntl.flock(self._errors, fcntl.LOCK_EX)
+                code = self._names[kind] = _register(self._errors, kind, message)
+                fcntl.flock(self._errors, fcntl.LOCK_UN)
+        return code
+
+    def close(self, peak_rss: int) -> None:
+        """Write the process's peak memory in bytes and close the files."""
+        _COUNT.pack_into(self._process, _PEAK_AT, peak_rss)
+        for mapped in (*self._old, self.buffer, self._process):
+            mapped.close()
+        os.close(self._file)
+        os.close(self._errors)
+
+    def _place(self, number: int) -> int:
+        """The offset of a request's record. Enlarges the file if the record is beyond its end."""
+        at = number * RECORD_SIZE + self.base
+        with self._lock:
+            if at + RECORD_SIZE > len(self.buffer):
+                self._old.append(self.buffer)  # another thread may be writing to it
+                self.buffer = self._map(max(at + RECORD_SIZE, 2 * len(self.buffer)))
+        return at
+
+    def _map(self, size: int) -> mmap.mmap:
+        _take_room(self._file, size)
+        return mmap.mmap(self._file, size)
+
+
+@dataclass(frozen=True)
+class ProcessNote:
+    """Figures that a process of a trial wrote about itself. `peak_rss_bytes` is 0 while the process runs.
+
+    `connections`: attempts to connect. `unopened`: attempts that failed.
+    """
+
+    pid: int
+    connections: int
+    peak_rss_bytes: int
+    unopened: int = 0
+
+    @property
+    def opened(self) -> int:
+        return self.connections - self.unopened
+
+
+def process_notes(folder: Path) -> list[ProcessNote]:
+    """The notes of all processes that sent requests, in the trial's folder."""
+    notes = []
+    for path in sorted(folder.glob("*.process")):
+        block = path.read_bytes()
+        if len(block) == _PROCESS.size and block.startswith(_PROCESS_MAGIC):
+            notes.append(ProcessNote(*_PROCESS.unpack(block)[1:]))
+    return notes
+
+
+def error_names(folder: Path) -> dict[int, tuple[str, str]]:
+    """Error code → error kind and the text of its first error, in the trial's folder."""
+    path = folder / ERRORS_FILE
+    return _named(path.read_bytes()) if path.exists() else {}
+
+
+def _register(file: int, kind: str, message: str) -> int:
+    """The code of a kind, equal in all processes of a trial: the first process to meet it writes it to the file.
+
+    The caller holds the file's lock.
+    """
+    named = _named(os.pread(file, os.fstat(file).st_size, 0))
+    for code, (other, _) in named.items():
+        if other == kind:
+            return code
+    own = range(_FIRST_OWN_CODE, _LAST_CODE + 1)
+    code = ERROR_CODES.get(kind) or next((free for free in own if free not in named), 0)
+    if not code:
+        raise OverflowError(f"more than {len(own)} kinds of error in one trial; the last: {kind}")
+    os.write(file, json.dumps({"code": code, "kind": kind, "example": message[:500]}).encode() + b"\n")
+    return code
+
+
+def _named(lines: bytes) -> dict[int, tuple[str, str]]:
+    """Error code → kind and example, from the complete lines. The last line may be incomplete."""
+    rows = [json.loads(line) for line in lines.splitlines(keepends=True) if line.endswith(b"\n")]
+    return {row["code"]: (row["kind"], row["example"]) for row in rows}
+
+
+def _small_file(path: Path, size: int) -> mmap.mmap:
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        _take_room(file, size)
+        return mmap.mmap(file, size)
+    finally:
+        os.close(file)
+
+
+def _take_room(file: int, size: int) -> None:
+    """Make the file at least `size` bytes long, with allocated disk space."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+        return
+    have = os.fstat(file).st_size  # macOS has no fallocate; writing zeros allocates the space as well
+    if size > have:
+        os.pwrite(file, bytes(size - have), have)

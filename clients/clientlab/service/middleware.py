@@ -1,0 +1,135 @@
+"""What every answer of the service has: security headers, and one line where a request is refused."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections import deque
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import ValidationError
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from clientlab.service.schemas import Problem
+
+HOSTS = "LAB_HOSTS"
+"""The environment variable with more host names of the service, separated by commas."""
+
+MOST_REFUSALS = 10
+_MOST_CHARACTERS = 300
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-cache",  # else a browser may keep the script of an older version
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Server": "clientlab",
+}
+
+_log = logging.getLogger("clientlab.service")
+
+
+class SecurityHeaders:
+    """ASGI middleware: adds the headers that a page has not set itself."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def known_hosts(bound: str, more: str) -> frozenset[str]:
+    """The host names of the service: its own, and those in `more`, separated by commas."""
+    own = ("localhost", "lab", bound, socket.gethostname())
+    return frozenset(name.strip().lower() for name in (*own, *more.split(",")) if name.strip())
+
+
+class KnownHosts:
+    """ASGI middleware: answers 421 to a request whose `Host` is no name of the service.
+
+    Another site's name can be made to lead here (DNS rebinding), and a browser would take this page for that site's.
+    An address leads nowhere else. A health check may leave the name out, and no browser does. Starlette's
+    TrustedHostMiddleware knows no addresses.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        host = request.headers.get("host", "")
+        if host and not self._known(host):
+            line = f"the lab is not known as {host[:100]!a}; add the name to {HOSTS} if it is yours"
+            await refusal(request, HTTPStatus.MISDIRECTED_REQUEST, line)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _known(self, host: str) -> bool:
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+            return name in self._hosts or bool(ip_address(name))
+        except ValueError:
+            return False
+
+
+def refusal(request: Request, status: int, line: str) -> JSONResponse:
+    """The answer to a refused request. The log and the page show it, unless no such path or method exists."""
+    if status not in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
+        client = request.client.host if request.client else "an unknown client"
+        message = f"{request.method} {_raw_path(request)} from {client}: {status:d}, {line}"
+        _log.warning("%s", message)
+        refusals: deque[str] = request.app.state.refusals
+        refusals.append(f"{datetime.now(UTC):%H:%M:%S} {message[:_MOST_CHARACTERS]}")
+    return JSONResponse(Problem(error=line).model_dump(), status)
+
+
+def _raw_path(request: Request) -> str:
+    """Path and query as they were sent: a decoded line break would begin a line of its own in the log."""
+    path: bytes = request.scope["raw_path"]
+    query: bytes = request.scope["query_string"]
+    return (path + b"?" * bool(query) + query).decode("ascii", "backslashreplace")
+
+
+async def on_http_error(request: Request, error: Exception) -> JSONResponse:
+    """Answer an HTTPException with its status and its line."""
+    if not isinstance(error, HTTPException):
+        raise error
+    return refusal(request, error.status_code, error.detail)
+
+
+async def on_invalid(request: Request, error: Exception) -> JSONResponse:
+    """Answer a body that does not fit its schema."""
+    if not isinstance(error, RequestValidationError):
+        raise error
+    return refusal(request, HTTPStatus.UNPROCESSABLE_ENTITY, first_line(error))
+
+
+def first_line(error: ValidationError | RequestValidationError) -> str:
+    """The field and the message of the first validation error."""
+    first: dict[str, Any] = dict(error.errors()[0])
+    if first["type"] == "json_invalid":
+        return f"body: not JSON: {first['ctx']['error']}"
+    field = ".".join(str(part) for part in first["loc"] if part != "body")
+    return f"{field or 'body'}: {first['msg']}"

@@ -1,0 +1,128 @@
+"""The newest finished runs, read once each: as rows for the page, and as metrics.
+
+A run file does not change once its run has ended, and 50 of them are some megabytes of metrics: they are
+rendered when one is added, and not for each scrape.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from clientlab.errors import LabError
+from clientlab.judging.judgement import find_judged
+from clientlab.reports.headline import answers
+from clientlab.reports.rows import groups_of
+from clientlab.results.document import Run
+from clientlab.results.store import RUN_FILE, Store
+from clientlab.service import run_metrics
+from clientlab.service.schemas import RunRow
+
+NEWEST = 50
+_HEAD = 1000  # characters; the status stands before the experiment
+
+
+@dataclass(frozen=True)
+class _Known:
+    changed: tuple[int, int]  # the store's version of it
+    row: RunRow
+    run: Run | None  # of one that has ended; its histograms and slices left out
+
+
+class RunIndex:
+    """The newest runs of a store. `say` takes a line about one that can't be shown."""
+
+    def __init__(self, store: Store, say: Callable[[str], None]) -> None:
+        self._store = store
+        self._say = say
+        self._known: dict[str, _Known] = {}
+        self._rendered: tuple[tuple[str, ...], bytes] = ((), b"")
+        self._lock = threading.Lock()
+
+    def rows(self) -> list[RunRow]:
+        """A row a run, the newest first."""
+        with self._lock:
+            self._look(unfinished=True)
+            return [known.row for known in self._known.values()]
+
+    def metrics(self) -> bytes:
+        """The finished runs in Prometheus' text format."""
+        with self._lock:
+            self._look(unfinished=False)
+            ended = {name: known.run for name, known in self._known.items() if known.run is not None}
+            if self._rendered[0] != tuple(ended):
+                self._rendered = tuple(ended), _render(ended.values(), self._say)
+            return self._rendered[1]
+
+    def _look(self, *, unfinished: bool) -> None:
+        """Read what is new or has changed; an unfinished run, which changes with each trial, only if asked for."""
+        found: dict[str, _Known] = {}
+        for name in reversed(self._store.names()[-NEWEST:]):
+            try:
+                changed = self._store.version(name)
+            except FileNotFoundError:
+                continue  # removed just now
+            known = self._known.get(name)
+            if known and known.changed == changed:
+                found[name] = known
+            elif unfinished or not self._running(name):
+                found[name] = self._read(name, changed)
+        self._known = found
+
+    def _running(self, name: str) -> bool:
+        """Whether a run is unfinished, by the first lines of its file: it may be long."""
+        with (self._store.folder / name / RUN_FILE).open(encoding="utf-8") as file:
+            return '"status": "running"' in file.read(_HEAD)
+
+    def _read(self, name: str, changed: tuple[int, int]) -> _Known:
+        try:
+            run = find_judged(self._store, name)
+        except LabError as error:
+            self._say(str(error))
+            row = RunRow(run=name, experiment="", created="", status="unreadable", trials=0, findings=[str(error)])
+            return _Known(changed, row, None)
+        ended = run.status != "running"
+        row = RunRow(
+            run=name,
+            experiment=run.experiment.name,
+            created=run.created,
+            status=run.status,
+            trials=len(run.trials),
+            findings=_findings(run) if ended else [],
+        )
+        return _Known(changed, row, _lean(run) if ended else None)
+
+
+def _findings(run: Run) -> list[str]:
+    """What a run found: the verdicts of its claims, or the answer in a sentence a group."""
+    if run.claims:
+        return [f"{claim.verdict}: {claim.text}" for claim in run.claims]
+    return answers(groups_of(run))
+
+
+def _lean(run: Run) -> Run:
+    trials = [trial.model_copy(update={"histogram": None, "over_time": []}) for trial in run.trials]
+    return run.model_copy(update={"trials": trials})
+
+
+class _Finished(Collector):
+    def __init__(self, found: run_metrics.Families) -> None:
+        self._found = found
+
+    def collect(self) -> list[Metric]:
+        return list(self._found.values())
+
+
+def _render(runs: object, say: Callable[[str], None]) -> bytes:
+    found = run_metrics.families()
+    for run in runs:  # type: ignore[attr-defined]
+        if not run_metrics.fill(found, run):
+            say(f"run {run.run} has more than {run_metrics.MOST_SERIES} series: its arms are not in /metrics")
+    registry = CollectorRegistry()
+    registry.register(_Finished(found))
+    return generate_latest(registry)

@@ -1,0 +1,259 @@
+"""The service's runs: one at a time, in a thread of its own, by the same `execute` as everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from clientlab import __version__
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.judging.judgement import with_judgement
+from clientlab.results.document import Run
+from clientlab.results.plan import Plan
+from clientlab.results.store import Store
+from clientlab.results.surroundings import distributions_of, surroundings
+from clientlab.results.trial import PlannedTrial, Trial
+from clientlab.running.execute import execute, new_run, order_of, run_name
+from clientlab.service.dispatcher import Dispatcher
+from clientlab.service.schemas import State
+from clientlab.testbeds.compose import check_plain
+from clientlab.testbeds.local import ROUTES
+from clientlab.upstreams import UPSTREAMS
+from clientlab.workload.workload import Workload
+
+MARK = "served"
+"""A file in a run's folder: the service began it, and goes on with it after a restart.
+
+It holds the experiment that the service was started for, which need not be the run's own.
+"""
+
+_LOOK_SECONDS = 0.5
+_MOMENT = 0.01
+_STOPPED = "stopped on request"
+
+
+class _Stopped(Exception):
+    """The service ends; its run stays unfinished, and goes on when it is started again."""
+
+
+class RunManager:
+    """Starts runs, goes on with one, and tells how far it is.
+
+    `say` takes lines for the log; `asked`: the experiment that the service was started for, if any.
+    """
+
+    def __init__(
+        self, store: Store, dispatcher: Dispatcher, programs: dict[str, str], say: Callable[[str], None],
+        asked: str = "",
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._dispatcher = dispatcher
+        self._programs = programs
+        self._asked = asked
+        self._say_line = say
+        self._loop = asyncio.get_running_loop()
+        self._thread: threading.Thread | None = None
+        self._run: Run | None = None
+        self._trial: PlannedTrial | None = None
+        self._finished = 0
+        self._resumed = False
+        self._message = ""
+        self._planned = 0
+        self._unwanted = threading.Event()
+        self._ending = threading.Event()
+
+    def start(self, plan: Plan) -> str:
+        """Begin a run of a checked plan and return the run's name. Raises LabError."""
+        self._check_idle()
+        check_plain(arm.upstream for arm in plan.arms)
+        measured = distributions_of(arm.strategy for arm in plan.arms)
+        return self._begin(new_run(run_name(plan), plan, surroundings(measured, self._programs)))
+
+    def again(self, old: Run) -> str:
+        """Begin a run of an old one's settings and return its name. Raises LabError."""
+        self._check_idle()
+        foreign = next((a for a in old.experiment.arms if a.upstream not in UPSTREAMS or a.route not in ROUTES), None)
+        if foreign is not None:
+            raise LabError(f"run {old.run} measured {foreign.upstream}, and not the lab's own upstreams")
+        measured = distributions_of(arm.strategy for arm in old.experiment.arms)
+        fresh = {
+            "run": run_name(old.experiment),
+            "clientlab": __version__,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "status": "running",
+            "surroundings": surroundings(measured, self._programs),
+            "cautions": [],
+            "claims": [],
+            "trials": [],
+        }
+        return self._begin(old.model_copy(update=fresh))
+
+    def resume(self) -> str | None:
+        """Go on with the run that the service had begun last, if it is not finished; None where there is none."""
+        served = [name for name in self._store.names() if (self._store.folder / name / MARK).exists()]
+        try:
+            run = self._store.read(served[-1]) if served else None
+        except LabError as error:
+            self.say(str(error))
+            return None
+        if run is None or run.status != "running":
+            return None
+        if run.clientlab != __version__:
+            self.say(f"{run.run} was begun by clientlab {run.clientlab}, and is left as it is")
+            return None
+        if not self._is_asked(run):
+            self._store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
+            self.say(f"{run.run} is left incomplete with {len(run.trials)} trials: {self._asked!r} is asked for now")
+            return None
+        self._resumed = True
+        self.say(f"going on with {run.run} at trial {len(run.trials) + 1} of {len(order_of(run))}")
+        self._carry(run)
+        return run.run
+
+    def _is_asked(self, run: Run) -> bool:
+        """Whether an unfinished run is what the service was started for, this time as the last."""
+        mark = (self._store.folder / run.run / MARK).read_text(encoding="utf-8")
+        return not self._asked or self._asked in (mark, run.experiment.name)
+
+    async def stop(self) -> None:
+        """End the run in progress; what was done is kept. Raises LabError where there is none."""
+        if not self.measuring:
+            raise LabError("no run is in progress")
+        self._unwanted.set()
+        while self.measuring:  # it may be between two trials
+            self._dispatcher.end(IncompleteRun(_STOPPED))
+            await asyncio.sleep(_MOMENT)
+
+    async def shut_down(self) -> None:
+        """Leave the run as it is saved, and wait for its thread."""
+        self._ending.set()
+        while self.measuring:
+            self._dispatcher.end(_Stopped())
+            await asyncio.sleep(_MOMENT)
+
+    @property
+    def measuring(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def will_give(self, run: str, order: int) -> bool:
+        """Whether this is the next trial of the run in progress, and not given yet: after a restart a worker has it."""
+        present = self._run
+        if present is None or not self.measuring or self._unwanted.is_set() or present.run != run:
+            return False
+        return order == len(present.trials) and not self._dispatcher.given(run, order)
+
+    @property
+    def run(self) -> Run | None:
+        """The run in progress, or the last one, as it was saved last."""
+        return self._run
+
+    def state(self) -> State:
+        """How far it is."""
+        run, trial = self._run, self._trial if self.measuring else None
+        failed = 0 if run is None else sum(trial.status != "done" for trial in run.trials)
+        return State(
+            run=None if run is None else run.run,
+            experiment=None if run is None else run.experiment.name,
+            measuring=self.measuring,
+            planned=self._planned,
+            done=0 if run is None else len(run.trials) - failed,
+            failed=failed,
+            trial=None if trial is None else f"{trial.arm} · {trial.upstream} · {trial.route} · round {trial.round}",
+            finished=self._finished,
+            message=self._message,
+            workers=self._dispatcher.workers(),
+        )
+
+    def say(self, line: str) -> None:
+        """Say a line, in the log and on the page."""
+        self._message = line
+        self._say_line(line)
+
+    # What `execute` tells, in the run's thread.
+
+    def run_started(self, run: Run, folder: Path) -> None:
+        self._run = run
+        self.say(f"run {run.run} -> {folder}")
+
+    def trial_started(self, trial: PlannedTrial, planned: int) -> None:
+        self._trial, self._planned, self._finished = trial, planned, 0
+
+    def progressed(self, finished: int) -> None:
+        self._finished = finished
+
+    def trial_ended(self, trial: Trial) -> None:
+        if self._run is not None:
+            self._run = self._run.model_copy(update={"trials": [*self._run.trials, trial]})
+        self._loop.call_soon_threadsafe(self._dispatcher.saved)
+        how = f"{trial.requests:,} requests" if trial.status == "done" else f"{trial.status}: {trial.reason}"
+        self.say(f"trial {trial.order + 1}, {trial.arm}, {trial.upstream}, {trial.route}, round {trial.round}: {how}")
+
+    def _check_idle(self) -> None:
+        if self.measuring:
+            raise LabError(f"run {self._run.run if self._run else ''} is in progress; wait for its end, or stop it")
+
+    def _begin(self, run: Run) -> str:
+        (self._store.claim(run.run) / MARK).write_text(self._asked, encoding="utf-8")
+        self._store.save(run)
+        self._resumed = False
+        self._carry(run)
+        return run.run
+
+    def _carry(self, run: Run) -> None:
+        self._run, self._trial, self._planned = run, None, len(order_of(run))
+        self._unwanted.clear()
+        self._thread = threading.Thread(target=self._carry_out, args=(run,), name="run", daemon=True)
+        self._thread.start()
+
+    def _carry_out(self, run: Run) -> None:
+        try:
+            with self._store.alone(self._wait):
+                self._run = execute(run, self._measure, self._store, self)
+            self.say(f"run {run.run} is {self._run.status}")
+        except _Stopped:
+            return
+        except LabError as error:
+            self._break_off(run.run, str(error))
+        except Exception as error:
+            self._break_off(run.run, f"run {run.run} broke off: {type(error).__name__}: {error}")
+            raise  # the log has the rest
+        finally:
+            self._loop.call_soon_threadsafe(self._dispatcher.over)
+
+    def _break_off(self, name: str, reason: str) -> None:
+        """The run can't go on; its file says so, if it can be written."""
+        self.say(reason)
+        try:
+            self._run = self._store.read(name)
+            if self._run.status == "running":
+                self._run = with_judgement(self._run.model_copy(update={"status": "incomplete"}))
+                self._store.save(self._run)
+        except LabError as error:
+            self.say(f"{reason}; {error}")
+
+    def _wait(self) -> None:
+        """Another process measures with the same upstreams, as `clientlab run` in the lab's container does."""
+        line = "another run is being measured; this one begins after it"
+        if self._message != line:
+            self.say(line)
+        if self._unwanted.is_set():
+            raise IncompleteRun(_STOPPED)
+        if self._ending.wait(_LOOK_SECONDS):
+            raise _Stopped
+
+    def _measure(
+        self,
+        planned: PlannedTrial,
+        workload: Workload,
+        folder: Path,  # noqa: ARG002 - the worker has a folder of its own
+        progressed: Callable[[int], None],
+    ) -> Trial:
+        if self._run is None:
+            raise AssertionError("trials are of a run")
+        resumed, self._resumed = self._resumed, False
+        name, experiment = self._run.run, self._run.experiment.name
+        given = self._dispatcher.give(name, experiment, planned, workload, progressed, resumed=resumed)
+        return asyncio.run_coroutine_threadsafe(given, self._loop).result()

@@ -1,0 +1,104 @@
+"""A run as metrics, from the list of figures: medians over rounds. An unknown figure has no sample."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from prometheus_client.core import GaugeMetricFamily
+
+from clientlab.analysis.ratios import paired_ratio
+from clientlab.reports.rows import commonest_verdict
+from clientlab.results.document import Run
+from clientlab.results.figures import EXPORTED
+from clientlab.results.labels import ARM, legend, of_arm
+from clientlab.results.plan import Arm, curve_of
+
+MOST_SERIES = 3000
+Families = dict[str, GaugeMetricFamily]
+
+
+def families(stem: str = "run") -> Families:
+    """Every metric of a run, still empty; `stem`: ``run`` for those that have ended, ``present`` for the last begun."""
+    rows: Iterable[tuple[str, str, tuple[str, ...]]] = (
+        ("info", "A run.", ("run", "experiment", "machine", "python", "surroundings")),
+        ("created_timestamp_seconds", "When the run began.", ("run",)),
+        *_of_figures(),
+        ("wall_seconds_low", "Lower end of the 95 % interval of the trials' geometric mean.", ARM),
+        ("wall_seconds_high", "Upper end of it.", ARM),
+        ("errors", "Failed requests, all rounds.", ARM),
+        ("verdict", "1 for what held most of its trials back.", (*ARM, "verdict")),
+        ("axis_value", "An arm's place on an axis of its experiment.", (*ARM, "axis", "curve")),
+        ("claim", "b's figure over a's of a claim; NaN where it has none.", ("run", "experiment", "claim", "verdict")),
+    )
+    return {name: GaugeMetricFamily(f"clientlab_{stem}_{name}", text, labels=labels) for name, text, labels in rows}
+
+
+def _of_figures() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Name, text and labels of the metrics in the list of figures; several quantiles share a metric."""
+    seen = set()
+    for figure, metric in EXPORTED:
+        if metric.name not in seen:
+            text = "exact quantiles of the latency of successful requests" if metric.quantile else figure.description
+            yield metric.name, f"{text[0].upper()}{text[1:]}.", ((*ARM, "quantile") if metric.quantile else ARM)
+        seen.add(metric.name)
+
+
+def schedule() -> GaugeMetricFamily:
+    """The metric of a schedule's progress, still empty. `state` is done, failed or left."""
+    text = "Trials of the run in progress, or of the last one."
+    return GaugeMetricFamily("clientlab_schedule_trials", text, labels=("run", "experiment", "state"))
+
+
+def fill(into: Families, run: Run) -> bool:
+    """Add a run; whether its arms are among it: those of a run of more than 3,000 series are left out."""
+    machine = run.surroundings
+    where = f"{machine.cpu_model}, {machine.cpu_usable:g} cores"
+    into["info"].add_metric([run.run, run.experiment.name, where, machine.python, surroundings_hash(run)], 1)
+    into["created_timestamp_seconds"].add_metric([run.run], datetime.fromisoformat(run.created).timestamp())
+    for claim in run.claims:
+        ratio = math.nan if claim.ratio is None else claim.ratio
+        into["claim"].add_metric([run.run, run.experiment.name, claim.name, claim.verdict], ratio)
+    rows = [row for arm in run.experiment.arms for row in _of_arm(run, arm)]
+    if len(rows) + len(run.claims) + 2 > MOST_SERIES:
+        return False
+    for name, labels, value in rows:
+        into[name].add_metric(labels, value)
+    return True
+
+
+def surroundings_hash(run: Run) -> str:
+    """Equal for runs whose figures may be compared: machine, limits, versions, servers.
+
+    Not the load of the hour, nor the host's name, which is a new one for each container.
+    """
+    machine = run.surroundings.model_dump(exclude={"load_average", "host"})
+    return hashlib.sha256(json.dumps(machine, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
+    trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
+    if not trials:
+        return
+    labels = of_arm(run.run, run.experiment.name, arm.name, arm)
+
+    def row(name: str, value: float, *more: str) -> tuple[str, list[str], float]:
+        return name, [*labels, *more], value
+
+    for figure, metric in EXPORTED:
+        if (value := figure.over_rounds(trials)) is not None:
+            yield row(metric.name, value, *((metric.quantile,) if metric.quantile else ()))
+    walls = {trial.round: trial.wall_seconds for trial in trials if trial.wall_seconds}
+    mean = paired_ratio(walls, dict.fromkeys(walls, 1.0))
+    if mean is not None and mean.low is not None and mean.high is not None:
+        yield row("wall_seconds_low", mean.low)
+        yield row("wall_seconds_high", mean.high)
+    yield row("errors", sum(sum(trial.errors.values()) for trial in trials))
+    if verdict := commonest_verdict(trials):
+        yield row("verdict", 1, verdict)
+    for axis, place in arm.axes.items():
+        if isinstance(place, int | float):
+            yield row("axis_value", place, axis, legend(curve_of(arm, axis), arm.strategy))

@@ -1,0 +1,122 @@
+"""The schemas of the service's API. Unknown fields are errors."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from clientlab.results.trial import Trial
+
+MOST_ROUNDS = 1000
+
+WorkerName = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", description="drawn by the worker when it started")]
+StrategyName = Annotated[str, Field(min_length=1, max_length=200)]
+RunName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _Schema(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AssignmentRequest(_Schema):
+    """A worker polls for an assignment; so the lab knows of it."""
+
+    worker: WorkerName
+    host: Annotated[str, Field(max_length=64)]
+    strategies: Annotated[
+        list[StrategyName], Field(min_length=1, max_length=500, description='"*" takes what nobody else does')
+    ]
+
+
+class Heartbeat(_Schema):
+    """A trial goes on."""
+
+    worker: WorkerName
+    run: RunName
+    order: Annotated[int, Field(ge=0, description="the trial's place in its run")]
+    finished: Annotated[int, Field(ge=0, description="requests so far")]
+
+
+class HeartbeatAnswer(_Schema):
+    """Whether the trial is still wanted."""
+
+    wanted: bool
+
+
+class AssignmentResult(_Schema):
+    """A trial with its figures."""
+
+    worker: WorkerName
+    run: RunName
+    trial: Trial
+
+
+class ResultAnswer(_Schema):
+    """Whether the result is in the run; a second time it is taken as well, and changes nothing."""
+
+    taken: bool
+    message: str
+
+
+class Start(_Schema):
+    """A run to begin: of a bundled experiment."""
+
+    experiment: Annotated[str, Field(min_length=1, max_length=64)]
+    rounds: Annotated[int | None, Field(ge=1, le=MOST_ROUNDS, description="the experiment's own if left out")] = None
+    quick: Annotated[bool, Field(description="its quick form")] = False
+
+
+def command_of(experiment: str, rounds: int | None, *, quick: bool = False) -> str:
+    """What runs the same from the command line."""
+    more = [] if rounds is None else ["--rounds", str(rounds)]
+    return shlex.join(["clientlab", "run", experiment, *(["--quick"] if quick else []), *more])
+
+
+class Started(_Schema):
+    """The name of a run that has begun."""
+
+    run: str
+
+
+class WorkerState(_Schema):
+    """A worker that was heard of lately."""
+
+    worker: str
+    host: str
+    strategies: list[str]
+    state: Literal["waiting", "measuring", "away"]
+
+
+class State(_Schema):
+    """What the service does now. `message`: the latest line of its log."""
+
+    run: str | None
+    experiment: str | None
+    measuring: bool
+    planned: int
+    done: int
+    failed: int
+    trial: str | None
+    finished: Annotated[int, Field(description="requests of the present trial")]
+    message: str
+    workers: list[WorkerState]
+    refusals: Annotated[list[str], Field(description="the last requests that were refused, UTC")] = []
+
+
+class RunRow(_Schema):
+    """A run in a line."""
+
+    run: str
+    experiment: str
+    created: str
+    status: str
+    trials: int
+    findings: list[str]
+
+
+class Problem(_Schema):
+    """Why not: one line."""
+
+    error: str

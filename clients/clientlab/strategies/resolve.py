@@ -1,0 +1,186 @@
+"""Find a strategy by its name, check the settings in the name, and load the classes of the strategy."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib
+import inspect
+import re
+from dataclasses import replace
+from typing import Any
+
+from clientlab import settings
+from clientlab.errors import LabError, PluginError
+from clientlab.strategies import plugins
+from clientlab.strategies.availability import unavailable
+from clientlab.strategies.clients import CLIENTS
+from clientlab.strategies.executors import EXECUTORS
+from clientlab.strategies.pairs import STRATEGIES, Strategy
+from clientlab.strategies.plugins import client_spec, executor_spec
+from clientlab.strategies.specs import ClientSpec, ExecutorSpec
+
+_CHOICES = {"loop": ("asyncio", "uvloop"), "start_method": ("fork", "forkserver", "spawn")}
+_COUNTS = ("pool", "processes", "chunks", "pool_connections", "num_pools")
+_PAIR = re.compile(r"(?P<client>.+?\.py:\w+|[^@]*)(?:@(?P<executor>.+))?")
+
+
+def find(name: str) -> Strategy:
+    """The strategy of that name, or any fitting ``client@executor``; both with settings: ``NAME?pool=10``.
+
+    Raises LabError with the nearest names. `check_settings` checks the settings.
+    """
+    plain, given = settings.split(name)
+    strategy = STRATEGIES.get(plain) or _unlisted(plain)
+    if plain == name:
+        return strategy
+    return replace(strategy, name=name, settings={**strategy.settings, **given})
+
+
+def _unlisted(name: str) -> Strategy:
+    """A strategy of any client and executor, of a user's file, or of an installed package. Raises LabError."""
+    client, executor = _client_and_executor(name)
+    if not executor:
+        found = _of_plugin(name)
+        if found is not None:
+            return found
+    else:
+        with contextlib.suppress(KeyError):  # the error below names the nearest strategies
+            return _paired(name, client_spec(client), executor_spec(executor))
+    near = difflib.get_close_matches(name, [*STRATEGIES, *of_packages()], n=3, cutoff=0.4)
+    hint = f"; nearest: {', '.join(near)}" if near else ""
+    raise LabError(f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'")
+
+
+def _client_and_executor(name: str) -> tuple[str, str]:
+    """Client and executor of ``client@executor``; without an executor its name is empty. A path may hold an @."""
+    client, _, executor = name.partition("@")
+    if client in CLIENTS or client in plugins.installed().clients:
+        return client, executor
+    found = _PAIR.fullmatch(name)
+    return (found["client"], found["executor"] or "") if found else (name, "")
+
+
+def _of_plugin(name: str) -> Strategy | None:
+    """The strategy of a user's file or of an installed package; None if there is none. Raises PluginError."""
+    if plugins.file_of(name) is not None:
+        if plugins.is_executor(plugins.load_class(plugins.absolute(name))):
+            client = {"blocking": "requests-session", "asyncio": "aiohttp"}[executor_spec(name).needs]
+            raise PluginError(f"strategy {name!r} is an executor, and runs a client; write {client}@{name}")
+        return _one_by_one(client_spec(name), name, "file")
+    if name in plugins.installed().faults:
+        raise plugins.installed().faults[name]
+    return of_packages().get(name)
+
+
+def of_packages() -> dict[str, Strategy]:
+    """The strategies of installed packages, and each of their clients alone. Their `source` is the package."""
+    found = plugins.installed()
+    strategies = {name: _one_by_one(spec, name, found.sources[name]) for name, spec in found.clients.items()}
+    for name, other in found.others.items():
+        if isinstance(other, Strategy) and name not in STRATEGIES:
+            strategies[name] = replace(other, source=found.sources[name])
+    return strategies
+
+
+def faults() -> list[PluginError]:
+    """The errors of entry points that give no strategy, client or executor."""
+    found = plugins.installed()
+    usable = of_packages()
+    strange = [
+        PluginError(f"strategy {name!r} of {found.sources[name]}: neither a class, a spec nor a strategy of a new name")
+        for name in found.others
+        if name not in usable
+    ]
+    return [*found.faults.values(), *strange]
+
+
+def _one_by_one(client: ClientSpec, name: str, source: str) -> Strategy:
+    return Strategy(name, client.name, "serial" if client.kind == "blocking" else "await", 1, source)
+
+
+def settings_of(import_path: str) -> dict[str, str]:
+    """The settings of a client or executor, name → type: the keyword-only arguments of its class, as annotated."""
+    parameters = inspect.signature(load(import_path)).parameters.values()
+    return {p.name: _type_of(p) for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def _type_of(parameter: inspect.Parameter) -> str:
+    if parameter.annotation is inspect.Parameter.empty:
+        return type(parameter.default).__name__
+    return inspect.formatannotation(parameter.annotation).strip("'")
+
+
+def check_settings(strategy: Strategy) -> None:
+    """Raises LabError if a library is missing, or for a setting that the strategy does not have."""
+    if reason := unavailable(strategy):
+        raise LabError(f"strategy {strategy.name!r} is unavailable: {reason}")
+    known = _known(strategy)
+    for key, value in strategy.settings.items():
+        if key not in known:
+            raise LabError(f"strategy {strategy.name!r} has no setting {key!r}; it has {', '.join(known) or 'none'}")
+        written = f"strategy {strategy.name!r}: setting {key}={settings.written(value)}"
+        if not settings.fits(value, known[key]):
+            raise LabError(f"{written} is to be of type {settings.named(known[key])}")
+        if advice := _advice(strategy, key, value):
+            raise LabError(f"{written}; write {advice}")
+
+
+def _advice(strategy: Strategy, key: str, value: Any) -> str | None:
+    """The valid values of the setting, if `value` is none of them."""
+    if key in _CHOICES:
+        return None if value in _CHOICES[key] else " or ".join(_CHOICES[key])
+    if value is None or key not in {*_COUNTS, executor_spec(strategy.executor).size}:
+        return None
+    least = 0 if key == "pool" and client_spec(strategy.client).unlimited else 1
+    return None if value >= least else f"{least} or more"
+
+
+def _known(strategy: Strategy) -> dict[str, str]:
+    """Name → type of every setting of the strategy. Raises LabError if a library is missing."""
+    client, executor = client_spec(strategy.client), executor_spec(strategy.executor)
+    try:
+        known = {**settings_of(client.import_path), **settings_of(executor.import_path)}
+    except ModuleNotFoundError as error:  # a dependency of the library
+        raise LabError(
+            f"strategy {strategy.name!r} is unavailable: {error.name} is not installed; "
+            f"pip install 'clientlab[{client.extra}]'"
+        ) from error
+    if executor.size:
+        known[executor.size] = "int"
+    if strategy.policy == "pool" and not client.program:
+        known |= {"pool": "int | None" if client.unlimited else "int", "library_defaults": "bool"}
+    return known
+
+
+def chosen(strategy: Strategy, import_path: str) -> dict[str, Any]:
+    """Those of the strategy's settings that are arguments of the class at `import_path`."""
+    names = settings_of(import_path) if strategy.settings else {}
+    return {key: value for key, value in strategy.settings.items() if key in names}
+
+
+def _paired(name: str, client: ClientSpec, executor: ExecutorSpec) -> Strategy:
+    if _goes_with(client, executor):
+        return Strategy(name, client.name, executor.name)
+    fitting = [spec.name for spec in EXECUTORS.values() if _goes_with(client, spec)]
+    if executor.only:
+        raise LabError(
+            f"strategy {name!r}: {executor.name} runs only {', '.join(executor.only)}; "
+            f"{client.name} goes with {', '.join(fitting)}"
+        )
+    raise LabError(
+        f"strategy {name!r}: {client.name} is a client of kind {client.kind} and {executor.name} runs "
+        f"{executor.needs} ones; it goes with {', '.join(fitting)}"
+    )
+
+
+def _goes_with(client: ClientSpec, executor: ExecutorSpec) -> bool:
+    return client.kind == executor.needs and (not executor.only or client.name in executor.only)
+
+
+def load(import_path: str) -> Any:
+    """The class at ``module:Class`` or ``path/to/file.py:Class``. Imports its library. Raises PluginError."""
+    if plugins.file_of(import_path) is not None:
+        return plugins.load_class(import_path)
+    module, _, name = import_path.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,75 @@
+"""The specs of clients and executors. A spec names its class and imports no library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["blocking", "asyncio", "program"]
+"""What calls a client. A program sends all requests itself: it is a load generator, not a library."""
+Policy = Literal["per call", "pool", "per thread"]
+
+
+def _quirk(description: str, default: Any, **more: Any) -> Any:
+    """A field with the sentence that docs/known-limits.md has about it."""
+    return field(default=default, metadata={"description": description}, **more)
+
+
+@dataclass(frozen=True)
+class Quirks:
+    """What a library does unlike all others, where its client cannot prevent that.
+
+    Conformance checks and tests permit exactly these differences. `resends_after` and `fault_kinds` name faults of
+    conformance/faults.py.
+    """
+
+    opens_ahead: bool = _quirk("may open one more connection while a used one returns to its pool", default=False)
+    closes_after_head: bool = _quirk("closes its connection after each HEAD", default=False)
+    resends_after: tuple[str, ...] = _quirk("sends the request once more after the fault", default=())
+    fault_kinds: tuple[tuple[str, str], ...] = _quirk("records the fault as an error of another kind", default=())
+    one_request_per_connection: bool = _quirk("has one request at a time on an HTTP/2 connection", default=False)
+    resumes_tls: bool = _quirk("resumes a TLS session on its next connection", default=False)
+    own_chunk_size: int | None = _quirk("ignores `--chunk-size`: bytes of its largest chunk", default=None)
+    late_in_bodies: float = _quirk("notices silence in a body later: seconds after the time limit", default=0.0)
+
+
+@dataclass(frozen=True)
+class ClientSpec:
+    """One library with one policy: who owns a connection, and for how long."""
+
+    name: str
+    import_path: str  # module:Class
+    kind: Kind
+    distribution: str  # the run file has its version; "python": the standard library
+    policy: Policy
+    description: str
+    http: Literal["1.1", "2"] = "1.1"  # the only version that it speaks; "2": over TLS only
+    executors: tuple[str, ...] = ()  # its listed strategies, beside the one that sends one request after the other
+    on_uvloop: tuple[str, ...] = ()  # executors of its listed strategies on uvloop's event loop
+    needs: tuple[str, ...] = ()  # further distributions
+    extra: str = "clients"  # the extra of pyproject.toml that installs it
+    program: str = ""  # the program that it starts, if it is no library
+    package: str = ""  # the system package with the program
+    unlimited: bool = False  # its pool can be without a limit
+    lacks: Callable[[], str | None] | None = None  # what the installed library was built without, and what to do
+    quirks: Quirks = Quirks()
+
+
+@dataclass(frozen=True)
+class ExecutorSpec:
+    """One way to run many requests. `needs` is the kind of client that it runs."""
+
+    name: str
+    import_path: str  # module:Class
+    needs: Kind
+    description: str
+    needs_count: bool = False  # starts all requests at once, so their number must be known
+    concurrent: bool = True  # has more than one request in flight
+    unbounded: bool = False  # has all requests in flight, whatever the concurrency
+    pool_bound: bool = False  # only the client's pool limits the requests in flight
+    size: str = ""  # the setting that replaces ``-c`` for its strategies
+    only: tuple[str, ...] = ()  # the clients that it runs; empty: all of its kind
+    policy: Policy | None = None  # of connections; None: the client's
+    drives_client: bool = False  # sends with the client's handles: whole bodies, timed by the lab only
+    distribution: str = "python"  # it needs this one, and the run file has its version

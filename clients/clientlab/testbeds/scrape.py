@@ -1,0 +1,88 @@
+"""Scraping the counters of upstreams and proxy from their `/metrics`, in every testbed."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from clientlab.errors import IncompleteRun
+from clientlab.results.trial import ServerUse
+
+_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A listening server."""
+
+    host: str
+    port: int
+    ca_file: Path | None = None  # of a server with TLS
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self.ca_file else 'http'}://{self.host}:{self.port}"
+
+    def connect(self, timeout: float) -> http.client.HTTPConnection:
+        """A connection that is not yet open. Raises OSError where the CA file is missing."""
+        if self.ca_file is None:
+            return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        context = ssl.create_default_context(cafile=str(self.ca_file))
+        return http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=context)
+
+    def greet(self, timeout: float) -> None:
+        """Connect, with the TLS handshake, and close. Raises OSError."""
+        with contextlib.closing(self.connect(timeout)) as connection:
+            connection.connect()
+
+
+def get(endpoint: Endpoint, path: str, timeout: float = _TIMEOUT) -> tuple[int, str]:
+    """Status and body of one GET on a new connection. Raises OSError or HTTPException."""
+    connection = endpoint.connect(timeout)
+    try:
+        connection.request("GET", path, headers={"Connection": "close"})
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def upstream_use(endpoint: Endpoint) -> tuple[ServerUse, int]:
+    """CPU time and counters of an upstream since its start, and its number of workers. Raises IncompleteRun."""
+    figures = _figures(endpoint)
+    return ServerUse(
+        cpu_seconds=_one(figures, "mockupstream_cpu_seconds_total"),
+        requests=int(_one(figures, "mockupstream_requests_total")),
+        connections=int(_one(figures, "mockupstream_connections_accepted_total")),
+    ), int(_one(figures, "mockupstream_workers"))
+
+
+def proxy_use(endpoint: Endpoint) -> ServerUse:
+    """CPU time of the proxy since its start. Raises IncompleteRun."""
+    return ServerUse(cpu_seconds=_one(_figures(endpoint), "process_cpu_seconds_total"))
+
+
+_Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def _figures(endpoint: Endpoint) -> _Figures:
+    try:
+        status, text = get(endpoint, "/metrics")
+    except (OSError, http.client.HTTPException) as error:
+        raise IncompleteRun(f"{endpoint.url}/metrics does not answer: {error}") from error
+    if status != http.HTTPStatus.OK:
+        raise IncompleteRun(f"{endpoint.url}/metrics answered {status}")
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def _one(figures: _Figures, name: str) -> float:
+    return sum(value for (found, _), value in figures.items() if found == name)

@@ -1,0 +1,100 @@
+"""Upstreams as processes of this machine: the command that starts one, and its description for the run file."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from clientlab import child_processes
+from clientlab.errors import LabError
+from clientlab.testbeds.scrape import Endpoint
+from clientlab.testbeds.server_process import LOOPBACK, Server
+from clientlab.upstreams import Upstream
+
+_REPOSITORY = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True)
+class WorkerCounts:
+    """Processes of the upstreams without settings. `threads`: requests that one Flask process can hold at once."""
+
+    flask: int
+    aiohttp: int
+    threads: int
+
+
+def workers_for(concurrency: int) -> WorkerCounts:
+    """Enough workers that the upstream does not limit a trial with `concurrency` requests in flight.
+
+    Flask needs a thread for each delayed request. The client needs CPU cores as well: half of them, and at least one,
+    stay free for it.
+    """
+    half = max(1, (os.cpu_count() or 2) // 2)
+    flask = max(2, half)
+    return WorkerCounts(flask, half, max(32, -(-concurrency // flask) + 8))
+
+
+def start(upstream: Upstream, workers: WorkerCounts, listener: socket.socket, logs: Path) -> Server:
+    """Start to serve on a bound socket, which the caller still owns. Raises LabError, OSError."""
+    descriptor = listener.fileno()
+    command, environment = _gunicorn(upstream, workers, descriptor)
+    if upstream.development:
+        listener.listen(socket.SOMAXCONN)  # werkzeug needs a socket that is listening
+        command = [sys.executable, "-m", "mockupstream", upstream.framework, "--fd", str(descriptor)]
+    log = logs / f"{re.sub(r'[^A-Za-z0-9.]+', '-', upstream.name)}.log"
+    process = child_processes.start(command, log, {**os.environ, **environment}, [descriptor])
+    endpoint = Endpoint(LOOPBACK, listener.getsockname()[1])
+    return Server(upstream.name, endpoint, process, log, _workers(upstream, workers))
+
+
+def description(upstream: Upstream, workers: WorkerCounts) -> str:
+    """How the upstream is served, for the run's surroundings."""
+    if upstream.development:
+        kinds = {
+            "flask": "werkzeug's development server, a thread and a connection for each request",
+            "aiohttp": "aiohttp's run_app, 1 process, asyncio",
+        }
+        return kinds[upstream.framework]
+    count = _workers(upstream, workers)
+    if upstream.framework == "aiohttp":
+        return f"gunicorn uvloop, {count} workers"
+    if upstream.worker_class == "sync":
+        return f"gunicorn sync, {count} workers, a connection for each request"
+    return f"gunicorn gthread, {count} workers x {_threads(upstream, workers)} threads"
+
+
+def project_file(name: str) -> Path:
+    """The path of a file of the repository. Raises LabError where it is missing."""
+    path = _REPOSITORY / name
+    if not path.is_file():
+        raise LabError(f"{path} is missing: the lab runs from a clone of its repository")
+    return path
+
+
+def _gunicorn(upstream: Upstream, workers: WorkerCounts, descriptor: int) -> tuple[list[str], dict[str, str]]:
+    environment = {
+        "MOCKUPSTREAM_FRAMEWORK": upstream.framework,
+        "MOCKUPSTREAM_BIND": f"fd://{descriptor}",
+        "MOCKUPSTREAM_WORKERS": str(_workers(upstream, workers)),
+        "MOCKUPSTREAM_THREADS": str(_threads(upstream, workers)),
+        "MOCKUPSTREAM_WORKER_CLASS": upstream.worker_class,
+    }
+    return [sys.executable, "-m", "gunicorn", "-c", str(project_file("servers/gunicorn.conf.py"))], environment
+
+
+def _workers(upstream: Upstream, workers: WorkerCounts) -> int:
+    if upstream.development:
+        return 1
+    plain: int = getattr(workers, upstream.framework)
+    return upstream.workers or plain
+
+
+def _threads(upstream: Upstream, workers: WorkerCounts) -> int:
+    """Threads of each process: by default, all processes together hold as many requests as the plain upstream."""
+    if upstream.threads is not None:
+        return upstream.threads
+    return -(-workers.flask * workers.threads // _workers(upstream, workers))

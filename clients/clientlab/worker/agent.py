@@ -1,0 +1,145 @@
+"""The worker's agent: polls the lab, serves the worker's metrics, and starts a process for each assignment.
+
+`clientlab work` replaces itself with ``python -m clientlab.worker.agent SETTINGS``. A worker mostly waits, and there
+may be sixty of them: this process imports neither numpy nor pydantic. The job's process does, and ends with its trial.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from types import FrameType
+from typing import Any
+
+from clientlab import child_processes
+from clientlab.errors import LabError
+from clientlab.worker.channel import JobInput, JobMetrics
+from clientlab.worker.lab_client import LabClient, Refused
+from clientlab.worker.log import log
+from clientlab.worker.metrics_server import MetricsServer
+from clientlab.worker.token import TOKEN
+
+POLL_TIMEOUT = 40.0
+"""Seconds, longer than the lab keeps a poll waiting."""
+
+_STOP_SECONDS = 2.0
+"""A job that is told to end stops its trial and sends its last metrics."""
+
+
+class Ended(Exception):
+    """SIGTERM or SIGINT."""
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """The options of `clientlab work`. `linger`: seconds to wait for the last scrape of a trial.
+
+    `scraped`: somebody scrapes the worker, even where nobody has yet.
+    """
+
+    lab: str
+    strategies: tuple[str, ...]
+    host: str
+    port: int
+    linger: float
+    scraped: bool
+
+
+def main(arguments: list[str]) -> int:
+    """Work until a signal ends it; the exit code."""
+    given = json.loads(arguments[1])
+    settings = AgentSettings(**{**given, "strategies": tuple(given["strategies"])})
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+    try:
+        lab = LabClient(settings.lab, os.environ.get(TOKEN, ""))
+        lab.split()
+        _Agent(settings, lab).work()
+    except Ended:
+        return 0
+    except (LabError, Refused) as error:
+        log(str(error))
+        return LabError.exit_code
+    return 0
+
+
+class _Agent:
+    def __init__(self, settings: AgentSettings, lab: LabClient) -> None:
+        self._settings = settings
+        self._lab = lab
+        self._name = secrets.token_hex(8)
+        self._metrics = JobMetrics()
+        self._server = _serve(settings, self._metrics)
+        self._scrapes_before = 0  # the present job
+
+    def work(self) -> None:
+        """Poll the lab and do what it assigns. Raises Ended, Refused or LabError."""
+        strategies = list(self._settings.strategies)
+        log(f"worker {self._name} for {', '.join(strategies)}; metrics at port {self._server.port}")
+        poll = {"worker": self._name, "host": socket.gethostname()[:64], "strategies": strategies}
+        while True:
+            assignment = self._lab.insist(
+                "/api/assignments", poll, POLL_TIMEOUT, lambda error: log(f"the lab is away: {error}")
+            )
+            if assignment is not None:
+                self._do(assignment)
+
+    def _do(self, assignment: dict[str, Any]) -> None:
+        """Run a job to its end, and keep its last metrics until they are scraped."""
+        scrapes, self._scrapes_before = self._scrapes_before, self._server.scrapes
+        with tempfile.TemporaryDirectory(prefix="clientlab-job-") as folder:
+            process, connection = _start_job()
+            try:
+                with contextlib.suppress(OSError, EOFError):  # its process has ended: see its exit code
+                    connection.send(JobInput(assignment, self._name, self._lab, folder))
+                    self._metrics.attach(connection)
+                process.wait()
+            finally:
+                child_processes.stop(process, _STOP_SECONDS)
+                self._metrics.detach()
+                connection.close()
+                if process.returncode == 0 and (self._settings.scraped or self._server.scrapes > scrapes):
+                    self._server.wait_for_scrape(time.monotonic(), self._settings.linger)
+                self._metrics.clear()
+        if process.returncode == LabError.exit_code:
+            raise LabError("the lab refused this worker's token during a job")
+        if process.returncode:
+            log(f"the process of a job ended with code {process.returncode}; the lab assigns the trial once more")
+
+
+def _serve(settings: AgentSettings, metrics: JobMetrics) -> MetricsServer:
+    """The server of the metrics. Raises LabError."""
+    try:
+        return MetricsServer(settings.host, settings.port, metrics)
+    except OSError as error:
+        where = f"--host {settings.host} --port {settings.port}"
+        raise LabError(f"{where}: {error.strerror or error}; name another or stop what listens there") from error
+
+
+def _start_job() -> tuple[subprocess.Popen[bytes], Connection]:
+    """The process of a job, and the connection to it. The token is not in its environment."""
+    ours, theirs = Pipe()
+    environment = {name: value for name, value in os.environ.items() if name != TOKEN}
+    command = [sys.executable, "-m", "clientlab.worker.job", str(theirs.fileno())]
+    with theirs:
+        return child_processes.start(command, None, environment, [theirs.fileno()]), ours
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)  # what follows takes a few seconds at most, and stops the job
+    raise Ended
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

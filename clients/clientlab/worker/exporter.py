@@ -1,0 +1,194 @@
+"""The metrics of a trial, read off its sample log while it grows. Their names are what dashboards are built on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from clientlab.errors import ERROR_OTHER, KINDS
+from clientlab.results import labels
+from clientlab.results.trial import PlannedTrial, Trial
+from clientlab.samples.log import ERROR_CODES, process_notes
+from clientlab.samples.log_reader import LogFollower, NewRecords
+from clientlab.worker.channel import waiting
+from clientlab.workload import delays
+from clientlab.workload.workload import Workload, delay_of
+
+BUCKETS = (
+    0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.075,
+    0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+)  # fmt: skip
+"""Upper ends of the histogram's buckets, in seconds."""
+
+_KIND_OF = {0: "ok", **{code: kind for kind, code in ERROR_CODES.items()}}
+
+
+class Exporter(Collector):
+    """Collects one trial. A scrape reads what is new in the log, and wakes nothing in the measured processes."""
+
+    def __init__(self, run: str, experiment: str, planned: PlannedTrial, workload: Workload, folder: Path) -> None:
+        self._labels = labels.of_arm(run, experiment, planned.arm, planned)
+        self._round = str(planned.round)
+        self._most_in_flight = planned.concurrency
+        self._delay = None if workload.delay is None else delays.parse(workload.delay)
+        self._delay_of = delay_of(workload)
+        self._folder = folder
+        self._log = LogFollower(folder)
+        self._lock = threading.Lock()
+        self._outcomes = dict.fromkeys(("ok",), 0)
+        self._buckets = np.zeros(len(BUCKETS) + 1, np.int64)
+        self._seconds = self._delayed = self._in_flight = 0.0
+        self._connections = self._connections_before = self._memory = 0
+        self._cpu = self._cpu_before = 0.0
+        self._shown: dict[str, float] = {}  # counters as they were scraped last
+        self._started: float | None = None
+        self._ended: float | None = None
+        self._looked = time.monotonic()
+
+    def started(self) -> None:
+        """The measured part begins now: what came before is not counted."""
+        with self._lock:
+            self._cpu_before = self._tree()
+            self._connections_before = self._notes()
+            self._started, self._looked = time.time(), time.monotonic()
+
+    def ended(self) -> None:
+        """The measured part is over and its processes are still there: the last values are read."""
+        with self._lock:
+            self._look(last=True)
+            self._ended, self._in_flight = time.time(), 0.0
+
+    def settle(self, trial: Trial | None) -> None:
+        """Show the trial's own figures instead of those seen from outside; None for a trial that was given up."""
+        with self._lock:
+            if self._started is not None and self._ended is None:
+                self._look(last=True)
+            self._ended = self._ended or time.time()
+            self._in_flight = 0.0
+            if trial is not None and trial.cpu_seconds is not None and trial.connections_opened is not None:
+                self._cpu, self._connections = trial.cpu_seconds, trial.connections_opened
+
+    def describe(self) -> list[Metric]:
+        """Nothing beforehand: the registry would collect to find out."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics as they are now."""
+        with self._lock:
+            if self._started is not None and self._ended is None:
+                self._look()
+            families = [waiting(0), *self._of_requests(), *self._of_processes(), *self._of_the_trial()]
+        yield from families
+
+    def _look(self, *, last: bool = False) -> None:
+        fresh, now = self._log.new_records(last=last), time.monotonic()
+        self._count(fresh)
+        # Little's law: in flight = arrivals a second x mean seconds, of the requests that ended since the last look.
+        elapsed = max(now - self._looked, 1e-6)
+        self._in_flight = min(self._most_in_flight, float(fresh.records["seconds"].sum()) / elapsed)
+        self._looked = now
+        self._cpu = max(self._cpu, self._tree() - self._cpu_before)
+        self._connections = max(0, self._notes() - self._connections_before)
+
+    def _count(self, fresh: NewRecords) -> None:
+        codes, counts = np.unique(fresh.records["error"], return_counts=True)
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+            kind = _KIND_OF.get(code, ERROR_OTHER)
+            self._outcomes[kind] = self._outcomes.get(kind, 0) + count
+        seconds = fresh.records["seconds"][fresh.records["error"] == 0]
+        self._buckets += np.bincount(np.searchsorted(BUCKETS, seconds), minlength=len(BUCKETS) + 1)
+        self._seconds += float(seconds.sum())
+        if self._delay is not None and self._delay_of is not None:
+            if self._delay.constant is not None:
+                self._delayed += self._delay.constant * len(fresh.numbers)
+            else:
+                self._delayed += sum(map(self._delay_of, fresh.numbers.tolist()))
+
+    def _measured(self) -> float:
+        return 0.0 if self._started is None else (self._ended or time.time()) - self._started
+
+    def _notes(self) -> int:
+        return sum(note.opened for note in process_notes(self._folder))
+
+    def _tree(self) -> float:
+        """CPU seconds of the trial's processes so far, in steps of 10 ms; their memory is noted beside."""
+        seconds, memory = 0.0, 0
+        for process in psutil.Process().children(recursive=True):
+            try:
+                with process.oneshot():
+                    seconds += sum(process.cpu_times()[:4])
+                    memory += process.memory_info().rss
+            except psutil.NoSuchProcess:
+                continue  # ended meanwhile: its parent's times hold it
+        self._memory = memory or self._memory
+        return seconds
+
+    def _of_requests(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "clientlab_requests",
+            'Requests finished, by outcome: "ok" or the kind of error.',
+            labels=[*labels.ARM, "outcome"],
+        )
+        for outcome, count in self._outcomes.items():
+            requests.add_metric([*self._labels, outcome], count)
+        yield requests
+        histogram = HistogramMetricFamily(
+            "clientlab_request_seconds",
+            "Latency of successful requests: an error that comes fast must not make a strategy look fast.",
+            labels=labels.ARM,
+        )
+        below = np.cumsum(self._buckets).tolist()
+        ends = [*map(str, BUCKETS), "+Inf"]
+        histogram.add_metric(self._labels, list(zip(ends, below, strict=True)), self._seconds)
+        yield histogram
+        if self._delay is not None:
+            yield self._counter("clientlab_delay_seconds", "Delay asked of the upstream, all requests.", self._delayed)
+        yield self._gauge(
+            "clientlab_requests_in_flight",
+            "By Little's law over the requests that ended since the last scrape, for a request is logged as it ends.",
+            self._in_flight,
+        )
+
+    def _of_processes(self) -> Iterator[Metric]:
+        yield self._counter(
+            "clientlab_measured_seconds",
+            "Seconds that the trial has been measured: requests over these are its throughput.",
+            self._measured(),
+        )
+        yield self._counter("clientlab_connections_opened", "Connections opened.", self._connections)
+        yield self._counter("clientlab_cpu_seconds", "CPU time of the trial's processes.", self._cpu)
+        yield self._gauge("clientlab_memory_bytes", "Resident memory of the trial's processes.", self._memory)
+
+    def _of_the_trial(self) -> Iterator[Metric]:
+        running = GaugeMetricFamily(
+            "clientlab_trial_running", "1 while the trial is measured.", labels=[*labels.ARM, "round"]
+        )
+        measured = self._started is not None and self._ended is None
+        running.add_metric([*self._labels, self._round], int(measured))
+        yield running
+        for name, at in (("started", self._started), ("ended", self._ended)):
+            if at is not None:
+                yield self._gauge(f"clientlab_trial_{name}_timestamp_seconds", f"When its measured part {name}.", at)
+
+    def _counter(self, name: str, text: str, value: float) -> Metric:
+        # What is seen from outside may be more than the trial's own figure: rate() takes a fall for a new process.
+        self._shown[name] = max(self._shown.get(name, value), value)
+        family = CounterMetricFamily(name, text, labels=labels.ARM)
+        family.add_metric(self._labels, self._shown[name])
+        return family
+
+    def _gauge(self, name: str, text: str, value: float) -> Metric:
+        family = GaugeMetricFamily(name, text, labels=labels.ARM)
+        family.add_metric(self._labels, value)
+        return family
+
+
+OUTCOMES = ("ok", *KINDS, ERROR_OTHER)
+"""All values that the label `outcome` can have."""

@@ -1,0 +1,40 @@
+"""The client services of compose.yaml: one container for each strategy whose library is in the image of clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from clientlab.experiments.file import bundled, read_plan
+from clientlab.strategies import CLIENTS, STRATEGIES
+
+_EXTRA = "clients"
+"""The extra of pyproject.toml that the image installs."""
+
+
+def demo_services() -> str:
+    """The strategies of the demo, which `docker compose up` starts."""
+    return _services(_demo(), "")
+
+
+def other_services() -> str:
+    """All other strategies, which `docker compose --profile all up` starts."""
+    demo = _demo()
+    names = [name for name, strategy in STRATEGIES.items() if _in_image(strategy.client) and name not in demo]
+    return _services(names, ", profiles: [all]")
+
+
+def _demo() -> list[str]:
+    return list(dict.fromkeys(arm.strategy for arm in read_plan(bundled()["demo"]).arms))
+
+
+def _in_image(client: str) -> bool:
+    spec = CLIENTS[client]
+    return spec.extra == _EXTRA and not spec.program
+
+
+def _services(names: Iterable[str], more: str) -> str:
+    return "".join(
+        f'  client-{re.sub(r"[^a-z0-9-]", "-", name)}: {{<<: *client, command: [work, --strategy, "{name}"]{more}}}\n'
+        for name in names
+    )

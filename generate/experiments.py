@@ -1,0 +1,34 @@
+"""The table of a workload's fields in docs/own-experiment.md, from the class and from the options that set them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from clientlab.cli import commands
+from clientlab.cli.listing import markdown
+from clientlab.workload.workload import Workload
+from generate.cli import cell, purpose
+
+
+def workload_table() -> str:
+    """Every field: its default, and the meaning of the option that sets it."""
+    options = {option.name: option for option in commands.commands["run"].params}
+    return markdown(
+        [
+            {
+                "key": f"`{field.name}`",
+                "default": _default(field),
+                "option": cell(", ".join(f"`{name}`" for name in options[field.name].opts)),
+                "meaning": purpose(options[field.name])[0],
+            }
+            for field in dataclasses.fields(Workload)
+        ]
+    )
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    value = getattr(Workload(), field.name)
+    if value is None or value == {}:
+        return "–"
+    return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value}`"

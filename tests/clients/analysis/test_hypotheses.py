@@ -1,0 +1,163 @@
+"""Verdicts on claims, from figures by round."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy
+
+from clientlab.analysis.hypotheses import inside, less, spread, within
+
+NOISE = np.array([0.99, 1.0, 1.01, 1.005, 0.995])
+
+
+def series(middle: float, noise=NOISE) -> dict[int, float]:
+    """Figures of rounds 1, 2, ..."""
+    return dict(enumerate(middle * noise, start=1))
+
+
+SHUFFLED = NOISE[[2, 0, 4, 1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("b", "verdict", "more"),
+    [
+        (2.0, "supported", False),
+        (1.05, "supported", False),
+        (1.015, "inconclusive", True),
+        (1.0, "inconclusive", False),
+        (0.985, "inconclusive", True),
+        (0.95, "contradicted", False),
+        (0.5, "contradicted", False),
+    ],
+)
+def test_a_direction_is_judged_by_the_side_of_1_on_which_the_interval_lies(b, verdict, more):
+    """Above it or below it. Where it holds 1 further rounds are asked for, unless it shows no difference of 3 %."""
+    found = less(series(1.0), series(b, SHUFFLED))
+    assert found.verdict == verdict
+    assert found.ratio.value == pytest.approx(b)
+    assert (found.more_rounds is not None) == more
+    assert found.negligible == (1.03 if b == 1 else None)
+
+
+@pytest.mark.parametrize("rounds", [5, 20, 200, 2000])
+def test_more_rounds_never_turn_a_verdict_round(rounds):
+    """One per cent more is nothing that five rounds see, then surely negligible, then surely there."""
+    noise = np.resize([0.98, 1.02, 1.0, 1.03, 0.97], rounds)
+    found = less(series(1.0, np.ones(rounds)), series(1.01, noise))
+    assert (found.verdict, found.negligible) == {
+        5: ("inconclusive", None), 20: ("inconclusive", 1.03), 200: ("supported", None), 2000: ("supported", None),
+    }[rounds]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("b", "verdict"),
+    [(1.5, "supported"), (1.21, "inconclusive"), (1.1, "contradicted"), (1.99, "inconclusive"), (3.0, "contradicted")],
+)
+def test_a_ratio_is_judged_by_where_the_interval_lies_to_the_band(b, verdict):
+    """Inside, outside, or across an end."""
+    assert within(series(1.0), series(b, SHUFFLED), (1.2, 2.0)).verdict == verdict
+
+
+def test_likeness_is_a_band_around_one():
+    """Arms that differ by less than the band are alike, however sure the difference is."""
+    assert within(series(1.0), series(1.05), (0.9, 1.1)).verdict == "supported"
+
+
+@pytest.mark.parametrize(
+    ("middles", "verdict", "best", "knee"),
+    [
+        ((9, 3, 1.03, 1, 2), "supported", 3, 2),
+        ((9, 5, 3, 2, 1), "contradicted", 4, 4),
+        ((1, 2, 3, 4, 5), "contradicted", 0, 0),
+        ((9, 3, 1, 1, 1), "inconclusive", 2, 2),
+    ],
+)
+def test_an_optimum_lies_inside_where_one_place_surely_beats_both_ends(middles, verdict, best, knee):
+    """And at an end where that beats all others; the knee is the first place within 5 % of the least."""
+    found = inside([series(middle, np.roll(NOISE, place)) for place, middle in enumerate(middles)])
+    assert found.verdict == verdict
+    assert found.knee == knee
+    assert found.best == best or verdict == "inconclusive"
+
+
+def test_a_sweep_with_a_place_that_failed_has_no_verdict():
+    """What was not measured may have been the best."""
+    assert inside([series(3), {}, series(3)]).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("middles", [(9, 3, 1, 1, 1), (1, 1, 1, 1, 1), (1.0, 2.0, 1.003), (0.998, 1.0, 5.0)])
+def test_a_plateau_that_reaches_an_end_needs_no_further_rounds(middles):
+    """Nothing between the ends is 3 % less than the better one, however many rounds there are."""
+    found = inside([series(middle, np.roll(np.resize(NOISE, 20), place)) for place, middle in enumerate(middles)])
+    assert found.verdict == ("contradicted" if middles[1] == 2 else "inconclusive")
+    assert found.negligible == (1.03 if found.verdict == "inconclusive" else None)
+    assert found.more_rounds is None
+
+
+def test_an_optimum_that_is_not_sure_of_one_end_asks_for_the_rounds_that_end_needs():
+    """Though the better end is surely above the least."""
+    restless = np.array([0.4, 2.5, 1.0, 2.0, 0.5])
+    found = inside([series(1.1), series(1.0, SHUFFLED), series(1.6, restless)])
+    assert (found.verdict, found.ratio.low > 1, found.negligible) == ("inconclusive", True, None)
+    many = found.more_rounds
+    assert many > 10
+    assert inside([
+        series(1.1, np.resize(NOISE, many)), series(1.0, np.resize(SHUFFLED, many)),
+        series(1.6, np.resize(restless, many)),
+    ]).verdict == "supported"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("times", "rounds", "verdict", "negligible"),
+    [
+        (20.0, 12, "supported", None),
+        (1 / 20, 12, "contradicted", None),
+        (1.2, 12, "inconclusive", None),
+        (1.0, 60, "inconclusive", 2.0),
+    ],
+)
+def test_a_spread_is_judged_by_the_interval_of_the_spreads(times, rounds, verdict, negligible):
+    """Rounds in which b varies so many times as much as a; less than twice as much needs no more of them."""
+    draw = np.random.default_rng(5)
+    steady, restless = draw.normal(0, 0.01, rounds), draw.normal(0, 0.01 * times, rounds)
+    found = spread(series(1.0, np.exp(steady)), series(2.0, np.exp(restless)))
+    assert (found.verdict, found.negligible) == (verdict, negligible)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("judge", [less, spread, lambda a, b: within(a, b, (1, 2)), lambda a, b: inside([a, b, a])])
+def test_fewer_than_three_rounds_decide_nothing(judge, rounds):
+    """However large the difference; the finding says how many would."""
+    found = judge(series(1.0, NOISE[:rounds]), series(9.0, SHUFFLED[:rounds]))
+    assert found.verdict == "inconclusive"
+    assert found.more_rounds >= 3
+
+
+def test_no_round_in_common_is_no_ratio():
+    """One of the arms always failed."""
+    found = less({}, series(1.0))
+    assert (found.verdict, found.ratio) == ("inconclusive", None)
+
+
+def test_the_rounds_that_would_settle_it_do():
+    """At the same spread, with as many rounds as were named, the interval is narrow enough."""
+    noise = np.array([0.9, 1.0, 1.1, 1.02])
+    found = less(series(1.0, np.ones(4)), series(1.06, noise))
+    assert found.verdict == "inconclusive"
+    many = np.resize(noise, found.more_rounds + 1)
+    assert less(series(1.0, np.ones(len(many))), series(1.06, many)).verdict == "supported"
+
+
+def test_the_rounds_that_would_settle_it_know_that_three_are_few():
+    """Student's quantile falls from 4.30 as rounds are added: less than half of what the root of n says."""
+    noise = np.array([0.95, 1.05, 1.0])
+    found = less(series(1.0, np.ones(3)), series(1.06, noise))
+    half = np.log(found.ratio.high / found.ratio.low) / 2
+    by_root = 3 * (half / np.log(found.ratio.value)) ** 2
+    assert found.more_rounds < by_root / 2
+    # at that many rounds of this spread Student's interval leaves out 1, and at one fewer it does not
+    spread_of = np.std(np.log(noise), ddof=1)
+    for rounds, decided in ((found.more_rounds, True), (found.more_rounds - 1, False)):
+        reach = scipy.stats.t.ppf(0.975, rounds - 1) * spread_of / np.sqrt(rounds)
+        assert bool(reach < np.log(found.ratio.value)) is decided

@@ -1,0 +1,112 @@
+"""Options of `clientlab run`: how the command line and the environment become one typed value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options
+
+
+@pytest.fixture
+def parse(monkeypatch):
+    """A function from the arguments of a command line to the options."""
+    monkeypatch.delenv("CLIENTLAB_TESTBED", raising=False)
+    monkeypatch.delenv("CLIENTLAB_HOME", raising=False)
+    found = []
+
+    @click.command()
+    @run_options
+    def command(options: RunOptions) -> int:
+        found.append(options)
+        return 0
+
+    def call(*arguments: str) -> RunOptions:
+        command.main(list(arguments), standalone_mode=False)
+        return found[-1]
+
+    call.command = command
+    return call
+
+
+def test_without_options_nothing_is_given(parse):
+    """Every field has the default of the dataclass."""
+    assert parse() == RunOptions()
+    assert RunOptions().workload_fields() == {}
+
+
+def test_values_have_the_types_of_their_fields(parse):
+    """Lengths of time are seconds, shares are between 0 and 1, headers are a mapping."""
+    options = parse(
+        "demo", "-t", "aiohttp", "-t", "urllib3", "-n", "5", "-d", "150ms", "--until-precision", "3%", "--quick",
+        "--route", "proxy", "--method", "post", "--header", "X-A: 1", "--header", "X-B:2", "--timeout", "2",
+        "--ca-file", "ca.pem", "--read", "chunks", "--json",
+    )  # fmt: skip
+    assert options == RunOptions(
+        experiment="demo",
+        strategies=("aiohttp", "urllib3"),
+        requests=5,
+        duration=0.15,
+        precision=0.03,
+        quick=True,
+        routes=("proxy",),
+        method="POST",
+        headers={"X-A": "1", "X-B": "2"},
+        timeout=2.0,
+        ca_file=Path("ca.pem"),
+        read="chunks",
+        as_json=True,
+    )
+
+
+def test_the_fields_of_the_workload_are_those_that_were_given(parse):
+    """0 is a value; an option that was not given leaves the experiment's value."""
+    options = parse("-n", "0", "--seed", "0", "--parse", "--rounds", "4")
+    assert options.workload_fields() == {"requests": 0, "seed": 0, "parse": True}
+
+
+def test_a_body_is_text_or_a_file(parse, tmp_path):
+    """`@FILE` is read when the options are parsed."""
+    (tmp_path / "body.json").write_text('{"a": 1}')
+    assert parse("--body", "a@b").body == "a@b"
+    assert parse("--body", f"@{tmp_path / 'body.json'}").body == '{"a": 1}'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "testbed"),
+    [
+        ([], {}, "local"),
+        (["--testbed", "compose"], {}, "compose"),
+        (["--home", "containers"], {}, "compose"),
+        (["--home", "here"], {"CLIENTLAB_TESTBED": "compose"}, "local"),
+        (["--testbed", "local"], {"CLIENTLAB_HOME": "containers"}, "local"),
+        ([], {"CLIENTLAB_TESTBED": "compose"}, "compose"),
+        ([], {"CLIENTLAB_HOME": "containers"}, "compose"),
+        ([], {"CLIENTLAB_TESTBED": "local", "CLIENTLAB_HOME": "containers"}, "local"),
+        ([], {"CLIENTLAB_TESTBED": ""}, "local"),
+    ],
+)
+def test_the_testbed_has_old_names_that_still_work(parse, monkeypatch, arguments, environment, testbed):
+    """An option wins over the environment, and the new variable wins over the old one."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert parse(*arguments).testbed == testbed
+
+
+def test_old_names_are_not_in_the_help(parse):
+    """New users see one name of the option and of each choice."""
+    text = parse.command.get_help(click.Context(parse.command))
+    assert "--testbed [local|compose]" in text
+    assert "--home" not in text
+    assert "containers" not in text
+
+
+def test_messages_name_the_short_option_where_there_is_one():
+    """Every option of the dataclass has a name; the argument and the shared options have none here."""
+    assert OPTION_NAMES["requests"] == "-n"
+    assert OPTION_NAMES["payload_size"] == "--payload-size"
+    assert set(OPTION_NAMES) == {
+        name for name in RunOptions.__dataclass_fields__ if name not in {"experiment", "folder", "chart"}
+    }

@@ -1,0 +1,63 @@
+"""The selection of drills that the tests do with the listed strategies."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.conformance import drills_of, product, selection
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, find
+
+LISTED = list(STRATEGIES.values())
+SELECTED = selection(LISTED)
+
+
+def names(pairs):
+    """Strategies and drills, by their names."""
+    return [(strategy.name, drill.name) for strategy, drill in pairs]
+
+
+def test_every_listed_strategy_sends_the_thousand_requests():
+    """The budget depends on the pair of client and executor. A program has no drills."""
+    held = {strategy.name for strategy, drill in SELECTED if drill.name == "budget"}
+    assert held == {name for name, strategy in STRATEGIES.items() if not CLIENTS[strategy.client].program}
+
+
+@pytest.mark.parametrize("client", [name for name, row in CLIENTS.items() if not row.program])
+def test_every_client_does_each_drill_that_depends_on_the_client(client):
+    """With the executor of the bare client, which sends one request after the other."""
+    alone = {(strategy.executor, drill.name) for strategy, drill in SELECTED if strategy.client == client}
+    expected = {drill.name for drill in drills_of(STRATEGIES[client]) if "client" in drill.depends_on}
+    assert {"one", "seven", "tls", "refused", "unanswered", "stop"} < expected
+    assert {(STRATEGIES[client].executor, drill) for drill in expected} <= alone
+
+
+@pytest.mark.parametrize("executor", [name for name in EXECUTORS if name != "program"])
+def test_every_executor_does_each_drill_that_depends_on_the_executor(executor):
+    """What starts all requests at once has no duration."""
+    done = {drill.name for strategy, drill in SELECTED if strategy.executor == executor}
+    expected = {"one", "seven", "stop"} if EXECUTORS[executor].needs_count else {"one", "seven", "duration", "stop"}
+    assert expected <= done
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    ["pycurl@multi", "requests-session@futures", "requests-session@gevent", "urllib3@gevent", "aiohttp-uvloop@workers"],
+)
+def test_an_executor_that_changes_how_a_client_sends_meets_the_faults_too(strategy):
+    """It drives the client, wraps or patches it, or runs it on another event loop."""
+    done = {drill.name for chosen, drill in SELECTED if chosen.name == strategy}
+    assert {"faults", "tls", "refused", "unanswered"} < done
+
+
+def test_nothing_is_done_twice_and_about_half_of_the_product_is_left_out():
+    """Each pair is one of the product's."""
+    everything = names(product(LISTED))
+    assert len(set(names(SELECTED))) == len(SELECTED)
+    assert set(names(SELECTED)) < set(everything)
+    assert 2 * len(SELECTED) < 1.1 * len(everything)
+
+
+@pytest.mark.parametrize("name", ["requests@threads", "aiohttp@gather", "niquests-h2", "pycurl@multi"])
+def test_of_a_strategy_by_itself_nothing_is_left_out(name):
+    """As `clientlab conform NAME` does it."""
+    assert names(selection([find(name)])) == names(product([find(name)]))

@@ -1,0 +1,290 @@
+"""Experiments: bundled ones, files of one's own, and what can't be."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from clientlab.errors import LabError
+from clientlab.experiments.checks import check_plan, replacements
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.file import bundled, read_experiment, read_plan
+from clientlab.experiments.planning import make_plan
+from clientlab.results.plan import Plan
+from clientlab.running.estimate import most_in_flight
+from clientlab.running.execute import new_run, run_name
+from clientlab.strategies import availability
+from clientlab.upstreams import find as find_upstream
+from clientlab.workload.workload import Workload
+from clients.documents import SURROUNDINGS
+from running import eventually
+
+SMALLEST = 'question = "Which?"\nstrategies = ["urllib3"]\n[workloads.w]\n'
+
+
+def written(tmp_path, text: str, name: str = "mine.toml"):
+    """A file of an experiment."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_claim_tells_the_number_of_requests_that_its_arms_do():
+    """The quick form has fewer of them than the source."""
+    full, quick = (read_plan(bundled()["six-strategies"], quick=quick) for quick in (False, True))
+    texts = [{claim.name: claim.text for claim in plan.claims} for plan in (full, quick)]
+    assert "(30,000 requests)" in texts[0]["processes-win-large"]
+    assert "(1,200 requests)" in texts[1]["processes-win-large"]
+
+
+def experiment(workloads: dict[str, Workload] | None = None, **changes) -> Experiment:
+    """A small experiment."""
+    tables = {name: WorkloadTable(first=workload) for name, workload in (workloads or {"w": Workload()}).items()}
+    return Experiment(**{"name": "mine", "question": "?", "strategies": ["urllib3"], "workloads": tables} | changes)
+
+
+def planned(**changes) -> Plan:
+    """The plan of a small experiment."""
+    return make_plan(experiment(**changes))
+
+
+@pytest.mark.parametrize("name", bundled())
+@pytest.mark.parametrize("quick", [False, True])
+def test_every_bundled_experiment_can_be_run(name, quick):
+    """In full and in its quick form: it is read, its strategies and claims are known, its workloads can be done."""
+    if quick and name == "demo":
+        pytest.skip("the demo is short as it is")
+    file = read_experiment(bundled()[name], quick=quick)
+    plan = file.checked_plan(replaced=replacements(file.experiment))
+    assert all(find_upstream(arm.upstream) for arm in plan.arms)
+    assert plan.name == name
+    assert plan.question.endswith("?")
+
+
+def test_the_demo_is_48_trials_over_both_routes():
+    """Eight strategies, three rounds, and a delay."""
+    demo = read_plan(bundled()["demo"])
+    assert len(demo.arms) * demo.rounds == 48
+    assert {arm.route for arm in demo.arms} == {"direct", "proxy"}
+    assert [workload.delay for workload in demo.workloads.values()] == ["5ms"]
+    assert most_in_flight(demo) == 32
+
+
+def test_a_file_needs_little_and_the_rest_has_defaults(tmp_path):
+    """Its name is the file's; three rounds against the aiohttp upstream, directly."""
+    found = read_experiment(written(tmp_path, SMALLEST)).experiment
+    assert found == experiment(question="Which?")
+    assert (found.upstreams, found.routes, found.rounds, found.seed) == (["aiohttp"], ["direct"], 3, 1)
+    assert found.workloads["w"].first.requests == 1000
+
+
+def test_a_strategy_of_a_file_has_its_settings_behind_its_name(tmp_path):
+    """As on the command line; the same strategy may stand there with others."""
+    lines = 'strategies = ["sync_multiprocess?processes=100", "sync_multiprocess", "aiohttp@gather?pool=none"]'
+    file = read_experiment(written(tmp_path, SMALLEST.replace('strategies = ["urllib3"]', lines)))
+    plan = file.checked_plan()
+    assert [arm.strategy for arm in plan.arms] == file.experiment.strategies
+    assert most_in_flight(plan) == 1000
+    wrong = read_experiment(written(tmp_path, SMALLEST.replace('"urllib3"', '"urllib3?limit=3"')))
+    with pytest.raises(LabError, match="has no setting 'limit'; it has num_pools, block, pool, library_defaults"):
+        wrong.checked_plan()
+
+
+def test_arms_are_every_combination_in_the_order_written():
+    """Workloads, upstreams, routes, strategies."""
+    workloads = {"a": Workload(), "b": Workload(requests=7)}
+    arms = planned(
+        strategies=["pycurl", "urllib3"],
+        upstreams=["flask", "aiohttp"],
+        routes=["proxy", "direct"],
+        workloads=workloads,
+    ).arms
+    words = [(arm.workload, arm.upstream, arm.route, arm.strategy) for arm in arms]
+    assert len({arm.name for arm in arms}) == len(arms)
+    assert len(set(words)) == 16
+    assert words[:3] == [
+        ("a", "flask", "proxy", "pycurl"), ("a", "flask", "proxy", "urllib3"), ("a", "flask", "direct", "pycurl"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("strategies", "asked", "most"),
+    [(["urllib3"], None, 1), (["urllib3"], 50, 1), (["sync_threads", "urllib3"], None, 100),
+     (["sync_threads", "urllib3"], 7, 7)],
+)  # fmt: skip
+def test_the_most_in_flight_is_that_of_the_widest_strategy(strategies, asked, most):
+    """What is asked for, else the strategy's own; one for a serial one."""
+    assert most_in_flight(planned(strategies=strategies, workloads={"w": Workload(concurrency=asked)})) == most
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (SMALLEST + "request = 5\n", "workloads.w.request: "),
+        (SMALLEST + 'encode = "never"\n', "workloads.w.encode: .*'once' or 'each'"),
+        (SMALLEST + 'timeout = "soon"\n', "workloads.w.timeout: "),
+        ("rounds = 0\n" + SMALLEST, "rounds: "),
+        ('routes = ["proxi"]\n' + SMALLEST, "routes.0: .*'direct', 'proxy' or 'proxy-tls'"),
+        ("routes = []\n" + SMALLEST, "routes: "),
+        ("upstreams = []\n" + SMALLEST, "upstreams: "),
+        ("strategy = 1\n" + SMALLEST, "strategy: "),
+        ('name = "My run"\n' + SMALLEST, "name: "),
+        (f'name = "{"x" * 65}"\n' + SMALLEST, "name: "),
+        ('question = "?"\nstrategies = []\n[workloads.w]\n', "strategies: "),
+        (SMALLEST + "[x]\n", "line 4: x: "),
+        ('question = "?"\nstrategies = ["urllib3"]\n', "workloads: "),
+        ('question = "?"\nstrategies = ["urllib3"]\n[workloads]\n', "workloads: "),
+        ("question =\n", "line 1"),
+        ("", "question: "),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_with_its_path_and_key(text, says, tmp_path):
+    """In one line."""
+    path = written(tmp_path, text)
+    with pytest.raises(LabError, match=says) as caught:
+        read_experiment(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path):
+    """Not there, a folder, or in another encoding."""
+    (tmp_path / "latin.toml").write_bytes('question = "é"'.encode("latin-1"))
+    for name, says in (("none.toml", "No such file"), (".", "Is a directory"), ("latin.toml", "codec can't decode")):
+        with pytest.raises(LabError, match=says):
+            read_experiment(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"strategies": ["urlib3"]}, "strategy 'urlib3' is unknown; nearest: urllib3"),
+        ({"strategies": ["aiohttp@threads"]}, "asyncio and threads runs blocking ones; it goes with"),
+        ({"strategies": ["urllib3", "pycurl", "urllib3"]}, "strategy 'urllib3' is given twice"),
+        ({"upstreams": ["flask", "flask"]}, "upstream 'flask' is given twice"),
+        ({"routes": ["proxy", "proxy"]}, "route 'proxy' is given twice"),
+        ({"routes": ["proxy-tls", "proxy"], "strategies": ["urllib3", "pycurl-h2@threads"]},
+         "strategy 'pycurl-h2@threads' speaks HTTP/2, .* the route proxy has none; use the route proxy-tls alone"),
+        ({"workloads": {"w": Workload(), "x": Workload(concurrency=0)}}, "^workloads.x.concurrency: 0: "),
+        ({"strategies": ["aiohttp@gather"], "workloads": {"w": Workload(duration=1.0)}},
+         "workloads.w.duration: 1: .*'aiohttp@gather' starts all its requests at once .*; set requests instead"),
+    ],
+)  # fmt: skip
+def test_an_experiment_that_cannot_be_done_is_refused_before_anything_starts(changes, says):
+    """Each with what to do instead."""
+    with pytest.raises(LabError, match=says):
+        check_plan(planned(**changes), experiment(**changes))
+
+
+@pytest.mark.parametrize(
+    ("workers", "says"),
+    [
+        ("flsk = 4", "line 3: workers.flsk: there is no such upstream; there are flask, aiohttp"),
+        ("threads = 4", "line 3: workers.threads: there is no such upstream"),
+        ("flask = 0", "line 3: workers.flask: 0 workers; write 1 to 256"),
+        ("aiohttp = 257", "line 3: workers.aiohttp: 257 workers; write 1 to 256"),
+        ('flask = "four"', "line 3: workers.flask: Input should be a valid integer"),
+    ],
+)
+def test_workers_are_of_the_two_upstreams_and_one_or_more(workers, says, tmp_path):
+    """Anything else is refused with its line and key."""
+    text = SMALLEST.replace("[workloads.w]", f"workers = {{ {workers} }}\n[workloads.w]")
+    with pytest.raises(LabError, match=says):
+        read_plan(written(tmp_path, text))
+
+
+CLAIMED = """
+question = "Which?"
+strategies = ["urllib3", "pycurl", "requests"]
+[workloads.w]
+{}
+[arms.more]
+strategy = "requests-session"
+workload = "other"
+[workloads.other]
+requests = 7
+[claims.x]
+text = "It is so"
+{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("workload", "claim", "says"),
+    [
+        ("duration = 1", 'kind = "less"\na = "urllib3 (w)"\nb = "pycurl (w)"',
+         r"claims.x.figure: claim 'x' compares wall_seconds, and arm 'urllib3 \(w\)' runs for a duration"),
+        ("", 'kind = "less"\nfigure = "elapsed"\na = "urllib3 (w)"\nb = "pycurl (w)"',
+         "claims.x.figure: .* elapsed, which arm .* does not keep; write elapsed = true"),
+        ("", 'kind = "less"\nfigure = "overhead"\na = "urllib3 (w)"\nb = "pycurl (w)"',
+         'claims.x.figure: .* overhead, which arm .* does not keep; write delay = "100ms"'),
+        ("", 'kind = "less"\nfigure = "p98"\na = "urllib3 (w)"\nb = "pycurl (w)"',
+         "claims.x.figure: 'p98' is not one of wall, throughput, "),
+        ("", 'kind = "less"\na = "requests (w)"\nb = "more"',
+         "claims.x.figure: claim 'x' compares wall_seconds of 7 and 1,000 requests; compare a figure per request"),
+        ("requests = [5, 6, 8]", 'kind = "optimum"\nsweep = "urllib3 (w)"',
+         "claims.x.figure: claim 'x' compares wall_seconds of 5 and 6 and 8 requests"),
+        ("", 'kind = "ratio"\nband = [0.9, 1.1]\na = "more"\nb = "more"', "claims.x.b: .* arm 'more' with itself"),
+        ("", 'kind = "narrower"\na = "more"\nb = "urllib3 (other)"\nc = "pycurl (w)"\nd = "pycurl (w)"',
+         "claims.x.d: .* arm 'pycurl \\(w\\)' with itself"),
+        ("", 'kind = "narrower"\na = "more"\nb = "urllib3 (other)"\nc = "more"\nd = "urllib3 (other)"',
+         "claims.x.d: claim 'x' compares a pair of arms with itself"),
+    ],
+)  # fmt: skip
+def test_a_claim_that_no_run_can_settle_is_refused(workload, claim, says, tmp_path):
+    """With the line and key of what is wrong with it."""
+    with pytest.raises(LabError, match=says) as caught:
+        read_plan(written(tmp_path, CLAIMED.format(workload, claim)))
+    assert re.match(r".*mine.toml: line \d+: ", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("workload", "claim"),
+    [
+        ("duration = 1", 'kind = "less"\nfigure = "requests_per_second"\na = "urllib3 (w)"\nb = "pycurl (w)"'),
+        ("elapsed = true", 'kind = "less"\nfigure = "elapsed"\na = "urllib3 (w)"\nb = "requests (w)"'),
+        ("", 'kind = "less"\nfigure = "p50"\na = "requests (w)"\nb = "more"'),
+        ("", 'kind = "less"\nfigure = "cpu"\na = "requests (w)"\nb = "more"'),
+        ("", 'kind = "narrower"\na = "more"\nb = "urllib3 (other)"\nc = "pycurl (w)"\nd = "urllib3 (w)"'),
+    ],
+)
+def test_a_claim_that_a_run_can_settle_is_taken(workload, claim, tmp_path):
+    """Rates of durations, a quantile of unlike numbers of requests, a pair beside another of as many each."""
+    plan = read_plan(written(tmp_path, CLAIMED.format(workload, claim)))
+    assert [claim.name for claim in plan.claims] == ["x"]
+
+
+def test_names_of_runs_are_unique_and_sort_by_time():
+    """To the millisecond, so that the last of several short runs is the last; they hold the experiment's name."""
+    names = [run_name(planned()) for _ in range(20)]
+    assert len(set(names)) > 15
+    assert all(re.fullmatch(r"\d{8}-\d{9}-mine-[0-9a-f]{4}", name) for name in names)
+    moments = [name[:18] for name in names]
+    assert moments == sorted(moments)
+    eventually(lambda: run_name(planned()) > max(names), "a later name, which sorts after them")
+
+
+def test_a_new_run_holds_the_experiment_to_the_letter():
+    """And no trial yet."""
+    plan = make_plan(experiment(rounds=4, seed=9), command="clientlab run mine.toml")
+    run = new_run("20240506-070809-mine-abcd", plan, SURROUNDINGS)
+    assert (run.format, run.status, run.trials) == (3, "running", [])
+    assert run.experiment is plan
+    assert (plan.rounds, plan.seed, plan.command) == (4, 9, "clientlab run mine.toml")
+    assert [(arm.name, arm.workload) for arm in plan.arms] == [("urllib3", "w")]
+    assert plan.workloads == {"w": Workload()}
+
+
+def test_what_is_not_installed_is_replaced_where_the_experiment_says_by_what(monkeypatch):
+    """And the run names both."""
+    file = read_experiment(bundled()["frameworks-servers"])
+    instead = {"ab": "pycurl@multi", "ab?keepalive=false": "pycurl@multi?forbid_reuse=true"}
+    assert file.experiment.instead == instead
+    monkeypatch.setattr(availability, "which", lambda _: "/usr/bin/ab")
+    assert replacements(file.experiment) == {}
+    assert file.checked_plan(replaced={}).replaced == {}
+    monkeypatch.setattr(availability, "which", lambda _: None)
+    plan = file.checked_plan(replaced=replacements(file.experiment))
+    assert {arm.strategy for arm in plan.arms} == set(instead.values())
+    assert plan.replaced == instead

@@ -1,0 +1,147 @@
+"""Cautions: each fires where it should, and only there."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.judging.cautions import cautions_of
+from clientlab.results.trial import ServerUse
+from clientlab.workload.workload import Workload
+from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
+
+
+def rounds(strategy: str = "urllib3", count: int = 3, **changes):
+    """Sound trials of a strategy."""
+    return [a_trial(strategy, number, **changes) for number in range(1, count + 1)]
+
+
+def found(*trials, load: float = 0.1, **changes) -> dict[str, str]:
+    """Kind and text of each caution of a run."""
+    run = a_run(*trials, **changes)
+    run = run.model_copy(update={"surroundings": SURROUNDINGS.model_copy(update={"load_average": load})})
+    return {caution.kind: f"{caution.text} - {caution.advice}" for caution in cautions_of(run)}
+
+
+def test_a_sound_run_has_no_cautions():
+    """Three rounds of long trials without errors on a quiet machine."""
+    assert found(*rounds("urllib3"), *rounds("pycurl", verdict="latency-bound")) == {}
+
+
+@pytest.mark.parametrize(
+    ("trials", "kind", "words"),
+    [
+        ([*rounds(), a_failed_trial("pycurl", "no such library")], "failed-trials",
+         ["1 of 4 trials", "pycurl", "no such library"]),
+        ([*rounds(), *rounds("pycurl", errors={"reset": 2, "connect": 1})], "errors", ["connect, reset", "pycurl"]),
+        ([*rounds(), *rounds("pycurl", verdict="upstream-bound")], "upstream-bound", ["the upstream", "pycurl"]),
+        ([*rounds(), *rounds("pycurl", verdict="proxy-bound")], "proxy-bound", ["the proxy", "pycurl"]),
+        (rounds(count=2), "few-rounds", ["2 of at least 3 rounds", "--rounds 3"]),
+        ([*rounds(), *rounds("pycurl", wall=0.19)], "short-trials", ["pycurl", "less than 0.2 s", "-n"]),
+        ([*rounds(), *rounds("sync_threads", concurrency=100, requests=50)], "fewer-requests-than-concurrency",
+         ["sync_threads", "raise -n or lower -c"]),
+    ],
+)  # fmt: skip
+def test_a_reason_for_doubt_is_told_with_whom_it_concerns_and_what_to_do(trials, kind, words):
+    """That one alone, and the sound strategy is not named in it."""
+    cautions = found(*trials)
+    assert list(cautions) == [kind]
+    for word in words:
+        assert word in cautions[kind]
+    assert len({trial.strategy for trial in trials}) == 1 or "urllib3" not in cautions[kind]
+
+
+def test_what_the_command_line_changed_of_an_experiment_is_told():
+    """To the value."""
+    cautions = found(*rounds(), changed=["requests: 4000 → 50", "delay: 5ms → 1s"])
+    assert list(cautions) == ["changed"]
+    assert "changed on the command line: requests: 4000 → 50; delay: 5ms → 1s - " in cautions["changed"]
+
+
+@pytest.mark.parametrize(
+    ("programs", "workers", "fires"),
+    [({}, {"aiohttp": 4}, True), ({"aiohttp": "gunicorn uvloop, 4 workers"}, {"aiohttp": 4}, False),
+     ({}, {"flask": 4}, False), ({"aiohttp_address": "AIOHTTP_ADDRESS=aiohttp:8000"}, {"aiohttp": 4}, True)],
+)  # fmt: skip
+def test_workers_that_containers_did_not_have_are_told(programs, workers, fires):
+    """An experiment's number holds where the lab starts the upstream, and where one of its arms asks it."""
+    run = a_run(*rounds(), workers=workers)
+    surroundings = SURROUNDINGS.model_copy(update={"programs": programs})
+    cautions = cautions_of(run.model_copy(update={"surroundings": surroundings}))
+    assert [caution.kind for caution in cautions] == (["workers"] if fires else [])
+    assert not fires or "4 workers of aiohttp, but the containers have a number of their own" in cautions[0].text
+
+
+@pytest.mark.parametrize(("load", "fires"), [(1.9, False), (2.0, False), (2.1, True)])
+def test_a_machine_is_busy_when_half_of_its_cores_were(load, fires):
+    """Four cores, over the minute before the run."""
+    cautions = found(*rounds(), load=load)
+    assert list(cautions) == (["busy-machine"] if fires else [])
+    assert not fires or "2.1 on 4 cores" in cautions["busy-machine"]
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [
+        rounds(wall=0.2),
+        rounds(concurrency=1000),
+        rounds(errors={}),
+        rounds(concurrency=100, requests=100),
+    ],
+)
+def test_what_is_just_enough_is_no_reason_for_doubt(trials):
+    """0.2 s, and as many requests as may be in flight."""
+    assert found(*trials) == {}
+
+
+def test_a_trial_that_failed_is_told_once():
+    """Its errors, its shortness and its few requests are no cautions of their own."""
+    failed = a_failed_trial(
+        "pycurl", "none succeeded", errors={"connect": 5}, requests=5, wall_seconds=0.01, verdict="upstream-bound",
+        concurrency=10,
+    )  # fmt: skip
+    assert list(found(*rounds(), failed)) == ["failed-trials"]
+
+
+def test_the_gravest_comes_first():
+    """Failures before errors before all that merely blurs."""
+    trials = [a_failed_trial("pycurl"), a_trial("urllib3", wall=0.1, errors={"reset": 1})]
+    assert list(found(*trials, load=9)) == ["failed-trials", "errors", "few-rounds", "short-trials", "busy-machine"]
+
+
+def test_what_drives_a_server_is_not_scolded_for_a_busy_one():
+    """The server is what it measures; that the driver itself was at its end is worth a word."""
+    bound = {"verdict": "upstream-bound", "driver": "ab"}
+    assert found(*rounds("ab", **bound)) == {}
+    assert list(found(*rounds("pycurl", verdict="upstream-bound"), replaced={"ab": "pycurl"})) == ["replaced-strategy"]
+    driver = found(*rounds("ab", driver="ab", upstream="flask?workers=4"))
+    assert list(driver) == ["driver-bound"]
+    assert "could not send faster, to flask?workers=4" in driver["driver-bound"]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "wall", "kinds"), [(2.6, 1.0, ["shared-cores"]), (1.5, 1.0, []), (2.6, 0.19, ["short-trials"])]
+)
+def test_cores_that_driver_and_server_had_to_share_are_told(cpu, wall, kinds):
+    """Where they took most of all of them, in trials long enough for the servers' clock."""
+    trials = rounds("ab", driver="ab", verdict="upstream-bound", wall=wall, upstream="flask?workers=4",
+                    cpu_seconds=0.5 * wall, upstream_use=ServerUse(cpu_seconds=cpu * wall))  # fmt: skip
+    cautions = found(*trials)
+    assert list(cautions) == kinds
+    if "shared-cores" in kinds:
+        assert "took 3.1 of 4 cores together, with flask?workers=4" in cautions["shared-cores"]
+
+
+def test_a_strategy_that_took_anothers_place_is_named():
+    """Above all other cautions but failures."""
+    said = found(*rounds("pycurl@multi"), replaced={"ab": "pycurl@multi"})["replaced-strategy"]
+    assert said.startswith("ab is not installed: pycurl@multi replaced it")
+
+
+def test_a_warm_trial_that_opened_connections_is_named():
+    """Where its strategy keeps them: one that opens a connection a call is as it should be."""
+    warm = {"workload": Workload(requests=1000, connections="warm")}
+    trials = [*rounds("urllib3", connections_opened=0), *rounds("pycurl", connections_opened=2), *rounds("requests")]
+    cautions = found(*trials, *rounds("of.elsewhere"), workloads=warm)
+    assert list(cautions) == ["not-warm"]
+    assert "pycurl opened up to 2 of them in the measured time" in cautions["not-warm"]
+    assert found(*rounds("pycurl", connections_opened=2)) == {}

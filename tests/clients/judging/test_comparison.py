@@ -1,0 +1,176 @@
+"""Comparing runs: what is called a change, what is alike, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clientlab.errors import LabError
+from clientlab.judging.comparison import compare, differences
+from clientlab.results.figures import BY_KEY, COMPARED
+from clientlab.workload.workload import Workload
+from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles
+
+SPREAD = (0.98, 1.0, 1.02)
+
+
+def a_run_at(pace: float, name: str = "now", arms=("urllib3",), rounds: int = 3, **changes):
+    """A run whose trials take `pace` seconds, give or take 2 %."""
+    trials = [a_trial(arm, number, pace * SPREAD[number % 3], **changes)
+              for arm in arms for number in range(1, rounds + 1)]  # fmt: skip
+    return a_run(*trials, name=name)
+
+
+def changes_of(before, after, *more: str):
+    """The changes of the arm urllib3. `more`: keys of figures beside those always compared."""
+    return compare(before, [after], [BY_KEY[key] for key in more]).others[0].changes["urllib3"]
+
+
+@pytest.mark.parametrize(
+    ("pace", "wall", "throughput"),
+    [(1.5, "slower", "slower"), (0.6, "faster", "faster"), (1.01, *["within noise"] * 2)],
+)
+def test_a_change_is_called_what_it_is(pace, wall, throughput):
+    """Less time and more throughput are faster; what the rounds' spread explains is noise."""
+    found = changes_of(a_run_at(1.0), a_run_at(pace))
+    assert (found["wall"].word, found["throughput"].word) == (wall, throughput)
+    assert found["wall"].ratio.value == pytest.approx(pace)
+    assert found["throughput"].ratio.value == pytest.approx(1 / pace)
+    assert found["wall"].ratio.low < pace < found["wall"].ratio.high
+    assert found["memory"].word == "within noise"
+
+
+def test_every_figure_is_read_off_the_trials():
+    """Medians of both runs, in seconds, bytes and counts; CPU for a request; errors as a share."""
+    slower = {
+        "latency_seconds": quantiles(0.004, 0.018), "cpu_seconds": 1.0, "peak_rss_bytes": 64 << 20,
+        "connections_opened": 130, "errors": {"reset": 100},
+    }  # fmt: skip
+    found = changes_of(a_run_at(1.0), a_run_at(1.0, **slower), "p95")
+    told = {name: (change.before, change.after, change.word) for name, change in found.items()}
+    assert set(told) == {*(figure.key for figure in COMPARED), "p95"}
+    expected = {
+        "wall": (1.0, None, "cannot say"), "throughput": (1000, 1000, "within noise"),
+        "p50": (0.002, 0.004, "slower"), "p99": (0.009, 0.018, "slower"), "cpu": (0.0005, 0.001, "more"),
+        "memory": (32 << 20, 64 << 20, "more"), "connections": (1, 130, "more"), "errors": (0, 0.1, "more"),
+        "p95": (0.009, 0.018, "slower"),
+    }  # fmt: skip
+    assert {name: told[name] for name in expected} == expected
+    assert (found["errors"].ratio, found["errors"].difference.value) == (None, pytest.approx(0.1))
+
+
+def test_with_fewer_than_three_rounds_nothing_can_be_said():
+    """However large the ratio."""
+    found = changes_of(a_run_at(1.0), a_run_at(9.0, rounds=2))
+    assert {change.word for change in found.values()} == {"cannot say"}
+    assert (found["wall"].ratio.low, found["wall"].rounds) == (None, (3, 2))
+
+
+def test_something_where_there_was_nothing_is_a_change_without_a_ratio():
+    """Connections from none to some; none in both is the same."""
+    found = changes_of(a_run_at(1.0, connections_opened=0), a_run_at(1.0, connections_opened=8))["connections"]
+    assert (found.ratio, found.word) == (None, "more")
+    found = changes_of(a_run_at(1.0, connections_opened=0), a_run_at(1.0, connections_opened=0))["connections"]
+    assert (found.ratio.value, found.word) == (1, "within noise")
+
+
+def test_trials_that_failed_are_left_out():
+    """An arm without a finished trial has no figures."""
+    found = changes_of(a_run_at(1.0), a_run(*(a_failed_trial("urllib3", number=n) for n in (1, 2, 3))))["wall"]
+    assert (found.after, found.ratio, found.rounds, found.word) == (None, None, (3, 0), "cannot say")
+
+
+def test_errors_of_trials_that_failed_are_counted():
+    """A trial of which every request failed has them to tell, and nothing else."""
+    dead = [a_failed_trial("urllib3", number=n, requests=1000, errors={"connect": 1000}) for n in (2, 3, 4, 5)]
+    found = changes_of(a_run_at(1.0, rounds=5), a_run(a_trial("urllib3"), *dead))
+    assert (found["errors"].after, found["errors"].difference.value, found["errors"].rounds) == (0.8, 0.8, (5, 5))
+    assert found["wall"].rounds == (5, 1)
+
+
+def test_a_wall_time_that_errors_shortened_is_not_called_faster():
+    """Half of the requests failed at once: that was half of the work. The other trials' wall times stay."""
+    faulty = [a_trial("urllib3", n, 0.5, errors={"reset": 500}, requests_per_second=1000) for n in (1, 2, 3)]
+    for pair in ((a_run_at(1.0), a_run(*faulty)), (a_run(*faulty), a_run_at(1.0))):
+        found = changes_of(*pair)
+        assert (found["wall"].word, found["wall"].ratio) == ("cannot say", None)
+        assert found["throughput"].ratio.value == pytest.approx(1, rel=0.02)
+    found = changes_of(a_run_at(1.0), a_run(*a_run_at(2.0, rounds=4).trials, faulty[0].model_copy(update={"round": 5})))
+    assert (found["wall"].word, found["wall"].rounds) == ("slower", (3, 4))
+
+
+@pytest.mark.slow
+def test_equal_runs_are_seldom_called_different():
+    """2,000 drawn pairs of runs of five rounds: wall times in 4.3 %, as 40,000 have it, give or take three errors.
+
+    Welch's test of so few rounds is a little on the safe side of 5 %; the sampling error of 2,000 is 0.45 %.
+    """
+    draw, called = np.random.default_rng(41), 0
+    for _ in range(2000):
+        pair = [a_run(*(a_trial("urllib3", n, wall) for n, wall in enumerate(draw.lognormal(0, 0.1, 5), 1)))
+                for _ in range(2)]  # fmt: skip
+        called += changes_of(*pair)["wall"].word != "within noise"
+    assert called / 2000 == pytest.approx(0.043, abs=3 * 0.0045)
+
+
+def test_each_run_is_compared_with_the_first():
+    """Three runs, two comparisons, the arms in the baseline's order."""
+    arms = ("pycurl", "urllib3")
+    found = compare(a_run_at(1.0, "a", arms), [a_run_at(2.0, "b", arms), a_run_at(1.0, "c", arms[::-1])])
+    assert [one.run.run for one in found.others] == ["b", "c"]
+    assert found.arms() == ["pycurl", "urllib3"]
+    assert [one.changes["pycurl"]["wall"].word for one in found.others] == ["slower", "within noise"]
+
+
+def other_workload(**changes):
+    """A run like others but for its workload."""
+    return a_run_at(1.0).model_copy(
+        update={
+            "experiment": a_run_at(1.0).experiment.model_copy(
+                update={"workloads": {"workload": Workload(**({"requests": 1000} | changes))}}
+            )
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        (other_workload(requests=500), "workload 'workload' has requests 1000 and 500"),
+        (other_workload(delay="5ms"), "workload 'workload' has delay None and '5ms'"),
+        (other_workload(delay="5ms", path="/x"), "workload 'workload' has .*, and 1 more"),
+        (a_run_at(1.0, arms=("urllib3", "pycurl")), "only now has arm 'pycurl'"),
+        (a_run_at(1.0, route="proxy"), "arm 'urllib3' has route 'direct' and 'proxy'"),
+        (a_run_at(1.0, concurrency=8), "arm 'urllib3' has concurrency 1 and 8"),
+    ],
+)
+def test_unlike_runs_are_refused_unless_forced(other, says):
+    """With what differs; forced, they are compared, and it is told."""
+    with pytest.raises(LabError, match=f"runs before and now are not alike: .*{says}.*--force"):
+        compare(a_run_at(1.0, "before"), [other])
+    (found,) = compare(a_run_at(1.0, "before"), [other], force=True).others
+    assert found.unlike
+    assert found.changes["urllib3"]["wall"].word == "within noise"
+
+
+def test_runs_without_an_arm_in_common_are_refused_even_when_forced():
+    """There is nothing to compare."""
+    with pytest.raises(LabError, match="runs now and now have no arm in common"):
+        compare(a_run_at(1.0), [a_run_at(1.0, arms=("pycurl",))], force=True)
+
+
+def test_surroundings_that_differ_are_told_by_name():
+    """Machine, Python, library versions and programs, each with both; some pages of memory are no difference."""
+
+    def run(**changes):
+        return a_run_at(1.0).model_copy(update={"surroundings": SURROUNDINGS.model_copy(update=changes)})
+
+    before = run(libraries={"urllib3": "2.5", "h2": "4"}, programs={"flask": "gunicorn"})
+    after = run(cpu_model="B", python="CPython 3.13.1", libraries={"urllib3": "2.6", "h2": "4", "uvloop": "1"},
+                programs={"flask": "werkzeug"}, memory_bytes=(1 << 30) + 4096, load_average=9)  # fmt: skip
+    found = {one.part: (one.before, one.after) for one in differences(before, after)}
+    assert found == {
+        "cpu model": ("A CPU", "B"), "python": ("CPython 3.11.7", "CPython 3.13.1"), "urllib3": ("2.5", "2.6"),
+        "uvloop": (None, "1"), "flask": ("gunicorn", "werkzeug"),
+    }  # fmt: skip
+    assert differences(before, before) == []

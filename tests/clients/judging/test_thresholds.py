@@ -1,0 +1,170 @@
+"""Thresholds: how they are written, and when they fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.errors import LabError
+from clientlab.judging.comparison import compare
+from clientlab.judging.thresholds import change_threshold, judge_changes, judge_limits, limit
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+
+
+def a_run_of(*walls: float, **changes):
+    """A run of the arm urllib3, a trial for each wall time."""
+    return a_run(*(a_trial("urllib3", number, wall, **changes) for number, wall in enumerate(walls, 1)))
+
+
+STEADY = (0.99, 1.0, 1.01)
+
+
+def outcome(text: str, before, after, *, strict: bool = False) -> str:
+    """What one threshold says of two runs."""
+    threshold = change_threshold(text)
+    (judged,) = judge_changes(compare(before, [after], [threshold.figure]), [threshold], strict=strict)
+    return judged.outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "walls", "found", "strict"),
+    [
+        ("wall +10%", STEADY, "held", "held"),
+        ("wall +10%", (1.29, 1.3, 1.31), "failed", "failed"),
+        ("wall +50%", (1.29, 1.3, 1.31), "held", "held"),
+        ("wall +10%", (1.0, 1.2, 1.4), "not sure", "failed"),
+        ("wall +0", (1.05, 1.06, 1.07), "failed", "failed"),
+        ("wall+10%", (0.5, 0.5, 0.5), "held", "held"),
+        ("throughput -5%", (1.29, 1.3, 1.31), "failed", "failed"),
+        ("throughput -5%", (1.0, 1.2, 1.4), "not sure", "failed"),
+        ("throughput -5%", STEADY, "held", "held"),
+    ],
+)
+def test_a_change_fails_where_its_whole_interval_is_beyond_and_strictly_where_its_estimate_is(
+    text, walls, found, strict
+):
+    """What lies between is not sure."""
+    assert outcome(text, a_run_of(*STEADY), a_run_of(*walls)) == found
+    assert outcome(text, a_run_of(*STEADY), a_run_of(*walls), strict=True) == strict
+
+
+@pytest.mark.parametrize(
+    ("text", "errors", "found"),
+    [("errors +0", {}, "held"), ("errors +0", {"reset": 1}, "failed"), ("errors +1%", {"reset": 9}, "held"),
+     ("errors +1%", {"reset": 11}, "failed")],
+)  # fmt: skip
+def test_errors_are_counted_and_need_no_interval(text, errors, found):
+    """One failed request more than before is one more; a percentage is one of all requests. One round will do."""
+    assert outcome(text, a_run_of(1.0), a_run_of(1.0, errors=errors)) == found
+
+
+def test_what_was_zero_and_is_no_longer_has_grown_beyond_any_percentage():
+    """Surely so over three rounds; of one round strictness alone can say it."""
+    before, after = (a_run_of(*STEADY, connections_opened=count) for count in (0, 4))
+    assert outcome("connections +500%", before, after) == "failed"
+    assert outcome("connections +0", before, before) == "held"
+    before, after = (a_run_of(1.0, connections_opened=count) for count in (0, 4))
+    assert outcome("connections +0", before, after, strict=True) == "failed"
+
+
+def test_an_arm_that_finished_no_trial_fails_every_threshold():
+    """A build does not turn green because nothing was measured."""
+    assert outcome("wall +10%", a_run_of(*STEADY), a_run(a_failed_trial("urllib3"))) == "failed"
+    with pytest.raises(LabError, match="'wall \\+10%': the baseline has no wall time for arm 'urllib3'"):
+        outcome("wall +10%", a_run(a_failed_trial("urllib3")), a_run_of(*STEADY))
+
+
+@pytest.mark.parametrize("text", ["errors +0", "errors +90%", "errors > 0", "errors > 90%"])
+@pytest.mark.parametrize("requests", [0, 1000])
+def test_errors_fail_where_a_trial_failed(text, requests):
+    """Whether it sent requests, of which none succeeded, or never began; however much is allowed."""
+    dead = [a_failed_trial("urllib3", number=n, requests=requests, errors={"connect": requests} if requests else {})
+            for n in (2, 3, 4, 5)]  # fmt: skip
+    run = a_run(a_trial("urllib3"), *dead)
+    if ">" in text:
+        (judged,) = judge_limits(run, [limit(text)])
+    else:
+        (judged,) = judge_changes(compare(a_run_of(*STEADY), [run]), [change_threshold(text)], strict=False)
+    assert (judged.outcome, judged.lost) == ("failed", 4)
+    assert judged.found == pytest.approx(0.8 if requests else 0.0)
+
+
+def test_a_trial_that_was_lost_and_made_good_fails_nothing():
+    """It was measured in the same round, later."""
+    run = a_run(a_failed_trial("urllib3", "worker lost: it went"), a_trial("urllib3"))
+    assert outcome("errors +0", a_run_of(1.0), run) == "held"
+    assert [one.outcome for one in judge_limits(run, [limit("errors > 0")])] == ["held"]
+
+
+def test_a_threshold_of_wall_fails_where_errors_shortened_every_wall_time():
+    """It is not of the same work; where the baseline's are, there is nothing to judge by."""
+    faulty = a_run_of(0.1, 0.1, 0.1, errors={"reset": 900})
+    assert outcome("wall +10%", a_run_of(*STEADY), faulty) == "failed"
+    with pytest.raises(LabError, match="the baseline has no wall time"):
+        outcome("wall +10%", faulty, a_run_of(*STEADY))
+
+
+def test_too_few_rounds_are_refused_rather_than_passed():
+    """Unless the bare ratio is asked for."""
+    with pytest.raises(LabError, match=r"arm 'urllib3' has 2 of at least 3 rounds.*--strict"):
+        outcome("wall +10%", a_run_of(*STEADY), a_run_of(2.0, 2.0))
+    assert outcome("wall +10%", a_run_of(*STEADY), a_run_of(2.0, 2.0), strict=True) == "failed"
+
+
+LIMITED = a_run_of(
+    *STEADY, latency_seconds=quantiles(0.002, 0.05), errors={"reset": 10}, peak_rss_bytes=100_000_000, cpu_seconds=0.2,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("p99 > 50ms", "held"), ("p99 > 49.9ms", "failed"), ("p99 > 0.04s", "failed"), ("p50>1999us", "failed"),
+        ("throughput < 1000", "held"), ("throughput < 1001/s", "failed"), ("errors > 0", "failed"),
+        ("errors > 1%", "held"), ("errors > 0.9%", "failed"), ("memory > 100MB", "held"), ("memory > 95MiB", "failed"),
+        ("cpu > 199µs", "failed"), ("connections > 1", "held"), ("connections > 0", "failed"), ("wall > 1m", "held"),
+    ],
+)  # fmt: skip
+def test_a_limit_is_held_against_the_figure_that_the_report_shows(text, found):
+    """The median of the rounds, with units; errors over all requests."""
+    (judged,) = judge_limits(LIMITED, [limit(text)])
+    assert judged.outcome == found
+
+
+def test_a_limit_fails_for_an_arm_that_finished_no_trial():
+    """And is refused where its trials have no such figure."""
+    (judged,) = judge_limits(a_run(a_failed_trial("urllib3")), [limit("p99 > 1s")])
+    assert (judged.outcome, judged.found) == ("failed", None)
+    with pytest.raises(LabError, match="has no median overhead for arm 'urllib3'"):
+        judge_limits(LIMITED, [limit("overhead > 1s")])
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "says"),
+    [
+        (change_threshold, "", "write a figure and a change, as 'p99 +10%'"),
+        (change_threshold, "p99", "write a figure and a change"),
+        (change_threshold, "p99 + ten%", "write a figure and a change"),
+        (change_threshold, "p99 > 50ms", "write a figure and a change"),
+        (change_threshold, "p99 +-5%", "write a figure and a change"),
+        (change_threshold, "p98 +10%", "'p98' is not one of wall, throughput, "),
+        (change_threshold, "p99 -10%", "this is the good direction; write p99 +10%"),
+        (change_threshold, "throughput +5%", "write throughput -5%"),
+        (change_threshold, "p99 +5", "write the change in percent, as p99 +10%"),
+        (change_threshold, "p99 +nan%", "write a figure and a change"),
+        (limit, "p99 +10%", "write a figure and its limit, as 'p99 > 50ms'"),
+        (limit, "p99 < 50ms", "it would fail good results; write p99 > 50ms"),
+        (limit, "throughput > 5", "write throughput < 5"),
+        (limit, "p99 > 50", "write it in us or µs or ms or s or m"),
+        (limit, "memory > 5mb", "write it in B or KB"),
+        (limit, "errors > 5", "write it in %"),
+        (limit, "connections > 5ms", "write it in a bare number"),
+        (limit, "p98 > 1s", "'p98' is not one of"),
+        (limit, "p99 > -1s", "write a figure and its limit"),
+    ],
+)
+def test_a_threshold_that_is_written_wrongly_is_refused(read, text, says):
+    """With what to write."""
+    with pytest.raises(LabError) as caught:
+        read(text)
+    assert str(caught.value).startswith(f"--fail-on {text!r}: ")
+    assert says in str(caught.value)

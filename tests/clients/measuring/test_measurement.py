@@ -1,0 +1,257 @@
+"""Measuring a trial in its own process: its events, its resources, and its end."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from clientlab import strategies
+from clientlab.conformance.server import counting_server, ok
+from clientlab.measuring import measurement
+from clientlab.measuring.connections import Address
+from clientlab.measuring.context import TrialContext
+from clientlab.measuring.trial_handle import TrialFailed
+from clientlab.samples import log_reader
+from clientlab.workload.workload import Workload
+from clients.measured import measure, trial_processes
+
+CLIENTS = [name for name, spec in strategies.CLIENTS.items() if spec.http == "1.1" and not spec.program]
+
+
+@pytest.fixture
+def server():
+    """A server that answers at once."""
+    with counting_server() as running:
+        yield running
+
+
+def context_of(name, workload, server, folder):
+    """A context that is not yet running."""
+    return TrialContext(strategies.find(name), workload, server.url, str(folder), Address(server.port))
+
+
+@pytest.mark.parametrize(("client", "foreign"), [("aiohttp", "requests"), ("requests", "aiohttp"), ("pycurl", "httpx")])
+def test_a_trial_imports_its_own_library_only(client, foreign):
+    """The measured process holds neither the other libraries nor the lab's reports and servers."""
+    code = (
+        "import sys; from clientlab import strategies; import clientlab.measuring.trial_process;"
+        f"strategies.load(strategies.CLIENTS[{client!r}].import_path); print(*sys.modules)"
+    )
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert client in modules
+    unwanted = {
+        foreign,
+        "numpy",
+        "pydantic",
+        "rich",
+        "click",
+        "psutil",
+        "scipy",
+        "clientlab.results",
+        "clientlab.running",
+        "mockupstream",
+    }
+    assert not unwanted & set(modules)
+
+
+def test_the_warm_up_is_in_no_figure(server):
+    """Requests, connections and samples are those of the measured part."""
+    measured = measure("requests", Workload(requests=5, warmup=7), server.url)
+    assert len(server.seen) == 12
+    assert len(measured.samples.records) == 5
+    assert measured.outcome.connections_begun == 5
+
+
+@pytest.mark.parametrize(
+    ("strategy", "connections"), [("requests-session", 0), ("aiohttp@workers", 0), ("requests", 9)]
+)
+def test_warm_connections_are_opened_before_the_clock(strategy, connections, server):
+    """A pool that is warm opens nothing more; a client a call opens one a call all the same."""
+    workload = Workload(requests=9, concurrency=3, warmup=6, connections="warm")
+    measured = measure(strategy, workload, server.url)
+    assert measured.outcome.connections_begun == connections
+    assert measured.numbers == list(range(9))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "strategy",
+    ["http.client@threads", "http.client@queue", "http.client@sync_to_async", "requests-session@processes",
+     "requests-session@process-chunks", "requests-session@processes?start_method=spawn"],
+)  # fmt: skip
+def test_every_worker_of_a_warm_trial_is_warm(strategy, server):
+    """However quick the answers are: none is left to open its connection inside the clock."""
+    workload = Workload(requests=400, concurrency=8, warmup=8, connections="warm")
+    measured = measure(strategy, workload, server.url)
+    assert measured.samples.errors == {}
+    assert server.connections == 8
+    assert measured.outcome.connections_begun == 0
+
+
+@pytest.mark.parametrize("strategy", ["aiohttp@async-processes", "requests-session@threads", "trap-small-pool"])
+def test_what_a_warm_trial_opens_all_the_same_is_counted(strategy, server):
+    """Which process gets which chunk is chance, and so is whose connection a thread takes: a caution tells of it."""
+    workload = Workload(requests=100, concurrency=7, warmup=7, connections="warm")
+    measured = measure(strategy, workload, server.url, on_start=server.reset)
+    assert measured.outcome.connections_opened == measured.outcome.connections_begun == server.connections
+
+
+@pytest.mark.parametrize("executor", ["threads", "queue", "process-chunks", "workers"])
+@pytest.mark.parametrize("connections", ["cold", "warm"])
+def test_connections_that_a_library_tells_of_when_asked_are_those_of_their_part(executor, connections, server):
+    """However soon the warm-up and the trial are over: here each request opens one."""
+    client = "pyreqwest-async" if executor == "workers" else "pyreqwest"
+    workload = Workload(requests=20, concurrency=1, warmup=6, connections=connections)
+    measured = measure(f"{client}@{executor}?keepalive=0", workload, server.url, on_start=server.reset)
+    assert measured.outcome.connections_begun == measured.outcome.connections_opened == server.accepted == 20
+
+
+@pytest.mark.parametrize("connections", ["cold", "warm"])
+def test_cpu_and_memory_are_those_of_all_processes(connections, server):
+    """A pool of processes costs what all of them cost, as the kernel tells their parent."""
+
+    def children():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    before = children()
+    workload = Workload(requests=600, concurrency=4, warmup=4, connections=connections)
+    outcome = measure("requests-session@processes", workload, server.url).outcome
+    whole = children() - before
+    assert 0.3 * whole < outcome.cpu_seconds < whole
+    assert outcome.processes == 4
+    alone = measure("requests-session", Workload(requests=4), server.url).outcome.peak_rss_bytes
+    assert outcome.peak_rss_bytes > 3 * alone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("connections", ["cold", "warm"])
+@pytest.mark.parametrize(
+    ("strategy", "read", "least", "most"),
+    [("http.client", "whole", 30, 48), ("pycurl@multi", "whole", 30, 48), ("http.client", "chunks", 0, 20)],
+)
+def test_memory_above_idle_is_what_the_bodies_cost(connections, strategy, read, least, most):
+    """A body of 32 MiB read whole is in the peak once, one read in chunks is not, nor is the warm-up in either."""
+    body = ok(bytes(32 << 20))
+    with counting_server(lambda _: body) as server:
+        workload = Workload(requests=3, concurrency=1, warmup=1, read=read, connections=connections)
+        outcome = measure(strategy, workload, server.url).outcome
+    assert least << 20 <= outcome.peak_rss_bytes - outcome.idle_rss_bytes <= most << 20
+    assert outcome.idle_rss_bytes < 64 << 20
+
+
+def test_the_peak_is_that_of_the_measured_part():
+    """A large answer in the warm-up alone does not count: the mark is set back before the clock starts."""
+    answers = iter([ok(bytes(64 << 20))])
+    with counting_server(lambda _: next(answers, ok())) as server:
+        outcome = measure("http.client", Workload(requests=2, warmup=1), server.url).outcome
+    assert outcome.peak_rss_bytes < 64 << 20
+
+
+def test_callbacks_get_start_progress_and_end_in_this_order():
+    """The progress is a number of finished requests that grows. No request is sent before the start."""
+    calls = []
+    with counting_server(hold=0.3) as server:
+        measured = measure(
+            "http.client",
+            Workload(requests=6, warmup=0),
+            server.url,
+            on_start=lambda: calls.append(("start", len(server.seen))),
+            on_progress=lambda finished: calls.append(("progress", finished)),
+            on_end=lambda: calls.append(("end", len(server.seen))),
+        )
+    assert len(measured.samples.records) == 6
+    assert [call for call in calls if call[0] != "progress"] == [("start", 0), ("end", 6)]
+    finished = [count for name, count in calls if name == "progress"]
+    assert finished == sorted(finished)
+    assert 0 < finished[-1] <= 6
+
+
+def test_a_trial_that_is_killed_loses_nothing_it_did(tmp_path):
+    """Its process is ended in the middle: the trial has failed with the signal's name, the samples are there."""
+    with counting_server(hold=0.05) as server:
+        context = context_of("http.client", Workload(requests=500, warmup=0), server, tmp_path)
+
+        def kill_after_some(finished):
+            if finished >= 5:
+                trial_processes()[0].send_signal(signal.SIGKILL)
+
+        with pytest.raises(TrialFailed, match="SIGKILL"):
+            measurement.measure(context, on_progress=kill_after_some)
+    found = log_reader.read(tmp_path)
+    assert len(found.records) >= 5
+    assert found.errors == {}
+
+
+def test_a_trial_in_which_nothing_happens_has_stalled(tmp_path):
+    """It is ended when no request has finished for longer than its time limit allows."""
+    release = threading.Event()
+
+    def answer(_seen):
+        release.wait(30)
+        return ok()
+
+    with counting_server(answer) as server:
+        context = context_of("aiohttp", Workload(requests=1, warmup=0, timeout=5), server, tmp_path)
+        with pytest.raises(TrialFailed, match="stalled"):
+            measurement.measure(context, patience=-4)
+        release.set()
+    assert trial_processes() == []
+
+
+@pytest.mark.parametrize("strategy", ["requests@threads", "requests-session@processes", "aiohttp@async-processes"])
+def test_an_interrupt_leaves_no_process(strategy, tmp_path):
+    """Whatever the trial has started is gone when the interrupt comes out of it."""
+    with counting_server(hold=0.05) as server:
+        context = context_of(strategy, Workload(requests=2000, concurrency=4, warmup=0), server, tmp_path)
+
+        def interrupt_after_some(finished):
+            if finished > 3:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            measurement.measure(context, on_progress=interrupt_after_some)
+    deadline = time.monotonic() + 10
+    while trial_processes() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert trial_processes() == []
+
+
+def test_a_strategy_that_fails_says_why(server, tmp_path):
+    """The exception, its text and its place are the reason."""
+    strategy = strategies.Strategy("broken", "aiohttp", "async-processes", 4, settings={"chunks": "six"})
+    context = TrialContext(strategy, Workload(requests=3, warmup=0), server.url, str(tmp_path), Address(server.port))
+    with pytest.raises(TrialFailed, match=r"TypeError: .*\(asyncio_processes.py:\d+\)"):
+        measurement.measure(context)
+
+
+def test_proxies_of_the_environment_are_not_used(server, monkeypatch):
+    """A proxy variable would send some clients elsewhere and others not."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    measured = measure("requests", Workload(requests=2, warmup=0), server.url)
+    assert measured.samples.errors == {}
+    assert os.environ["HTTP_PROXY"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
+def test_no_client_sends_a_password_of_the_environment_or_a_cookie_back(client, tmp_path, monkeypatch):
+    """No entry of ~/.netrc, nor of the file that NETRC names, is used. What a server sets is not sent again."""
+    (tmp_path / ".netrc").write_text("default login mine password secret\n", encoding="ascii")  # for any host
+    (tmp_path / ".netrc").chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    head = b"HTTP/1.1 200 OK\r\nSet-Cookie: seen=before; Path=/\r\nContent-Length: 2\r\n\r\n"
+    with counting_server(lambda _: head + b"{}") as server:
+        measured = measure(client, Workload(requests=4, warmup=0), server.url)
+        assert [seen.headers.get("authorization") for seen in server.seen] == [None] * 4
+        assert [seen.headers.get("cookie") for seen in server.seen] == [None] * 4
+    assert measured.samples.errors == {}

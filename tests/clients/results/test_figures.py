@@ -1,0 +1,113 @@
+"""The list of figures: names, values, and what is unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.errors import LabError
+from clientlab.judging.claims import judged
+from clientlab.judging.comparison import compare
+from clientlab.judging.thresholds import judge_limits, limit
+from clientlab.reports.rows import groups_of
+from clientlab.reports.table import heads_and_rows
+from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
+from clientlab.results.plan import Claim
+from clientlab.workload.workload import Workload
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+
+KNOWN = a_trial(
+    wall=2.0, errors={"reset": 250}, cpu_seconds=0.5, idle_rss_bytes=30 << 20, overhead_seconds=quantiles(0.001),
+    elapsed_seconds_sum=1.5, bytes_received=3 << 20,
+)  # fmt: skip
+
+
+def cells_of(group) -> dict[str, list[str]]:
+    """Head → the cells of its column."""
+    heads, rows = heads_and_rows(group)
+    return dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def test_every_figure_is_read_from_a_trial():
+    """In its unit: seconds, bytes, counts and shares."""
+    found = {figure.key: figure.of(KNOWN) for figure in FIGURES}
+    expected = {
+        "wall": 2.0, "throughput": 500, "received": 3 << 19, "mean": 0.002, "p50": 0.002, "p90": 0.002, "p95": 0.009,
+        "p99": 0.009, "p999": 0.009, "max": 0.009, "overhead": 0.001, "elapsed": 1.5, "errors": 0.25, "connections": 1,
+        "reuse": 1000, "cpu": 0.0005, "cpu_total": 0.5, "memory": 32 << 20, "above_idle": 2 << 20,
+    }  # fmt: skip
+    assert {key: found[key] for key in expected} == expected
+    assert None not in found.values()
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.key)
+def test_what_a_trial_does_not_have_is_unknown_and_not_0(figure):
+    """Also per request, where there was no request."""
+    nothing = a_failed_trial("urllib3", connections_opened=None, cpu_seconds=None, peak_rss_bytes=None)
+    assert figure.of(nothing) is None
+    assert figure.over_rounds([nothing]) is None
+    assert BY_KEY["cpu"].of(a_failed_trial("urllib3", cpu_seconds=0.5)) is None
+
+
+def test_a_figure_over_rounds_is_the_median_of_the_finished_trials_that_have_it():
+    """Errors are the mean, and those of failed trials count."""
+    trials = [a_trial(number=n, connections_opened=count) for n, count in enumerate((1, None, 2, 50), 1)]
+    failed = a_failed_trial("urllib3", requests=1000, errors={"connect": 1000}, connections_opened=7000)
+    assert BY_KEY["connections"].over_rounds([*trials, failed]) == 2
+    assert BY_KEY["errors"].over_rounds([*trials, failed]) == 0.2
+
+
+def test_a_figure_is_found_by_its_key_and_by_its_full_name():
+    """No two figures share a name; every figure has a text for its table and its metric."""
+    names = [name for figure in FIGURES for name in {figure.key, figure.name}]
+    assert len(set(names)) == len(names)
+    for figure in FIGURES:
+        assert find(figure.key, "x") is find(figure.name, "x") is figure
+        assert figure.label
+        assert figure.description
+    assert of_claim("cpu_seconds") is BY_KEY["cpu_total"]
+    assert of_claim("peak_rss_bytes") is of_claim("memory")
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones():
+    """A claim about errors is refused too: trials with an error are left out of claims."""
+    with pytest.raises(LabError, match=r"^--fail-on: 'p98' is not one of wall, throughput, .*, errors, "):
+        find("p98", "--fail-on")
+    for name in ("p98", "errors"):
+        with pytest.raises(ValueError, match=rf"^'{name}' is not one of wall, throughput, (?!.*errors)"):
+            of_claim(name)
+
+
+def test_bytes_received_per_second_can_be_limited_and_claimed():
+    """A limit is written with a unit; only large bodies have the column."""
+    trials = [a_trial(name, n, wall, bytes_received=2000 << 20) for name, wall in (("slow", 2.0), ("fast", 1.0))
+              for n in (1, 2, 3)]  # fmt: skip
+    claim = Claim(name="it", text="It is so", kind="less", figure="received", a="slow", b="fast")
+    run = a_run(*trials, claims=[claim])
+    outcomes = [one.outcome for one in judge_limits(run, [limit("received < 1500MiB/s")])]
+    assert outcomes == ["failed", "held"]
+    assert [(one.verdict, one.measured) for one in judged(run)] == [
+        ("supported", "fast has 2.00 times the bytes received per second of slow")
+    ]
+    (group,) = groups_of(run)
+    assert cells_of(group)["received"] == ["2,000 MiB/s", "1,000 MiB/s"]
+    (small,) = groups_of(a_run(a_trial(bytes_received=1000)))
+    assert "received" not in cells_of(small)
+
+
+def test_requests_per_connection_can_be_limited_claimed_and_compared():
+    """More is better; a trial of a duration has the column. Without a new connection the figure is unknown."""
+    trials = [a_trial(name, n, connections_opened=count) for name, count in (("pool", 4), ("none", 1000))
+              for n in (1, 2, 3)]  # fmt: skip
+    claim = Claim(name="it", text="It is so", kind="less", figure="requests_per_connection", a="none", b="pool")
+    run = a_run(*trials, claims=[claim])
+    assert [one.outcome for one in judge_limits(run, [limit("reuse < 10")])] == ["held", "failed"]
+    assert [(one.verdict, one.ratio) for one in judged(run)] == [("supported", pytest.approx(250))]
+    fewer = a_run(*(trial.model_copy(update={"connections_opened": 1000}) for trial in trials))
+    change = compare(run, [fewer], [BY_KEY["reuse"]], force=True).others[0].changes["pool"]["reuse"]
+    assert (change.before, change.after, change.word) == (250, 1, "fewer")
+    timed = a_run(a_trial("pool", connections_opened=4), workloads={"workload": Workload(requests=None, duration=1.0)})
+    assert [cells_of(group).get("req/conn") for group in (*groups_of(run), *groups_of(timed))] == [
+        None,
+        ["250"],
+    ]
+    assert BY_KEY["reuse"].of(a_trial(connections_opened=0)) is None

@@ -1,0 +1,421 @@
+"""The results folder: whole files whatever happens, runs by name, and files that can't be read."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+import subprocess
+import sys
+import zipfile
+import zlib
+
+import pytest
+
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.results import archive
+from clientlab.results.document import Run
+from clientlab.results.journal import JOURNAL_FILE
+from clientlab.results.plan import Claim
+from clientlab.results.store import RUN_FILE, Store, read_run
+from clientlab.results.trial import Trial
+from clients.documents import a_run, a_trial
+from clients.report_runs import a_measured_trial
+
+NAMES = ("20240101-000000-demo-aaaa", "20240101-000001-demo-bbbb", "20240102-000000-run-cccc")
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from clientlab.errors import IncompleteRun
+from clientlab.results.store import Store, read_run
+
+folder, name = sys.argv[1:]
+store = Store(Path(folder))
+run = store.read(name)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+size = (store.find(name)).stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, size + 50))
+try:
+    store.save(run.model_copy(update={"trials": run.trials * 2}))
+except IncompleteRun as error:
+    print(error)
+"""
+
+SAVER = """
+import sys
+from pathlib import Path
+from clientlab.results.store import Store
+from clientlab.results.trial import Trial
+
+folder, name, trial = sys.argv[1:]
+store, whole = Store(Path(folder)), Trial.model_validate_json(trial)
+for order in range(1_000_000):
+    print(order, flush=True)
+    store.append(name, whole.model_copy(update={"order": order}))
+"""
+
+FULL_JOURNAL = """
+import resource, signal, sys
+from pathlib import Path
+from clientlab.errors import IncompleteRun
+from clientlab.results.store import Store
+from clientlab.results.trial import Trial
+
+folder, name, trial = sys.argv[1:]
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+size = (Path(folder) / name / "trials.jsonl").stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, size + 50))
+try:
+    Store(Path(folder)).append(name, Trial.model_validate_json(trial))
+except IncompleteRun as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A folder with three runs."""
+    made = Store(tmp_path)
+    for name in NAMES:
+        made.claim(name)
+        made.save(a_run(a_trial("urllib3"), name=name))
+    return made
+
+
+def running(name: str) -> Run:
+    """A run that has begun, of more rounds than were measured."""
+    return a_run(a_trial("urllib3"), name=name).model_copy(update={"trials": [], "status": "running"})
+
+
+def saved_trial(order: int, **changes) -> Trial:
+    """A trial of the run that goes on, as large as a real one."""
+    return a_measured_trial("urllib3", order + 1, order=order, **changes)
+
+
+def test_a_run_that_was_saved_is_read_back_equal(store):
+    """Every figure, to the last digit."""
+    run = a_run(a_trial("urllib3", wall=0.1 + 0.2, errors={"reset": 3}), name=NAMES[0])
+    store.save(run)
+    assert store.read(NAMES[0]) == run
+
+
+def test_each_save_takes_the_place_of_the_last_and_leaves_nothing_beside_it(store):
+    """One file in the run's folder."""
+    store.save(a_run(a_trial("urllib3"), a_trial("urllib3", 2), name=NAMES[0]))
+    assert [trial.round for trial in store.read(NAMES[0]).trials] == [1, 2]
+    assert [path.name for path in (store.folder / NAMES[0]).iterdir()] == [RUN_FILE]
+
+
+def test_a_trial_that_was_appended_is_in_the_run_when_it_is_read(store):
+    """The run file stays as it was when the run began; the next save takes the trials over, and the journal goes."""
+    name, trials = NAMES[2], [saved_trial(order) for order in range(3)]
+    store.save(running(name))
+    begun = store.find(name).read_bytes()
+    for count, trial in enumerate(trials):
+        version = store.version(name)
+        store.append(name, trial)
+        assert store.version(name) != version
+        assert store.read(name).trials == trials[: count + 1]
+    assert store.find(name).read_bytes() == begun
+    whole = store.read(name).model_copy(update={"status": "done"})
+    store.save(whole)
+    assert store.read(name) == whole
+    assert [path.name for path in (store.folder / name).iterdir()] == [RUN_FILE]
+
+
+def test_a_journal_that_is_left_behind_adds_no_trial_twice(store):
+    """A process was killed between the save of the whole run and the removal of the journal."""
+    name = NAMES[2]
+    store.save(running(name))
+    store.append(name, saved_trial(0))
+    journal = (store.folder / name / JOURNAL_FILE).read_bytes()
+    store.save(store.read(name))
+    (store.folder / name / JOURNAL_FILE).write_bytes(journal)
+    assert [trial.order for trial in store.read(name).trials] == [0]
+
+
+def test_a_line_that_was_cut_short_is_no_trial(store):
+    """The process was killed while it wrote the line, and has told nobody that the trial is saved."""
+    name = NAMES[2]
+    store.save(running(name))
+    store.append(name, saved_trial(0))
+    whole = (store.folder / name / JOURNAL_FILE).read_bytes()
+    for length in (1, len(whole) // 2, len(whole) - 1):
+        (store.folder / name / JOURNAL_FILE).write_bytes(whole + whole[:length])
+        assert [trial.order for trial in store.read(name).trials] == [0]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"{}\n", "line 2: arm: Field required"),
+        (b"nonsense\n", "line 2: Invalid JSON: "),
+        (b"\n", "line 2: Invalid JSON: "),
+        (saved_trial(1).model_dump_json().replace('"done"', '"dome"').encode() + b"\n", "line 2: status: "),
+        (
+            a_trial(order=1, workload="none").model_dump_json().encode() + b"\n",
+            "run.json: trial of 'urllib3': ",
+        ),
+    ],
+)
+def test_a_journal_with_a_line_that_is_no_trial_of_the_run_is_refused(line, message, store):
+    """In one line that names the file and what is wrong with it."""
+    store.save(running(NAMES[2]))
+    store.append(NAMES[2], saved_trial(0))
+    with (store.folder / NAMES[2] / JOURNAL_FILE).open("ab") as file:
+        file.write(line)
+    with pytest.raises(LabError, match=f"{message}[^\n]*; the file was changed or damaged$"):
+        store.read(NAMES[2])
+
+
+def test_a_copy_of_a_run_file_under_another_name_has_no_journal(store):
+    """A journal belongs to the run file beside it, and to no other file."""
+    store.save(running(NAMES[2]))
+    store.append(NAMES[2], saved_trial(0))
+    copy = store.folder / NAMES[2] / "copy.json"
+    copy.write_bytes(store.find(NAMES[2]).read_bytes())
+    assert read_run(copy).trials == []
+
+
+@pytest.mark.parametrize("saved", [0, 1, 7])
+def test_a_process_that_is_killed_loses_no_trial_that_was_saved(saved, store):
+    """SIGKILL while it saves trial after trial: all that it has reported are there, and each is whole."""
+    store.save(running(NAMES[2]))
+    command = [sys.executable, "-c", SAVER, str(store.folder), NAMES[2], saved_trial(0).model_dump_json()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        reported = [int(process.stdout.readline()) for _ in range(saved + 1)][-1]
+        process.kill()
+    orders = [trial.order for trial in store.read(NAMES[2]).trials]
+    assert len(orders) >= reported
+    assert orders == list(range(len(orders)))
+
+
+def test_a_disk_that_is_full_keeps_the_trials_that_were_appended(store):
+    """Nothing is left of the trial for which there was no room."""
+    store.save(running(NAMES[2]))
+    store.append(NAMES[2], saved_trial(0))
+    command = [sys.executable, "-c", FULL_JOURNAL, str(store.folder), NAMES[2], saved_trial(1).model_dump_json()]
+    before = (store.folder / NAMES[2] / JOURNAL_FILE).read_bytes()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    said = f"{store.folder / NAMES[2] / JOURNAL_FILE}: File too large; it holds all but the last trial; "
+    assert done.stdout == f"{said}make room and run again\n"
+    assert (store.folder / NAMES[2] / JOURNAL_FILE).read_bytes() == before
+
+
+def test_a_full_disk_leaves_the_last_save_whole(store):
+    """A process that may write no larger file: the error names it, nothing is lost, nothing is left over."""
+    before = store.find(NAMES[0]).read_bytes()
+    command = [sys.executable, "-c", FULL_DISK, str(store.folder), NAMES[0]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    said = f"{store.find(NAMES[0])}: File too large; {store.folder / NAMES[0]} holds the trials that were saved; "
+    assert done.stdout == f"{said}make room and run again\n"
+    assert store.find(NAMES[0]).read_bytes() == before
+    assert [path.name for path in (store.folder / NAMES[0]).iterdir()] == [RUN_FILE]
+
+
+def test_a_folder_that_has_gone_is_an_incomplete_run(store):
+    """It can't be saved; the message says where."""
+    with pytest.raises(IncompleteRun, match=r"gone/run.json: No such file or directory; .*make room"):
+        store.save(a_run(name="gone"))
+
+
+def test_claiming_makes_the_run_folder_and_those_above(tmp_path):
+    """Once."""
+    place = Store(tmp_path / "a" / "b").claim("run")
+    assert place.is_dir()
+    with pytest.raises(LabError, match=r"results folder .*run: File exists; name another with --out"):
+        Store(tmp_path / "a" / "b").claim("run")
+
+
+def test_a_results_folder_that_is_a_file_is_refused(tmp_path):
+    """With what to do."""
+    (tmp_path / "taken").touch()
+    with pytest.raises(LabError, match="taken/run: Not a directory; name another with --out"):
+        Store(tmp_path / "taken").claim("run")
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (NAMES[0], NAMES[0]),
+        ("20240102", NAMES[2]),
+        ("20240101-000001", NAMES[1]),
+        ("last", NAMES[2]),
+    ],
+)
+def test_a_run_is_found_by_its_name_or_its_beginning_or_as_the_last(asked, found, store):
+    """As long as the beginning fits one run only."""
+    assert store.find(asked) == store.folder / found / RUN_FILE
+
+
+def test_a_run_is_found_by_the_path_of_its_file_or_folder(store, tmp_path):
+    """Wherever it lies."""
+    elsewhere = Store(tmp_path / "empty")
+    assert elsewhere.find(str(store.folder / NAMES[1])) == store.folder / NAMES[1] / RUN_FILE
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(store.find(NAMES[1]).read_bytes())
+    assert elsewhere.read(str(copy)).run == NAMES[1]
+
+
+def test_a_whole_name_wins_over_those_that_begin_with_it(store):
+    """A run whose name is the beginning of another's can still be named."""
+    store.claim(NAMES[0] + "-again")
+    store.save(a_run(name=NAMES[0] + "-again"))
+    assert store.find(NAMES[0]).parent.name == NAMES[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("20240101", f"run '20240101' fits {NAMES[0]}, {NAMES[1]}; write more of its name"),
+        ("nothing", f"run 'nothing' is not in .*; there are {', '.join(NAMES)}"),
+    ],
+)
+def test_a_name_that_fits_none_or_several_is_refused_with_what_there_is(asked, says, store):
+    """The choice is left to the user."""
+    with pytest.raises(LabError, match=says):
+        store.find(asked)
+
+
+@pytest.mark.parametrize("asked", ["last", "x"])
+def test_an_empty_results_folder_says_so(asked, tmp_path):
+    """And so does one that is not there."""
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(LabError, match=f"run '{asked}' is not in {folder}; there is none yet"):
+            Store(folder).find(asked)
+
+
+CLAIM = Claim(name="faster", text="a is faster", kind="less", a="a", b="b")
+
+
+def changed(**changes) -> str:
+    """A run file with other values at its top."""
+    return json.dumps(json.loads(a_run(a_trial("urllib3")).model_dump_json()) | changes)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "not a whole JSON document"),
+        (a_run(a_trial("urllib3")).model_dump_json()[:-200], "not a whole JSON document .*cut short"),
+        ("PNG\x00", "not a whole JSON document"),
+        ("[1, 2]", "format None, and this clientlab reads formats 1 to 3"),
+        ("{}", "format None, and this clientlab reads formats 1 to 3"),
+        (
+            changed(format=4),
+            "format 4, and .* reads formats 1 to 3; read it with the version that wrote it",
+        ),
+        (changed(format="3"), "format '3', and this clientlab reads formats 1 to 3"),
+        (changed(format=True), "format True, and this clientlab reads formats 1 to 3"),
+        (changed(format=1, experiment=[]), "TypeError: .*; the file was changed or damaged"),
+        (changed(format=1, experiment={}), "KeyError: 'arms'; the file was changed or damaged"),
+        (changed(format=2, trials=[3]), "AttributeError: .*; the file was changed or damaged"),
+        (changed(trials=[{"strategy": "x"}]), r"trials.0.arm: .*required; the file was changed or damaged"),
+        (changed(status="dome"), "status: .*; the file was changed or damaged"),
+        (changed(extra=1), "extra: .*; the file was changed or damaged"),
+    ],
+)
+def test_a_file_that_is_no_run_of_this_version_is_refused(content, says, tmp_path):
+    """One line that names the file and what is wrong with it."""
+    file = tmp_path / "run.json"
+    file.write_text(content)
+    with pytest.raises(LabError, match=says) as caught:
+        read_run(file)
+    assert str(caught.value).startswith(f"{file}: ")
+
+
+def of_trial(**changes) -> str:
+    """A run file with other values in its one trial."""
+    trial = json.loads(a_measured_trial().model_dump_json()) | changes
+    return json.dumps(json.loads(a_run(a_measured_trial()).model_dump_json()) | {"trials": [trial]})
+
+
+def of_claim(**changes) -> str:
+    """A run file with a claim of other parts."""
+    document = json.loads(a_run(a_trial("a"), a_trial("b"), claims=[CLAIM]).model_dump_json())
+    document["experiment"]["claims"][0] |= changes
+    return json.dumps(document)
+
+
+def histogram(content: bytes, cookie: int = 0x1C849314) -> dict:
+    """A stored histogram of that content, compressed as it is to be."""
+    packed = zlib.compress(content)
+    encoded = base64.b64encode(struct.pack(">II", cookie, len(packed)) + packed).decode()
+    return {"histogram": {"unit_seconds": 1e-9, "encoded": encoded}}
+
+
+def header(lowest: int = 1, highest: int = 3600 * 10**9, digits: int = 3) -> bytes:
+    """What a histogram's content begins with."""
+    return struct.pack(">IIIIQQd", 0x1C849313, 0, 0, digits, lowest, highest, 1.0)
+
+
+UNFIT = [
+    (of_trial(errors={"reset": 400}), "trials.0: a trial that is done has a request that succeeded: 400 errors of 400"),
+    (of_trial(requests=0), "trials.0: a trial that is done has a request that succeeded: 0 errors of 0"),
+    (of_trial(errors={"reset": -1}), "trials.0.errors.reset: Input should be greater than or equal to 0"),
+    (of_trial(wall_seconds=None), "trials.0: a trial that is done took some time, and not wall_seconds None"),
+    (of_trial(wall_seconds=0), "trials.0: a trial that is done took some time"),
+    (of_trial(wall_seconds=float("nan")), "trials.0.wall_seconds: Input should be"),
+    (of_trial(requests_per_second=1e308), "trials.0.requests_per_second: Input should be less than"),
+    (of_trial(requests=10**400), "trials.0.requests: "),
+    (of_trial(workload="none"), ": trial of 'urllib3': there is no workload 'none'"),
+    (of_trial(histogram={"encoded": "nonsense"}), "trials.0.histogram.encoded: no histogram: "),
+    (of_trial(histogram={"encoded": ""}), "trials.0.histogram.encoded: no histogram: "),
+    (of_trial(histogram={"encoded": "A" * 2**21}), "no histogram: 2,097,152 characters, and no more than 1,048,576"),
+    (of_trial(**histogram(bytes(10**8))), "no histogram: it unpacks to more than 304,168 bytes"),
+    (of_trial(**histogram(b"short")), "trials.0.histogram.encoded: no histogram: "),
+    (of_trial(**histogram(header(), cookie=1)), "trials.0.histogram.encoded: no histogram: "),
+    (of_trial(**histogram(header(highest=2**62))), r"no histogram: its lowest and highest value and digits are \(1, 4"),
+    (of_trial(**histogram(header(digits=5))), "no histogram: its lowest and highest value and digits are"),
+    (of_trial(**histogram(header() + b"\xff" * 9)), "no histogram: "),
+    (of_trial(**histogram(header() + b"\xfe\xff\xff\xff\xff\xff\x01")), "no histogram: .* requests in a bucket"),
+    (of_claim(b=None), "experiment: claim 'faster': it does not name what a claim of kind 'less' is made of"),
+    (of_claim(d="a"), "experiment: claim 'faster': it does not name what"),
+    (of_claim(kind="optimum", a=None, b=None, arms=["a"]), "a sweep has 3 arms or more, and not .'a'."),
+    (of_claim(kind="optimum", a=None, b=None, arms=["a", "b", "c"]), "there is no arm 'a' with a place on an axis"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "says"), UNFIT, ids=range(len(UNFIT)))
+def test_a_file_whose_parts_do_not_fit_each_other_is_refused(content, says, tmp_path):
+    """It is valid by the schema, and no report could be made of it."""
+    file = tmp_path / "run.json"
+    file.write_text(content)
+    with pytest.raises(LabError, match=says) as caught:
+        read_run(file)
+    assert re.fullmatch(f"{file}: [^\n]*; the file was changed or damaged", str(caught.value))
+
+
+@pytest.mark.parametrize("content", [UNFIT[0][0], UNFIT[8][0], UNFIT[9][0], UNFIT[12][0]])
+def test_such_a_file_is_not_imported_either(content, store, tmp_path):
+    """One line, and nothing is kept."""
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as made:
+        made.writestr(RUN_FILE, content.replace("20240506-070809-run-abcd", "another"))
+    before = store.names()
+    with pytest.raises(LabError, match=r"x.zip: run.json: [^\n]*; the file was changed or damaged"):
+        archive.unpack(store, tmp_path / "x.zip", force=False)
+    assert store.names() == before
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path):
+    """It is no JSON document."""
+    (tmp_path / "run.json").write_bytes(b"\xff\xfe{\x00}\x00")
+    with pytest.raises(LabError, match="not a whole JSON document"):
+        read_run(tmp_path / "run.json")
+
+
+def test_one_process_measures_at_a_time(tmp_path):
+    """The other waits, as often as it is told to, until the first has let go."""
+    store, waited = Store(tmp_path / "results"), []
+    first = store.alone(lambda: None)
+    first.__enter__()
+
+    def wait() -> None:
+        waited.append(True)
+        if len(waited) == 3:
+            first.__exit__(None, None, None)
+
+    with store.alone(wait):
+        assert len(waited) == 3

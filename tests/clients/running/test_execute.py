@@ -1,0 +1,316 @@
+"""Carrying out an experiment: real trials of real clients, against a server that shares no code with the lab."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import jsonschema
+import pytest
+
+from clientlab import strategies
+from clientlab.conformance.server import counting_server, ok
+from clientlab.errors import IncompleteRun
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.planning import make_plan
+from clientlab.measuring.connections import Address
+from clientlab.results.document import Run, schema
+from clientlab.results.store import Store
+from clientlab.results.trial import PlannedTrial, ServerUse, Trial, utc_now
+from clientlab.running.execute import TrialLost, execute, new_run
+from clientlab.running.trial_result import Reading
+from clientlab.running.trial_runner import TrialRunner
+from clientlab.workload.workload import Workload
+from clients.documents import SURROUNDINGS
+from clients.measured import trial_processes
+
+
+class FakeTestbed:
+    """A home whose upstream is the counting server; its counters are read off that."""
+
+    def __init__(self, server) -> None:
+        self.server = server
+
+    def serve(self, upstream: str) -> None:
+        """It runs."""
+
+    def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002
+        return self.server.url
+
+    def address(self, upstream: str, route: str) -> Address:  # noqa: ARG002
+        return Address(self.server.port)
+
+    def ca_file(self, upstream: str, route: str) -> None:
+        """It has no TLS."""
+
+    def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
+        use = ServerUse(cpu_seconds=0.0, requests=len(self.server.seen), connections=self.server.connections)
+        return Reading(use)
+
+
+class Recorder:
+    """An observer that notes what it is told; `at_start` and `at_end` are called with each trial."""
+
+    def __init__(self, at_start=lambda _: None, at_end=lambda _: None) -> None:
+        self.events = []
+        self.at_start = at_start
+        self.at_end = at_end
+
+    def run_started(self, run, folder) -> None:
+        self.events.append(("run", run.run, folder.name))
+
+    def trial_started(self, trial, planned) -> None:
+        self.events.append(("start", trial.strategy, planned))
+        self.at_start(trial)
+
+    def progressed(self, finished) -> None:
+        pass
+
+    def trial_ended(self, trial) -> None:
+        self.events.append(("end", trial.strategy, trial.status))
+        self.at_end(trial)
+
+
+NAME = "20240506-070809-mine-abcd"
+
+
+def planned(*strategies: str, rounds: int = 1, **workload) -> Run:
+    """A run that has not begun, of a dozen requests a trial unless told."""
+    workload = {"requests": 12, "warmup": 2, "timeout": 5.0} | workload
+    tables = {"w": WorkloadTable(first=Workload(**workload))}
+    experiment = Experiment(name="mine", question="?", strategies=list(strategies), rounds=rounds, workloads=tables)
+    return new_run(NAME, make_plan(experiment), SURROUNDINGS)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A results folder in which the run has its place."""
+    made = Store(tmp_path)
+    made.claim(NAME)
+    return made
+
+
+def test_the_figures_of_a_trial_are_those_that_the_server_saw(store):
+    """Requests, errors, connections and bytes, exactly; the warm-up is in none of them."""
+    body = b"x" * 321
+    with counting_server(lambda seen: ok(body, "404 Not Found" if seen.target == "/3" else "200 OK")) as server:
+        run = execute(
+            planned("http.client", "requests", "urllib3", path="/{k}"),
+            TrialRunner(FakeTestbed(server)),
+            store,
+            Recorder(),
+        )
+    assert {trial.strategy: trial.connections_opened for trial in run.trials} == {
+        "http.client": 1, "requests": 12, "urllib3": 1,
+    }  # fmt: skip
+    for trial in run.trials:
+        assert (trial.status, trial.requests, trial.errors) == ("done", 12, {"status-4xx": 1})
+        assert trial.error_examples == {"status-4xx": "status 404"}
+        assert trial.bytes_received == 12 * 321
+        assert trial.upstream_use.requests == 12
+        assert trial.upstream_use.connections == trial.connections_opened
+        assert trial.requests_per_second == pytest.approx(11 / trial.wall_seconds)
+        assert 0 < trial.latency_seconds.p50 <= trial.latency_seconds.p99 <= trial.latency_seconds.max < 1
+        assert 12 * trial.latency_seconds.mean < 1.2 * trial.wall_seconds
+        assert 0 < trial.cpu_seconds < 5
+        assert 5 << 20 < trial.peak_rss_bytes < 1 << 30
+        assert sum(row.requests for row in trial.over_time) == 12
+        assert sum(row.errors for row in trial.over_time) == 1
+        assert trial.overhead_seconds is None
+
+
+def test_overhead_is_what_the_client_adds_to_the_delay(store):
+    """The server holds each request for the delay that it was asked for, and answers."""
+    with counting_server(hold=0.02) as server:
+        run = execute(planned("urllib3", delay="20ms"), TrialRunner(FakeTestbed(server)), store, Recorder())
+    (trial,) = run.trials
+    assert trial.latency_seconds.p50 == pytest.approx(trial.overhead_seconds.p50 + 0.02, abs=1e-4)
+    assert 0 < trial.overhead_seconds.p50 < 0.02
+    assert trial.busy["latency"] == pytest.approx(12 * 0.02 / trial.wall_seconds)
+
+
+def test_the_run_is_saved_after_every_trial(store):
+    """Readers find each trial by the time that it is told of; the run file fits the schema at any moment."""
+    saved = []
+
+    def look(_) -> None:
+        jsonschema.validate(json.loads((store.folder / NAME / "run.json").read_text()), schema())
+        read = store.read(NAME)
+        saved.append((read.status, len(read.trials)))
+
+    with counting_server() as server:
+        recorder = Recorder(at_start=look, at_end=look)
+        run = execute(planned("http.client", "urllib3", rounds=2), TrialRunner(FakeTestbed(server)), store, recorder)
+    assert saved == [("running", count) for count in (0, 1, 1, 2, 2, 3, 3, 4)]
+    assert store.read(NAME) == run
+    assert (run.status, [trial.order for trial in run.trials]) == ("done", [0, 1, 2, 3])
+    assert [trial.round for trial in run.trials] == [1, 1, 2, 2]
+    assert recorder.events[0] == ("run", NAME, NAME)
+    assert [event[0] for event in recorder.events[1:]] == ["start", "end"] * 4
+
+
+def test_a_run_leaves_its_file_and_nothing_else(store):
+    """The sample logs were read and are gone."""
+    with counting_server() as server:
+        execute(planned("http.client"), TrialRunner(FakeTestbed(server)), store, Recorder())
+    assert [path.name for path in (store.folder / NAME).iterdir()] == ["run.json"]
+
+
+def test_a_strategy_that_fails_is_a_failed_trial_and_the_others_go_on(store):
+    """The server closes on whoever writes `Connection: keep-alive`, as requests does and the others do not."""
+    with counting_server(lambda seen: None if "connection" in seen.headers else ok()) as server:
+        run = execute(
+            planned("http.client", "requests", "urllib3"), TrialRunner(FakeTestbed(server)), store, Recorder()
+        )
+    found = {trial.strategy: trial for trial in run.trials}
+    assert {name: trial.status for name, trial in found.items()} == {
+        "http.client": "done", "requests": "failed", "urllib3": "done",
+    }  # fmt: skip
+    assert found["requests"].reason.startswith("none of 12 requests succeeded; most often reset: ConnectionError: ")
+    assert found["requests"].connections_opened == 12
+    assert run.status == "incomplete"
+
+
+def test_a_strategy_whose_process_fails_is_a_failed_trial_with_the_reason(store, monkeypatch):
+    """It could not even begin; what it wrote is kept beside the run file."""
+    monkeypatch.setitem(strategies.STRATEGIES, "broken", strategies.Strategy("broken", "no-such-client", "serial"))
+    with counting_server() as server:
+        run = execute(planned("broken", "urllib3"), TrialRunner(FakeTestbed(server)), store, Recorder())
+    found = {trial.strategy: trial for trial in run.trials}
+    assert found["urllib3"].status == "done"
+    assert found["broken"].status == "failed"
+    assert found["broken"].reason.startswith("KeyError: 'no-such-client' (plugins.py:")
+    log = store.folder / NAME / f"trial-{found['broken'].order:04d}" / "trial.log"
+    assert "Traceback" in log.read_text()
+
+
+def test_a_trial_with_an_impossible_figure_has_failed_and_the_others_go_on(store):
+    """The server's counter of requests falls while the second trial is measured, as that of a new process does."""
+
+    class Testbed(FakeTestbed):
+        readings = 0
+
+        def reading(self, upstream: str, route: str) -> Reading:
+            self.readings += 1
+            return Reading(ServerUse(cpu_seconds=0.0, requests=0)) if self.readings == 4 else super().reading(
+                upstream, route
+            )  # fmt: skip
+
+    with counting_server() as server:
+        run = execute(planned("http.client", rounds=3), TrialRunner(Testbed(server)), store, Recorder())
+    assert [trial.status for trial in run.trials] == ["done", "failed", "done"]
+    assert run.trials[1].reason == "impossible figure: requests: Input should be greater than or equal to 0"
+    assert store.read(NAME) == run
+
+
+def test_a_trial_without_any_success_has_failed_with_its_figures(store):
+    """Errors are counted and named; there are no latencies to be proud of."""
+    with counting_server(lambda _: ok(status="503 Service Unavailable")) as server:
+        recorder = Recorder()
+        run = execute(planned("http.client", "urllib3"), TrialRunner(FakeTestbed(server)), store, recorder)
+    assert run.status == "incomplete"
+    assert next(caution.kind for caution in run.cautions) == "failed-trials"
+    for trial in run.trials:
+        assert (trial.status, trial.requests, trial.errors) == ("failed", 12, {"status-5xx": 12})
+        assert trial.reason == "none of 12 requests succeeded; most often status-5xx: status 503"
+        assert trial.latency_seconds is None
+        assert trial.requests_per_second == 0
+    assert [event[2] for event in recorder.events if event[0] == "end"] == ["failed"] * 2
+
+
+@pytest.mark.parametrize("moment", ["as it starts", "while it waits", "as it ends"])
+def test_an_interrupted_run_keeps_what_was_finished(moment, store):
+    """Ctrl-C around the second of four trials: what was done is in the file, and no process goes on."""
+
+    class Testbed(FakeTestbed):
+        def reading(self, upstream: str, route: str) -> Reading:
+            if moment == "while it waits" and recorder.events[-1][0] == "start" and len(recorder.events) == 4:
+                signal.raise_signal(signal.SIGINT)
+            return super().reading(upstream, route)
+
+    def interrupt(event: str):
+        return lambda trial: signal.raise_signal(signal.SIGINT) if (moment, trial.order) == (event, 1) else None
+
+    recorder = Recorder(interrupt("as it starts"), interrupt("as it ends"))
+    with counting_server() as server, pytest.raises(IncompleteRun, match="interrupted in trial 2 of 4; what was done"):
+        execute(planned("http.client", "urllib3", rounds=2), TrialRunner(Testbed(server)), store, recorder)
+    run = store.read(NAME)
+    second = ("done", None) if moment == "as it ends" else ("failed", "interrupted")
+    assert run.status == "incomplete"
+    assert [(trial.status, trial.reason) for trial in run.trials] == [("done", None), second]
+    assert trial_processes() == []
+
+
+@pytest.mark.parametrize("error", [IncompleteRun("aiohttp was ended by SIGKILL"), OSError("out of descriptors")])
+def test_a_home_that_dies_ends_the_run_with_its_reason(error, store):
+    """There is nothing left to measure against; what was finished is in the file."""
+
+    class Testbed(FakeTestbed):
+        readings = 0
+
+        def reading(self, upstream: str, route: str) -> Reading:
+            self.readings += 1
+            if self.readings > 2:
+                raise error
+            return super().reading(upstream, route)
+
+    with counting_server() as server, pytest.raises(IncompleteRun, match=f"{error} in trial 2 of 3"):
+        execute(planned("http.client", rounds=3), TrialRunner(Testbed(server)), store, Recorder())
+    run = store.read(NAME)
+    assert (run.status, [trial.status for trial in run.trials]) == ("incomplete", ["done", "failed"])
+    assert run.trials[1].reason == str(error)
+
+
+def test_a_run_that_cannot_be_saved_ends_and_keeps_its_last_save(store):
+    """The journal goes while the second trial is measured: the error names it, and the run file has both trials."""
+
+    def remove(trial) -> None:
+        if trial.order == 1:
+            (store.folder / NAME / "trials.jsonl").unlink()
+            (store.folder / NAME / "trials.jsonl").mkdir()
+
+    with counting_server() as server, pytest.raises(IncompleteRun, match=r"trials.jsonl: Is a directory; .*make room"):
+        execute(planned("http.client", rounds=3), TrialRunner(FakeTestbed(server)), store, Recorder(at_start=remove))
+    assert [trial["order"] for trial in json.loads((store.folder / NAME / "run.json").read_text())["trials"]] == [0, 1]
+
+
+def test_a_run_that_holds_trials_goes_on_behind_them(store):
+    """The order is the seed's, so that it does not matter who had begun."""
+    with counting_server() as server:
+        whole = execute(
+            planned("http.client", "urllib3", rounds=2), TrialRunner(FakeTestbed(server)), store, Recorder()
+        )
+        half = whole.model_copy(update={"trials": whole.trials[:3], "status": "running"})
+        recorder = Recorder()
+        run = execute(half, TrialRunner(FakeTestbed(server)), store, recorder)
+    assert run.trials[:3] == whole.trials[:3]
+    assert [(trial.arm, trial.round, trial.order) for trial in run.trials] == [
+        (trial.arm, trial.round, trial.order) for trial in whole.trials
+    ]
+    assert [event[0] for event in recorder.events] == ["run", "start", "end"]
+    assert run.status == "done"
+
+
+def done(planned: PlannedTrial) -> Trial:
+    """The planned trial, measured."""
+    return Trial.of(planned, status="done", started=utc_now(), requests=1, wall_seconds=0.1)
+
+
+def test_a_lost_trial_is_given_once_more_at_the_end(store):
+    """Once only: a trial that is lost again leaves the run incomplete."""
+
+    def measure(planned: PlannedTrial, *_: object) -> Trial:
+        if planned.order in {0, 2, 5}:
+            raise TrialLost("box was not heard of")
+        return done(planned)
+
+    run = execute(planned("http.client", "urllib3", rounds=2), measure, store, Recorder())
+    assert [trial.status for trial in run.trials] == ["lost", "done", "lost", "done", "done", "lost"]
+    assert run.trials[0].reason == "box was not heard of"
+    assert [(run.trials[k].arm, run.trials[k].round) for k in (4, 5)] == [
+        (run.trials[k].arm, run.trials[k].round) for k in (0, 2)
+    ]
+    assert run.status == "incomplete"
+    made_good = run.model_copy(update={"trials": run.trials[:5], "status": "running"})
+    again = execute(made_good, lambda planned, *_: done(planned), store, Recorder())
+    assert (again.status, len(again.trials)) == ("done", 6)

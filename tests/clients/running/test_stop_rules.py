@@ -1,0 +1,103 @@
+"""When rounds are enough."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.results.plan import Claim
+from clientlab.running.stop_rules import DEFAULT_TIME_BUDGET, ended
+from clients.documents import a_failed_trial, a_run, a_trial
+
+
+def a_measured_run(spread: float, rounds: int = 6, **changes):
+    """Two arms, of which b takes twice as long, give or take `spread` by turns."""
+    walls = [(1.0, 2.0 * (1 + spread * (-1) ** number)) for number in range(rounds)]
+    return a_run(
+        *(
+            a_trial(name, number, wall)
+            for number, pair in enumerate(walls, start=1)
+            for name, wall in zip("ab", pair, strict=True)
+        ),
+        **({"rounds": 5, "precision": 0.03} | changes),
+    )
+
+
+def test_planned_rounds_end_as_planned():
+    """However restless the machine was, and however long it took."""
+    run = a_measured_run(0.5, precision=None)
+    assert ended(run, 4, 1e9) is None
+    assert ended(run, 5, 0.0) == "planned"
+
+
+@pytest.mark.parametrize(("spread", "reason"), [(0.001, "precision"), (0.2, None)])
+def test_rounds_are_added_until_the_intervals_are_narrow(spread, reason):
+    """And not before the fewest are done."""
+    assert ended(a_measured_run(spread), 6, 1.0) == reason
+    assert ended(a_measured_run(spread), 4, 1.0) is None
+
+
+@pytest.mark.parametrize(("seconds", "reason"), [(49.0, None), (51.0, "time-budget")])
+def test_no_round_is_begun_that_would_end_beyond_the_time_budget(seconds, reason):
+    """Judged by the pace of those before it: after six rounds, the seventh would end at 7/6 of the time."""
+    assert ended(a_measured_run(0.2, time_budget=58.0), 6, seconds) == reason
+
+
+def test_there_is_a_time_budget_where_none_is_named():
+    """No run goes on for ever."""
+    assert ended(a_measured_run(0.2), 6, DEFAULT_TIME_BUDGET) == "time-budget"
+
+
+def test_the_direction_alone_ends_nothing():
+    """An interval that leaves out 1 by far is not narrow: rounds go on for the ratio's sake."""
+    assert ended(a_measured_run(0.1), 6, 1.0) is None
+
+
+def a_run_of_a_claim(of: float, spread: float, rounds: int, precision: float = 0.03, **claim):
+    """Two arms whose figures only the claim compares, for they are in groups of their own: b over a is `of`."""
+    asked = Claim(**({"name": "it", "text": "It is so", "kind": "less", "a": "a", "b": "b"} | claim))
+    walls = [(1.0, of * (1 + spread * (number % 3 - 1))) for number in range(rounds)]
+    trials = [a_trial(name, number, wall, route=route) for number, pair in enumerate(walls, start=1)
+              for name, route, wall in zip("ab", ("direct", "proxy"), pair, strict=True)]  # fmt: skip
+    return a_run(*trials, rounds=5, precision=precision, claims=[asked])
+
+
+@pytest.mark.parametrize(
+    ("of", "spread", "rounds", "reason"),
+    [
+        (2.0, 0.1, 6, "precision"),
+        (2.0, 0.9, 6, None),
+        (1.01, 0.01, 6, "precision"),
+        (1.01, 0.03, 9, None),
+        (1.01, 0.03, 30, "precision"),
+        (1.025, 0.03, 9, None),
+        (1.025, 0.03, 30, "precision"),
+    ],
+)
+@pytest.mark.parametrize("precision", [0.03, 0.5])
+def test_a_claim_is_waited_for_until_it_is_settled(of, spread, rounds, reason, precision):
+    """Surely decided, surely negligible, or as sure as ever: however wide an interval the ratios may have."""
+    assert ended(a_run_of_a_claim(of, spread, rounds, precision), rounds, 1.0) == reason
+
+
+@pytest.mark.parametrize(("rounds", "reason"), [(6, None), (84, "precision")])
+def test_a_claim_of_spreads_ends(rounds, reason):
+    """Two arms that vary alike are known to a factor of two, and not to 3 %, which would take thousands of rounds."""
+    trials = [a_trial(name, number, 1 + 0.05 * ((number * step) % 7), route=route)
+              for name, route, step in (("a", "direct", 3), ("b", "proxy", 5))
+              for number in range(1, rounds + 1)]  # fmt: skip
+    claim = Claim(name="it", text="It is so", kind="spread", a="a", b="b")
+    assert ended(a_run(*trials, rounds=5, precision=0.03, claims=[claim]), rounds, 1.0) == reason
+
+
+@pytest.mark.parametrize(("spread", "reason"), [(0.1, None), (0.01, "precision")])
+def test_a_claim_on_the_limit_of_its_band_ends_with_the_precision(spread, reason):
+    """A ratio that is the limit itself would take rounds without end."""
+    assert ended(a_run_of_a_claim(1.2, spread, 6, kind="ratio", band=(1.2, 2.0)), 6, 1.0) == reason
+
+
+def test_an_arm_that_always_fails_is_not_waited_for():
+    """No further round would tell."""
+    run = a_measured_run(0.001)
+    failing = [a_failed_trial("c", number=number) for number in range(1, 7)]
+    claim = Claim(name="it", text="It is so", kind="less", a="a", b="c")
+    assert ended(a_run(*run.trials, *failing, rounds=5, precision=0.03, claims=[claim]), 6, 1.0) == "precision"

@@ -1,0 +1,251 @@
+"""The log reader: finished trials, the number of finished requests, and the new records of a running trial."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from clientlab.samples import log_reader
+from clientlab.samples.log import ERROR_CODES, HEADER, RECORD_SIZE, RECORDS_FILE, SampleLog, write_record
+
+ANOTHER_PROCESS = """
+import sys
+from pathlib import Path
+from clientlab.samples.log import SampleLog
+log = SampleLog(Path(sys.argv[1]), 0, 8)
+code = log.error_code("other:Strange", "from the other process")
+log.write_late(5, 105.0, 0.5, 7, 0, code)
+log.write_late(40, 140.0, 0.5, 7, 200, 0)
+log.connected()
+log.close(1234)
+"""
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A log with room for 8 requests from number 0 on."""
+    made = SampleLog(tmp_path, 0, 8)
+    yield made
+    made.close(0)
+
+
+def put(log: SampleLog, number: int, *, start: float | None = None, seconds: float = 0.25, code: int = 0) -> None:
+    """Write a finished request whose start is 100 s and its number, unless told."""
+    log.write_late(number, 100.0 + number if start is None else start, seconds, 10, 0 if code else 200, code)
+
+
+def begin(log: SampleLog, number: int) -> None:
+    """Write a record that is not yet done: what a reader may see in the middle of a write."""
+    write_record(log.buffer, log.base + number * RECORD_SIZE, 100.0 + number, 0.0, 0, 0, 0, 0)
+
+
+def test_every_finished_request_is_read_with_what_was_written(log, tmp_path):
+    """Start, seconds, bytes and status, exactly."""
+    for number in range(3):
+        put(log, number, seconds=0.1 * number)
+    found = log_reader.read(tmp_path)
+    assert found.numbers.tolist() == [0, 1, 2]
+    assert found.records["start"].tolist() == [100.0, 101.0, 102.0]
+    assert found.records["seconds"].tolist() == [0.0, 0.1, 0.2]
+    assert found.records["bytes"].tolist() == [10] * 3
+    assert found.records["status"].tolist() == [200] * 3
+    assert (found.errors, found.examples) == ({}, {})
+
+
+def test_the_librarys_own_seconds_are_read_beside_the_labs(log, tmp_path):
+    """In single precision, 0 where there are none; also where there is no room yet for the record."""
+    for number in (0, 40):
+        log.write_elapsed(number, 0.125)
+        put(log, number)
+    put(log, 1)
+    found = log_reader.read(tmp_path)
+    assert found.numbers.tolist() == [0, 1, 40]
+    assert found.records["elapsed"].tolist() == [0.125, 0.0, 0.125]
+    assert found.records["seconds"].tolist() == [0.25] * 3
+
+
+def test_requests_come_in_the_order_of_their_start(log, tmp_path):
+    """Which is not that of their numbers, where several send at once."""
+    for number, start in ((0, 5.0), (1, 3.0), (2, 4.0)):
+        put(log, number, start=start)
+    assert log_reader.read(tmp_path).numbers.tolist() == [1, 2, 0]
+
+
+def test_requests_in_flight_and_places_never_used_are_left_out(log, tmp_path):
+    """Only what is done is read."""
+    put(log, 0)
+    begin(log, 1)
+    put(log, 4)
+    assert log_reader.read(tmp_path).numbers.tolist() == [0, 4]
+
+
+def test_what_began_before_the_trial_is_left_out_with_its_errors(log, tmp_path):
+    """The warm-up; a request that begins at the very moment belongs to the trial."""
+    put(log, 0, start=9.0, code=log.error_code("reset", "in the warm-up"))
+    put(log, 1, start=10.0)
+    found = log_reader.read(tmp_path, began=10.0)
+    assert found.numbers.tolist() == [1]
+    assert (found.errors, found.examples) == ({}, {})
+
+
+def test_a_warm_up_has_numbers_below_zero(tmp_path):
+    """They have places of their own, before those of the trial."""
+    log = SampleLog(tmp_path, -2, 4)
+    for number in (-2, -1, 0, 1):
+        put(log, number)
+    log.close(0)
+    assert log_reader.read(tmp_path).numbers.tolist() == [-2, -1, 0, 1]
+    assert log_reader.read(tmp_path, began=100.0).numbers.tolist() == [0, 1]
+
+
+def test_errors_are_counted_by_kind_with_the_first_message_of_each(log, tmp_path):
+    """Known kinds and others, whatever their codes are."""
+    reset = log.error_code("reset", "first")
+    assert log.error_code("reset", "second") == reset == ERROR_CODES["reset"]
+    strange, stranger = (log.error_code(kind, f"of {kind}") for kind in ("other:Strange", "other:Stranger"))
+    for number, code in enumerate((reset, reset, strange, 0, stranger)):
+        put(log, number, code=code)
+    found = log_reader.read(tmp_path)
+    assert found.errors == {"reset": 2, "other:Strange": 1, "other:Stranger": 1}
+    assert found.examples == {
+        "reset": "first", "other:Strange": "of other:Strange", "other:Stranger": "of other:Stranger",
+    }  # fmt: skip
+
+
+def test_a_log_grows_beyond_what_was_expected(log, tmp_path):
+    """By far, and keeps what it held; the places in between stay unused."""
+    put(log, 0)
+    put(log, 100_000)
+    put(log, 7)
+    assert log_reader.read(tmp_path).numbers.tolist() == [0, 7, 100_000]
+
+
+def test_several_processes_write_one_log(log, tmp_path):
+    """Each request in its place, and a kind has one code for all."""
+    put(log, 0)
+    subprocess.run([sys.executable, "-c", ANOTHER_PROCESS, tmp_path], check=True, timeout=30)
+    put(log, 1, code=log.error_code("other:Strange", "a later one"))
+    found = log_reader.read(tmp_path)
+    assert found.numbers.tolist() == [0, 1, 5, 40]
+    assert found.errors == {"other:Strange": 2}
+    assert found.examples == {"other:Strange": "from the other process"}
+
+
+@pytest.mark.parametrize("content", [None, b"", b"short", b"\0" * 500, b"something else" * 50])
+def test_a_folder_without_a_log_has_no_samples(content, tmp_path):
+    """Nothing there, nothing in it yet, or another file of that name."""
+    if content is not None:
+        (tmp_path / RECORDS_FILE).write_bytes(content)
+    found = log_reader.read(tmp_path)
+    assert (len(found.records), len(found.numbers), found.errors) == (0, 0, {})
+
+
+def test_a_log_cut_short_in_a_record_keeps_the_whole_ones(log, tmp_path):
+    """As a full disk or a killed process may leave it."""
+    for number in range(3):
+        put(log, number)
+    os.truncate(tmp_path / RECORDS_FILE, HEADER.size + 2 * RECORD_SIZE + 5)
+    assert log_reader.read(tmp_path).numbers.tolist() == [0, 1]
+
+
+def test_each_finished_request_is_counted_once_while_the_log_grows(log, tmp_path):
+    """A request in flight does not hide later ones that finished, and is counted once it has finished."""
+    counter = log_reader.FinishedCounter(tmp_path)
+    counts = [counter.count()]
+    for number in (0, 2, 3):
+        put(log, number)
+    begin(log, 1)
+    counts += [counter.count(), counter.count()]
+    put(log, 1)
+    counts.append(counter.count())
+    put(log, 50)
+    counts.append(counter.count())
+    assert counts == [0, 3, 3, 4, 5]
+
+
+def test_the_counter_waits_for_a_log_that_does_not_exist_yet(tmp_path):
+    """The count is 0 until the trial has begun to write."""
+    counter = log_reader.FinishedCounter(tmp_path / "trial")
+    assert counter.count() == 0
+    log = SampleLog(tmp_path / "trial", 0, 4)
+    put(log, 0)
+    assert counter.count() == 1
+    log.close(0)
+
+
+def test_the_counter_counts_beyond_one_block(tmp_path):
+    """Ten thousand requests, one of them still in flight near the beginning."""
+    many, counter = 10_000, log_reader.FinishedCounter(tmp_path)
+    log = SampleLog(tmp_path, 0, many)
+    for number in range(many):
+        if number != 3:
+            put(log, number)
+    assert counter.count() == many - 1
+    put(log, 3)
+    assert counter.count() == many
+    log.close(0)
+
+
+def test_each_record_is_returned_once_whatever_the_order(tmp_path):
+    """Requests finish out of order, in distant parts of the log, over several blocks."""
+    log, follower = SampleLog(tmp_path, 0, 10_000), log_reader.LogFollower(tmp_path)
+    numbers = list(range(10_000))
+    random.Random(7).shuffle(numbers)
+    assert len(follower.new_records().records) == 0
+    seen = []
+    for begin in range(0, 10_000, 1250):
+        part = numbers[begin : begin + 1250]
+        for number in part:
+            put(log, number)
+        new = follower.new_records()
+        assert sorted(new.numbers.tolist()) == sorted(part)
+        assert (new.records["start"] - 100.0).tolist() == new.numbers.tolist()
+        seen += new.numbers.tolist()
+    assert sorted(seen) == list(range(10_000))
+    assert len(follower.new_records().numbers) == 0
+    log.close(0)
+
+
+def test_the_last_call_misses_nothing(tmp_path):
+    """A record far from all others may be returned late, but the last call returns it."""
+    log, follower = SampleLog(tmp_path, 0, 100_000), log_reader.LogFollower(tmp_path)
+    put(log, 0)
+    assert follower.new_records().numbers.tolist() == [0]
+    put(log, 77_777)
+    assert follower.new_records(last=True).numbers.tolist() == [77_777]
+    assert follower.new_records(last=True).numbers.tolist() == []
+    log.close(0)
+
+
+def test_new_records_leave_out_the_warm_up(tmp_path):
+    """Its requests are numbered from below zero."""
+    log, follower = SampleLog(tmp_path, -5, 15), log_reader.LogFollower(tmp_path)
+    for number in range(-5, 3):
+        put(log, number)
+    assert follower.new_records().numbers.tolist() == [0, 1, 2]
+    put(log, 3)
+    assert follower.new_records().numbers.tolist() == [3]
+    log.close(0)
+
+
+def test_new_records_include_those_beyond_the_expected_number(tmp_path):
+    """A duration ends the trial, so the number of requests was a guess."""
+    log, follower = SampleLog(tmp_path, 0, 10), log_reader.LogFollower(tmp_path)
+    for number in range(10):
+        put(log, number)
+    assert len(follower.new_records().numbers) == 10
+    for number in range(10, 9000):
+        log.write_late(number, 1.0, 0.25, 7, 200, 0)
+    assert follower.new_records().numbers.tolist() == list(range(10, 9000))
+    log.close(0)
+
+
+def test_there_are_no_new_records_before_the_log_exists(tmp_path):
+    """Nor while the trial's process has made the file and not yet written the header."""
+    assert len(log_reader.LogFollower(tmp_path).new_records().numbers) == 0
+    (tmp_path / "trial.samples").touch()
+    assert len(log_reader.LogFollower(tmp_path).new_records().numbers) == 0

@@ -1,0 +1,83 @@
+"""A service of its own for a test, and what is asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import asynccontextmanager
+
+import httpx
+
+from clientlab.results.plan import Plan
+from clientlab.results.store import Store
+from clientlab.service.app import application
+from clientlab.service.dispatcher import Bounds
+from clientlab.service.lab import Lab, LabSettings
+from clientlab.service.middleware import known_hosts
+from clientlab.service.server import LabServer
+
+TOKEN = "of the test"  # noqa: S105 - as it says
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
+HOSTS = known_hosts("", "")
+ASSIGNMENT_REQUEST = {"worker": "a" * 16, "host": "here", "strategies": ["urllib3"]}
+
+
+def keep(store: Store, run) -> None:
+    """Put a run into the store."""
+    store.claim(run.run)
+    store.save(run)
+
+
+def begin(store: Store, token: str = TOKEN, first: Plan | None = None) -> Lab:
+    """A lab in the running event loop."""
+    return Lab.begin(LabSettings(store.folder, token, "http://grafana.test/", first, {}, Bounds(30.0, 0.1, 30.0)))
+
+
+@asynccontextmanager
+async def serving(store: Store, token: str = TOKEN, first: Plan | None = None):
+    """A service, and a client that calls it without sockets."""
+    lab = begin(store, token, first)
+    transport = httpx.ASGITransport(application(lab, HOSTS))
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            yield client
+    finally:
+        await lab.run_manager.shut_down()
+
+
+@asynccontextmanager
+async def listening(store: Store):
+    """The port of a service, which listens as `clientlab serve` does."""
+    lab, started = begin(store), asyncio.Event()
+    server = LabServer(lab, HOSTS, started.set)
+    listener = socket.create_server(("127.0.0.1", 0))
+    serving = asyncio.create_task(server.serve([listener]))
+    await started.wait()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        await serving
+        await lab.run_manager.shut_down()
+
+
+async def status_line(port: int, request: bytes) -> bytes:
+    """The first line of the answer to a request as it is."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    line = await reader.readline()
+    writer.close()
+    await writer.wait_closed()
+    return line
+
+
+def asked(store: Store, method: str, path: str, token: str = TOKEN, **request):
+    """Status, text and headers of one request to a service of its own."""
+
+    async def go():
+        async with serving(store, token) as client:
+            got = await client.request(method, path, **request)
+            return got.status_code, got.text, got.headers
+
+    return asyncio.run(go())

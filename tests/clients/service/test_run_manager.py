@@ -1,0 +1,118 @@
+"""Runs that the service begins, one at a time, and goes on with after a restart; the test plays the worker."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from clientlab import __version__
+from clientlab.experiments.file import bundled, read_plan
+from clientlab.service.run_manager import MARK
+from clients.documents import a_run, a_trial
+from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, SAME_ORIGIN, asked, keep, serving
+
+
+def test_the_form_begins_an_experiment_and_one_at_a_time(store):
+    """The run's first trial waits for a worker; a second run is refused, and stopping keeps what there is."""
+
+    async def go():
+        async with serving(store) as client:
+
+            async def post(path, **form):
+                answer = await client.post(path, headers=SAME_ORIGIN, data=form)
+                return answer.status_code, answer.text
+
+            assert (await post("/start", experiment="demo", rounds="1"))[0] == 303
+            status, text = await post("/start", experiment="demo")
+            assert (status, "is in progress" in text) == (409, True)
+            (name,) = store.names()
+            anything = ASSIGNMENT_REQUEST | {"strategies": ["*"]}
+            assignment = (await client.post("/api/assignments", headers=BEARER, json=anything)).json()
+            assert assignment["run"] == name
+            state = (await client.get("/api/state")).json()
+            assert (state["measuring"], state["experiment"], state["planned"]) == (True, "demo", 16)
+            assert [worker["state"] for worker in state["workers"]] == ["measuring"]
+            left = f'clientlab_schedule_trials{{experiment="demo",run="{name}",state="left"}} 16.0'
+            assert left in (await client.get("/metrics")).text
+            assert (await post("/stop"))[0] == 303
+            await asyncio.wait_for(ended(client), 10)
+            run = store.read(name)
+            assert (run.status, run.trials[0].reason) == ("incomplete", "stopped on request")
+            assert (await post(f"/runs/{name}/again"))[0] == 303
+            assert len(store.names()) == 2
+            again = store.read(store.names()[1])
+            assert (again.experiment, again.status, again.trials) == (run.experiment, "running", [])
+
+    asyncio.run(go())
+
+
+def test_between_a_restart_and_the_next_trial_a_worker_that_has_it_is_told_to_go_on(store):
+    """Its result is to be sent again, and not thrown away; any other trial is refused as ever."""
+    run = a_run(a_trial()).model_copy(update={"status": "running", "clientlab": __version__})
+    (store.claim(run.run) / MARK).touch()
+    store.save(run)
+
+    async def go():
+        with store.alone(lambda: None):  # the run's thread waits as long, as it does for a moment at any start
+            async with serving(store) as client:
+
+                async def post(path, **document):
+                    answer = await client.post(path, headers=BEARER, json={"worker": "a" * 16, **document})
+                    return answer.status_code, answer.json()
+
+                for order, wanted in ((0, False), (1, True), (2, False)):
+                    trial = a_trial(order=order).model_dump(mode="json") | {"wall_seconds": 3.0}
+                    heartbeat = await post("/api/heartbeats", run=run.run, order=order, finished=1)
+                    assert heartbeat == (200, {"wanted": wanted})
+                    status, said = await post("/api/results", run=run.run, trial=trial)
+                    assert (status == 503) == wanted, said
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    ("mark", "experiment", "goes_on"), [("demo", "demo", True), ("demo", "other", True), ("semaphore", "other", False)]
+)
+def test_another_experiment_than_before_is_begun_and_the_unfinished_run_is_kept(store, mark, experiment, goes_on):
+    """The same one goes on, and so does what was started on the page of a service for the same."""
+    run = a_run(a_trial(), name="20240506-070809-other-abcd", rounds=2)
+    run = run.model_copy(
+        update={
+            "status": "running",
+            "clientlab": __version__,
+            "experiment": run.experiment.model_copy(update={"name": experiment}),
+        }
+    )
+    (store.claim(run.run) / MARK).write_text(mark)
+    store.save(run)
+    first = read_plan(bundled()["demo"])
+
+    async def go():
+        async with serving(store, first=first) as client:
+            return (await client.get("/api/state")).json()
+
+    state = asyncio.run(go())
+    assert store.read(run.run).trials == run.trials
+    if goes_on:
+        assert (store.names(), store.read(run.run).status) == ([run.run], "running")
+    else:
+        assert (len(store.names()), store.read(run.run).status, state["experiment"]) == (2, "incomplete", "demo")
+
+
+def test_a_run_against_another_server_is_not_run_again(store):
+    """The service has only its own upstreams."""
+    run = a_run(a_trial(upstream="example.test:80"))
+    keep(store, run)
+    status, text, _ = asked(store, "POST", f"/runs/{run.run}/again", headers=SAME_ORIGIN)
+    assert status == 409
+    assert "measured example.test:80, and not the lab&#39;s own upstreams" in text
+    assert store.names() == [run.run]
+
+
+async def ended(client) -> None:
+    """Wait until no run is in progress."""
+    while True:
+        if not (await client.get("/api/state")).json()["measuring"]:
+            return
+        await asyncio.sleep(0.01)

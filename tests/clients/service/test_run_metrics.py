@@ -1,0 +1,103 @@
+"""Runs as metrics, as Prometheus reads them off the service."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from clientlab.results.figures import EXPORTED
+from clientlab.results.plan import Arm
+from clientlab.service.run_index import RunIndex
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+from clients.service.requests_to_lab import asked, keep
+
+
+def test_finished_runs_are_metrics(store):
+    """The figures of the run file: medians over rounds, an interval from three on, errors in all."""
+    walls = (1.0, 2.0, 4.0)
+    trials = [a_trial("urllib3", number, wall, errors={"reset": 1}) for number, wall in enumerate(walls, 1)]
+    keep(store, a_run(*trials, a_failed_trial("pycurl")))
+    keep(store, a_run(a_trial(), name="20240507-070809-run-abcd").model_copy(update={"status": "running"}))
+    found = {}
+    for family in text_string_to_metric_families(asked(store, "GET", "/metrics")[1]):
+        for sample in family.samples:
+            if "run" in sample.labels:
+                assert sample.labels["run"] == "20240506-070809-run-abcd"
+                key = (
+                    sample.name.removeprefix("clientlab_run_"),
+                    sample.labels.get("quantile", sample.labels.get("verdict")),
+                )
+                found[key] = sample.value
+    assert found["wall_seconds", None] == 2.0
+    assert found["wall_seconds_low", None] < 2.0 < found["wall_seconds_high", None]
+    assert found["requests_per_second", None] == 500
+    assert (found["latency_seconds", "0.5"], found["latency_seconds", "0.99"]) == (0.002, 0.009)
+    assert found["cpu_seconds_per_request", None] == 0.0005
+    assert found["peak_memory_bytes", None] == 32 << 20
+    assert found["connections_opened", None] == 1
+    assert found["errors", None] == 3
+    assert found["verdict", "client-bound"] == 1
+    assert found["created_timestamp_seconds", None] == 1714979289
+    assert found["info", None] == 1
+    assert ("overhead_seconds", None) not in found
+
+
+def test_the_row_of_a_run_that_goes_on_counts_each_trial_that_is_saved(store):
+    """It is read anew only when a trial was saved."""
+    name = "20240507-070809-run-abcd"
+    begun = a_run(a_trial(), name=name, rounds=3).model_copy(update={"status": "running", "trials": []})
+    keep(store, begun)
+    index = RunIndex(store, print)
+    for order in range(3):
+        assert [(row.status, row.trials) for row in index.rows()] == [("running", order)]
+        store.append(name, a_trial(number=order + 1, order=order))
+    store.save(store.read(name).model_copy(update={"status": "done"}))
+    assert [(row.status, row.trials) for row in index.rows()] == [("done", 3)]
+
+
+def test_a_figure_that_is_not_known_has_no_sample(store):
+    """A 0 would look measured; where some of the rounds know it, theirs is the median."""
+    unknown = {"connections_opened": None, "cpu_seconds": None, "peak_rss_bytes": None, "verdict": None}
+    trials = [a_trial(**unknown), a_trial(round=2, order=1, **unknown | {"connections_opened": 5})]
+    keep(store, a_run(*trials))
+    text = asked(store, "GET", "/metrics")[1]
+    samples = [line for line in text.splitlines() if line.startswith("clientlab_run_")]
+    assert [line.split()[-1] for line in samples if "connections_opened{" in line] == ["5.0"]
+    assert not [line for line in samples if "cpu_seconds" in line or "peak_memory" in line or "verdict{" in line]
+
+
+def test_every_figure_with_a_metric_is_exported(store):
+    """Its value is that of the run's table."""
+    trial = a_trial(wall=2.0, overhead_seconds=quantiles(0.001), idle_rss_bytes=1 << 20, bytes_received=1 << 20)
+    keep(store, a_run(trial))
+    found = {
+        (sample.name, sample.labels.get("quantile")): sample.value
+        for family in text_string_to_metric_families(asked(store, "GET", "/metrics")[1])
+        for sample in family.samples
+    }
+    expected = {(f"clientlab_run_{metric.name}", metric.quantile): figure.of(trial) for figure, metric in EXPORTED}
+    assert {key: found.get(key) for key in expected} == expected
+
+
+def test_an_arm_on_two_axes_is_on_two_curves(store):
+    """Each has in common what does not vary along it, and is called with its strategy."""
+    places = [(5, 1), (5, 2), (9, 1)]
+    arms = [
+        Arm(
+            name=f"it[concurrency={c}, pool={p}]", strategy=f"requests-session@threads?pool={p}", upstream="aiohttp",
+            route="direct", workload="workload", axes={"concurrency": c, "pool": p}, sweep="it",
+        )
+        for c, p in places
+    ]  # fmt: skip
+    trials = [a_trial(arm.strategy).model_copy(update={"arm": arm.name}) for arm in arms]
+    keep(store, a_run(*trials, arms=arms))
+    found = {}
+    for family in text_string_to_metric_families(asked(store, "GET", "/metrics")[1]):
+        for sample in family.samples:
+            if sample.name == "clientlab_run_axis_value":
+                found.setdefault((sample.labels["axis"], sample.labels["curve"]), []).append(sample.value)
+    assert found == {
+        ("concurrency", "it[pool=1] · requests-session@threads"): [5, 9],
+        ("concurrency", "it[pool=2] · requests-session@threads"): [5],
+        ("pool", "it[concurrency=5] · requests-session@threads"): [1, 2],
+        ("pool", "it[concurrency=9] · requests-session@threads"): [1],
+    }

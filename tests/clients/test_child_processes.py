@@ -1,0 +1,149 @@
+"""Processes that the lab starts: how they end, and that none outlives it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from clientlab import child_processes
+from running import eventually
+
+SLEEP = "import time; print('up', flush=True); time.sleep(600)"
+SLEEPER = [sys.executable, "-c", SLEEP]
+STUBBORN = [sys.executable, "-c", f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"]
+START_A_CHILD = """
+import subprocess, sys, time
+print(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid, flush=True)
+time.sleep(600)
+"""
+LAB = """
+import sys, time
+from pathlib import Path
+from clientlab import child_processes
+command = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
+print(child_processes.start(command, Path(sys.argv[1]), {}).pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Where a program's output goes."""
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def start(log):
+    """Start programs, all of which are ended after the test."""
+    started = []
+
+    def begin(command, **environment):
+        process = child_processes.start(command, log, environment)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        child_processes.stop(process, patience=0)
+
+
+def wrote(log, words: str) -> None:
+    """Wait until a program has written something."""
+    eventually(lambda: words in log.read_text(), f"{words!r} in the log")
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, reaped or not."""
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_program_gets_its_environment_and_its_output_goes_to_the_log(start, log):
+    """Both outputs, after what stood there; and nothing of the lab's own environment."""
+    log.write_text("before\n")
+    code = "import os, sys; print('problem', file=sys.stderr); print(os.environ['MINE'], 'HOME' in os.environ)"
+    process = start([sys.executable, "-c", code], MINE="yes")
+    assert process.wait(20) == 0
+    assert log.read_text() == "before\nproblem\nyes False\n"
+
+
+def test_a_program_that_is_not_there_is_an_error(start):
+    """Said at once."""
+    with pytest.raises(FileNotFoundError):
+        start(["/no/such/program"])
+
+
+def test_a_terminals_interrupt_does_not_reach_a_program(start, log):
+    """It is in a group of its own: who decides what is stopped is the lab."""
+    process = start(SLEEPER)
+    wrote(log, "up")
+    assert os.getpgid(process.pid) == process.pid != os.getpgrp()
+
+
+def test_stopping_asks_first(start, log):
+    """A program that ends when asked is not killed."""
+    process = start(SLEEPER)
+    wrote(log, "up")
+    child_processes.stop(process, patience=20)
+    assert process.returncode == -signal.SIGTERM
+
+
+def test_stopping_ends_what_does_not_listen(start, log):
+    """After the patience, and no later."""
+    process = start(STUBBORN)
+    wrote(log, "up")
+    began = time.monotonic()
+    child_processes.stop(process, patience=0.2)
+    assert process.returncode == -signal.SIGKILL
+    assert 0.2 <= time.monotonic() - began < 5
+
+
+def test_stopping_ends_what_a_program_has_started(start, log):
+    """The whole of its group."""
+    process = start([sys.executable, "-c", START_A_CHILD])
+    eventually(lambda: log.read_text().endswith("\n"), "the child's id")
+    grandchild = int(log.read_text())
+    child_processes.stop(process, patience=20)
+    eventually(lambda: is_gone(grandchild), "the grandchild ends")
+
+
+def test_stopping_what_has_ended_does_nothing(start):
+    """It may have ended, or been stopped, before."""
+    process = start([sys.executable, "-c", "raise SystemExit(3)"])
+    process.wait(20)
+    child_processes.stop(process, patience=20)
+    child_processes.stop(process, patience=0)
+    assert process.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("raise SystemExit(3)", "ended with code 3"),
+        ("pass", "ended with code 0"),
+        ("print('first', flush=True); raise SystemExit('the last word  ')", "ended with code 1: the last word"),
+        ("print('bye', flush=True); print(); import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL: bye"),
+        ("import os; os.write(1, b'caf\\xe9')", "ended with code 0: caf\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_how_a_program_ended_is_told_with_its_last_words(code, says, start, log):
+    """The code or the signal, and the last line that is not empty."""
+    assert child_processes.how_it_ended(start([sys.executable, "-c", code]), log) == says
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="parent-death signals are Linux'")
+def test_no_program_outlives_a_lab_that_is_killed_outright(log):
+    """The kernel ends it: nobody else is there to do so."""
+    lab = subprocess.Popen([sys.executable, "-c", LAB, str(log)], stdout=subprocess.PIPE, text=True)
+    with lab:
+        child = int(lab.stdout.readline())
+        wrote(log, "up")
+        assert not is_gone(child)
+        lab.kill()
+        lab.wait(20)
+        eventually(lambda: is_gone(child), "the program ends")

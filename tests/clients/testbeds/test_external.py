@@ -1,0 +1,172 @@
+"""A server of the user's own: its URL, whether it is there, and which of its addresses refuse."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+
+import pytest
+
+from clientlab.conformance.server import counting_server, ok
+from clientlab.errors import FieldError, LabError
+from clientlab.measuring.connections import Address
+from clientlab.running.trial_result import Reading
+from clientlab.testbeds import external
+from clientlab.testbeds.external import ExternalTarget, split_url
+from clientlab.workload.workload import Workload
+
+
+@pytest.fixture
+def server():
+    """A server that answers at once."""
+    with counting_server() as running:
+        yield running
+
+
+@pytest.fixture
+def dead_port():
+    """A port of loopback where nothing listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("rest", "path"),
+    [("", "/"), ("/", "/"), ("/a/b", "/a/b"), ("?x=1", "/?x=1"), ("/a?x=1&y={k}", "/a?x=1&y={k}"), ("/a#part", "/a")],
+)
+def test_a_url_is_taken_apart_into_server_and_path(rest, path, server):
+    """The path with its query; what comes after # is never sent."""
+    testbed = ExternalTarget(server.url + rest)
+    assert testbed.path == path
+    assert testbed.base_url("any", "direct") == server.url
+    assert testbed.name == f"127.0.0.1:{server.port}"
+    assert testbed.address("any", "direct") == Address(server.port)
+
+
+def test_nothing_can_be_read_off_a_foreign_server(server):
+    """Neither its CPU nor its counts."""
+    assert ExternalTarget(server.url).reading("any", "direct") == Reading()
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("", "no http:// or https:// and host; write it whole, as http://127.0.0.1:8000/"),
+        ("127.0.0.1:8000", "no http:// or https:// and host"),
+        ("localhost:8000/x", "no http:// or https:// and host"),
+        ("//host/x", "no http:// or https:// and host"),
+        ("ftp://host/", "no http:// or https:// and host"),
+        ("http://", "no http:// or https:// and host"),
+        ("http:///path", "no http:// or https:// and host"),
+        ("http://:80/", "no http:// or https:// and host"),
+        ("http://host:99999/", "out of range"),
+        ("http://host:abc/", "could not be cast"),
+        ("http://host:0/", "no server can listen at port 0"),
+        ("http://[::1/", "Invalid IPv6 URL"),
+        ("http://[nonsense]/", "nonsense"),
+    ],
+)
+def test_a_url_that_is_none_is_refused_with_what_is_wrong(url, says):
+    """And repeated as it was written."""
+    with pytest.raises(FieldError, match=r"^url: ") as caught:
+        split_url(url)
+    assert says in str(caught.value)
+    assert repr(url) in str(caught.value)
+
+
+def test_a_password_in_the_url_is_refused_and_not_repeated():
+    """Some clients would send it and others not; and it would stand in the run file."""
+    with pytest.raises(LabError, match=r"url: a user name stands before host:80, .* header 'Authorization") as caught:
+        split_url("http://me:secret@host:80/")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://h", "https://h", "HTTP://H/", "http://[::1]:80/", "http://h:/"])
+def test_other_ways_to_write_a_url_are_fine(url):
+    """Either scheme, in any letters, with or without a port."""
+    assert split_url(url).hostname in {"h", "::1"}
+
+
+def test_a_server_that_is_not_there_is_refused(dead_port):
+    """With where it was looked for."""
+    with pytest.raises(LabError, match=f"nothing listens at 127.0.0.1:{dead_port}; start the server or correct"):
+        ExternalTarget(f"http://127.0.0.1:{dead_port}/")
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 80 + ".invalid", "a..b"])
+def test_a_name_that_is_not_found_is_refused(host):
+    """Also one that can't be a name at all."""
+    with pytest.raises(LabError, match=f"url: host '{host}' is not found .*correct the URL"):
+        ExternalTarget(f"http://{host}:8000/")
+
+
+def test_an_address_of_the_name_that_refuses_is_noted(server, monkeypatch):
+    """As localhost, where ::1 refuses and 127.0.0.1 answers: attempts at the first open no connection."""
+    if not refuses("127.0.0.2", server.port):
+        pytest.skip("this system has one address of loopback")
+    both = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, server.port)) for address in ("127.0.0.2", "127.0.0.1")
+    ]
+    monkeypatch.setattr(external.socket, "getaddrinfo", lambda *_args, **_words: both)
+    assert ExternalTarget(f"http://localhost:{server.port}/").address("", "") == Address(server.port, ("127.0.0.2",))
+
+
+def test_localhost_is_found_at_whichever_address_answers(server):
+    """The system's own look-up, whatever it says of ::1."""
+    address = ExternalTarget(f"http://localhost:{server.port}/").address("", "")
+    assert address.port == server.port
+    assert set(address.refusing) <= {"::1"}
+
+
+def test_a_server_that_answers_well_passes_the_probe(server):
+    """One request, as the workload has it."""
+    testbed = ExternalTarget(server.url)
+    testbed.probe(Workload(path="/x/{k}", method="POST", body="hello"))
+    (seen,) = server.seen
+    assert (seen.method, seen.target, seen.body) == ("POST", "/x/0", b"hello")
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (ok(status="404 Not Found"), "/: status 404 for GET, so every request would be an error; correct the path"),
+        (ok(status="500 Sorry"), "^url: .*status 500 for GET"),
+        (None, "no response to GET .*; is this the server's address?"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "(?s)no response to GET .*SSH-2.0-OpenSSH_9.2.*; is this the server's address?"),
+    ],
+)
+def test_a_server_that_does_not_answer_well_is_refused(answer, says):
+    """Before anything is measured: an error, silence, or another protocol."""
+    with counting_server(lambda _: answer) as server:
+        testbed = ExternalTarget(server.url)
+        with pytest.raises(LabError, match=says):
+            testbed.probe(Workload())
+
+
+def test_a_server_that_is_silent_is_refused_within_the_time_limit():
+    """It is the workload's own."""
+    with counting_server(hold=1.0) as server:
+        testbed = ExternalTarget(server.url)
+        with pytest.raises(LabError, match=r"no response to GET .*timed out"):
+            testbed.probe(Workload(timeout=0.1))
+
+
+def test_a_redirect_is_an_answer():
+    """Nobody follows it; it is measured as it is."""
+    away = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
+    with counting_server(lambda _: away) as server:
+        ExternalTarget(server.url).probe(Workload())
+        assert len(server.seen) == 1
+
+
+def refuses(host: str, port: int) -> bool:
+    """Whether nothing listens there; False where the system has no such address."""
+    with contextlib.closing(socket.socket()) as probe:
+        try:
+            probe.connect((host, port))
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+        return False

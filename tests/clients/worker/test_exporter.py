@@ -1,0 +1,134 @@
+"""The metrics of a trial, off a sample log that the test writes."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from clientlab.results.labels import ARM
+from clientlab.samples.log import SampleLog
+from clientlab.worker.exporter import BUCKETS, OUTCOMES, Exporter
+from clientlab.workload.workload import Workload, delay_of
+from clients.documents import a_trial
+
+RUN = "20240506-070809-small-abcd"
+
+
+class Page:
+    """An exporter's page, read as Prometheus reads it."""
+
+    def __init__(self, folder, workload: Workload) -> None:
+        self.exporter = Exporter(RUN, "small", a_trial(concurrency=4), workload, folder)
+        self.registry = CollectorRegistry()
+        self.registry.register(self.exporter)
+
+    def scrape(self) -> dict[str, float]:
+        """The samples by name, and by what they have for labels beside a trial's own."""
+        found = {}
+        for family in text_string_to_metric_families(generate_latest(self.registry).decode()):
+            for sample in family.samples:
+                if sample.labels:
+                    assert sample.labels["run"] == RUN
+                    assert set(ARM) <= set(sample.labels)
+                more = [value for label, value in sample.labels.items() if label not in ARM]
+                found[" ".join([sample.name.removeprefix("clientlab_"), *more])] = sample.value
+        return found
+
+
+@pytest.fixture
+def log(tmp_path):
+    made = SampleLog(tmp_path, 0, 100)
+    made.begin()
+    yield made
+    made.close(0)
+
+
+def test_requests_are_counted_by_outcome_and_their_seconds_in_buckets(tmp_path, log):
+    """Errors by their kind and out of the histogram; a kind that is none of the listed ones is "other"."""
+    page = Page(tmp_path, Workload(requests=10))
+    page.exporter.started()
+    assert page.scrape()["requests_total ok"] == 0
+    for number, seconds in enumerate([0.0004, 0.0005, 0.004, 61.0]):
+        log.write_late(number, 1.0, seconds, 7, 200, 0)
+    log.write_late(4, 1.0, 0.001, 7, 503, log.error_code("status-5xx", "status 503"))
+    log.write_late(5, 1.0, 0.001, 7, 0, log.error_code("other:TypeError", "a mistake"))
+    found = page.scrape()
+    outcomes = {name.split()[1]: value for name, value in found.items() if name.startswith("requests_total")}
+    assert outcomes == {"ok": 4, "status-5xx": 1, "other": 1}
+    assert set(outcomes) <= set(OUTCOMES)
+    assert found["request_seconds_count"] == 4
+    assert found["request_seconds_sum"] == pytest.approx(61.0049)
+    assert found["request_seconds_bucket 0.0005"] == 2
+    assert found["request_seconds_bucket 0.003"] == 2
+    assert found["request_seconds_bucket 0.005"] == 3
+    assert found["request_seconds_bucket 60.0"] == 3
+    assert found["request_seconds_bucket +Inf"] == 4
+    assert (BUCKETS[0], BUCKETS[-1]) == (0.0005, 60.0)
+
+
+def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
+    """Before it no time is shown; after it nothing is looked at any more, and its own figures are shown."""
+    page = Page(tmp_path, Workload(requests=10))
+    before = page.scrape()
+    assert before["trial_running 1"] == 0
+    assert "trial_started_timestamp_seconds" not in before
+    log.connected(3)
+    page.exporter.started()
+    log.connected(2)
+    log.write_late(0, 1.0, 0.5, 7, 200, 0)
+    during = page.scrape()
+    assert (during["trial_running 1"], during["requests_total ok"]) == (1, 1)
+    assert during["connections_opened_total"] == 2
+    assert 0 < during["requests_in_flight"] <= 4
+    log.write_late(1, 1.0, 0.5, 7, 200, 0)
+    page.exporter.ended()
+    log.write_late(2, 1.0, 0.5, 7, 200, 0)
+    after = page.scrape()
+    assert (after["trial_running 1"], after["requests_total ok"], after["requests_in_flight"]) == (0, 2, 0)
+    assert after["trial_ended_timestamp_seconds"] >= after["trial_started_timestamp_seconds"] > 0
+    page.exporter.settle(a_trial(cpu_seconds=1.25, connections_opened=9))
+    settled = page.scrape()
+    assert (settled["cpu_seconds_total"], settled["connections_opened_total"]) == (1.25, 9)
+
+
+def test_a_counter_never_falls_from_one_scrape_to_the_next(tmp_path, log):
+    """What was seen from outside may be more than the trial's own figures; what was not scraped is put right."""
+    page = Page(tmp_path, Workload(requests=10))
+    page.exporter.started()
+    log.connected(7)
+    assert page.scrape()["connections_opened_total"] == 7
+    log.connected(2)
+    page.exporter.ended()
+    page.exporter.settle(a_trial(cpu_seconds=0.5, connections_opened=8))
+    assert page.scrape()["connections_opened_total"] == 8
+    page.exporter.settle(a_trial(cpu_seconds=0.25, connections_opened=1))
+    settled = page.scrape()
+    assert (settled["connections_opened_total"], settled["cpu_seconds_total"]) == (8, 0.5)
+
+
+def test_connections_that_were_refused_were_not_opened(tmp_path, log):
+    """They were begun, and are told apart by the one who records their error."""
+    page = Page(tmp_path, Workload(requests=10))
+    page.exporter.started()
+    log.connected(3)
+    log.unopened()
+    log.write_late(0, 1.0, 0.5, 0, 0, log.error_code("connect", "refused"))
+    assert page.scrape()["connections_opened_total"] == 2
+
+
+@pytest.mark.parametrize("delay", ["20ms", "lognormal:100ms,0.3"])
+def test_the_delay_is_that_which_was_asked_for(tmp_path, log, delay):
+    """By the numbers of the requests that have finished, errors included, as the upstream was asked."""
+    workload = Workload(requests=10, delay=delay)
+    page = Page(tmp_path, workload)
+    page.exporter.started()
+    for number in (0, 3, 7):
+        log.write_late(number, 1.0, 0.5, 7, 200, 0)
+    expected = sum(map(delay_of(workload), (0, 3, 7)))
+    assert page.scrape()["delay_seconds_total"] == pytest.approx(expected)
+
+
+def test_without_a_delay_there_is_no_such_metric(tmp_path, log):  # noqa: ARG001
+    """Zero would look like one that was asked for."""
+    assert "delay_seconds_total" not in Page(tmp_path, Workload(requests=10)).scrape()

@@ -1,0 +1,126 @@
+"""A worker's metrics over HTTP: with a job, whose part the test plays over a real connection, and without."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import http.client
+import os
+import socket
+import threading
+import time
+from multiprocessing.connection import Pipe
+
+import pytest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.parser import text_string_to_metric_families
+
+from clientlab.worker.channel import JobMetrics, MetricsSender
+from clientlab.worker.metrics_server import MetricsServer
+
+
+class Requests:
+    """A job's collector: counts the requests of its trial."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.free = threading.Event()
+        self.free.set()
+
+    def collect(self):
+        self.free.wait()
+        family = CounterMetricFamily("requests", "Requests.", value=self.count)
+        return [family]
+
+
+class Worker:
+    """An agent's metrics, and a job that it may have."""
+
+    def __init__(self) -> None:
+        self.metrics = JobMetrics()
+        self.server = MetricsServer("127.0.0.1", 0, self.metrics)
+        self.requests = Requests()
+
+    def start_job(self) -> None:
+        ours, theirs = Pipe()
+        self.sender = MetricsSender(theirs, self.requests)
+        self.metrics.attach(ours)
+        self.descriptor = theirs.fileno()
+
+    def end_job(self) -> None:
+        """As the kernel does when the job's process ends."""
+        with socket.socket(fileno=os.dup(self.descriptor)) as end:
+            end.shutdown(socket.SHUT_RDWR)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and text of a page."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=5)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    def scrape(self) -> dict[str, float]:
+        """The values as Prometheus reads them."""
+        status, text = self.get("/metrics")
+        families = text_string_to_metric_families(text) if status == 200 else []
+        return {sample.name: sample.value for family in families for sample in family.samples}
+
+
+@pytest.fixture
+def worker():
+    return Worker()
+
+
+def test_without_a_job_the_worker_waits(worker):
+    """Its health check answers, and there is nothing else."""
+    assert worker.scrape() == {"clientlab_worker_waiting": 1}
+    assert worker.get("/healthz") == (200, "ok\n")
+    assert worker.get("/other")[0] == 404
+
+
+def test_a_scrape_gets_the_values_of_its_moment_and_afterwards_the_last_ones(worker):
+    """The last ones stay until they are cleared, though the job's process has ended."""
+    worker.start_job()
+    worker.requests.count = 5
+    assert worker.scrape() == {"requests_total": 5}
+    worker.requests.count = 7
+    worker.sender.send()
+    worker.end_job()
+    worker.metrics.detach()
+    assert worker.scrape() == {"requests_total": 7}
+    worker.metrics.clear()
+    assert worker.scrape() == {"clientlab_worker_waiting": 1}
+
+
+def test_a_job_that_was_killed_leaves_the_values_of_the_last_scrape(worker):
+    """They are what is known."""
+    worker.start_job()
+    worker.requests.count = 5
+    worker.scrape()
+    worker.end_job()
+    worker.metrics.detach()
+    assert worker.scrape() == {"requests_total": 5}
+
+
+def test_a_scrape_waits_for_a_busy_job(worker):
+    """Old values would look like new ones; Prometheus gives up after a second, and tries again."""
+    worker.start_job()
+    worker.requests.free.clear()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        scrape = pool.submit(worker.scrape)
+        assert not concurrent.futures.wait([scrape], 0.1).done
+        worker.requests.count = 5
+        worker.requests.free.set()
+        assert scrape.result(10) == {"requests_total": 5}
+
+
+def test_the_worker_waits_for_a_scrape_that_began_after_a_moment(worker):
+    """One before it does not count."""
+    worker.scrape()
+    since = time.monotonic()
+    assert not worker.server.wait_for_scrape(since, 0.01)
+    thread = threading.Thread(target=worker.scrape)
+    thread.start()
+    assert worker.server.wait_for_scrape(since, 10)
+    thread.join()

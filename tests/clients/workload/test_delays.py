@@ -1,0 +1,127 @@
+"""Delays: the grammar, the distributions against scipy's, and what decides the delay of a request."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import scipy
+
+from clientlab.workload import delays
+
+SHARES = (1e-9, 0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1 - 1e-9)
+MANY = 20_000
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("120ms", 0.12), ("0.12", 0.12), (".5", 0.5), ("2s", 2), ("2.s", 2), ("1m", 60), ("350us", 350e-6),
+        ("0", 0), ("0ms", 0), (" 3s ", 3), ("1000000", 1e6),
+    ],
+)  # fmt: skip
+def test_a_length_of_time_is_a_number_and_a_unit(text, seconds):
+    """Without a unit it is in seconds."""
+    assert delays.seconds(text) == pytest.approx(seconds, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "s", "ms", "-1", "+1", "1e", "1 s", "1h", "10x", "nan", "inf", "1,5", "٣s", "9" * 400, "1s2ms"]
+)
+def test_what_is_no_length_of_time_is_refused_with_the_forms(text):
+    """The message repeats what was written, and how it is written."""
+    with pytest.raises(ValueError, match=r"write 120ms, 2s or 0.12") as caught:
+        delays.seconds(text)
+    assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "distribution"),
+    [
+        ("uniform:50ms,150ms", ("uniform", 0.05, 0.1)),
+        ("normal:100ms,10ms", ("truncnorm", -10, np.inf, 0.1, 0.01)),
+        ("normal:10ms,20ms", ("truncnorm", -0.5, np.inf, 0.01, 0.02)),
+        ("normal:0,20ms", ("truncnorm", 0, np.inf, 0, 0.02)),
+        ("lognormal:100ms,0.3", ("lognorm", 0.3, 0, 0.1)),
+        ("exponential:100ms", ("expon", 0, 0.1)),
+    ],
+)
+def test_quantiles_and_draws_are_those_of_the_named_distribution(text, distribution):
+    """At each share the seconds that scipy has; and the draws pass a Kolmogorov-Smirnov test."""
+    name, *parameters = distribution
+    distribution = getattr(scipy.stats, name)(*parameters)
+    delay = delays.parse(text)
+    assert [delay.quantile(share) for share in SHARES] == pytest.approx(distribution.ppf(SHARES), rel=1e-6, abs=1e-9)
+    drawn = [delay.of(7, number) for number in range(MANY)]
+    assert scipy.stats.kstest(drawn, distribution.cdf).pvalue > 0.001
+    assert min(drawn) >= 0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("120ms", 0.12), ("0", 0.0), ("uniform:2s,2s", 2.0), ("normal:1s,0", 1.0), ("lognormal:1s,0", 1.0)],
+)
+def test_a_delay_without_spread_is_always_the_same(text, seconds):
+    """For any seed and number."""
+    delay = delays.parse(text)
+    assert {delay.of(seed, number) for seed in (0, 1, -5) for number in range(50)} == {seconds}
+
+
+def test_only_a_plain_time_is_a_constant():
+    """Requests of a constant delay are all alike, those of any distribution are drawn."""
+    assert delays.parse("120ms").constant == pytest.approx(0.12)
+    assert delays.parse("normal:1s,0").constant is None
+
+
+def test_the_delay_of_a_request_depends_on_seed_and_number_only():
+    """The order of asking, and a second reading of the text, change nothing; seed and number do."""
+    first = delays.parse("uniform:0,1s")
+    forwards = [first.of(1, number) for number in range(1000)]
+    backwards = [delays.parse("uniform:0,1s").of(1, number) for number in reversed(range(1000))]
+    assert forwards == backwards[::-1]
+    assert len(set(forwards)) == 1000
+    assert not set(forwards) & {first.of(2, number) for number in range(1000)}
+
+
+def test_neighbouring_numbers_and_seeds_are_unrelated():
+    """Neither the next request nor the same one under the next seed can be told from it."""
+    delay = delays.parse("uniform:0,1s")
+    drawn = np.array([[delay.of(seed, number) for number in range(2000)] for seed in range(4)])
+    assert abs(np.corrcoef(drawn[0][:-1], drawn[0][1:])[0, 1]) < 0.08
+    assert np.abs(np.corrcoef(drawn) - np.eye(4)).max() < 0.08
+
+
+@pytest.mark.parametrize("seed", [0, -1, 2**64 - 1, 2**70])
+@pytest.mark.parametrize("text", ["normal:0,1s", "lognormal:1s,10", "exponential:1s"])
+def test_any_seed_gives_finite_delays(seed, text):
+    """Also one that is negative, or larger than a machine word."""
+    assert all(0 <= delays.parse(text).of(seed, number) < 1e30 for number in (0, 1, 2**32, 2**63))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("uniform:1s", "lognormal:100ms,0.3"),
+        ("uniform:1s,2s,3s", "lognormal:100ms,0.3"),
+        ("exponential:1s,1s", "exponential:100ms"),
+        ("gamma:1s", "normal:100ms,10ms"),
+        (":1s", "120ms"),
+        ("uniform:", "uniform:50ms,150ms"),
+        ("Uniform:1s,2s", "uniform:50ms,150ms"),
+        ("uniform:2s,1s", "shorter delay first"),
+        ("normal:1s,-1s", "'-1s' is not a length of time"),
+        ("normal:x,1s", "'x' is not a length of time"),
+        ("lognormal:1s,x", "sigma is a number from 0 to 10"),
+        ("lognormal:1s,-1", "sigma is a number from 0 to 10"),
+        ("lognormal:1s,nan", "sigma is a number from 0 to 10"),
+        ("lognormal:1s,inf", "sigma is a number from 0 to 10"),
+        ("lognormal:1s,10.5", "sigma is a number from 0 to 10"),
+        ("lognormal:1s,", "sigma is a number from 0 to 10"),
+        ("", "is not a length of time"),
+    ],
+)
+def test_what_is_no_delay_is_refused_with_what_to_write(text, says):
+    """Unknown names, wrong numbers of values and values that can't be."""
+    with pytest.raises(ValueError, match=re.escape(says)):
+        delays.parse(text)

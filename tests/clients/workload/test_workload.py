@@ -1,0 +1,217 @@
+"""Workloads: the requests that they are made of, and what can't be asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from clientlab.errors import FieldError
+from clientlab.workload import delays
+from clientlab.workload.workload import Workload, check, delay_of, requests_of, varies
+
+BASE = "http://127.0.0.1:8000"
+
+
+def bodies(workload: Workload, count: int = 3) -> list[bytes | None]:
+    """The bodies of the first requests."""
+    request = requests_of(workload, BASE)
+    return [request(number).body for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [Workload(), Workload(delay="5ms"), Workload(body="x"), Workload(payload_size=10), Workload(encode="each")],
+)
+def test_a_workload_of_like_requests_hands_out_one_object(workload):
+    """Building such a request costs nothing."""
+    request = requests_of(workload, BASE)
+    assert not varies(workload)
+    assert request(0) is request(1) is request(10**6)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [Workload(path="/{k}"), Workload(delay="uniform:1ms,2ms"), Workload(payload_size=10, encode="each")],
+)
+def test_requests_that_differ_are_objects_of_their_own(workload):
+    """By number, by drawn delay, or because each is encoded."""
+    request = requests_of(workload, BASE)
+    assert varies(workload)
+    assert request(0) is not request(1)
+
+
+@pytest.mark.parametrize(
+    ("path", "base", "urls"),
+    [
+        ("/", BASE, [f"{BASE}/"] * 2),
+        ("/", f"{BASE}/", [f"{BASE}/"] * 2),
+        ("/todos/{k}", BASE, [f"{BASE}/todos/0", f"{BASE}/todos/1"]),
+        ("/a/{k}?again={k}", BASE, [f"{BASE}/a/0?again=0", f"{BASE}/a/1?again=1"]),
+    ],
+)
+def test_the_number_of_the_request_stands_for_k(path, base, urls):
+    """Wherever and however often {k} is written."""
+    request = requests_of(Workload(path=path), base)
+    assert [request(number).url for number in range(2)] == urls
+
+
+@pytest.mark.parametrize(("path", "joint"), [("/", "/?"), ("/x?y=1", "/x?y=1&")])
+def test_a_delay_is_asked_for_in_the_query(path, joint):
+    """In seconds, a constant one as well as a drawn one."""
+    request = requests_of(Workload(path=path, delay="140ms"), BASE)
+    assert request(3).url == f"{BASE}{joint}delay=0.140000"
+    drawn = requests_of(Workload(path=path, delay="uniform:1s,2s", seed=5), BASE)
+    for number in range(5):
+        wanted = delays.parse("uniform:1s,2s").of(5, number)
+        assert drawn(number).url == f"{BASE}{joint}delay={wanted:.6f}"
+
+
+def test_drawn_delays_are_paired_over_strategies_by_the_seed():
+    """Request k waits equally long whoever asks, and otherwise under another seed."""
+    workload = Workload(delay="exponential:10ms", seed=4)
+    one, other = (delay_of(workload) for _ in range(2))
+    assert [one(k) for k in range(9)] == [other(k) for k in range(9)]
+    assert delay_of(replace(workload, seed=5))(0) != one(0)
+    assert delay_of(Workload()) is None
+
+
+def test_a_payload_is_json_of_the_size_asked_for():
+    """An object of one field with so many upper-case letters and digits, the same for a seed."""
+    first, second = (bodies(Workload(payload_size=5000, seed=seed))[0] for seed in (1, 2))
+    data = json.loads(first)["data"]
+    assert len(data) == 5000
+    assert data.isalnum()
+    assert data == data.upper()
+    assert first == bodies(Workload(payload_size=5000, seed=1))[0]
+    assert first != second
+    assert json.loads(bodies(Workload(payload_size=0))[0]) == {"data": ""}
+
+
+def test_a_payload_is_encoded_once_or_for_each_request():
+    """The same bytes either way; as one object, or made anew."""
+    once, each = (bodies(Workload(payload_size=100, encode=encode)) for encode in ("once", "each"))
+    assert once == each
+    assert len({id(body) for body in once}) == 1
+    assert len({id(body) for body in each}) == 3
+
+
+@pytest.mark.parametrize(("body", "wanted"), [("", b""), ("naïve", "naïve".encode()), ("{}", b"{}"), (None, None)])
+def test_a_body_is_sent_as_it_is(body, wanted):
+    """In UTF-8, and an empty one is not the same as none."""
+    assert bodies(Workload(body=body)) == [wanted] * 3
+
+
+@pytest.mark.parametrize("size", [1, 65_535, 65_536, 65_537, 200_000])
+def test_an_upload_is_of_the_size_asked_for_and_the_same_for_a_seed(size):
+    """Held whole, iterated with and without await, and read piece by piece: the same bytes, again and again."""
+    whole = bodies(Workload(upload_size=size, seed=3))[0]
+    assert len(whole) == size
+    streamed = bodies(Workload(upload_size=size, seed=3, upload="stream"))[0]
+    assert len(streamed) == size
+    assert [b"".join(streamed) for _ in range(2)] == [whole] * 2
+    read = streamed.reader()
+    assert b"".join(iter(lambda: read(1000), b"")) == whole
+    awaited = requests_of(Workload(upload_size=size, seed=3, upload="stream"), BASE, awaited=True)(0).body
+
+    async def all_of(body):
+        return b"".join([block async for block in body])
+
+    assert asyncio.run(all_of(awaited)) == whole
+    assert len(awaited) == size
+    assert whole != bodies(Workload(upload_size=size, seed=4))[0]
+
+
+def test_an_upload_tells_its_length_whether_it_is_streamed_or_not():
+    """Or libraries would frame it each in its own way."""
+    for upload in ("whole", "stream"):
+        headers = requests_of(Workload(upload_size=12, upload=upload), BASE)(0).headers
+        assert (headers["Content-Length"], headers["Content-Type"]) == ("12", "application/octet-stream")
+
+
+def test_headers_are_pinned_equal_and_any_can_be_overridden():
+    """Whatever the case of its letters; those not overridden stay."""
+    pinned = requests_of(Workload(), BASE)(0).headers
+    assert pinned["Accept"] == "*/*"
+    assert pinned["Accept-Encoding"] == "identity"
+    assert pinned["User-Agent"].startswith("clientlab/")
+    assert "Content-Type" not in pinned
+    changed = requests_of(Workload(headers={"accept-encoding": "gzip", "X-Mine": "1"}), BASE)(0).headers
+    assert changed == {"Accept": "*/*", "User-Agent": pinned["User-Agent"], "accept-encoding": "gzip", "X-Mine": "1"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "kind"), [({}, "application/json"), ({"content-type": "text/plain"}, "text/plain")]
+)
+def test_a_payload_says_that_it_is_json_unless_told_otherwise(headers, kind):
+    """One Content-Type, never two."""
+    sent = requests_of(Workload(payload_size=1, headers=headers), BASE)(0).headers
+    assert [value for name, value in sent.items() if name.lower() == "content-type"] == [kind]
+
+
+def test_a_workload_without_amount_does_1000_requests():
+    """And one with a duration as many as it can."""
+    assert Workload().requests == 1000
+    assert Workload(duration=1.0).requests is None
+    assert Workload(requests=5).requests == 5
+
+
+GOOD = (
+    Workload(), Workload(requests=1, concurrency=1, warmup=0), Workload(duration=0.001), Workload(payload_size=0),
+    Workload(delay="lognormal:100ms,0.3"), Workload(path="/a-b_c.d~e/%20;x=1?y=(z)&q='!*,$@:+[1]&n={k}"),
+    Workload(read="chunks", chunk_size=1), Workload(upload_size=1, upload="stream"), Workload(elapsed=True),
+    Workload(headers={"X-A": "a b\tc: d", "x!#$": ""}), Workload(method="PROPFIND"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("workload", GOOD)
+def test_a_workload_that_can_be_done_passes(workload):
+    """The smallest values and the unusual ones included."""
+    check(workload)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"requests": 0}, "requests: 0: requests in all; write 1 to 1,000,000,000"),
+        ({"requests": -3}, "requests: -3: requests in all; write 1 to"),
+        ({"requests": 10**20}, "requests: 100000000000000000000: requests in all; write 1 to"),
+        ({"duration": 0.0}, "duration: 0: write more than 0 seconds"),
+        ({"duration": float("nan")}, "duration: nan: write more than 0 seconds"),
+        ({"duration": float("inf")}, "duration: inf: write more than 0 seconds"),
+        ({"requests": 5, "duration": 1.0}, "requests and duration: .*leave out one of them"),
+        ({"concurrency": 0}, "concurrency: 0: requests in flight; write 1 or more"),
+        ({"warmup": -1}, "warmup: -1: .*write 0 or more"),
+        ({"timeout": 0.0}, "timeout: 0: .*more than 0"),
+        ({"timeout": float("nan")}, "timeout: nan: .*more than 0"),
+        ({"body": "x", "payload_size": 1}, "body and payload_size: .*leave out all but one"),
+        ({"body": "x", "upload_size": 1}, "body and upload_size: .*leave out all but one"),
+        ({"upload_size": 0}, "upload_size: 0: bytes; write 1 or more"),
+        ({"upload": "stream"}, "upload: stream: .*with upload_size"),
+        ({"chunk_size": 0}, "chunk_size: 0: bytes; write 1 or more"),
+        ({"read": "chunks", "parse": True}, "parse and read: parse needs a body that is read whole; leave out one"),
+        ({"read": "chunks", "elapsed": True}, "elapsed and read: .*leave out one"),
+        ({"payload_size": -1}, "payload_size: -1: .*write 0 or more"),
+        ({"path": "todos"}, "path: 'todos': write it from the root"),
+        ({"path": "/a b"}, "path: '/a b': ' ' cannot stand in a URL"),
+        ({"path": "/a\nb"}, "path: .*cannot stand in a URL"),
+        ({"path": "/ü"}, "path: '/ü': 'ü' cannot stand in a URL"),
+        ({"path": "/{n}"}, "path: '/{n}': '{' cannot stand in a URL"),
+        ({"path": "/#x"}, "path: '/#x': '#' cannot stand in a URL"),
+        ({"method": ""}, "method: '': write one word"),
+        ({"method": "GE T"}, "method: 'GE T': write one word"),
+        ({"method": "GET\r\nX: y"}, "method: .*: write one word"),
+        ({"headers": {"X y": "1"}}, "headers: 'X y: 1': .*ASCII, on one line"),
+        ({"headers": {"X": "a\r\nY: b"}}, "headers: .*ASCII, on one line"),
+        ({"headers": {"X": "☃"}}, "headers: 'X: ☃': .*ASCII, on one line"),
+        ({"delay": "soon"}, "delay: 'soon' is not a length of time"),
+        ({"delay": "uniform:1s"}, "delay: 'uniform:1s' is not a delay"),
+    ],
+)
+def test_a_workload_that_cannot_be_measured_names_the_field_and_what_to_write(changes, says):
+    """One line for each, before anything is started."""
+    with pytest.raises(FieldError, match=f"^{says}") as caught:
+        check(Workload(**changes))
+    assert "\n" not in str(caught.value)

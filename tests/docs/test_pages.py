@@ -1,0 +1,169 @@
+"""Documentation that cannot rot: what pages state, against the code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+
+import pytest
+from click.testing import CliRunner
+
+from clientlab import errors
+from clientlab.cli import commands
+from clientlab.experiments.experiment import ArmTable, ClaimTable, Experiment
+from clientlab.experiments.file import bundled, read_experiment
+from clientlab.results.document import Run
+from docs.pages import DOCS, ROOT, TEXTS
+
+README = TEXTS["README.md"]
+OWN_EXPERIMENT = TEXTS["docs/own-experiment.md"]
+
+
+def test_the_readme_is_one_page():
+    """Everything else has its own page below docs/."""
+    assert len(README.splitlines()) <= 150
+
+
+def test_every_subcommand_is_in_the_readme_and_every_subcommand_there_exists():
+    """The table of subcommands names the command's own."""
+    named = re.findall(r"^\| `(\w+)[^`]*` \|", README, re.MULTILINE)
+    assert sorted(named) == sorted(commands.commands)
+
+
+def test_every_bundled_experiment_is_in_the_table():
+    """The demo is described in the README instead."""
+    named = re.findall(r"^\| \*\*([a-z-]+)\*\* \| [^|]+ \| [^|]+ \|$", OWN_EXPERIMENT, re.MULTILINE)
+    assert set(named) == set(bundled()) - {"demo"}
+
+
+def test_the_experiment_that_is_shown_can_be_run(tmp_path):
+    """The file as the page shows it."""
+    text = re.search(r"<!-- experiment -->\n```toml\n(.*?)```", OWN_EXPERIMENT, re.DOTALL)
+    assert text
+    (tmp_path / "search.toml").write_text(text[1])
+    shown = read_experiment(tmp_path / "search.toml").checked_plan()
+    assert len(shown.arms) == 6
+    assert [claim.name for claim in shown.claims] == ["asyncio-is-faster"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "model", "more"),
+    [
+        ("Keys of the file", Experiment, {"common"}),  # workloads, arms, claims and quick are tables of their own
+        ("Keys of an arm", ArmTable, set()),
+        ("Keys of a claim", ClaimTable, set()),
+    ],
+)
+def test_every_key_of_an_experiment_file_is_described(heading, model, more):
+    """The tables name the keys that a file may have, and no other."""
+    section = OWN_EXPERIMENT.partition(f"# {heading}\n")[2].partition("\n#")[0]
+    cells = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
+    assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == more | (
+        set(model.model_fields) - {"workloads", "arms", "claims"}
+    )
+
+
+EXAMPLES = [
+    (path, line.strip())
+    for path, text in TEXTS.items()
+    for block in re.findall(r"```(?:sh|yaml)\n(.*?)```", text, re.DOTALL)
+    for line in block.splitlines()
+    if line.strip().startswith("clientlab ") and "…" not in line
+]
+
+
+@pytest.mark.parametrize(("path", "line"), EXAMPLES, ids=[line for _, line in EXAMPLES])
+def test_the_options_of_the_examples_exist(path, line):
+    """Every option of an example is one of its subcommand's."""
+    words = shlex.split(line.partition(" | ")[0], comments=True)
+    command, names = commands, []
+    while len(words) > 1 and words[1] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(1)]
+        names.append(command.name)
+    assert names, f"{path}: {line}"
+    help_text = CliRunner().invoke(commands, [*names, "--help"]).output
+    for word in words[1:]:
+        if re.fullmatch(r"--?[a-z][a-z-]*", word):
+            assert re.search(rf"(^|[ ,]){re.escape(word)}[ ,\n]", help_text, re.MULTILINE), f"{path}: {word}"
+
+
+def test_there_are_examples():
+    """The pattern that finds them still does."""
+    assert len(EXAMPLES) >= 20
+
+
+@pytest.mark.parametrize("path", TEXTS)
+def test_every_file_that_is_linked_exists(path):
+    """Links to files of the repository lead to one; anchors of pages are the strict build's."""
+    folder = (ROOT / path).parent
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)[^)]*\)", TEXTS[path]):
+        assert (folder / target).exists(), f"{path}: {target}"
+
+
+FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")} - {
+    "results",
+    "site",
+}
+
+
+@pytest.mark.parametrize("path", TEXTS)
+def test_every_file_that_is_named_exists(path):
+    """A path in code, such as `findings/runs`, is one of the repository."""
+    for code in re.findall(r"`([^`\n]+)`", TEXTS[path]):
+        for word in code.split():
+            name = word.rstrip(",.;:/").partition("::")[0]
+            if "/" in name and name.partition("/")[0] in FOLDERS and not re.search(r"[<{*…]|NAME", name):
+                assert (ROOT / name).exists(), f"{path}: {name}"
+            elif re.fullmatch(r"[\w-]+\.(ya?ml|toml|md)|\.env", name) and name not in {"mine.py", "search.toml"}:
+                assert (ROOT / name).exists() or (DOCS / name).exists(), f"{path}: {name}"
+
+
+def test_the_exit_codes_are_those_of_the_code():
+    """The README and the page on the command line state them."""
+    assert errors.LabError.exit_code == 2
+    assert errors.IncompleteRun.exit_code == 3
+    assert "2 the arguments or the input are wrong" in README
+    assert "3 the run is incomplete" in " ".join(README.split())
+    page = TEXTS["docs/cli.md"]
+    assert "| 2 | the arguments or the input are wrong" in page
+    assert "| 3 | the run is incomplete" in page
+
+
+def test_the_demo_is_the_one_described():
+    """Eight strategies, both routes, three rounds."""
+    demo = read_experiment(bundled()["demo"]).experiment
+    assert (len(demo.strategies), demo.routes, demo.rounds) == (8, ["direct", "proxy"], 3)
+
+
+def test_the_format_of_run_files_is_the_one_described():
+    """The changelog names the version."""
+    number = Run.model_fields["format"].default
+    assert f"the run file, version {number}," in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def _pages(nav):
+    for entry in nav:
+        for value in entry.values():
+            yield from _pages(value) if isinstance(value, list) else [value]
+
+
+def test_every_page_has_its_place_in_the_navigation_and_every_place_its_page():
+    """The strict build looks at links, and not at the navigation."""
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    assert sorted(_pages(nav)) == sorted(path.name for path in DOCS.glob("*.md"))
+
+
+PARAGRAPHS = [
+    (path, paragraph)
+    for path, text in TEXTS.items()
+    if path != "docs/findings.md"
+    for paragraph in re.split(r"\n\s*\n", re.sub(r"```.*?```|<!--.*?-->", "", text, flags=re.DOTALL))
+    if not re.match(r"\s*(\||#|-|\d+\.)", paragraph)
+]
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path != "docs/findings.md"])
+def test_a_paragraph_has_at_most_five_lines(path):
+    """A reader finds the answer in the first one."""
+    assert [text for where, text in PARAGRAPHS if where == path and len(text.strip().splitlines()) > 5] == []
