@@ -8,23 +8,25 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.figures import BenchmarkRow
-from clientlab.conformance import drills_of
+from clientlab.conformance import scenarios_of
 from clientlab.strategies import STRATEGIES, unavailable
 
 LIMIT = 240.0
 AT_ONCE = 5
-"""Drills at once: half of a drill's time is spent waiting."""
+"""Scenarios at once: half of a scenario's time is spent waiting."""
 
 
 def rows() -> Iterator[BenchmarkRow]:
-    """Seconds in all, and how many checks are broken. Those without drills are said."""
-    drilled = [strategy for strategy in STRATEGIES.values() if drills_of(strategy) and not unavailable(strategy)]
-    if left := ", ".join(sorted(STRATEGIES.keys() - {strategy.name for strategy in drilled})):
-        print(f"conformance: without drills here: {left}", file=sys.stderr)
+    """Seconds in all, and how many checks are broken. Those without scenarios are said."""
+    measured = [strategy for strategy in STRATEGIES.values() if scenarios_of(strategy) and not unavailable(strategy)]
+    if left := ", ".join(sorted(STRATEGIES.keys() - {strategy.name for strategy in measured})):
+        print(f"conformance: without scenarios here: {left}", file=sys.stderr)
     began, checks, broken = time.perf_counter(), 0, 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
         asked = [
-            (strategy, pool.submit(drill.judge, strategy)) for strategy in drilled for drill in drills_of(strategy)
+            (strategy, pool.submit(scenario.judge, strategy))
+            for strategy in measured
+            for scenario in scenarios_of(strategy)
         ]
         for strategy, judged in asked:
             for result in judged.result():
@@ -33,7 +35,7 @@ def rows() -> Iterator[BenchmarkRow]:
                     broken += 1
                     print(f"conformance: {strategy.name}, {result.check}: {result.broken}", file=sys.stderr)
     whole = time.perf_counter() - began
-    about = f"{len(drilled)} of {len(STRATEGIES)} strategies"
-    name, met = f"{checks:,} checks of {about}, {AT_ONCE} drills at once", whole <= LIMIT
+    about = f"{len(measured)} of {len(STRATEGIES)} strategies"
+    name, met = f"{checks:,} checks of {about}, {AT_ONCE} scenarios at once", whole <= LIMIT
     yield BenchmarkRow(name, whole, whole, whole, "one pass", f"<= {LIMIT:g}", met, "s")
     yield BenchmarkRow(f"checks broken by {about}", broken, broken, broken, "one pass", "<= 0", not broken, "")

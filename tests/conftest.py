@@ -7,7 +7,7 @@ import pytest
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--full", action="store_true", help="every conformance drill with every strategy, not the selection alone"
+        "--full", action="store_true", help="every conformance scenario with every strategy, not the selection alone"
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from clientlab import strategies
 from clientlab.clients.interfaces import Budget
 from clientlab.conformance.evidence import measure as conformance_measure
-from clientlab.conformance.h2_proxy import http2_front
+from clientlab.conformance.h2_proxy import h2_proxy
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.conformance.tls import CA_FILE, SOUND, server_context, tls_relay
 from clientlab.errors import Fault
@@ -49,7 +49,7 @@ def behind():
 @pytest.fixture(scope="module")
 def url(behind):
     """Where Caddy answers, in HTTP/1.1 and in HTTP/2 as it is asked."""
-    with http2_front(behind.port) as running:
+    with h2_proxy(behind.port) as running:
         yield running.url
 
 

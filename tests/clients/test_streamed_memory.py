@@ -8,7 +8,7 @@ import pytest
 
 from clientlab import strategies
 from clientlab.clients.interfaces import Budget
-from clientlab.conformance.h2_proxy import http2_front
+from clientlab.conformance.h2_proxy import h2_proxy
 from clientlab.conformance.server import counting_server
 from clientlab.conformance.tls import CA_FILE
 from clientlab.workload.workload import Workload, requests_of
@@ -49,7 +49,7 @@ def behind():
 @pytest.fixture(scope="module")
 def url(behind):
     """Caddy in front of it, which speaks HTTP/2."""
-    with http2_front(behind.port) as running:
+    with h2_proxy(behind.port) as running:
         yield running.url
 
 

@@ -23,11 +23,12 @@ from clientlab.cli.listing import list_
 from clientlab.cli.plugin_errors import say
 from clientlab.cli.report import report
 from clientlab.cli.run import run
+from clientlab.cli.run_options import OPTION_NAMES
 from clientlab.cli.runs import runs
 from clientlab.cli.serve import serve
 from clientlab.cli.up import up
 from clientlab.cli.work import work
-from clientlab.errors import IncompleteRun, LabError
+from clientlab.errors import FieldError, IncompleteRun, LabError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -38,6 +39,9 @@ def commands() -> None:
     `clientlab run demo` compares eight strategies; `clientlab list` shows what can be compared.
     """
 
+
+_OPTION_NAMES = {**OPTION_NAMES, "fail_on": "--fail-on", "figure": "--figure", "force": "--force", "strict": "--strict"}
+"""Field → its option: the core names fields, and the command line shows options."""
 
 for _command in (run, report, compare, claims, runs, list_, conform, up, doctor, serve, work):
     commands.add_command(_command)
@@ -55,7 +59,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _say(error.format_message(), LabError.exit_code)
     except LabError as error:
-        say(error)
+        say(LabError(error.render(_OPTION_NAMES)) if isinstance(error, FieldError) else error)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted before anything was measured", IncompleteRun.exit_code)

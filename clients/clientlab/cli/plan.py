@@ -46,7 +46,7 @@ def plan_of(options: RunOptions, target: ExternalTarget | None, command: str) ->
     except FieldError as error:
         if file and not any(options.has(field) for field in error.fields):
             raise file.located(error) from error
-        raise LabError(error.render(OPTION_NAMES)) from error
+        raise
     tell(faults.values())
     return plan
 

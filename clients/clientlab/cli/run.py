@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from clientlab.cli.claims import code_of
 from clientlab.cli.plan import plan_of
 from clientlab.cli.report import draw, show
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options
-from clientlab.errors import FieldError, IncompleteRun, LabError
+from clientlab.errors import IncompleteRun, LabError
 from clientlab.reports.progress import LiveBar, PlainLines
 from clientlab.results.document import Run, Surroundings
 from clientlab.results.plan import Plan
@@ -67,17 +67,7 @@ def _target_of(options: RunOptions) -> ExternalTarget | None:
         if options.has(field):
             option = OPTION_NAMES[field]
             raise LabError(f"--url with {option}: only the lab's own upstreams have {option}; write it into the URL")
-    with _options_in_messages():
-        return ExternalTarget(options.url, options.ca_file)
-
-
-@contextlib.contextmanager
-def _options_in_messages() -> Iterator[None]:
-    """Let an error name the option, and not the field."""
-    try:
-        yield
-    except FieldError as error:
-        raise LabError(error.render(OPTION_NAMES)) from error
+    return ExternalTarget(options.url, options.ca_file)
 
 
 def _check(options: RunOptions, plan: Plan, target: ExternalTarget | None) -> None:
@@ -86,8 +76,7 @@ def _check(options: RunOptions, plan: Plan, target: ExternalTarget | None) -> No
         raise LabError(f"--require-claims: experiment {plan.name!r} makes no claims; leave it out")
     if target is not None:
         for workload in {arm.group: plan.workloads[arm.workload] for arm in plan.arms}.values():
-            with _options_in_messages():
-                target.probe(workload)
+            target.probe(workload)
         return
     upstreams = {arm.upstream for arm in plan.arms}
     check_upstreams(upstreams, {arm.route for arm in plan.arms})

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clientlab.conformance.scenario import CheckResult, Drill
-from clientlab.conformance.selection import DRILLS, drills_of, product, selection
+from clientlab.conformance.scenario import CheckResult, Scenario
+from clientlab.conformance.selection import SCENARIOS, product, scenarios_of, selection
 from clientlab.strategies import Strategy
 
-__all__ = ["DRILLS", "CheckResult", "Drill", "conform", "drills_of", "product", "selection"]
+__all__ = ["SCENARIOS", "CheckResult", "Scenario", "conform", "product", "scenarios_of", "selection"]
 
 
 def conform(strategy: Strategy) -> Iterator[CheckResult]:
     """The result of every check of a strategy, one by one. All checks take some seconds."""
-    for drill in drills_of(strategy):
-        yield from drill.judge(strategy)
+    for scenario in scenarios_of(strategy):
+        yield from scenario.judge(strategy)

@@ -1,4 +1,4 @@
-"""The drills of equal budgets: 1,000 requests, 1 and 7, compared with what reached the server."""
+"""The scenarios of equal budgets: 1,000 requests, 1 and 7, compared with what reached the server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from clientlab.conformance import same_work
 from clientlab.conformance.evidence import FEW_CAS, Evidence, serve
 from clientlab.conformance.responses import Gate, items
-from clientlab.conformance.scenario import Check, Drill
+from clientlab.conformance.scenario import Check, Scenario
 from clientlab.strategies import Strategy
 from clientlab.workload.workload import Workload
 
@@ -52,15 +52,17 @@ def _all_of_them(found: Evidence) -> str:
     return next((broken for check in CHECKS.values() if (broken := check(found))), "")
 
 
-BUDGET = Drill("budget", _do(_of("POST", 1000, CONCURRENCY, payload=True, parse=True)), CHECKS, frozenset({"strategy"}))
-# How a method is sent depends on the client. No other drill sends PUT and HEAD.
-ONE = Drill(
+BUDGET = Scenario(
+    "budget", _do(_of("POST", 1000, CONCURRENCY, payload=True, parse=True)), CHECKS, frozenset({"strategy"})
+)
+# How a method is sent depends on the client. No other scenario sends PUT and HEAD.
+ONE = Scenario(
     "one",
     _do(_of("PUT", 1, WIDE, payload=True)),
     {"one request": _all_of_them, "method PUT": same_work.method},
     frozenset({"client", "executor"}),
 )
-SEVEN = Drill(
+SEVEN = Scenario(
     "seven",
     _do(_of("HEAD", 7, WIDE, payload=False)),
     {"seven requests": _all_of_them, "method HEAD": same_work.method},

@@ -1,4 +1,4 @@
-"""The drills of connecting: no process listens, or none accepts the connection."""
+"""The scenarios of connecting: no process listens, or none accepts the connection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 
 from clientlab.conformance.evidence import Evidence, measure, speaks_http2
 from clientlab.conformance.faults import SLACK, of_kind
-from clientlab.conformance.scenario import CannotProvoke, Drill
+from clientlab.conformance.scenario import CannotProvoke, Scenario
 from clientlab.strategies import Strategy
 from clientlab.workload.workload import Workload
 
@@ -85,14 +85,14 @@ def _not_opened(found: Evidence) -> str:
     return f"one connection is to be begun, and none opened; the lab counted {begun} begun and {opened} opened"
 
 
-REFUSED = Drill(
+REFUSED = Scenario(
     "refused",
     _do(refusing),
     {_REFUSED: partial(of_kind, 0, "connect"), "refused connection not opened": _not_opened},
     frozenset({"client"}),
     kind=_kind,
 )
-UNANSWERED = Drill(
+UNANSWERED = Scenario(
     "unanswered",
     _do(unanswering),
     {_UNANSWERED: partial(of_kind, 0, "timeout-connect"), "time limit of connecting": _in_time},

@@ -1,4 +1,4 @@
-"""The drills of ending: a duration that is over, and a trial that receives SIGTERM."""
+"""The scenarios of ending: a duration that is over, and a trial that receives SIGTERM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from clientlab.conformance.evidence import FEW_CAS, Evidence, serve
-from clientlab.conformance.scenario import Drill
+from clientlab.conformance.scenario import Scenario
 from clientlab.conformance.server import Answer, Seen, ok
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.samples.log import process_notes
@@ -125,7 +125,7 @@ def _no_process(found: Stopped) -> str:
     return f"{len(found.left)} of {len(found.processes)} processes are left after SIGTERM" if found.left else ""
 
 
-DURATION = Drill(
+DURATION = Scenario(
     "duration",
     _for_a_while,
     {"ends on time": _on_time, "all of a duration": _all_recorded},
@@ -133,4 +133,4 @@ DURATION = Drill(
     _can_take_a_duration,
 )
 # A library in C or Rust may hold up the signal.
-STOP = Drill("stop", _stop, {"no process left": _no_process}, frozenset({"client", "executor"}))
+STOP = Scenario("stop", _stop, {"no process left": _no_process}, frozenset({"client", "executor"}))

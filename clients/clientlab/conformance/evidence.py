@@ -1,4 +1,4 @@
-"""The evidence of a drill's trial: what the lab recorded, and what the counting server received."""
+"""The evidence of a scenario's trial: what the lab recorded, and what the counting server received."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from clientlab.conformance.h2_proxy import PORT_HEADER, http2_front
+from clientlab.conformance.h2_proxy import PORT_HEADER, h2_proxy
 from clientlab.conformance.server import Answer, CountingServer, Seen, counting_server
 from clientlab.conformance.tls import CA_FILE
 from clientlab.measuring import measurement
@@ -24,7 +24,7 @@ Watch = Callable[[Path], None]
 """Called with the trial's folder every half second while it runs."""
 
 FEW_CAS = CA_FILE
-"""A file with few CAs, for drills of many requests: httpx loads all CAs for each call, even without TLS."""
+"""A file with few CAs, for scenarios of many requests: httpx loads all CAs for each call, even without TLS."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def serve(  # noqa: PLR0913 - the last three are seldom given
     with counting_server(answer, hold) as server, contextlib.ExitStack() as stack:
         url = server.url
         if speaks_http2(strategy):
-            url, ca_file = stack.enter_context(http2_front(server.port)).url, CA_FILE
+            url, ca_file = stack.enter_context(h2_proxy(server.port)).url, CA_FILE
         found = measure(strategy, workload, url, on_start=server.reset, watch=watch, ca_file=ca_file)
         return replace(found, server=server)
 

@@ -1,4 +1,4 @@
-"""The drill of faults: each fault of a server has one error kind for every strategy, and no request is sent again."""
+"""The scenario of faults: each fault of a server has one error kind for every strategy. No request is sent again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 
 from clientlab.conformance.evidence import Evidence, serve, speaks_http2
 from clientlab.conformance.same_work import method
-from clientlab.conformance.scenario import Check, Drill
+from clientlab.conformance.scenario import Check, Scenario
 from clientlab.conformance.server import Answer, Last, Reset, Seen, Stall, ok
 from clientlab.strategies import Strategy, client_spec, executor_spec
 from clientlab.workload.workload import Workload
@@ -67,7 +67,7 @@ class Script:
 
     parts: tuple[ServerFault, ...]
 
-    def drill(self, name: str, fits: Callable[[Strategy], bool]) -> Drill[Evidence]:
+    def scenario(self, name: str, fits: Callable[[Strategy], bool]) -> Scenario[Evidence]:
         """One trial with all faults, and the checks of each."""
         faults = [part for part in self.parts if part is not GOOD]
         checks: dict[str, Check[Evidence]] = {
@@ -78,7 +78,7 @@ class Script:
             "method GET": method,
             "time limit kept": self._in_time,
         }
-        return Drill(name, self._do, checks, frozenset({"client"}), fits, self._kind)
+        return Scenario(name, self._do, checks, frozenset({"client"}), fits, self._kind)
 
     def _do(self, strategy: Strategy) -> Evidence:
         workload = Workload(path="/{k}", requests=len(self.parts), concurrency=1, warmup=0, timeout=TIMEOUT)
@@ -171,7 +171,9 @@ def _after_good(faults: Iterable[ServerFault]) -> tuple[ServerFault, ...]:
     return (*(part for fault in faults for part in (GOOD, fault)), GOOD)
 
 
-DRILL = Script((*FAULTS[:2], *_after_good(FAULTS[2:]))).drill("faults", lambda strategy: not speaks_http2(strategy))
-OVER_HTTP2 = Script(_after_good(fault for fault in FAULTS if fault.name in _OVER_HTTP2)).drill(
+SCENARIO = Script((*FAULTS[:2], *_after_good(FAULTS[2:]))).scenario(
+    "faults", lambda strategy: not speaks_http2(strategy)
+)
+OVER_HTTP2 = Script(_after_good(fault for fault in FAULTS if fault.name in _OVER_HTTP2)).scenario(
     "faults over HTTP/2", speaks_http2
 )

@@ -52,7 +52,7 @@ _POLL = 0.01
 
 
 @dataclass(frozen=True)
-class Front:
+class H2Proxy:
     """Caddy's ports for HTTP/2: with TLS, and without for a relay that does the TLS."""
 
     tls: int
@@ -64,11 +64,11 @@ class Front:
 
 
 @contextlib.contextmanager
-def http2_front(behind: int) -> Iterator[Front]:
+def h2_proxy(behind: int) -> Iterator[H2Proxy]:
     """Caddy in front of the plain server at port `behind`. Raises CannotProvoke if Caddy is not installed."""
     program = caddy()
     with tempfile.TemporaryDirectory() as name:
-        folder, front = Path(name), Front(*_free_ports())
+        folder, front = Path(name), H2Proxy(*_free_ports())
         words = {"behind": behind, "tls": front.tls, "plain": front.plain, "certificate": CERTIFICATES / f"{SOUND}.pem"}
         (folder / "Caddyfile").write_text(_CADDYFILE % words, encoding="utf-8")
         command = [program, "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]

@@ -1,4 +1,4 @@
-"""The answers of the counting server in the drills of equal budgets: each request gets its own body."""
+"""The answers of the counting server in the scenarios of equal budgets: each request gets its own body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A drill: one trial of a strategy, and the checks of its evidence."""
+"""A scenario: one trial of a strategy, and the checks of its evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Check = Callable[[E], str]
 
 
 Part = Literal["strategy", "client", "executor"]
-"""The parts of a strategy that a drill's outcome can depend on."""
+"""The parts of a strategy that a scenario's outcome can depend on."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,16 @@ def _no_kind(_found: object, _check: str) -> str | None:
 
 
 class CannotProvoke(Exception):
-    """This machine cannot provoke what a drill needs. The message gives the reason in one sentence."""
+    """This machine cannot provoke what a scenario needs. The message gives the reason in one sentence."""
 
 
 @dataclass(frozen=True)
-class Drill(Generic[E]):
+class Scenario(Generic[E]):
     """One trial and its checks by name: a trial's process costs more than all its checks.
 
-    `depends_on`: the parts of a strategy that decide the outcome. A drill that depends on client and executor depends
+    `depends_on`: the parts of a strategy that decide the outcome. A scenario of client and executor depends
     on each by itself; one that depends on the pair of them depends on the strategy. `fits`: whether a strategy can do
-    the drill. `kind`: of a check that provokes a fault, the kind found.
+    the scenario. `kind`: of a check that provokes a fault, the kind found.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The drills that the tests run with the listed strategies: a selection from all pairs, by one rule."""
+"""The scenarios that the tests run with the listed strategies: a selection from all pairs, by one rule."""
 
 from __future__ import annotations
 
@@ -8,48 +8,59 @@ from typing import Any
 from clientlab.conformance.budget import BUDGET, ONE, SEVEN
 from clientlab.conformance.connecting import REFUSED, UNANSWERED
 from clientlab.conformance.ending import DURATION, STOP
-from clientlab.conformance.faults import DRILL as FAULTS
 from clientlab.conformance.faults import OVER_HTTP2
-from clientlab.conformance.scenario import Drill, Part
+from clientlab.conformance.faults import SCENARIO as FAULTS
+from clientlab.conformance.scenario import Part, Scenario
 from clientlab.conformance.verifying import TLS
 from clientlab.strategies import Strategy, client_spec, executor_spec
 
-DRILLS: tuple[Drill[Any], ...] = (BUDGET, ONE, SEVEN, FAULTS, OVER_HTTP2, TLS, REFUSED, UNANSWERED, DURATION, STOP)
+SCENARIOS: tuple[Scenario[Any], ...] = (
+    BUDGET,
+    ONE,
+    SEVEN,
+    FAULTS,
+    OVER_HTTP2,
+    TLS,
+    REFUSED,
+    UNANSWERED,
+    DURATION,
+    STOP,
+)
 
-Pair = tuple[Strategy, Drill[Any]]
+Pair = tuple[Strategy, Scenario[Any]]
 """One trial of the conformance checks."""
 
 
-def drills_of(strategy: Strategy) -> list[Drill[Any]]:
-    """The drills that a strategy can do: an executor that starts all requests at once has no duration.
+def scenarios_of(strategy: Strategy) -> list[Scenario[Any]]:
+    """The scenarios that a strategy can do: an executor that starts all requests at once has no duration.
 
     A client that speaks HTTP/2 meets fewer faults, because Caddy before the server answers for the others.
-    A program that drives has no drills: it sends one request again and again, and records little of each.
+    A program that drives has no scenarios: it sends one request again and again, and records little of each.
     """
     if client_spec(strategy.client).program:
         return []
-    return [drill for drill in DRILLS if drill.fits(strategy)]
+    return [scenario for scenario in SCENARIOS if scenario.fits(strategy)]
 
 
 def product(strategies: Iterable[Strategy]) -> list[Pair]:
-    """Every strategy with every drill that it can do."""
-    return [(strategy, drill) for strategy in strategies for drill in drills_of(strategy)]
+    """Every strategy with every scenario that it can do."""
+    return [(strategy, scenario) for strategy in strategies for scenario in scenarios_of(strategy)]
 
 
 def selection(strategies: Iterable[Strategy]) -> list[Pair]:
-    """Each drill once with each value of each part that it depends on.
+    """Each scenario once with each value of each part that it depends on.
 
     Strategies that send one request after the other come first: of the clients alone they show most, because
     each request then meets the connection of the one before it.
     """
     done: set[Hashable] = set()
     pairs = []
-    for strategy, drill in product(
+    for strategy, scenario in product(
         sorted(strategies, key=lambda strategy: executor_spec(strategy.executor).concurrent)
     ):
-        met = {(drill.name, part, _value(part, strategy)) for part in drill.depends_on}
+        met = {(scenario.name, part, _value(part, strategy)) for part in scenario.depends_on}
         if not met <= done:
-            pairs.append((strategy, drill))
+            pairs.append((strategy, scenario))
             done |= met
     return pairs
 

@@ -1,4 +1,4 @@
-"""The drill of TLS: wrong certificates are errors, and no request is sent to a server that has one."""
+"""The scenario of TLS: wrong certificates are errors, and no request is sent to a server that has one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from clientlab.conformance.evidence import Evidence, measure, speaks_http2
-from clientlab.conformance.h2_proxy import http2_front
-from clientlab.conformance.scenario import Check, Drill
+from clientlab.conformance.h2_proxy import h2_proxy
+from clientlab.conformance.scenario import Check, Scenario
 from clientlab.conformance.server import CountingServer, counting_server
 from clientlab.conformance.tls import CA_FILE, OTHER_CA, OTHER_NAME, SOUND, Relay, server_context, tls_relay
 from clientlab.strategies import Strategy
@@ -39,7 +39,7 @@ def _do(strategy: Strategy) -> Verified:
     with counting_server() as server, contextlib.ExitStack() as stack:
         behind = server.port
         if speaks_http2(strategy):
-            behind = stack.enter_context(http2_front(server.port)).plain
+            behind = stack.enter_context(h2_proxy(server.port)).plain
         relay = stack.enter_context(tls_relay(behind, contexts))
         found = measure(strategy, workload, relay.url, ca_file=CA_FILE)
         return Verified(found, server, relay)
@@ -90,4 +90,4 @@ CHECKS: dict[str, Check[Verified]] = {
     "method DELETE": _deleted,
 }
 
-TLS = Drill("tls", _do, CHECKS, frozenset({"client"}), kind=_kind)
+TLS = Scenario("tls", _do, CHECKS, frozenset({"client"}), kind=_kind)

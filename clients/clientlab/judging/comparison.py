@@ -11,7 +11,7 @@ from typing import Literal
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS, Estimate
 from clientlab.analysis.unpaired import unpaired_difference, unpaired_ratio
-from clientlab.errors import LabError
+from clientlab.errors import FieldError, LabError
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import COMPARED
@@ -110,9 +110,8 @@ def _against(base: Run, other: Run, figures: tuple[Figure, ...], *, force: bool)
     found = list(_unlike(base, other))
     if found and not force:
         rest = f", and {len(found) - 1} more" if len(found) > 1 else ""
-        raise LabError(
-            f"runs {base.run} and {other.run} are not alike: {found[0]}{rest}; --force compares them nevertheless"
-        )
+        message = f"runs {base.run} and {other.run} are not alike: {found[0]}{rest}; `force` compares them nevertheless"
+        raise FieldError([], message)
     there = {arm.name for arm in other.experiment.arms}
     arms = [arm.name for arm in base.experiment.arms if arm.name in there]
     if not arms:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS
-from clientlab.errors import LabError
+from clientlab.errors import FieldError
 from clientlab.judging.comparison import Change, Comparison
 from clientlab.results.document import Run
 from clientlab.results.failures import failed_for_good
@@ -52,9 +52,9 @@ def change_threshold(text: str) -> Threshold:
     about, (name, sign, number, percent) = _read(text, _CHANGE, "a change, as 'p99 +10%' or 'throughput -5%'")
     worse = "+" if about.less_is_better else "-"
     if sign != worse:
-        raise LabError(f"--fail-on {text!r}: this is the good direction; write {name} {worse}{number}{percent}")
+        raise _unusable(text, f"this is the good direction; write {name} {worse}{number}{percent}")
     if not percent and float(number):
-        raise LabError(f"--fail-on {text!r}: write the change in percent, as {name} {worse}10%")
+        raise _unusable(text, f"write the change in percent, as {name} {worse}10%")
     return Threshold(text, about, float(number) / 100, change=True)
 
 
@@ -63,10 +63,10 @@ def limit(text: str) -> Threshold:
     about, (name, sign, number, unit) = _read(text, _LIMIT, "its limit, as 'p99 > 50ms' or 'throughput < 1000'")
     worse = ">" if about.less_is_better else "<"
     if sign != worse:
-        raise LabError(f"--fail-on {text!r}: it would fail good results; write {name} {worse} {number}{unit}")
+        raise _unusable(text, f"it would fail good results; write {name} {worse} {number}{unit}")
     units = WRITTEN[about.unit]
     if unit not in units and float(number):
-        raise LabError(f"--fail-on {text!r}: write it in {' or '.join(filter(None, units)) or 'a bare number'}")
+        raise _unusable(text, f"write it in {' or '.join(filter(None, units)) or 'a bare number'}")
     return Threshold(text, about, float(number) * units.get(unit, 1.0), change=False)
 
 
@@ -74,8 +74,12 @@ def _read(text: str, pattern: re.Pattern[str], wanted: str) -> tuple[Figure, tup
     """The named figure, and the parts of the pattern."""
     match = pattern.fullmatch(text)
     if match is None:
-        raise LabError(f"--fail-on {text!r}: write a figure and {wanted}")
-    return find(match[1], f"--fail-on {text!r}"), match.groups()
+        raise _unusable(text, f"write a figure and {wanted}")
+    return find(match[1], "fail_on"), match.groups()
+
+
+def _unusable(text: str, message: str) -> FieldError:
+    return FieldError(["fail_on"], message, value=repr(text))
 
 
 def judge_changes(comparison: Comparison, thresholds: Sequence[Threshold], *, strict: bool) -> list[ThresholdResult]:
@@ -107,7 +111,7 @@ def _limits(run: Run, limits: Sequence[Threshold]) -> Iterator[ThresholdResult]:
             trials = [trial for trial in run.trials if trial.arm == arm.name]
             found = one.figure.over_rounds(trials)
             if found is None and any(trial.status == "done" for trial in trials):
-                raise LabError(f"--fail-on {one.text!r}: run {run.run} has no {one.figure.label} for arm {arm.name!r}")
+                raise _unusable(one.text, f"run {run.run} has no {one.figure.label} for arm {arm.name!r}")
             less = one.figure.less_is_better
             lost = _lost(one, run, arm.name)
             beyond = found is None or lost or _beyond(found, one.value, less=less)
@@ -122,14 +126,15 @@ def _outcome(one: Threshold, change: Change, arm: str, *, strict: bool) -> Outco
     if not change.rounds[1]:
         return "failed"
     if not change.rounds[0]:
-        raise LabError(f"--fail-on {one.text!r}: the baseline has no {one.figure.label} for arm {arm!r}")
+        raise _unusable(one.text, f"the baseline has no {one.figure.label} for arm {arm!r}")
     if change.difference is not None:
         worse = change.difference.value if one.figure.less_is_better else -change.difference.value
         return "failed" if worse > one.value else "held"
     if not strict and min(change.rounds) < FEWEST_ROUNDS:
-        raise LabError(
-            f"--fail-on {one.text!r}: arm {arm!r} has {min(change.rounds)} of at least {FEWEST_ROUNDS} rounds, so "
-            "there is no interval; measure more rounds, or judge by the estimate with --strict"
+        raise _unusable(
+            one.text,
+            f"arm {arm!r} has {min(change.rounds)} of at least {FEWEST_ROUNDS} rounds, so there is no interval; "
+            "measure more rounds, or judge by the estimate with `strict`",
         )
     ratio, less = change.ratio, one.figure.less_is_better
     if ratio is None:  # from 0 to more, or from more to 0: no percentage describes such a change

@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from clientlab.errors import LabError
+from clientlab.errors import FieldError, LabError
 from clientlab.results import kept_samples
 from clientlab.results.document import Run
 from clientlab.results.journal import JOURNAL_FILE
@@ -103,7 +103,7 @@ def _place(store: Store, run: Run, source: Path, *, force: bool) -> Path:
         raise LabError(f"{source}: {RUN_FILE}: run: {run.run[:80]!r} can't be a folder's name; the file was changed")
     place = store.folder / run.run
     if place.is_symlink() or (place.exists() and not force):
-        raise LabError(f"{source}: run {run.run} is in {store.folder} already; replace it with --force")
+        raise FieldError([], f"{source}: run {run.run} is in {store.folder} already; replace it with `force`")
     return place
 
 

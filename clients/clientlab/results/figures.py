@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clientlab.errors import LabError
+from clientlab.errors import FieldError
 from clientlab.results.figure_definition import Column, Direction, Figure, Metric
 from clientlab.results.trial import Trial
 
@@ -146,10 +146,10 @@ COMPARED = tuple(figure for figure in FIGURES if figure.compared)
 _BY_NAME = {name: figure for figure in FIGURES for name in (figure.key, figure.name)}
 
 
-def find(name: str, where: str) -> Figure:
-    """The figure with that key or full name. Raises LabError, which lists the keys; `where` the name was written."""
+def find(name: str, field: str) -> Figure:
+    """The figure with that key or full name. Raises FieldError, which lists the keys, for the `field` with the name."""
     if name not in _BY_NAME:
-        raise LabError(f"{where}: {name!r} is not one of {', '.join(figure.key for figure in FIGURES)}")
+        raise FieldError([field], f"{name!r} is not one of {', '.join(figure.key for figure in FIGURES)}")
     return _BY_NAME[name]
 
 

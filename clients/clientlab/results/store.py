@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from clientlab.errors import IncompleteRun, LabError
+from clientlab.errors import FieldError, IncompleteRun, LabError
 from clientlab.results import journal
 from clientlab.results.conversion import UnknownFormat, converted
 from clientlab.results.document import Run
@@ -41,7 +41,7 @@ class Store:
         try:
             place.mkdir(parents=True)
         except OSError as error:
-            raise LabError(f"results folder {place}: {error.strerror}; name another with --out") from error
+            raise FieldError([], f"results folder {place}: {error.strerror}; name another with `out`") from error
         return place
 
     def save(self, run: Run) -> None:
@@ -115,7 +115,7 @@ class Store:
         """The whole name of a run in this folder. Raises LabError for a run in another one."""
         place = self.find(name).parent
         if place.is_symlink() or place.resolve().parent != self.folder.resolve():
-            raise LabError(f"{name!r}: {place} is not a run of {self.folder}; name its folder with --out")
+            raise FieldError([], f"{name!r}: {place} is not a run of {self.folder}; name its folder with `out`")
         return place.resolve().name
 
     def remove(self, name: str) -> None:

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from clientlab.conformance import drills_of
+from clientlab.conformance import scenarios_of
 from clientlab.strategies import find
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def test_a_strategy_that_conforms_is_said_to_with_the_kinds_of_its_faults(client
     said = clientlab("conform", "http.client@threads", "pycurl-h2")
     assert (said.code, said.err) == (0, "")
     for name in ("http.client@threads", "pycurl-h2"):
-        checks = sum(len(drill.checks) for drill in drills_of(find(name)))
+        checks = sum(len(scenario.checks) for scenario in scenarios_of(find(name)))
         assert f"{name}: passes all {checks} checks\n" in said.out
     rows = {line[:23].strip(): line[23:].split() for line in said.out.splitlines()[3:]}
     assert rows["truncated body"] == ["protocol", "protocol"]

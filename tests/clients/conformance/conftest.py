@@ -8,17 +8,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from clientlab import strategies
-from clientlab.conformance import DRILLS, CheckResult
+from clientlab.conformance import SCENARIOS, CheckResult
 
 AT_ONCE = 5
-"""Trials at once: half of a drill's time is spent waiting."""
+"""Trials at once: half of a scenario's time is spent waiting."""
 
-BY_NAME = {drill.name: drill for drill in DRILLS}
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 
-def judge(strategy: str, drill: str) -> list[CheckResult]:
-    """Each result of one drill."""
-    return BY_NAME[drill].judge(strategies.find(strategy))
+def judge(strategy: str, scenario: str) -> list[CheckResult]:
+    """Each result of one scenario."""
+    return BY_NAME[scenario].judge(strategies.find(strategy))
 
 
 @pytest.fixture(scope="module")
@@ -31,16 +31,16 @@ def judged(request):
     asked = [item.callspec.params["asked"] for item in tests]
     pool = ThreadPoolExecutor(AT_ONCE)
     begun: dict[tuple[str, str], Future[list[CheckResult]]] = {}
-    for strategy, drill, _ in asked:
-        if (strategy, drill) not in begun:
-            begun[strategy, drill] = pool.submit(judge, strategy, drill)
+    for strategy, scenario, _ in asked:
+        if (strategy, scenario) not in begun:
+            begun[strategy, scenario] = pool.submit(judge, strategy, scenario)
 
     @functools.cache
-    def results(strategy: str, drill: str) -> dict[str, CheckResult]:
-        return {result.check: result for result in begun[strategy, drill].result()}
+    def results(strategy: str, scenario: str) -> dict[str, CheckResult]:
+        return {result.check: result for result in begun[strategy, scenario].result()}
 
-    def result(strategy: str, drill: str, check: str) -> CheckResult:
-        found = results(strategy, drill)[check]
+    def result(strategy: str, scenario: str, check: str) -> CheckResult:
+        found = results(strategy, scenario)[check]
         if found.unchecked:
             pytest.skip(found.unchecked)
         return found

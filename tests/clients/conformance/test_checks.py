@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clientlab.conformance import drills_of
+from clientlab.conformance import scenarios_of
 from clientlab.strategies import find
 from clients.conformance.conftest import judge
 
@@ -88,12 +88,15 @@ BROKEN = [
 @pytest.mark.timeout(300)  # the first waits for the trials of all that stand before it
 @pytest.mark.parametrize(
     ("asked", "says"),
-    [pytest.param((path_of(name), drill, check), says, id=f"{name}: {check}") for name, drill, check, says in BROKEN],
+    [
+        pytest.param((path_of(name), scenario, check), says, id=f"{name}: {check}")
+        for name, scenario, check, says in BROKEN
+    ],
 )
 def test_a_strategy_that_breaks_something_is_found(asked, says, judged):
     """The check of that thing says so in a sentence."""
-    strategy, drill, check = asked
-    found = judged(strategy, drill, check).broken
+    strategy, scenario, check = asked
+    found = judged(strategy, scenario, check).broken
     assert re.search(says, found), found
 
 
@@ -101,16 +104,16 @@ def test_a_strategy_that_breaks_something_is_found(asked, says, judged):
 @pytest.mark.parametrize(
     "asked",
     [
-        pytest.param((path_of(name), drill.name, check), id=f"{name}: {check}")
+        pytest.param((path_of(name), scenario.name, check), id=f"{name}: {check}")
         for name in ("Sound", "SoundH2")
-        for drill in drills_of(find(path_of(name)))
-        for check in drill.checks
+        for scenario in scenarios_of(find(path_of(name)))
+        for check in scenario.checks
     ],
 )
 def test_a_users_own_strategy_that_breaks_nothing_passes(asked, judged):
     """Every check, as for the lab's own."""
-    strategy, drill, check = asked
-    assert judged(strategy, drill, check).broken == ""
+    strategy, scenario, check = asked
+    assert judged(strategy, scenario, check).broken == ""
 
 
 def test_an_answer_that_is_late_once_is_asked_for_again(tmp_path, monkeypatch):

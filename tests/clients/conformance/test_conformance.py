@@ -9,7 +9,7 @@ from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
 
 
 def pytest_generate_tests(metafunc):
-    """The checks of the selection; with --full, of every drill that a strategy can do.
+    """The checks of the selection; with --full, of every scenario that a strategy can do.
 
     One request with every client and every executor is quick, and shows whether it works at all.
     """
@@ -17,12 +17,12 @@ def pytest_generate_tests(metafunc):
         choose = product if metafunc.config.getoption("full") else selection
         checks = [
             pytest.param(
-                (strategy.name, drill.name, check),
+                (strategy.name, scenario.name, check),
                 id=f"{strategy.name}: {check}",
-                marks=[] if drill.name == "one" else [pytest.mark.slow],
+                marks=[] if scenario.name == "one" else [pytest.mark.slow],
             )
-            for strategy, drill in choose(STRATEGIES.values())
-            for check in drill.checks
+            for strategy, scenario in choose(STRATEGIES.values())
+            for check in scenario.checks
         ]
         metafunc.parametrize("asked", checks)
 
@@ -30,8 +30,8 @@ def pytest_generate_tests(metafunc):
 @pytest.mark.timeout(300)  # the first waits for the trials of all that stand before it
 def test_every_strategy_keeps_to_the_conformance(asked, judged):
     """What `clientlab conform` says of it: nothing is broken."""
-    strategy, drill, check = asked
-    assert judged(strategy, drill, check).broken == ""
+    strategy, scenario, check = asked
+    assert judged(strategy, scenario, check).broken == ""
 
 
 def test_every_client_runs_bare_under_its_own_name():

@@ -1,10 +1,10 @@
-"""The selection of drills that the tests do with the listed strategies."""
+"""The selection of scenarios that the tests do with the listed strategies."""
 
 from __future__ import annotations
 
 import pytest
 
-from clientlab.conformance import drills_of, product, selection
+from clientlab.conformance import product, scenarios_of, selection
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, find
 
 LISTED = list(STRATEGIES.values())
@@ -12,29 +12,29 @@ SELECTED = selection(LISTED)
 
 
 def names(pairs):
-    """Strategies and drills, by their names."""
-    return [(strategy.name, drill.name) for strategy, drill in pairs]
+    """Strategies and scenarios, by their names."""
+    return [(strategy.name, scenario.name) for strategy, scenario in pairs]
 
 
 def test_every_listed_strategy_sends_the_thousand_requests():
-    """The budget depends on the pair of client and executor. A program has no drills."""
-    held = {strategy.name for strategy, drill in SELECTED if drill.name == "budget"}
+    """The budget depends on the pair of client and executor. A program has no scenarios."""
+    held = {strategy.name for strategy, scenario in SELECTED if scenario.name == "budget"}
     assert held == {name for name, strategy in STRATEGIES.items() if not CLIENTS[strategy.client].program}
 
 
 @pytest.mark.parametrize("client", [name for name, row in CLIENTS.items() if not row.program])
-def test_every_client_does_each_drill_that_depends_on_the_client(client):
+def test_every_client_does_each_scenario_that_depends_on_the_client(client):
     """With the executor of the bare client, which sends one request after the other."""
-    alone = {(strategy.executor, drill.name) for strategy, drill in SELECTED if strategy.client == client}
-    expected = {drill.name for drill in drills_of(STRATEGIES[client]) if "client" in drill.depends_on}
+    alone = {(strategy.executor, scenario.name) for strategy, scenario in SELECTED if strategy.client == client}
+    expected = {scenario.name for scenario in scenarios_of(STRATEGIES[client]) if "client" in scenario.depends_on}
     assert {"one", "seven", "tls", "refused", "unanswered", "stop"} < expected
-    assert {(STRATEGIES[client].executor, drill) for drill in expected} <= alone
+    assert {(STRATEGIES[client].executor, scenario) for scenario in expected} <= alone
 
 
 @pytest.mark.parametrize("executor", [name for name in EXECUTORS if name != "program"])
-def test_every_executor_does_each_drill_that_depends_on_the_executor(executor):
+def test_every_executor_does_each_scenario_that_depends_on_the_executor(executor):
     """What starts all requests at once has no duration."""
-    done = {drill.name for strategy, drill in SELECTED if strategy.executor == executor}
+    done = {scenario.name for strategy, scenario in SELECTED if strategy.executor == executor}
     expected = {"one", "seven", "stop"} if EXECUTORS[executor].needs_count else {"one", "seven", "duration", "stop"}
     assert expected <= done
 
@@ -45,7 +45,7 @@ def test_every_executor_does_each_drill_that_depends_on_the_executor(executor):
 )
 def test_an_executor_that_changes_how_a_client_sends_meets_the_faults_too(strategy):
     """It drives the client, wraps or patches it, or runs it on another event loop."""
-    done = {drill.name for chosen, drill in SELECTED if chosen.name == strategy}
+    done = {scenario.name for chosen, scenario in SELECTED if chosen.name == strategy}
     assert {"faults", "tls", "refused", "unanswered"} < done
 
 

@@ -146,7 +146,7 @@ def other_workload(**changes):
 )
 def test_unlike_runs_are_refused_unless_forced(other, says):
     """With what differs; forced, they are compared, and it is told."""
-    with pytest.raises(LabError, match=f"runs before and now are not alike: .*{says}.*--force"):
+    with pytest.raises(LabError, match=f"runs before and now are not alike: .*{says}.*force compares"):
         compare(a_run_at(1.0, "before"), [other])
     (found,) = compare(a_run_at(1.0, "before"), [other], force=True).others
     assert found.unlike

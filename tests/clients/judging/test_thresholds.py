@@ -105,7 +105,7 @@ def test_a_threshold_of_wall_fails_where_errors_shortened_every_wall_time():
 
 def test_too_few_rounds_are_refused_rather_than_passed():
     """Unless the bare ratio is asked for."""
-    with pytest.raises(LabError, match=r"arm 'urllib3' has 2 of at least 3 rounds.*--strict"):
+    with pytest.raises(LabError, match=r"arm 'urllib3' has 2 of at least 3 rounds.*strict"):
         outcome("wall +10%", a_run_of(*STEADY), a_run_of(2.0, 2.0))
     assert outcome("wall +10%", a_run_of(*STEADY), a_run_of(2.0, 2.0), strict=True) == "failed"
 
@@ -166,5 +166,5 @@ def test_a_threshold_that_is_written_wrongly_is_refused(read, text, says):
     """With what to write."""
     with pytest.raises(LabError) as caught:
         read(text)
-    assert str(caught.value).startswith(f"--fail-on {text!r}: ")
+    assert str(caught.value).startswith(f"fail_on: {text!r}: ")
     assert says in str(caught.value)

@@ -63,7 +63,7 @@ def test_a_run_of_that_name_is_kept_unless_forced(store, tmp_path):
     """Forced, the one that comes takes its place as a whole."""
     archive.pack(store, RUN.run, tmp_path / "x.zip")
     (store.folder / RUN.run / "mine").touch()
-    with pytest.raises(LabError, match=r"run 20240506-070809-run-abcd is in .* already; replace it with --force"):
+    with pytest.raises(LabError, match=r"run 20240506-070809-run-abcd is in .* already; replace it with force"):
         archive.unpack(store, tmp_path / "x.zip", force=False)
     assert (store.folder / RUN.run / "mine").exists()
     archive.unpack(store, tmp_path / "x.zip", force=True)

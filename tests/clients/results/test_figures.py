@@ -70,8 +70,8 @@ def test_a_figure_is_found_by_its_key_and_by_its_full_name():
 
 def test_an_unknown_name_is_refused_with_the_known_ones():
     """A claim about errors is refused too: trials with an error are left out of claims."""
-    with pytest.raises(LabError, match=r"^--fail-on: 'p98' is not one of wall, throughput, .*, errors, "):
-        find("p98", "--fail-on")
+    with pytest.raises(LabError, match=r"^fail_on: 'p98' is not one of wall, throughput, .*, errors, "):
+        find("p98", "fail_on")
     for name in ("p98", "errors"):
         with pytest.raises(ValueError, match=rf"^'{name}' is not one of wall, throughput, (?!.*errors)"):
             of_claim(name)

@@ -225,14 +225,14 @@ def test_claiming_makes_the_run_folder_and_those_above(tmp_path):
     """Once."""
     place = Store(tmp_path / "a" / "b").claim("run")
     assert place.is_dir()
-    with pytest.raises(LabError, match=r"results folder .*run: File exists; name another with --out"):
+    with pytest.raises(LabError, match=r"results folder .*run: File exists; name another with out"):
         Store(tmp_path / "a" / "b").claim("run")
 
 
 def test_a_results_folder_that_is_a_file_is_refused(tmp_path):
     """With what to do."""
     (tmp_path / "taken").touch()
-    with pytest.raises(LabError, match="taken/run: Not a directory; name another with --out"):
+    with pytest.raises(LabError, match="taken/run: Not a directory; name another with out"):
         Store(tmp_path / "taken").claim("run")
 
 
