@@ -25,6 +25,7 @@ def _failures(run: Run) -> Iterator[Caution]:
     if failed:
         yield Caution(
             kind="failed-trials",
+            arms=_arms(failed),
             text=f"{len(failed)} of {len(run.trials)} trials failed: {_names(failed)}",
             advice=f"the first reason was: {failed[0].reason}",
         )
@@ -36,6 +37,7 @@ def _errors(run: Run) -> Iterator[Caution]:
         kinds = sorted({kind for trial in faulty for kind in trial.errors})
         yield Caution(
             kind="errors",
+            arms=_arms(faulty),
             text=f"requests failed ({', '.join(kinds)}) in trials of {_names(faulty)}",
             advice="a strategy with errors did less work: look at its errors before its speed",
         )
@@ -48,6 +50,7 @@ def _upstream_bound(run: Run) -> Iterator[Caution]:
         if trials:
             yield Caution(
                 kind=bound,
+                arms=_arms(trials),
                 text=f"{part} was the bottleneck for {_names(trials)}",
                 advice="these trials measured the server and not the client: "
                 "give it more workers or cores, or set a delay",
@@ -59,6 +62,7 @@ def _not_warm(run: Run) -> Iterator[Caution]:
     if opened:
         yield Caution(
             kind="not-warm",
+            arms=_arms(opened),
             text=f"connections should have been warm, but {_names(opened)} opened up to "
             f"{max(trial.connections_opened or 0 for trial in opened)} of them in the measured time",
             advice="their time includes connecting: raise --warmup, or compare all strategies with --connections cold",
@@ -121,6 +125,7 @@ def _driver_bound(run: Run) -> Iterator[Caution]:
         where = ", ".join(sorted({trial.upstream for trial in trials}))
         yield Caution(
             kind="driver-bound",
+            arms=_arms(trials),
             text=f"{_names(trials)} could not send faster, to {where}",
             advice="the server can do at least as much: the tool has one thread, give it a CPU core of its own",
         )
@@ -133,6 +138,7 @@ def _shared_cores(run: Run) -> Iterator[Caution]:
     if served:
         yield Caution(
             kind="shared-cores",
+            arms=_arms(crowded),
             text=f"{_names(crowded)} and the server took {max(map(_taken, crowded)):.1f} of {cores:g} cores together, "
             f"with {', '.join(served)}",
             advice="they competed for the cores: this machine cannot show what more workers would do",
@@ -151,6 +157,7 @@ def _replaced(run: Run) -> Iterator[Caution]:
     for strategy, other in run.experiment.replaced.items():
         yield Caution(
             kind="replaced-strategy",
+            arms=sorted(arm.name for arm in run.experiment.arms if arm.strategy == other),
             text=f"{strategy} is not installed: {other} replaced it",
             advice=f"its figures are not those of {strategy}: install {strategy} ('clientlab list' shows how)",
         )
@@ -184,6 +191,7 @@ def _short(run: Run) -> Iterator[Caution]:
     if short:
         yield Caution(
             kind="short-trials",
+            arms=_arms(short),
             text=f"trials of {_names(short)} took less than {SHORT_SECONDS:g} s",
             advice="one delay of the scheduler is a large part of such a trial: raise -n",
         )
@@ -194,6 +202,7 @@ def _concurrency(run: Run) -> Iterator[Caution]:
     if starved:
         yield Caution(
             kind="fewer-requests-than-concurrency",
+            arms=_arms(starved),
             text=f"trials of {_names(starved)} had fewer requests than their concurrency",
             advice="the concurrency was never reached: raise -n or lower -c",
         )
@@ -233,5 +242,9 @@ def _done(run: Run) -> list[Trial]:
     return [trial for trial in run.trials if trial.status == "done"]
 
 
+def _arms(trials: Iterable[Trial]) -> list[str]:
+    return sorted({trial.arm for trial in trials})
+
+
 def _names(trials: Iterable[Trial]) -> str:
-    return ", ".join(sorted({trial.arm for trial in trials}))
+    return ", ".join(_arms(trials))

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from clientlab import units
 from clientlab.analysis import hypotheses as judge
 from clientlab.analysis.hypotheses import MOST_ROUNDS, Finding
 from clientlab.analysis.precision import confidence_of, on_the_limit
 from clientlab.analysis.sweeps import in_order
-from clientlab.results.document import ClaimResult, Run
+from clientlab.judging.cautions import cautions_of
+from clientlab.results.document import Caution, ClaimResult, Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import of_claim
 from clientlab.results.plan import Arm, AxisValue, Claim
 
 
 def judged(run: Run, confidence: float | None = None) -> list[ClaimResult]:
-    """Every claim of the experiment with its verdict. Only trials without errors count."""
+    """Every claim with its verdict and the cautions about its arms. Only trials without errors count."""
     level = confidence_of(run.experiment.precision) if confidence is None else confidence
-    return [_judged(run, claim, level) for claim in run.experiment.claims]
+    cautions = cautions_of(run) if run.experiment.claims else []
+    return [_judged(run, claim, level, cautions) for claim in run.experiment.claims]
 
 
 def by_round(run: Run, arm: str, figure: Figure) -> dict[int, float]:
@@ -35,6 +39,10 @@ def finding_of(run: Run, claim: Claim, confidence: float) -> Finding:
     return _finding(claim, [figures for _, figures in _series(run, claim)], confidence)
 
 
+def _arms(claim: Claim) -> set[str]:
+    return {name for name in (claim.a, claim.b, claim.c, claim.d, *claim.arms) if name}
+
+
 def _series(run: Run, claim: Claim) -> list[tuple[str, dict[int, float]]]:
     """The claim's arms with their figures by round. Arms of a sweep are in the order of its axis."""
     names = [name for name in (claim.a, claim.b, claim.c, claim.d) if name]
@@ -44,10 +52,11 @@ def _series(run: Run, claim: Claim) -> list[tuple[str, dict[int, float]]]:
     return [(name, by_round(run, name, of_claim(claim.figure))) for name in names]
 
 
-def _judged(run: Run, claim: Claim, confidence: float) -> ClaimResult:
+def _judged(run: Run, claim: Claim, confidence: float, cautions: Sequence[Caution]) -> ClaimResult:
     finding = finding_of(run, claim, confidence)
     axes = in_order(_place(arm) for arm in run.experiment.arms if arm.name in claim.arms)
     source = run.experiment.source
+    arms = _arms(claim)
     return ClaimResult(
         name=claim.name,
         text=claim.text,
@@ -65,6 +74,7 @@ def _judged(run: Run, claim: Claim, confidence: float) -> ClaimResult:
         rounds=finding.ratio.rounds if finding.ratio else 0,
         measured=_measured(claim, finding, axes),
         settles=_settles(run, claim, finding),
+        cautions=[caution.kind for caution in cautions if arms & set(caution.arms)],
     )
 
 

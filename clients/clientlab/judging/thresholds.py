@@ -75,7 +75,7 @@ def _read(text: str, pattern: re.Pattern[str], wanted: str) -> tuple[Figure, tup
     match = pattern.fullmatch(text)
     if match is None:
         raise _unusable(text, f"write a figure and {wanted}")
-    return find(match[1], "fail_on"), match.groups()
+    return find(match[1], "fail_on", repr(text)), match.groups()
 
 
 def _unusable(text: str, message: str) -> FieldError:

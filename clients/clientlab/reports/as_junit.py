@@ -13,6 +13,7 @@ from typing import Literal
 from xml.etree import ElementTree as ET
 
 from clientlab.judging.thresholds import ThresholdResult
+from clientlab.reports.claims import doubts
 from clientlab.reports.thresholds import sentence
 from clientlab.results.document import Run
 from clientlab.results.failures import failed_for_good
@@ -61,9 +62,9 @@ def _claims(run: Run) -> Iterator[_Case]:
     for claim in run.claims:
         name = f"{claim.name}: {claim.text}"
         if claim.verdict == "contradicted":
-            yield _Case(name, "failure", claim.measured)
+            yield _Case(name, "failure", claim.measured + doubts(claim))
         elif claim.verdict == "inconclusive":
-            yield _Case(name, "skipped", f"{claim.measured}; {claim.settles or 'inconclusive'}")
+            yield _Case(name, "skipped", f"{claim.measured}{doubts(claim)}; {claim.settles or 'inconclusive'}")
         else:
             yield _Case(name)
 

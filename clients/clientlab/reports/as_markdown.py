@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from clientlab import units
 from clientlab.reports import servers
+from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.headline import answers
 from clientlab.reports.markdown import code, escaped, table
 from clientlab.reports.rows import groups_of
@@ -40,4 +41,4 @@ def _parts(run: Run) -> Iterator[str]:
 
 def _claim(claim: ClaimResult) -> list[str]:
     ratio = units.ratio(claim.ratio, claim.interval)
-    return [claim.text, claim.verdict, ratio, str(claim.rounds), claim.measured]
+    return [sentence(claim), claim.verdict, ratio, str(claim.rounds), claim.measured + doubts(claim)]

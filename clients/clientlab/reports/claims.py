@@ -26,17 +26,24 @@ def render(claims: Sequence[ClaimResult]) -> RenderableType:
     table.add_column("measured", overflow="fold", ratio=1)
     for claim in claims:
         cells = (
-            _text(claim),
+            sentence(claim),
             claim.verdict,
             units.ratio(claim.ratio, claim.interval),
             str(claim.rounds),
             claim.published or units.UNKNOWN,
-            claim.measured,
+            claim.measured + doubts(claim),
         )
         table.add_row(*map(Text, cells[:1]), Text(claim.verdict, style=_STYLES[claim.verdict]), *map(Text, cells[2:]))
     settling = [Text(f"{claim.name}: to settle it: {claim.settles}") for claim in claims if claim.settles]
     return Lines(table, *settling)
 
 
-def _text(claim: ClaimResult) -> str:
-    return f"(control) {claim.text}" if claim.control else claim.text
+def sentence(claim: ClaimResult) -> str:
+    """The claim's text, with the band of ratios that supports it where it has one."""
+    text = f"(control) {claim.text}" if claim.control else claim.text
+    return text if claim.band is None else f"{text} [{units.digits(claim.band[0])} to {units.digits(claim.band[1])}]"
+
+
+def doubts(claim: ClaimResult) -> str:
+    """The kinds of the cautions about the claim's arms, in parentheses; empty without one."""
+    return f" (caution: {', '.join(claim.cautions)})" if claim.cautions else ""

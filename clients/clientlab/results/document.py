@@ -39,6 +39,7 @@ class ClaimResult(Part):
     rounds: int
     measured: Annotated[str, Field(description="what was found, in a sentence")]
     settles: Annotated[str | None, Field(description="what would settle an inconclusive claim")] = None
+    cautions: Annotated[list[str], Field(description="kinds of the cautions about the claim's arms")] = []
 
 
 class Surroundings(Part):
@@ -67,6 +68,7 @@ class Caution(Part):
     kind: str
     text: str
     advice: str
+    arms: Annotated[list[str], Field(description="arms whose trials it doubts; empty: it is about the whole run")] = []
 
 
 class Run(Part):

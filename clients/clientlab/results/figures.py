@@ -146,10 +146,10 @@ COMPARED = tuple(figure for figure in FIGURES if figure.compared)
 _BY_NAME = {name: figure for figure in FIGURES for name in (figure.key, figure.name)}
 
 
-def find(name: str, field: str) -> Figure:
-    """The figure with that key or full name. Raises FieldError, which lists the keys, for the `field` with the name."""
+def find(name: str, field: str, value: str = "") -> Figure:
+    """The figure of that key or full name. Raises FieldError, which lists the keys, for a `field` of that `value`."""
     if name not in _BY_NAME:
-        raise FieldError([field], f"{name!r} is not one of {', '.join(figure.key for figure in FIGURES)}")
+        raise FieldError([field], f"{name!r} is not one of {', '.join(one.key for one in FIGURES)}", value=value)
     return _BY_NAME[name]
 
 

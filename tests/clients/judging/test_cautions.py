@@ -50,6 +50,13 @@ def test_a_reason_for_doubt_is_told_with_whom_it_concerns_and_what_to_do(trials,
     assert len({trial.strategy for trial in trials}) == 1 or "urllib3" not in cautions[kind]
 
 
+def test_a_caution_lists_the_arms_that_it_doubts():
+    """A caution about the whole run lists none."""
+    arms = {caution.kind: caution.arms for caution in cautions_of(a_run(*rounds("a", 2), *rounds("b", 2, wall=0.1)))}
+    assert arms["short-trials"] == ["b"]
+    assert arms["few-rounds"] == []
+
+
 def test_what_the_command_line_changed_of_an_experiment_is_told():
     """To the value."""
     cautions = found(*rounds(), changed=["requests: 4000 → 50", "delay: 5ms → 1s"])

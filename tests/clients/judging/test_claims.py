@@ -39,6 +39,14 @@ def test_a_claim_has_its_verdict_its_ratio_and_what_was_measured():
     assert found.measured == "slow has 2.01 times the wall time of fast"
 
 
+def test_a_claim_shows_the_cautions_about_its_own_arms():
+    """A verdict that rests on short trials is marked; a caution about another arm does not mark it."""
+    short = [trial.model_copy(update={"wall_seconds": 0.1}) if trial.arm == "slow" else trial for trial in trials()]
+    other = [a_trial("other", number, 0.1) for number in range(1, 5)]
+    assert verdict_of(a_claim(), *short).cautions == ["short-trials"]
+    assert verdict_of(a_claim(), *trials(), *other).cautions == []
+
+
 def test_a_control_has_no_source():
     """It is the lab's, and not the article's."""
     assert verdict_of(a_claim(control=True), source=Source(title="T", authors="A", date="2020")).source is None

@@ -24,7 +24,13 @@ _TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.globals |= {"palette": palette, "times_note": times.NOTE, "signs": claims.SIGNS, "ratio": units.ratio}
+_TEMPLATES.globals |= {
+    "palette": palette,
+    "times_note": times.NOTE,
+    "signs": claims.SIGNS,
+    "ratio": units.ratio,
+    "digits": units.digits,
+}
 _TEMPLATES.filters |= {"line": svg.line_path, "dots": svg.dots_path, "band": svg.band_path, "area": svg.area_path}
 
 
