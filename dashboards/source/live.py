@@ -179,7 +179,10 @@ def _heat() -> heatmap.Panel:
     return (
         heatmap.Panel()
         .title("Where do the latencies lie?")
-        .description("Requests by latency, of all chosen strategies together. A darker cell has more requests.")
+        .description(
+            "Requests by latency, of all chosen strategies together. A darker cell has more requests. The row +Inf has "
+            "the failed ones."
+        )
         .datasource(house.SOURCE)
         .span(HALF)
         .height(TALL)
@@ -195,7 +198,8 @@ def _latency() -> list[Panel]:
     return [
         lines(
             f"How long is the {figure.label} ({figure.key})?",
-            "By histogram_quantile over the last ten seconds. The run file has exact quantiles.",
+            "By histogram_quantile over the last ten seconds; the run file has exact quantiles. A failed request ranks "
+            "after every successful one: no line where so many failed that the quantile is one of them.",
             "s",
             f"clientlab:request_seconds:{figure.key}{{{CHOSEN}}}",
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from clientlab.results.document import Run, Surroundings
 from clientlab.results.plan import Arm, Plan
 from clientlab.results.trial import PlannedTrial, Quantiles, Trial
@@ -14,9 +16,10 @@ SURROUNDINGS = Surroundings(
 )  # fmt: skip
 
 
-def quantiles(p50: float = 0.002, p99: float = 0.009) -> Quantiles:
-    """Quantiles of which a test cares for two at most."""
-    return Quantiles(mean=p50, p50=p50, p90=p50, p95=p99, p99=p99, p999=p99, max=p99)
+def quantiles(p50: float = 0.002, p99: float = 0.009, at_least: Sequence[str] | None = ()) -> Quantiles:
+    """Quantiles of which a test cares for two at most. `at_least`: those that are lower bounds."""
+    bounds = None if at_least is None else list(at_least)
+    return Quantiles(mean=p50, p50=p50, p90=p50, p95=p99, p99=p99, p999=p99, max=p99, at_least=bounds)
 
 
 def a_planned_trial(strategy: str = "urllib3", number: int = 1, order: int = 0) -> PlannedTrial:

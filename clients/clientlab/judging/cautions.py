@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from clientlab import strategies
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.errors import LabError
+from clientlab.judging import request_cautions
 from clientlab.judging.verdict import SATURATED, SHORT_SECONDS
 from clientlab.results.document import Caution, Run
 from clientlab.results.trial import Trial
@@ -222,6 +223,8 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     _left_out,
     _failures,
     _errors,
+    request_cautions.percentiles_of_failures,
+    request_cautions.unlike_concurrency,
     _replaced,
     _upstream_bound,
     _driver_bound,
@@ -234,6 +237,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     _rounds,
     _short,
     _concurrency,
+    request_cautions.few_requests,
     _load,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clientlab import units
 from clientlab.analysis import hypotheses as judge
@@ -14,6 +15,7 @@ from clientlab.results.document import Caution, ClaimResult, Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import of_claim
 from clientlab.results.plan import Arm, AxisValue, Claim
+from clientlab.results.trial import Trial
 
 
 def judged(run: Run, confidence: float | None = None) -> list[ClaimResult]:
@@ -53,7 +55,7 @@ def _series(run: Run, claim: Claim) -> list[tuple[str, dict[int, float]]]:
 
 
 def _judged(run: Run, claim: Claim, confidence: float, cautions: Sequence[Caution]) -> ClaimResult:
-    finding = finding_of(run, claim, confidence)
+    finding = _without_bounds(run, claim, finding_of(run, claim, confidence))
     axes = in_order(_place(arm) for arm in run.experiment.arms if arm.name in claim.arms)
     source = run.experiment.source
     arms = _arms(claim)
@@ -72,7 +74,7 @@ def _judged(run: Run, claim: Claim, confidence: float, cautions: Sequence[Cautio
         best=None if finding.best is None else axes[finding.best],
         knee=None if finding.knee is None else axes[finding.knee],
         rounds=finding.ratio.rounds if finding.ratio else 0,
-        measured=_measured(claim, finding, axes),
+        measured=_measured(_with_concurrency(run, claim), finding, axes) + _left_out(run, claim),
         settles=_settles(run, claim, finding),
         cautions=[caution.kind for caution in cautions if arms & set(caution.arms)],
     )
@@ -116,9 +118,47 @@ def _measured(claim: Claim, finding: Finding, axes: list[AxisValue]) -> str:
     return f"{claim.b} has {times} the {label} of {claim.a}"
 
 
+def _bounded(run: Run, claim: Claim) -> list[str]:
+    """Arms of the claim whose figure is only a lower bound in some round, because requests failed."""
+    figure = of_claim(claim.figure)
+    return sorted(name for name in _arms(claim) if figure.has_bounds(_trials(run, name)))
+
+
+def _trials(run: Run, arm: str) -> list[Trial]:
+    return [trial for trial in run.trials if trial.arm == arm and trial.status == "done"]
+
+
+def _without_bounds(run: Run, claim: Claim, finding: Finding) -> Finding:
+    """The finding, inconclusive where rounds were left out because their figure is only a lower bound.
+
+    Such rounds may be the slowest of their arm: the others alone would be the arm at its best.
+    """
+    return replace(finding, verdict="inconclusive") if _bounded(run, claim) else finding
+
+
+def _left_out(run: Run, claim: Claim) -> str:
+    """A remark on the rounds that do not count because requests failed in them; empty without one."""
+    counts = {name: sum(bool(trial.errors) for trial in _trials(run, name)) for name in sorted(_arms(claim))}
+    parts = [f"{count} of {name}" for name, count in counts.items() if count]
+    return f"; without rounds in which requests failed: {', '.join(parts)}" if parts else ""
+
+
+def _with_concurrency(run: Run, claim: Claim) -> Claim:
+    """The claim with the concurrency behind the names of its arms, where it differs."""
+    names = [name for name in (claim.a, claim.b, claim.c, claim.d) if name]
+    flights = {name: trials[0].concurrency for name in names if (trials := _trials(run, name))}
+    if len(set(flights.values())) < 2:
+        return claim
+    shown = {name: f"{name} (c={count})" for name, count in flights.items()}
+    return claim.model_copy(update={place: shown.get(getattr(claim, place)) for place in ("a", "b", "c", "d")})
+
+
 def _settles(run: Run, claim: Claim, finding: Finding) -> str | None:
     if finding.verdict != "inconclusive":
         return None
+    if bounded := _bounded(run, claim):
+        label = of_claim(claim.figure).label
+        return f"trials of {', '.join(bounded)} in which fewer requests fail: their {label} is only a lower bound"
     if missing := dict.fromkeys(name for name, figures in _series(run, claim) if not figures):
         return f"trials of {', '.join(missing)} without errors"
     precision = run.experiment.precision

@@ -43,7 +43,8 @@ class Change:
 
     `before`, `after`: the figure over the rounds; None without a trial that has the figure. `ratio`: after over
     before, from geometric means; None where one of them is 0. `difference`: after less before, from means, of figures
-    that are shares; None for others. `rounds`: of both runs.
+    that are shares; None for others. `rounds`: of both runs. `bounds`: whether `before` and `after` are only lower
+    bounds, because requests failed. `bounded`: a round of either run has a lower bound, so there is no ratio.
     """
 
     figure: Figure
@@ -53,6 +54,8 @@ class Change:
     difference: Estimate | None
     rounds: tuple[int, int]
     verdict: Verdict
+    bounds: tuple[bool, bool] = (False, False)
+    bounded: bool = False
 
     @property
     def word(self) -> str:
@@ -150,6 +153,8 @@ def _change(figure: Figure, trials_before: list[Trial], trials_after: list[Trial
         ratio = Estimate(1.0, *((1.0, 1.0) if _enough(before, after) else (None, None))) if before and after else None
     else:
         ratio = unpaired_ratio(after, before, figure.resolution)
+    if figure.has_bounds([*trials_before, *trials_after]):
+        return _of_bounds(figure, trials_before, trials_after, (len(before), len(after)), ratio)
     return Change(
         figure,
         figure.over_rounds(trials_before),
@@ -158,6 +163,30 @@ def _change(figure: Figure, trials_before: list[Trial], trials_after: list[Trial
         difference,
         (len(before), len(after)),
         _verdict(figure, ratio, difference or _of_zero(ratio, before, after)),
+    )
+
+
+def _of_bounds(
+    figure: Figure, before: list[Trial], after: list[Trial], rounds: tuple[int, int], least: Estimate | None
+) -> Change:
+    """A change of which some values are lower bounds. `least`: the ratio of the values as they are.
+
+    With bounds in one run only, the true ratio lies beyond `least`, on the side of the bounds. So its verdict stands if
+    it speaks against the run with the bounds. Otherwise nothing is known.
+    """
+    bounded = figure.has_bounds(before), figure.has_bounds(after)
+    against: Verdict = "better" if bounded[0] else "worse"
+    sure = not all(bounded) and _verdict(figure, least, None) == against
+    return Change(
+        figure,
+        figure.over_rounds(before),
+        figure.over_rounds(after),
+        None,
+        None,
+        rounds,
+        against if sure else "cannot say",
+        (figure.is_bound(before), figure.is_bound(after)),
+        bounded=True,
     )
 
 

@@ -10,9 +10,12 @@ from clientlab.results.trial import Trial
 
 
 def ranked(run: Run) -> dict[GroupKey, list[Standing]]:
-    """The arms with finished trials of each group, the fastest first; groups in the experiment's order."""
+    """The arms with finished trials of each group, the fastest first; groups in the experiment's order.
+
+    Arms of a group are ranked against arms of equal concurrency only.
+    """
     figures = [
-        TrialCost(name, group, trial.round, seconds_per_request(trial), sum(trial.errors.values()))
+        TrialCost(name, group, trial.round, seconds_per_request(trial), sum(trial.errors.values()), trial.concurrency)
         for group, trials in finished_by_group(run).items()
         for name, trial in trials
     ]

@@ -35,6 +35,9 @@ class Threshold:
 class ThresholdResult:
     """The outcome of a threshold for an arm of a run. `found`: the ratio (of a share: the difference) or the figure.
 
+    `at_least`: the figure is only a lower bound, because requests failed. It fails every limit, and every threshold of
+    a change unless the bound was in the baseline and the change is surely for the better.
+
     "not sure": the estimate is beyond the threshold, but a part of its interval is not. `lost`: failed trials of the
     arm, for thresholds of errors. Requests of a failed trial were not all counted, so the threshold fails.
     """
@@ -45,6 +48,7 @@ class ThresholdResult:
     outcome: Outcome
     found: float | None
     lost: int = 0
+    at_least: bool = False
 
 
 def change_threshold(text: str) -> Threshold:
@@ -90,13 +94,13 @@ def judge_changes(comparison: Comparison, thresholds: Sequence[Threshold], *, st
     finished trial fails. Raises LabError if there is no interval to judge by.
     """
     return [
-        ThresholdResult(one, compared.run.run, arm, outcome, _found(change), lost)
+        ThresholdResult(one, compared.run.run, arm, outcome, _found(change), lost, at_least=_is_bound(change))
         for one in thresholds
         for compared in comparison.others
         for arm, changes in compared.changes.items()
         for change in [changes[one.figure.key]]
         for lost in [_lost(one, compared.run, arm)]
-        for outcome in ["failed" if lost else _outcome(one, change, arm, strict=strict)]
+        for outcome in ["failed" if lost else _bounded(change) or _outcome(one, change, arm, strict=strict)]
     ]
 
 
@@ -114,8 +118,10 @@ def _limits(run: Run, limits: Sequence[Threshold]) -> Iterator[ThresholdResult]:
                 raise _unusable(one.text, f"run {run.run} has no {one.figure.label} for arm {arm.name!r}")
             less = one.figure.less_is_better
             lost = _lost(one, run, arm.name)
-            beyond = found is None or lost or _beyond(found, one.value, less=less)
-            yield ThresholdResult(one, run.run, arm.name, "failed" if beyond else "held", found, lost)
+            bound = one.figure.is_bound(trials)
+            beyond = found is None or lost or bound or _beyond(found, one.value, less=less)
+            outcome: Outcome = "failed" if beyond else "held"
+            yield ThresholdResult(one, run.run, arm.name, outcome, found, lost, at_least=bound)
 
 
 def _lost(one: Threshold, run: Run, arm: str) -> int:
@@ -146,6 +152,18 @@ def _outcome(one: Threshold, change: Change, arm: str, *, strict: bool) -> Outco
     if _beyond(ratio.value, edge, less=less):
         return "failed" if strict or (surely is not None and _beyond(surely, edge, less=less)) else "not sure"
     return "held"
+
+
+def _bounded(change: Change) -> Outcome | None:
+    """The outcome of a change of which a figure is only a lower bound; None for other changes."""
+    if not change.bounded:
+        return None
+    return "failed" if _is_bound(change) else "held"
+
+
+def _is_bound(change: Change) -> bool:
+    """Whether the change is unknown, because the figure of a run is only a lower bound."""
+    return change.bounded and change.verdict != "better"
 
 
 def _beyond(value: float, edge: float, *, less: bool) -> bool:

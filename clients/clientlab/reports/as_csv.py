@@ -14,7 +14,11 @@ from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
 from clientlab.results.trial import Quantiles, ServerUse, Trial
 
-_PARTS = ("errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "over_time", "busy")
+_PARTS = (
+    "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",
+    "busy",
+)  # fmt: skip
+_QUANTILES = tuple(name for name in Quantiles.model_fields if name != "at_least")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
 _PLAIN = {
     name: field.description or name.replace("_", " ")
@@ -30,8 +34,10 @@ _DOCUMENT = {
     "errors": "failed requests",
     "errors_by_kind": "JSON, kind to count",
     "axes": "JSON, the arm's values on the experiment's axes",
-    **{f"latency_{name}_seconds": "of successful requests" for name in Quantiles.model_fields},
-    **{f"overhead_{name}_seconds": "latency less the requested delay" for name in Quantiles.model_fields},
+    **{f"latency_{name}_seconds": "of all requests" for name in _QUANTILES},
+    "latency_at_least": "JSON, those of the latencies that are only lower bounds, because requests failed",
+    **{f"overhead_{name}_seconds": "latency less the requested delay" for name in _QUANTILES},
+    "overhead_at_least": "JSON, those of the overheads that are only lower bounds",
     **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in ServerUse.model_fields},
     **{f"{part}_busy_share": "of its time" for part in ("client", "proxy", "upstream", "latency")},
 }
@@ -59,14 +65,15 @@ def render(run: Run) -> str:
 def _row(trial: Trial) -> dict[str, Any]:
     row = {name: getattr(trial, name) for name in _PLAIN}
     row |= {"errors": sum(trial.errors.values()), "errors_by_kind": json.dumps(trial.errors)}
-    for name in Quantiles.model_fields:
-        row[f"latency_{name}_seconds"] = _of(trial.latency_seconds, name)
-        row[f"overhead_{name}_seconds"] = _of(trial.overhead_seconds, name)
+    for part, found in (("latency", trial.latency_seconds), ("overhead", trial.overhead_seconds)):
+        row |= {f"{part}_{name}_seconds": trial.quantile(found, name) for name in _QUANTILES}
+        bounds = trial.bounds(found)
+        row[f"{part}_at_least"] = json.dumps([name for name in _QUANTILES if name in bounds])
     for part, field in _SERVERS.items():
         row |= {f"{part}_{name}": _of(getattr(trial, field), name) for name in ServerUse.model_fields}
     row |= {f"{part}_busy_share": share for part, share in trial.busy.items()}
     return row | {figure.name: figure.of(trial) for figure in _DERIVED}
 
 
-def _of(found: Quantiles | ServerUse | None, name: str) -> float | None:
+def _of(found: ServerUse | None, name: str) -> float | None:
     return None if found is None else getattr(found, name)

@@ -88,6 +88,7 @@ def _change(change: Change) -> dict[str, Any]:
         "unit": change.figure.unit,
         "before": change.before,
         "after": change.after,
+        "at_least": list(change.bounds),
         "ratio": None if change.ratio is None else change.ratio.value,
         "difference": None if change.difference is None else change.difference.value,
         "interval": None if found is None else found.interval,
@@ -106,15 +107,15 @@ def _rows(comparison: Comparison) -> Iterator[tuple[str, str, str, list[Change |
     for arm in comparison.arms():
         for figure in comparison.figures:
             changes = [one.changes[arm][figure.key] if arm in one.changes else None for one in comparison.others]
-            before = next(change.before for change in changes if change)
-            yield arm, figure.key, units.of_unit(before, figure.unit), changes
+            known = next(change for change in changes if change)
+            yield arm, figure.key, figure.text(known.before, at_least=known.bounds[0]), changes
 
 
 def _cells(change: Change | None) -> tuple[str, str, str]:
     """Value, verdict, and ratio or difference."""
     if change is None:
         return units.UNKNOWN, units.UNKNOWN, units.UNKNOWN
-    return units.of_unit(change.after, change.figure.unit), change.word, _estimate(change)
+    return change.figure.text(change.after, at_least=change.bounds[1]), change.word, _estimate(change)
 
 
 def _estimate(change: Change) -> str:
@@ -199,6 +200,6 @@ def _summary(comparison: Comparison) -> str:
     ]  # fmt: skip
     counts = {name: sum(change.verdict == name for change in changes) for name in ("better", "worse", "within noise")}
     unknown = len(changes) - sum(counts.values())
-    few = f", {unknown} undecided (an interval needs 3 rounds of both runs)" if unknown else ""
+    few = f", {unknown} undecided (an interval needs 3 rounds of both runs, without lower bounds)" if unknown else ""
     found = ", ".join(f"{count} {name}" for name, count in counts.items())
     return f"{len(changes)} figures compared: {found}{few}; {_CHANCE}."

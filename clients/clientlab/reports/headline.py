@@ -1,4 +1,7 @@
-"""The answer of a run: a line for each group of arms. It claims no difference that an interval does not show."""
+"""The answer of a run: a line for each group of arms. It claims no difference that an interval does not show.
+
+Arms of unlike concurrency are not compared: each concurrency has its own sentence.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ from collections.abc import Sequence
 
 from clientlab import units
 from clientlab.reports.rows import Group, Row
+
+_MOST_CLASSES = 4
+"""Values of the concurrency that have a sentence, those with the fastest arms first."""
 
 
 def answers(groups: Sequence[Group]) -> list[str]:
@@ -17,15 +23,26 @@ def answers(groups: Sequence[Group]) -> list[str]:
 
 def _answer(group: Group, *, named: bool) -> str:
     where = f"{group.title}: " if named else ""
-    best = next(row for row in group.rows if row.fastest)
+    if not group.mixed:
+        return f"{where}{_lead_of(group.rows)}"
+    classes = group.by_concurrency
+    sentences = [f"With c={rows[0].concurrency}, {_lead_of(rows)}" for rows in classes[:_MOST_CLASSES]]
+    if classes[_MOST_CLASSES:]:
+        sentences.append(f"The table has the arms of {len(classes) - _MOST_CLASSES} more values of c.")
+    return f"{where}{' '.join(sentences)}"
+
+
+def _lead_of(rows: Sequence[Row]) -> str:
+    """The fastest of arms with equal concurrency, its rate and its lead."""
+    best = next(row for row in rows if row.fastest)
     rate = best.figures["throughput"]
     speed = f"{best.name} was the fastest" if rate is None else f"{best.name} made {units.rate(rate)} requests/s"
-    others = [row for row in group.rows if row is not best]
+    others = [row for row in rows if row is not best]
     if not others:
-        return f"{where}{speed}."
+        return f"{speed}."
     ties = [row.name for row in others if not _slower(row)]
     tied = f" {_list(ties)} {'is' if len(ties) == 1 else 'are'} not measurably slower." if ties else ""
-    return f"{where}{speed}{_lead(others)}.{tied}"
+    return f"{speed}{_lead(others)}.{tied}"
 
 
 def _lead(others: list[Row]) -> str:

@@ -22,10 +22,13 @@ LARGE_BODY = 1 << 20
 class Row:
     """An arm with its figures over the rounds.
 
-    `name`: the arm's name within its group. `ratio`: to the fastest, `to_baseline`: to the experiment's baseline.
-    `figures`: key → median over the trials that have the figure, or None. `costs`: seconds per successful request, by
+    `name`: the arm's name within its group. `fastest`: of the arms with its concurrency. `ratio`: to that arm,
+    `to_baseline`: to the experiment's baseline.
+    `figures`: key → median over the trials that have the figure, or None. `bounds`: keys of those that are only lower
+    bounds, because requests failed. `costs`: seconds per successful request, by
     round. `errors`: kind → how many, summed. `body_bytes`: received per request. `verdict`: the commonest of the
-    trials' verdicts, or None. `trials`: by round.
+    trials' verdicts, or None. `trials`: by round. `alone`: the arm has a concurrency that no other arm of its group
+    has, so it is ranked against none of them.
     """
 
     name: str
@@ -40,11 +43,22 @@ class Row:
     concurrency: int
     verdict: str | None
     trials: tuple[Trial, ...]
+    bounds: frozenset[str] = frozenset()
+    alone: bool = False
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the fastest of several arms that are compared with each other, or the only arm of its group."""
+        return self.fastest and not self.alone
+
+    def text(self, figure: Figure) -> str:
+        """The figure as reports show it."""
+        return figure.text(self.figures[figure.key], at_least=figure.key in self.bounds)
 
 
 @dataclass(frozen=True)
 class Group:
-    """The arms with one workload, upstream and route, the fastest first.
+    """The arms with one workload, upstream and route: those of equal concurrency together, the fastest first.
 
     `requests`: of each trial; None if a duration ends it, or if it is an axis. `upload_size`: bytes of generated
     uploads, per request. `baseline`: name of the row that others are compared with.
@@ -73,6 +87,23 @@ class Group:
         return when == "always" or any(row.figures[figure.key] is not None for row in self.rows)
 
     @property
+    def by_concurrency(self) -> list[list[Row]]:
+        """The rows of each concurrency: arms are compared within these only."""
+        found: dict[int, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.concurrency, []).append(row)
+        return list(found.values())
+
+    @property
+    def mixed(self) -> bool:
+        """Whether arms have unlike concurrency."""
+        return len({row.concurrency for row in self.rows}) > 1
+
+    def name_of(self, row: Row) -> str:
+        """The arm's name, with its concurrency where arms of the group differ in it."""
+        return f"{row.name} (c={row.concurrency})" if self.mixed else row.name
+
+    @property
     def title(self) -> str:
         return f"{self.workload} · {self.upstream} upstream · {self.route}"
 
@@ -84,7 +115,7 @@ def groups_of(run: Run) -> list[Group]:
     return [
         Group(
             *group,
-            [_row(standing, [t for name, t in trials[group] if name == standing.name]) for standing in rows],
+            _rows(rows, trials[group]),
             _requests(run, [trial for _, trial in trials[group]]),
             _upload(run, [trial for _, trial in trials[group]]),
             baseline if group == within and any(standing.name == baseline for standing in rows) else None,
@@ -104,7 +135,17 @@ def _upload(run: Run, trials: list[Trial]) -> int:
     return max(run.experiment.workloads[trial.workload].upload_size or 0 for trial in trials)
 
 
-def _row(standing: Standing, trials: list[Trial]) -> Row:
+def _rows(standings: list[Standing], trials: list[tuple[str, Trial]]) -> list[Row]:
+    by_name = {one.name: [trial for name, trial in trials if name == one.name] for one in standings}
+    flights = Counter(found[0].concurrency for found in by_name.values())
+    return [
+        _row(one, found, alone=len(flights) > 1 and flights[found[0].concurrency] == 1)
+        for one in standings
+        for found in [by_name[one.name]]
+    ]
+
+
+def _row(standing: Standing, trials: list[Trial], *, alone: bool) -> Row:
     errors: Counter[str] = Counter()
     for trial in trials:
         errors.update(trial.errors)
@@ -121,6 +162,8 @@ def _row(standing: Standing, trials: list[Trial]) -> Row:
         concurrency=trials[0].concurrency,
         verdict=commonest_verdict(trials),
         trials=tuple(sorted(trials, key=lambda trial: trial.round)),
+        bounds=frozenset(figure.key for figure in FIGURES if figure.is_bound(trials)),
+        alone=alone,
     )
 
 

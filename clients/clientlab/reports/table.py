@@ -107,16 +107,30 @@ def _columns(group: Group) -> Iterator[_Column]:
 def _cell(row: Row, figure: Figure) -> str:
     if figure.key == "errors" and row.errors:
         return ", ".join(f"{count:,} {kind}" for kind, count in row.errors.items())
-    return units.of_unit(row.figures[figure.key], figure.unit)
+    return row.text(figure)
 
 
 def _ratios(group: Group) -> Iterator[_Column]:
-    """Time per request over that of the fastest, and over that of the baseline."""
-    rows = group.rows
-    yield "x fastest (95 %)", ["1" if row.fastest else units.ratio_of(row.ratio) for row in rows]
-    if group.baseline:
-        cells = ["1" if row.name == group.baseline else units.ratio_of(row.to_baseline) for row in rows]
-        yield f"x {group.baseline}", cells
+    """Time per request over that of the fastest with equal concurrency, and over that of the baseline."""
+    head = "x fastest of its c (95 %)" if group.mixed else "x fastest (95 %)"
+    yield head, [_ratio(row) for row in group.rows]
+    base = next((row for row in group.rows if row.name == group.baseline), None)
+    if base is not None:
+        yield f"x {group.name_of(base)}", [_to_baseline(row, base) for row in group.rows]
+
+
+def _ratio(row: Row) -> str:
+    if row.fastest:
+        return units.UNKNOWN if row.alone else "1"
+    return units.ratio_of(row.ratio)
+
+
+def _to_baseline(row: Row, base: Row) -> str:
+    """The ratio to the baseline, marked where the two differ in concurrency: then it is mostly the ratio of that."""
+    if row is base:
+        return "1"
+    mark = "" if row.concurrency == base.concurrency else f" at c={row.concurrency}"
+    return f"{units.ratio_of(row.to_baseline)}{mark}"
 
 
 def _head_of(rows: list[Row]) -> str:
@@ -130,5 +144,5 @@ def _table(rows: list[Row], columns: list[_Column]) -> Table:
     for name, _ in columns:
         table.add_column(name, justify="right", no_wrap=name != "errors")
     for row, *cells in zip(rows, *(cells for _, cells in columns), strict=True):
-        table.add_row(*map(Text, (row.name, *cells)), style="bold green" if row.fastest else None)
+        table.add_row(*map(Text, (row.name, *cells)), style="bold green" if row.first else None)
     return table

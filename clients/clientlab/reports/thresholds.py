@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
 
+_BOUND = ", a lower bound: it falls on failed requests"
+
 
 def lines(results: Sequence[ThresholdResult]) -> list[str]:
     """A line for each threshold that failed or is not sure. If all held, one line for all; none without thresholds."""
@@ -26,10 +28,14 @@ def sentence(result: ThresholdResult) -> str:
 
 def _figure(result: ThresholdResult) -> str:
     figure = result.threshold.figure
+    if result.threshold.change and result.at_least:
+        return f"no change of {figure.label} is known{_BOUND}"
     if result.found is None:
         return "no finished trial has this figure"
     if not result.threshold.change:
-        return f"{figure.label} {units.of_unit(result.found, figure.unit)}"
+        return (
+            f"{figure.label} {figure.text(result.found, at_least=result.at_least)}{_BOUND if result.at_least else ''}"
+        )
     unsure = "; its interval reaches back within the threshold: measure more rounds"
     change = (
         f"{units.signed(100 * result.found)} points"

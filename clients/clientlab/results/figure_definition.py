@@ -1,12 +1,18 @@
-"""What defines a figure: how it is read from a trial, its unit and direction, and where reports and metrics show it."""
+"""What defines a figure: how it is read from a trial, its unit and direction, and where reports and metrics show it.
+
+A figure can be a lower bound ("≥ 300 ms"): so is a quantile that falls on a failed request, for nobody knows how long
+its answer would have taken.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from statistics import mean, median
 from typing import Literal
 
+from clientlab import units
+from clientlab.analysis.bounded import BoundedValue, median_of
 from clientlab.results.trial import Trial
 from clientlab.units import Unit
 
@@ -46,6 +52,9 @@ class Metric:
 class Figure:
     """A figure of a trial.
 
+    `bounded`: whether the figure of a trial is only a lower bound, because requests failed; None for a figure that is
+    never one.
+
     `key`: its short name, for thresholds and comparisons; `name`: its full name with its unit, for CSV and claims. Both
     are accepted everywhere. `of` returns the figure in `unit`, or None where the trial does not have it. `resolution`:
     the smallest relative difference that can be measured. `column`, `metric`: None where there is none. `cost`: the
@@ -70,6 +79,7 @@ class Figure:
     total: bool = False
     needs: Literal["elapsed", "delay"] | None = None
     of_failed: bool = False
+    bounded: Callable[[Trial], bool] | None = None
 
     @property
     def less_is_better(self) -> bool:
@@ -82,8 +92,7 @@ class Figure:
 
     def values(self, trials: Iterable[Trial]) -> list[float]:
         """The figure of each trial that has it, in their order. Trials that failed are left out (see `of_failed`)."""
-        counted = (trial for trial in trials if trial.status == "done" or (self.of_failed and trial.requests))
-        return [float(value) for trial in counted if (value := self.of(trial)) is not None]
+        return [value for _, value in self._counted(trials)]
 
     def over_rounds(self, trials: Iterable[Trial]) -> float | None:
         """The median over the trials that have it, or the mean of a figure `of_failed`; None where none has."""
@@ -91,3 +100,25 @@ class Figure:
         if not values:
             return None
         return mean(values) if self.of_failed else float(median(values))
+
+    def is_bound(self, trials: Iterable[Trial]) -> bool:
+        """Whether `over_rounds` is only a lower bound: it would be larger if the trials' bounds were."""
+        if self.bounded is None:
+            return False
+        counted = [BoundedValue(value, self.bounded(trial)) for trial, value in self._counted(trials)]
+        return bool(counted) and median_of(counted).at_least
+
+    def has_bounds(self, trials: Iterable[Trial]) -> bool:
+        """Whether the figure of any of the trials is only a lower bound."""
+        return self.bounded is not None and any(self.bounded(trial) for trial, _ in self._counted(trials))
+
+    def text(self, value: float | None, *, at_least: bool = False) -> str:
+        """The value as reports show it: "≥ 300 ms" for a lower bound."""
+        return units.of_unit(value, self.unit, at_least=at_least)
+
+    def _counted(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, float]]:
+        for trial in trials:
+            if trial.status == "done" or (self.of_failed and trial.requests):
+                value = self.of(trial)
+                if value is not None:
+                    yield trial, float(value)

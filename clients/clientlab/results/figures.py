@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from clientlab.analysis.summary import FEWEST_REQUESTS
 from clientlab.errors import FieldError
 from clientlab.results.figure_definition import Column, Direction, Figure, Metric
 from clientlab.results.trial import Trial
 
-_HISTOGRAM_RESOLUTION = 1e-3  # three significant digits
+_RESOLUTION = 1e-3
+"""Of latencies: reports show three significant digits, and older run files have quantiles of a histogram of three."""
 
 FASTER = Direction("faster", "slower")
 LESS = Direction("less", "more")
@@ -19,19 +21,27 @@ FEWER = Direction("fewer", "more")
 
 
 def _latency(key: str, label: str, **shown: Any) -> Figure:
-    """A figure of successful requests; `key` is its field of `Quantiles`."""
+    """A figure of all requests; `key` is its field of `Quantiles`."""
 
     def of(trial: Trial) -> float | None:
-        return None if trial.latency_seconds is None else float(getattr(trial.latency_seconds, key))
+        return trial.quantile(trial.latency_seconds, key)
 
-    text = f"{label} of a trial's successful requests"
-    return Figure(
-        key, f"latency_{key}_seconds", label, text, "seconds", of, FASTER, resolution=_HISTOGRAM_RESOLUTION, **shown
-    )
+    def bounded(trial: Trial) -> bool:
+        return key in trial.bounds(trial.latency_seconds)
+
+    text = f"{label} of all requests of a trial, failed ones included"
+    if least := FEWEST_REQUESTS.get(key):
+        text += f"; unknown with fewer than {least:,} requests"
+    name = f"latency_{key}_seconds"
+    return Figure(key, name, label, text, "seconds", of, FASTER, resolution=_RESOLUTION, bounded=bounded, **shown)
 
 
 def _overhead(trial: Trial) -> float | None:
-    return None if trial.overhead_seconds is None else trial.overhead_seconds.p50
+    return trial.quantile(trial.overhead_seconds, "p50")
+
+
+def _overhead_bounded(trial: Trial) -> bool:
+    return "p50" in trial.bounds(trial.overhead_seconds)
 
 
 def _per_request(count: float | None, trial: Trial) -> float | None:
@@ -86,8 +96,8 @@ FIGURES: tuple[Figure, ...] = (
     _latency("max", "longest latency"),
     Figure(
         "overhead", "overhead_p50_seconds", "median overhead",
-        "median of latency minus the delay that the upstream was asked for",
-        "seconds", _overhead, LESS,
+        "median of latency minus the delay that the upstream was asked for, of all requests",
+        "seconds", _overhead, LESS, bounded=_overhead_bounded,
         column=Column("overhead", "known"), metric=Metric("overhead_seconds"), needs="delay",
     ),
     Figure(

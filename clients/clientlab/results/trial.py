@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from clientlab.analysis.histogram import checked_histogram
+from clientlab.analysis.summary import FEWEST_REQUESTS
 
 MOST = 1e12
 """Limit of seconds and of requests per second. A larger figure was not measured, and no chart could draw it."""
@@ -37,15 +38,22 @@ class Measured(Part):
 
 
 class Quantiles(Measured):
-    """Seconds over the successful requests of a trial."""
+    """Seconds over all requests of a trial. A failed request ranks after every successful one (`analysis.summary`)."""
 
     mean: Seconds
     p50: Seconds
     p90: Seconds
     p95: Seconds
     p99: Seconds
-    p999: Seconds
+    p999: Annotated[Seconds | None, Field(description="seconds; unknown with fewer than 1,000 requests")] = None
     max: Seconds
+    at_least: Annotated[
+        list[Literal["mean", "p50", "p90", "p95", "p99", "p999", "max"]] | None,
+        Field(
+            description="those that are lower bounds, because they fall on failed requests; null in older files, "
+            "where all of them are over the successful requests only"
+        ),
+    ] = None
 
 
 class Histogram(Measured):
@@ -124,7 +132,10 @@ class Trial(PlannedTrial):
         Quantiles | None, Field(description="latency minus the delay that the client requested")
     ] = None
     bytes_received: Annotated[Count | None, Field(description="of the bodies of all responses")] = None
-    histogram: Histogram | None = None
+    histogram: Annotated[Histogram | None, Field(description="of the successful requests")] = None
+    failed_histogram: Annotated[
+        Histogram | None, Field(description="of the time that each failed request took until it failed")
+    ] = None
     over_time: list[Slice] = []
     upstream_use: ServerUse | None = None
     proxy_use: ServerUse | None = None
@@ -135,6 +146,20 @@ class Trial(PlannedTrial):
     def of(cls, planned: PlannedTrial, **outcome: Any) -> Trial:
         """The finished trial of a planned one. Raises ValidationError for figures that no trial can have."""
         return cls(**{name: getattr(planned, name) for name in PlannedTrial.model_fields}, **outcome)
+
+    def bounds(self, of: Quantiles | None) -> frozenset[str]:
+        """Names of those quantiles of the trial that are only lower bounds, because requests failed.
+
+        Files without `at_least` have quantiles of the successful requests. Those of all requests are no less.
+        """
+        if of is None or not self.errors:
+            return frozenset()
+        return frozenset(type(of).model_fields) - {"at_least"} if of.at_least is None else frozenset(of.at_least)
+
+    def quantile(self, of: Quantiles | None, name: str) -> float | None:
+        """The quantile of that name; None where it is unknown, and where an older file has one of too few requests."""
+        few = self.requests < FEWEST_REQUESTS.get(name, 1)
+        return None if of is None or few else getattr(of, name)
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:

@@ -8,7 +8,7 @@ from typing import Any
 
 from clientlab import strategies
 from clientlab.analysis import summary
-from clientlab.analysis.histogram import histogram_of
+from clientlab.analysis.histogram import Floats, histogram_of
 from clientlab.judging.verdict import Shares, busy, verdict, waited
 from clientlab.measuring.external_tool import ToolNote
 from clientlab.measuring.measurement import Measurement, Outcome
@@ -72,24 +72,28 @@ def finished_trial(
 def _of_samples(
     found: Samples, workload: Workload, outcome: Outcome, delay: Callable[[int], float] | None
 ) -> dict[str, Any]:
-    """Counts, rates and latencies. Quantiles are of the successful requests."""
+    """Counts, rates and latencies. Quantiles are of all requests."""
     records, wall = found.records, outcome.wall_seconds
     succeeded = records["error"] == 0
-    good = records[succeeded]
-    histogram = histogram_of(good["seconds"])
+    good, failed = records[succeeded], records[~succeeded]
     return {
         "wall_seconds": wall,
         "requests": len(records),
         "errors": found.errors,
         "error_examples": {kind: text for kind, text in found.examples.items() if kind in found.errors},
         "requests_per_second": len(good) / wall,
-        "latency_seconds": summary.latency_of(good["seconds"], histogram),
+        "latency_seconds": summary.latency_of(good["seconds"], failed["seconds"]),
         "elapsed_seconds_sum": float(good["elapsed"].sum(dtype="f8")) if workload.elapsed else None,
-        "overhead_seconds": summary.overhead_of(good, found.numbers[succeeded], delay) if delay else None,
+        "overhead_seconds": summary.overhead_of(records, found.numbers, delay) if delay else None,
         "bytes_received": int(records["bytes"].sum()),
-        "histogram": {"encoded": histogram.encode().decode()},
+        "histogram": _histogram(good["seconds"]),
+        "failed_histogram": _histogram(failed["seconds"]) if len(failed) else None,
         "over_time": summary.over_time(records, outcome.began, wall),
     }
+
+
+def _histogram(seconds: Floats) -> dict[str, str]:
+    return {"encoded": histogram_of(seconds).encode().decode()}
 
 
 def _of_tool(planned: PlannedTrial, note: ToolNote) -> dict[str, Any]:

@@ -106,7 +106,9 @@ def _findings(run: Run) -> list[str]:
 
 
 def _lean(run: Run) -> Run:
-    trials = [trial.model_copy(update={"histogram": None, "over_time": []}) for trial in run.trials]
+    trials = [
+        trial.model_copy(update={"histogram": None, "failed_histogram": None, "over_time": []}) for trial in run.trials
+    ]
     return run.model_copy(update={"trials": trials})
 
 

@@ -13,6 +13,7 @@ from prometheus_client.core import GaugeMetricFamily
 from clientlab.analysis.ratios import paired_ratio
 from clientlab.reports.rows import commonest_verdict
 from clientlab.results.document import Run
+from clientlab.results.figure_definition import Metric
 from clientlab.results.figures import EXPORTED
 from clientlab.results.labels import ARM, legend, of_arm
 from clientlab.results.plan import Arm, curve_of
@@ -42,9 +43,21 @@ def _of_figures() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     seen = set()
     for figure, metric in EXPORTED:
         if metric.name not in seen:
-            text = "exact quantiles of the latency of successful requests" if metric.quantile else figure.description
+            text = "exact quantiles of the latency of all requests" if metric.quantile else figure.description
             yield metric.name, f"{text[0].upper()}{text[1:]}.", ((*ARM, "quantile") if metric.quantile else ARM)
         seen.add(metric.name)
+    for figure, metric in EXPORTED:
+        name = _at_least(metric)
+        if figure.bounded is not None and name not in seen:
+            text = "Lower bounds of what has no sample in the metric without at_least: it falls on failed requests."
+            yield name, text, ((*ARM, "quantile") if metric.quantile else ARM)
+            seen.add(name)
+
+
+def _at_least(metric: Metric) -> str:
+    """``latency_at_least_seconds``: a lower bound must not look like a value."""
+    stem, _, unit = metric.name.rpartition("_")
+    return f"{stem}_at_least_{unit}"
 
 
 def schedule() -> GaugeMetricFamily:
@@ -90,7 +103,8 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
 
     for figure, metric in EXPORTED:
         if (value := figure.over_rounds(trials)) is not None:
-            yield row(metric.name, value, *((metric.quantile,) if metric.quantile else ()))
+            name = _at_least(metric) if figure.is_bound(trials) else metric.name
+            yield row(name, value, *((metric.quantile,) if metric.quantile else ()))
     walls = {trial.round: trial.wall_seconds for trial in trials if trial.wall_seconds}
     mean = paired_ratio(walls, dict.fromkeys(walls, 1.0))
     if mean is not None and mean.low is not None and mean.high is not None:

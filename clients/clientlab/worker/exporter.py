@@ -102,9 +102,10 @@ class Exporter(Collector):
         for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
             kind = _KIND_OF.get(code, ERROR_OTHER)
             self._outcomes[kind] = self._outcomes.get(kind, 0) + count
-        seconds = fresh.records["seconds"][fresh.records["error"] == 0]
-        self._buckets += np.bincount(np.searchsorted(BUCKETS, seconds), minlength=len(BUCKETS) + 1)
-        self._seconds += float(seconds.sum())
+        # A failed request was not answered: it ranks after every successful one, as in the quantiles of the run file.
+        places = np.where(fresh.records["error"] == 0, np.searchsorted(BUCKETS, fresh.records["seconds"]), len(BUCKETS))
+        self._buckets += np.bincount(places, minlength=len(BUCKETS) + 1)
+        self._seconds += float(fresh.records["seconds"].sum())
         if self._delay is not None and self._delay_of is not None:
             if self._delay.constant is not None:
                 self._delayed += self._delay.constant * len(fresh.numbers)
@@ -141,7 +142,7 @@ class Exporter(Collector):
         yield requests
         histogram = HistogramMetricFamily(
             "clientlab_request_seconds",
-            "Latency of successful requests: an error that comes fast must not make a strategy look fast.",
+            "Latency of all requests. A failed request counts in the bucket +Inf alone, however fast it failed.",
             labels=labels.ARM,
         )
         below = np.cumsum(self._buckets).tolist()

@@ -21,7 +21,8 @@ def records(start, seconds, error=0):
 
 
 DRAW = np.random.default_rng(3)
-MANY = 20_001  # the quantiles asked for then fall on one request, whichever rule of ranks is used
+MANY = 20_001
+NONE = np.empty(0)
 
 
 @pytest.mark.parametrize(
@@ -35,12 +36,11 @@ MANY = 20_001  # the quantiles asked for then fall on one request, whichever rul
     ],
     ids=["lognormal", "microseconds", "minutes", "constant", "two humps"],
 )
-def test_quantiles_are_right_to_three_digits(seconds):
-    """As numpy has them, from microseconds to minutes; mean and maximum exactly."""
-    latency = summary.latency_of(seconds, histogram_of(seconds))
+def test_quantiles_are_exact(seconds):
+    """As numpy has them, from microseconds to minutes, by the nearest rank."""
+    latency = summary.latency_of(seconds, NONE)
     for name, percent in summary.QUANTILES.items():
-        exact = np.quantile(seconds, percent / 100, method="inverted_cdf")
-        assert latency[name] == pytest.approx(exact, rel=THREE_DIGITS), name
+        assert latency[name] == np.quantile(seconds, percent / 100, method="inverted_cdf"), name
     assert latency["p50"] <= latency["p90"] <= latency["p95"] <= latency["p99"] <= latency["p999"] <= latency["max"]
     assert latency["mean"] == pytest.approx(seconds.mean(), rel=1e-12)
     assert latency["max"] == seconds.max()
@@ -60,30 +60,65 @@ def test_what_is_beyond_the_histogram_is_still_counted(seconds):
     assert histogram_of(np.array([seconds])).get_total_count() == 1
 
 
-def test_one_request_is_all_quantiles():
-    """The smallest trial there is."""
-    latency = summary.latency_of(np.array([0.25]), histogram_of(np.array([0.25])))
-    assert list(latency.values()) == pytest.approx([0.25] * 7, rel=THREE_DIGITS)
-    assert list(latency) == ["mean", "p50", "p90", "p95", "p99", "p999", "max"]
+def test_one_request_is_all_quantiles_but_the_last():
+    """The smallest trial there is. Its 99.9th percentile would be its maximum under another name."""
+    latency = summary.latency_of(np.array([0.25]), NONE)
+    seconds = dict.fromkeys(("mean", "p50", "p90", "p95", "p99", "max"), 0.25)
+    assert latency == {**seconds, "p999": None, "at_least": []}
 
 
-def test_no_quantile_is_beyond_the_maximum():
-    """Though a histogram's bucket may end beyond it: few requests, of any size."""
-    for seconds in DRAW.lognormal(-6, 2, (200, 3)):
-        latency = summary.latency_of(seconds, histogram_of(seconds))
-        assert latency["p999"] <= latency["max"] == seconds.max()
+@pytest.mark.parametrize(("count", "p99", "p999"), [(50, 50, None), (99, 99, None), (100, 99, None), (999, 990, None),
+                                                    (1000, 990, 999), (1001, 991, 1000)])  # fmt: skip
+def test_the_rank_of_a_quantile_is_the_least_that_holds_its_share_of_all(count, p99, p999):
+    """The p99 of fewer than 100 requests is their maximum. A p99.9 needs 1,000 requests."""
+    latency = summary.latency_of(np.arange(1.0, count + 1), NONE)
+    assert (latency["p99"], latency["p999"]) == (p99, p999)
+
+
+def timed(**counts) -> dict:
+    """The latencies of a trial: how many requests took so many milliseconds, answered or (`f`) failed."""
+    found = {"a": [], "f": []}
+    for name, count in counts.items():
+        found[name[0]] += [int(name[1:]) / 1000] * count
+    return summary.latency_of(np.array(found["a"]), np.array(found["f"]))
+
+
+def test_a_quantile_among_failed_requests_is_at_least_as_long_as_they_took():
+    """3 % time out at 300 ms: the p99 is no less, and what lies below the failures is exact."""
+    latency = timed(a9=970, f300=30)
+    assert (latency["p50"], latency["p95"], latency["p99"]) == (0.009, 0.009, 0.3)
+    assert latency["mean"] == pytest.approx(0.97 * 0.009 + 0.03 * 0.3)
+    assert latency["max"] == 0.3
+    assert latency["at_least"] == ["mean", "p99", "p999", "max"]
+
+
+def test_a_request_that_fails_fast_makes_no_quantile_shorter():
+    """It was not answered: it ranks after every successful request, and never in front of one."""
+    latency = timed(f1=100, a5=450, a9=450)
+    assert (latency["p50"], latency["p90"]) == (0.009, 0.009)
+    assert latency["at_least"] == ["mean", "p95", "p99", "p999", "max"]
+    assert timed(a5=450, a9=450)["p50"] == 0.005
+
+
+def test_a_bound_is_the_quantile_if_failed_requests_had_been_answered_when_they_failed():
+    """So it is a bound whether they failed before or after the successful requests ended."""
+    latency = timed(f1=20, a5=900, a9=50, f300=30)
+    assert latency["p99"] == 0.3
+    assert timed(f1=30, a5=900, a9=70)["p99"] == 0.009
+    assert timed(f1=600, a5=400)["p50"] == 0.001
+
+
+def test_failures_too_rare_for_a_quantile_leave_it_exact():
+    """One in a thousand is beyond the 99th percentile, and not beyond the mean and the maximum."""
+    latency = timed(a5=998, a9=1, f300=1)
+    assert (latency["p99"], latency["p999"]) == (0.005, 0.009)
+    assert latency["at_least"] == ["mean", "max"]
 
 
 def test_without_a_successful_request_there_are_no_quantiles():
     """None, and not zeros."""
-    none = np.empty(0)
-    assert summary.latency_of(none, histogram_of(none)) is None
+    assert summary.latency_of(NONE, np.array([0.3])) is None
     assert summary.overhead_of(records([], []), np.empty(0, np.int64), lambda _: 0.0) is None
-
-
-def test_requests_with_an_error_are_no_successes():
-    """Whatever their code."""
-    assert summary.succeeded(records([0] * 4, [1, 2, 3, 4], [0, 1, 64, 0]))["seconds"].tolist() == [1, 4]
 
 
 def test_overhead_is_latency_minus_the_delay_of_that_very_request():
@@ -101,10 +136,20 @@ def test_overhead_is_latency_minus_the_delay_of_that_very_request():
 def test_under_one_delay_latency_and_overhead_differ_by_it_at_every_quantile(many):
     """However few and far apart the requests are: both are figures of the same request."""
     made = records([0] * many, DRAW.uniform(0.02, 2, many))
-    latency = summary.latency_of(made["seconds"], histogram_of(made["seconds"]))
+    latency = summary.latency_of(made["seconds"], NONE)
     overhead = summary.overhead_of(made, np.arange(many), lambda _: 0.02)
-    for name, seconds in latency.items():
-        assert seconds == pytest.approx(overhead[name] + 0.02, rel=THREE_DIGITS), name
+    for name in ("mean", "p50", "p90", "p95", "p99", "max"):
+        assert latency[name] == pytest.approx(overhead[name] + 0.02), name
+
+
+def test_the_overhead_of_failed_requests_ranks_as_their_latency():
+    """Whatever its code, an error is no success, even one that came before the delay was over."""
+    overhead = summary.overhead_of(
+        records([0] * 4, [0.101, 0.102, 0.001, 0.4], [0, 0, 1, 64]), np.arange(4), lambda _: 0.1
+    )
+    assert overhead["p50"] == pytest.approx(0.002)
+    assert overhead["p90"] == pytest.approx(0.3)
+    assert overhead["at_least"] == ["mean", "p90", "p95", "p99", "max"]
 
 
 def test_slices_over_time_add_up_to_all_requests_and_errors():
@@ -119,9 +164,10 @@ def test_slices_over_time_add_up_to_all_requests_and_errors():
     assert [row["at"] for row in rows] == pytest.approx(np.arange(60) * wall / 60)
 
 
-def test_a_slice_has_the_quantiles_of_its_successful_requests():
-    """And none where nothing succeeded."""
-    rows = summary.over_time(records([0, 0, 0, 30], [0.1, 0.3, 0.5, 0.2], [0, 0, 0, 1]), 0.0, 60.0)
-    assert rows[0] == {"at": 0.0, "requests": 3, "errors": 0, "p50": 0.3, "p99": pytest.approx(0.496)}
+def test_a_slice_has_the_quantiles_of_its_requests():
+    """And none that falls on a failed one."""
+    rows = summary.over_time(records([0, 0, 0, 30, 40, 40], [0.1, 0.3, 0.5, 0.2, 0.3, 0.1], [0, 0, 0, 1, 0, 1]), 0, 60)
+    assert rows[0] == {"at": 0.0, "requests": 3, "errors": 0, "p50": 0.3, "p99": 0.5}
     assert rows[1] == {"at": 1.0, "requests": 0, "errors": 0}
     assert rows[30] == {"at": 30.0, "requests": 1, "errors": 1}
+    assert rows[40] == {"at": 40.0, "requests": 2, "errors": 1, "p50": 0.3}

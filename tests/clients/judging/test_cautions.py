@@ -37,8 +37,8 @@ def test_a_sound_run_has_no_cautions():
         ([*rounds(), *rounds("pycurl", verdict="proxy-bound")], "proxy-bound", ["the proxy", "pycurl"]),
         (rounds(count=2), "few-rounds", ["2 of at least 3 rounds", "--rounds 3"]),
         ([*rounds(), *rounds("pycurl", wall=0.19)], "short-trials", ["pycurl", "less than 0.2 s", "-n"]),
-        ([*rounds(), *rounds("sync_threads", concurrency=100, requests=50)], "fewer-requests-than-concurrency",
-         ["sync_threads", "raise -n or lower -c"]),
+        ([*rounds(concurrency=1000), *rounds("sync_threads", concurrency=1000, requests=500)],
+         "fewer-requests-than-concurrency", ["sync_threads", "raise -n or lower -c"]),
     ],
 )  # fmt: skip
 def test_a_reason_for_doubt_is_told_with_whom_it_concerns_and_what_to_do(trials, kind, words):

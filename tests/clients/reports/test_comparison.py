@@ -83,7 +83,7 @@ def test_what_is_missing_in_a_run_is_told():
     text = printed(half)
     assert "1 of 5 trials failed: only their errors count" in text
     assert "the run is incomplete: it has 5 trials of 3 rounds" in text
-    assert "undecided (an interval needs 3 rounds of both runs)" in text
+    assert "undecided (an interval needs 3 rounds of both runs, without lower bounds)" in text
 
 
 @pytest.mark.parametrize(

@@ -39,14 +39,19 @@ def test_a_lost_trial_of_format_2_has_a_status_of_its_own():
     ]  # fmt: skip
 
 
+def _with_unknown(value: object) -> object:
+    """A part of an older file with the fields that were added since."""
+    return {**value, "at_least": None} if isinstance(value, dict) and "p999" in value else value
+
+
 @pytest.mark.parametrize("name", ["format-1.json", "format-2.json"])
 def test_all_else_is_as_the_file_has_it(name):
-    """Every figure of every trial."""
+    """Every figure of every trial. What is not in the file is unknown."""
     document = json.loads((OLDER / name).read_text(encoding="utf-8"))
     present = json.loads(read_run(OLDER / name).model_dump_json())
     for before, after in zip(document["trials"], present["trials"], strict=True):
         for key in before.keys() - {"status", "reason"}:
-            assert after[key] == before[key]
+            assert after[key] == _with_unknown(before[key])
     for key in document["experiment"].keys() - {"arms", "workloads"}:
         assert present["experiment"][key] == document["experiment"][key]
     assert present["surroundings"] == document["surroundings"]

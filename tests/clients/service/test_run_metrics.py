@@ -65,6 +65,23 @@ def test_a_figure_that_is_not_known_has_no_sample(store):
     assert not [line for line in samples if "cpu_seconds" in line or "peak_memory" in line or "verdict{" in line]
 
 
+def test_a_lower_bound_has_a_metric_of_its_own(store):
+    """A p99 that falls on failed requests must not look like a value; the median is one."""
+    failing = {"errors": {"timeout": 30}, "latency_seconds": quantiles(0.005, 0.3, at_least=["p99", "max"])}
+    keep(store, a_run(a_trial(**failing, overhead_seconds=quantiles(0.001, at_least=["p50"]))))
+    found = {
+        (sample.name.removeprefix("clientlab_run_"), sample.labels.get("quantile")): sample.value
+        for family in text_string_to_metric_families(asked(store, "GET", "/metrics")[1])
+        for sample in family.samples
+    }
+    assert found["latency_seconds", "0.5"] == 0.005
+    assert ("latency_seconds", "0.99") not in found
+    assert found["latency_at_least_seconds", "0.99"] == 0.3
+    assert ("latency_at_least_seconds", "0.5") not in found
+    assert ("overhead_seconds", None) not in found
+    assert found["overhead_at_least_seconds", None] == 0.001
+
+
 def test_every_figure_with_a_metric_is_exported(store):
     """Its value is that of the run's table."""
     trial = a_trial(wall=2.0, overhead_seconds=quantiles(0.001), idle_rss_bytes=1 << 20, bytes_received=1 << 20)

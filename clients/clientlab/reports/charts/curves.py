@@ -37,11 +37,15 @@ class SweepPoint:
 
 @dataclass(frozen=True)
 class Curve:
-    """Arms that differ along one axis only, in its order. `strategy`: of the first of them."""
+    """Arms that differ along one axis only, in its order. `strategy`: of the first of them.
+
+    `concurrency`: of all of them, or None where it differs along the axis.
+    """
 
     name: str
     strategy: str
     points: list[SweepPoint]
+    concurrency: int | None = None
 
     @property
     def knee(self) -> SweepPoint:
@@ -71,6 +75,11 @@ class Sweep:
     curves: list[Curve]
     requests: int
 
+    def name_of(self, curve: Curve) -> str:
+        """The curve's name, with its concurrency where the curves differ in it."""
+        unlike = len({one.concurrency for one in self.curves}) > 1 and curve.concurrency is not None
+        return f"{curve.name} (c={curve.concurrency})" if unlike else curve.name
+
     @property
     def values(self) -> list[Value]:
         """All values on the axis, in its order."""
@@ -88,7 +97,7 @@ def sweeps_of(run: Run) -> list[Sweep]:
             points = [point for arm in arms if (point := _point(run, arm, axis, requests))]
             if len(points) >= _FEWEST_POINTS:
                 points.sort(key=lambda point: values.index(point.value))
-                curves.append(Curve(name, arms[0].strategy, points))
+                curves.append(Curve(name, arms[0].strategy, points, _concurrency(run, arms)))
         if curves:
             found.append(Sweep(axis, where, curves, requests))
     return found
@@ -103,6 +112,12 @@ def _series(run: Run) -> dict[tuple[str, str], dict[str, list[Arm]]]:
             curves = found.setdefault((axis, f"{arm.upstream} upstream · {arm.route}"), {})
             curves.setdefault(", ".join([arm.sweep or _without(arm.strategy, arm.axes), *others]), []).append(arm)
     return found
+
+
+def _concurrency(run: Run, arms: list[Arm]) -> int | None:
+    names = {arm.name for arm in arms}
+    found = {trial.concurrency for trial in run.trials if trial.arm in names}
+    return found.pop() if len(found) == 1 else None
 
 
 def _without(strategy: str, axes: Iterable[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clientlab import units
 from clientlab.analysis.sweeps import Value
 from clientlab.reports.charts.curves import Curve, Sweep, SweepPoint, sweeps_of
@@ -27,18 +29,19 @@ def charts(run: Run) -> list[LineChart]:
 
 def _plot(sweep: Sweep, looks: list[Look]) -> LineChart:
     values = sweep.values
+    curves = [replace(curve, name=sweep.name_of(curve)) for curve in sweep.curves]
     x, x_ticks, across = _across(values)
     y = _upright([seconds for curve in sweep.curves for point in curve.points for seconds in point.rounds])
     return LineChart(
         title=f"{sweep.axis} · {sweep.where}",
-        lines=[_line(curve, look, x, y, across) for curve, look in zip(sweep.curves, looks, strict=True)],
+        lines=[_line(curve, look, x, y, across) for curve, look in zip(curves, looks, strict=True)],
         x_ticks=x_ticks,
         y_ticks=y.ticks(units.time),
         x_axis=sweep.axis + (" (logarithmic)" if x.log else ""),
         y_axis=f"time for {sweep.requests:,} requests" + (" (logarithmic)" if y.log else ""),
-        summary=" ".join(curve.summary for curve in sweep.curves),
+        summary=" ".join(curve.summary for curve in curves),
         notes=[_NOTE],
-        table=_table(sweep.axis, values, sweep.curves),
+        table=_table(sweep.axis, values, curves),
     )
 
 

@@ -18,8 +18,12 @@ from clientlab.results.document import Run
 
 NOTE = (
     "The bar is the median of the rounds, the line on it the 95 % confidence interval of their mean, a dot one round. "
-    "With fewer than three rounds, no interval is computed. The fastest arm without errors is in bold."
+    "With fewer than three rounds, no interval is computed. The fastest arm without errors is in bold, of those with "
+    "equal c (requests in flight)."
 )
+
+UNLIKE = "Compare arms of equal c: where arms wait for the server, one with twice the c takes half the time."
+"""The note of a chart whose arms have unlike concurrency."""
 
 _FAR = 5.0  # from this ratio of the slowest rounds of two panels on, each has its own scale
 _REACH = 1.5  # how far beyond the slowest round an interval is drawn
@@ -45,10 +49,11 @@ class _Panel:
         found = {row.concurrency for row in self.rows}
         return found.pop() if len(found) == 1 else None
 
-    @property
-    def fastest(self) -> Row:
-        """Of the arms that are the fastest of their groups."""
-        return min((row for row in self.rows if row.fastest), key=_seconds)
+    def is_first(self, row: Row) -> bool:
+        """Whether the arm is the fastest of several with its concurrency, and the fastest of its group."""
+        rivals = [one for one in self.rows if one.concurrency == row.concurrency]
+        best = min((one for one in rivals if one.fastest), key=_seconds)
+        return row is best and (len(rivals) > 1 or len(self.rows) == 1)
 
 
 def charts(run: Run, groups: Sequence[Group]) -> list[BarChart]:
@@ -100,6 +105,8 @@ def _chart(panel: _Panel, requests: int, scale: Scale, looks: dict[str, Look], n
     faulty = [row.name for row in panel.rows if row.errors]
     if faulty:
         notes = [*notes, f"Requests failed with {', '.join(faulty)}: look at the errors before the speed."]
+    if panel.concurrency is None:
+        notes = [*notes, UNLIKE]
     wide = [row.name for row in panel.rows if (mean := _mean(row)) and mean.high and mean.high * requests > scale.high]
     if wide:
         notes = [*notes, f"The interval ends beyond the chart for {', '.join(wide)}."]
@@ -129,7 +136,7 @@ def _bar(row: Row, panel: _Panel, requests: int, scale: Scale, look: Look) -> Ba
         length=scale.place(median(seconds)),
         span=(scale.place(ends[0]), scale.place(ends[1])) if ends else None,
         dots=[scale.place(value) for value in seconds],
-        first=row is panel.fastest,
+        first=panel.is_first(row),
     )
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from clientlab.analysis.histogram import Distribution, merged
+from clientlab.analysis.latencies import Latencies, latencies_of
 from clientlab.reports.charts.palette import Look, distinct, looks_of
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
-from clientlab.results.trial import Trial
+from clientlab.results.trial import Histogram, Trial
 
 MOST_LINES = 8
 """Arms that are drawn in colour in one chart of lines. Further arms are grey."""
@@ -18,8 +19,9 @@ MOST_LINES = 8
 
 @dataclass(frozen=True)
 class ChartArm:
-    """An arm with its look."""
+    """An arm with its look. `name`: within its group, with its concurrency where arms of the group differ in it."""
 
+    name: str
     row: Row
     look: Look
 
@@ -28,16 +30,16 @@ class ChartArm:
         """The finished trials, by round."""
         return self.row.trials
 
-    @property
-    def name(self) -> str:
-        """The arm's name within its group."""
-        return self.row.name
-
     @cached_property
-    def latencies(self) -> Distribution | None:
-        """Successful requests of all rounds together: for charts, never for intervals."""
-        stored = [trial.histogram for trial in self.trials if trial.histogram]
-        return merged((histogram.encoded, histogram.unit_seconds) for histogram in stored)
+    def latencies(self) -> Latencies | None:
+        """Requests of all rounds together: for charts, never for intervals. None without a histogram of a success."""
+        stored = [trial for trial in self.trials if trial.histogram]
+        answered = _merged(trial.histogram for trial in stored)
+        if answered is None:
+            return None
+        failed = _merged(trial.failed_histogram for trial in stored)
+        failures = sum(sum(trial.errors.values()) for trial in stored)
+        return latencies_of(answered, [failed] if failed else [], failures)
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,13 @@ def coloured_and_grey(arms: Sequence[ChartArm]) -> tuple[list[ChartArm], list[Ch
     return list(arms[:MOST_LINES]), list(arms[MOST_LINES:])
 
 
+def _merged(histograms: Iterable[Histogram | None]) -> Distribution | None:
+    return merged((one.encoded, one.unit_seconds) for one in histograms if one is not None)
+
+
 def _arms(group: Group, looks: dict[str, Look]) -> list[ChartArm]:
     styles = distinct(looks[row.trials[0].strategy] for row in group.rows)
-    return [ChartArm(row, look) for row, look in zip(group.rows, styles, strict=True)]
+    return [ChartArm(group.name_of(row), row, look) for row, look in zip(group.rows, styles, strict=True)]
 
 
 def _delay(run: Run, group: Group) -> str | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 import numpy as np
 
 from clientlab import units
+from clientlab.analysis.bounded import BoundedValue, median_of
+from clientlab.analysis.latencies import Latencies
 from clientlab.reports.charts.scale import Scale, logarithmic
 from clientlab.reports.charts.shapes import Bar, BarChart
 from clientlab.reports.html.chart_data import ChartArm, ChartGroup
-from clientlab.results.trial import Quantiles
 
 _BINS = 90
 _TAIL = 0.999  # up to where areas are drawn
@@ -28,8 +27,8 @@ def overheads(groups: list[ChartGroup]) -> list[BarChart]:
 
 def _chart(group: ChartGroup) -> BarChart | None:
     found = [latencies for arm in group.arms if (latencies := arm.latencies)]
-    tails = [float(latencies.quantiles(np.array([_TAIL]))[0]) for latencies in found]
-    scale = logarithmic([*tails, *(float(latencies.seconds[0]) for latencies in found)])
+    tails = [float(latencies.answered.quantiles(np.array([_TAIL]))[0]) for latencies in found]
+    scale = logarithmic([*tails, *(float(latencies.answered.seconds[0]) for latencies in found)])
     if scale is None:
         return None
     delay = f" They include the requested delay of the upstream, {group.delay}." if group.delay else ""
@@ -37,7 +36,7 @@ def _chart(group: ChartGroup) -> BarChart | None:
         title=group.title,
         rows=[_area(arm, scale) for arm in group.arms if arm.latencies],
         ticks=scale.ticks_across(units.time),
-        axis=f"latency up to the {_TAIL:.1%} quantile".replace("%", " %"),
+        axis=f"latency of successful requests, up to their {_TAIL:.1%} quantile".replace("%", " %"),
         notes=[f"The numbers are p50 · p99 of all rounds together.{delay}"],
     )
 
@@ -46,23 +45,22 @@ def _area(arm: ChartArm, scale: Scale) -> Bar:
     latencies = arm.latencies
     if latencies is None:
         raise ValueError(f"{arm.name} has no latencies")
-    p50, p99 = latencies.quantiles(np.array([0.5, 0.99])).tolist()
-    shares = latencies.shares(np.geomspace(scale.low, scale.high, _BINS + 1))
-    value = f"{units.time(p50)} · {units.time(p99)}"
+    p50, p99 = latencies.quantile(0.5), latencies.quantile(0.99)
+    shares = latencies.answered.shares(np.geomspace(scale.low, scale.high, _BINS + 1))
     return Bar(
         name=arm.name,
         look=arm.look,
-        value=value,
-        title=f"{arm.name}: half of all requests within {units.time(p50)}, 99 % within {units.time(p99)}",
-        rings=[scale.place(p50), scale.place(p99)],
+        value=f"{_time(p50)} · {_time(p99)}",
+        title=f"{arm.name}: p50 {_time(p50)}, p99 {_time(p99)}{_failed(latencies)}",
+        rings=[scale.place(one.value) for one in (p50, p99) if not one.at_least],
         area=(shares / shares.max()).tolist(),
-        first=arm.row.fastest,
+        first=arm.row.first,
     )
 
 
 def _overhead(group: ChartGroup) -> BarChart | None:
-    known = [arm for arm in group.arms if _quantiles(arm)]
-    values = [value for arm in known for found in _quantiles(arm) for value in (found.p50, found.p99)]
+    known = [arm for arm in group.arms if _overheads(arm, "p50")]
+    values = [one.value for arm in known for name in ("p50", "p99") for one in _overheads(arm, name)]
     scale = logarithmic(values)
     if scale is None:
         return None
@@ -76,19 +74,31 @@ def _overhead(group: ChartGroup) -> BarChart | None:
 
 
 def _range(arm: ChartArm, scale: Scale) -> Bar:
-    found = _quantiles(arm)
-    p50, p99 = median(one.p50 for one in found), median(one.p99 for one in found)
+    p50s, p99s = _overheads(arm, "p50"), _overheads(arm, "p99")
+    p50, p99 = median_of(p50s), median_of(p99s)
     return Bar(
         name=arm.name,
         look=arm.look,
-        value=f"{units.time(p50)} · {units.time(p99)}",
-        title=f"{arm.name}: overhead p50 {units.time(p50)}, p99 {units.time(p99)} (medians of {len(found)} rounds)",
-        span=(scale.place(p50), scale.place(p99)),
-        dots=[scale.place(one.p50) for one in found],
-        rings=[scale.place(one.p99) for one in found],
-        first=arm.row.fastest,
+        value=f"{_time(p50)} · {_time(p99)}",
+        title=f"{arm.name}: overhead p50 {_time(p50)}, p99 {_time(p99)} (medians of {len(p50s)} rounds)",
+        span=None if p50.at_least or p99.at_least else (scale.place(p50.value), scale.place(p99.value)),
+        dots=[scale.place(one.value) for one in p50s if not one.at_least],
+        rings=[scale.place(one.value) for one in p99s if not one.at_least],
+        first=arm.row.first,
     )
 
 
-def _quantiles(arm: ChartArm) -> list[Quantiles]:
-    return [trial.overhead_seconds for trial in arm.trials if trial.overhead_seconds]
+def _overheads(arm: ChartArm, name: str) -> list[BoundedValue]:
+    """That quantile of the overhead of each trial that has it."""
+    known = ((trial, trial.quantile(trial.overhead_seconds, name)) for trial in arm.trials)
+    return [
+        BoundedValue(value, name in trial.bounds(trial.overhead_seconds)) for trial, value in known if value is not None
+    ]
+
+
+def _time(found: BoundedValue) -> str:
+    return units.of_unit(found.value, "seconds", at_least=found.at_least)
+
+
+def _failed(found: Latencies) -> str:
+    return f"; {units.share(found.failed_share)} of the requests failed" if found.failed_share else ""

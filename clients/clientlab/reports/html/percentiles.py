@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from clientlab import units
-from clientlab.analysis.histogram import Distribution
+from clientlab.analysis.bounded import BoundedValue
+from clientlab.analysis.latencies import Latencies
 from clientlab.reports.charts.scale import Scale, Tick, logarithmic
 from clientlab.reports.charts.shapes import DataTable, Line, LineChart, placed
 from clientlab.reports.html.chart_data import MOST_LINES, ChartArm, ChartGroup, coloured_and_grey
@@ -28,8 +29,8 @@ def _chart(group: ChartGroup) -> LineChart | None:
     if not found:
         return None
     coloured, grey = coloured_and_grey([arm for arm in group.arms if arm.name in found])
-    x = Scale(0.0, max(math.log10(max(2, latencies.total)) for latencies in found.values()))
-    y = logarithmic([float(end) for latencies in found.values() for end in latencies.seconds[[0, -1]]])
+    x = Scale(0.0, max(math.log10(max(2, latencies.recorded.total)) for latencies in found.values()))
+    y = logarithmic([float(end) for latencies in found.values() for end in latencies.answered.seconds[[0, -1]]])
     if y is None:
         return None
     lines = [_line(arm, found[arm.name], x, y, faint=True) for arm in grey]
@@ -42,16 +43,18 @@ def _chart(group: ChartGroup) -> LineChart | None:
         x_axis="percentile of the requests of all rounds of an arm",
         y_axis="latency",
         summary=_summary(found),
-        notes=_notes(grey),
+        notes=[*_failures(found), *_notes(grey)],
         table=_table(found),
     )
 
 
-def _line(arm: ChartArm, found: Distribution, x: Scale, y: Scale, *, faint: bool = False) -> Line:
-    rarities = np.linspace(0.0, math.log10(max(2, found.total)), _FAINT_POINTS if faint else _POINTS)
-    shares = np.minimum(1 - 10**-rarities, 1 - 1 / found.total)
+def _line(arm: ChartArm, found: Latencies, x: Scale, y: Scale, *, faint: bool = False) -> Line:
+    """The quantiles of an arm. The line ends where failed requests begin."""
+    total = found.recorded.total
+    rarities = np.linspace(0.0, math.log10(max(2, total)), _FAINT_POINTS if faint else _POINTS)
+    shares = np.minimum(1 - 10**-rarities, 1 - 1 / total)
     shares[-1] = 1.0  # the slowest of all
-    points = list(zip(rarities.tolist(), found.quantiles(shares).tolist(), strict=True))
+    points = list(zip(rarities.tolist(), found.known(shares), strict=True))
     return Line(arm.name, arm.look, placed(points, x, y), f"{arm.name}: {_text(found)}", faint)
 
 
@@ -64,26 +67,40 @@ def _fits(percent: float, x: Scale) -> bool:
     return _rarity(percent / 100) <= x.high * 1.001
 
 
-def _quantiles(found: Distribution) -> list[str]:
-    return [units.time(value) for value in found.quantiles(np.array(list(_LABELS.values()))).tolist()]
+def _quantiles(found: Latencies) -> list[str]:
+    return [_time(found.quantile(share)) for share in _LABELS.values()]
 
 
-def _text(found: Distribution) -> str:
+def _time(found: BoundedValue) -> str:
+    return units.of_unit(found.value, "seconds", at_least=found.at_least)
+
+
+def _text(found: Latencies) -> str:
     return ", ".join(f"{label} {value}" for label, value in zip(_LABELS, _quantiles(found), strict=True))
 
 
-def _table(found: dict[str, Distribution]) -> DataTable:
-    rows = [[name, f"{latencies.total:,}", *_quantiles(latencies)] for name, latencies in found.items()]
+def _table(found: dict[str, Latencies]) -> DataTable:
+    rows = [[name, f"{latencies.recorded.total:,}", *_quantiles(latencies)] for name, latencies in found.items()]
     return DataTable(["strategy", "requests", *_LABELS], rows)
 
 
-def _summary(found: dict[str, Distribution]) -> str:
-    late = {name: float(latencies.quantiles(np.array([0.99]))[0]) for name, latencies in found.items()}
-    best, worst = min(late, key=late.__getitem__), max(late, key=late.__getitem__)
+def _summary(found: dict[str, Latencies]) -> str:
+    late = {name: latencies.quantile(0.99) for name, latencies in found.items()}
+    order = sorted(late, key=lambda name: (late[name].at_least, late[name].value))
+    best, worst = order[0], order[-1]
     return (
         f"{len(late)} lines rise from the fastest request to the slowest. At the 99th percentile, {best} is lowest "
-        f"with {units.time(late[best])} and {worst} is highest with {units.time(late[worst])}."
+        f"with {_time(late[best])} and {worst} is highest with {_time(late[worst])}."
     )
+
+
+def _failures(found: dict[str, Latencies]) -> list[str]:
+    """Where lines end before the last percentile."""
+    return [
+        f"{units.share(latencies.failed_share)} of the requests of {name} failed: its line ends there."
+        for name, latencies in found.items()
+        if latencies.failed_share
+    ]
 
 
 def _notes(grey: list[ChartArm]) -> list[str]:

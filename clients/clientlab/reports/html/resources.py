@@ -55,5 +55,5 @@ def _bar(arm: ChartArm, values: list[float], text: Callable[[float], str], scale
         title=f"{arm.name}: median {text(median_value)} of {len(values)} rounds ({rounds})",
         length=None if scale.log else scale.place(median_value),
         dots=[scale.place(value) for value in values],
-        first=arm.row.fastest,
+        first=arm.row.first,
     )

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clientlab import units
+from clientlab.analysis.summary import QUANTILES, rank_of
 from clientlab.reports.charts.scale import FEW_TICKS, HALF, Formatter, Scale, even, logarithmic
 from clientlab.reports.charts.shapes import Line, LineChart, placed
 from clientlab.reports.html.chart_data import ChartArm, ChartGroup
-from clientlab.results.trial import Trial
+from clientlab.results.trial import Slice, Trial
 
 MOST_TRIALS = 240
 """Trials that are drawn in one report. Each takes about 2 kB."""
@@ -67,24 +68,33 @@ def _timeline(arm: ChartArm, trials: Sequence[Trial]) -> ArmTimeline:
 
 
 def _latency(arm: ChartArm, trials: Sequence[Trial], x: Scale) -> LineChart | None:
-    p50s = [value for trial in trials for part in trial.over_time if (value := part.p50) is not None]
-    p99s = [value for trial in trials for part in trial.over_time if (value := part.p99) is not None]
+    p50s = [value for trial in trials for part in trial.over_time if (value := _known(part, "p50")) is not None]
+    p99s = [value for trial in trials for part in trial.over_time if (value := _known(part, "p99")) is not None]
     y = logarithmic([*p50s, *p99s])
     if y is None:
         return None
     lines = []
     for trial in trials:
         half = _length(trial) / 2
-        late = placed(((part.at + half, part.p99) for part in trial.over_time), x, y)
-        middle = placed(((part.at + half, part.p50) for part in trial.over_time), x, y)
+        late = placed(((part.at + half, _known(part, "p99")) for part in trial.over_time), x, y)
+        middle = placed(((part.at + half, _known(part, "p50")) for part in trial.over_time), x, y)
         where = f"{arm.name}, round {trial.round}"
         lines.append(Line("p99", arm.look, late, f"{where}: p99", thin=True))
         lines.append(Line("p50", arm.look, middle, f"{where}: p50"))
-    summary = (
-        f"{arm.name}: p50 from {units.time(min(p50s))} to {units.time(max(p50s))}, "
-        f"p99 from {units.time(min(p99s))} to {units.time(max(p99s))}."
-    )
+    ranges = [
+        f"{name} from {units.time(min(values))} to {units.time(max(values))}"
+        for name, values in (("p50", p50s), ("p99", p99s))
+        if values
+    ]
+    summary = f"{arm.name}: {', '.join(ranges)}."
     return _plot("latency: p50, and p99 as a thin line", lines, x, (y, units.time), summary)
+
+
+def _known(part: Slice, name: str) -> float | None:
+    """The quantile, if it falls on a successful request. Older files have those of successful requests alone."""
+    rank = rank_of(QUANTILES[name], part.requests)
+    found: float | None = getattr(part, name)
+    return found if rank <= part.requests - part.errors else None
 
 
 def _plot(title: str, lines: list[Line], x: Scale, upright: tuple[Scale, Formatter], summary: str) -> LineChart:

@@ -1,0 +1,198 @@
+"""Failed requests in every report of a run: a quantile that falls on them is a lower bound, and is shown as one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from clientlab.analysis.histogram import histogram_of
+from clientlab.analysis.summary import latency_of
+from clientlab.judging.cautions import cautions_of
+from clientlab.judging.claims import judged
+from clientlab.judging.comparison import compare
+from clientlab.judging.thresholds import change_threshold, judge_changes, judge_limits, limit
+from clientlab.reports import as_csv, as_junit, as_markdown, comparison, html
+from clientlab.reports.html import distribution, percentiles
+from clientlab.reports.html.chart_data import chart_groups
+from clientlab.reports.rows import groups_of
+from clientlab.reports.table import heads_and_rows
+from clientlab.reports.thresholds import sentence
+from clientlab.results.figures import BY_KEY
+from clientlab.results.plan import Claim
+from clients.documents import a_run, a_trial, quantiles
+
+BOUNDS = ["mean", "p99", "p999", "max"]
+
+
+def a_timed_trial(strategy: str, number: int, answered: list[float], failed: list[float]):
+    """A trial of requests that took these seconds, with 5 ms of them as the requested delay."""
+    good, bad = np.array(answered), np.array(failed)
+    return a_trial(
+        strategy, number, requests=len(good) + len(bad), errors={"timeout": len(bad)} if failed else {},
+        latency_seconds=latency_of(good, bad), overhead_seconds=latency_of(good - 0.005, bad - 0.005),
+        histogram={"encoded": histogram_of(good).encode().decode()},
+        failed_histogram={"encoded": histogram_of(bad).encode().decode()} if failed else None,
+    )  # fmt: skip
+
+
+def rounds(strategy: str, failed: int, seconds: float = 0.3) -> list:
+    """Three rounds of 1,000 requests, of which so many fail after so many seconds; the others take about 9 ms."""
+    return [
+        a_timed_trial(strategy, number, [0.009 + number / 1e5] * (1000 - failed), [seconds] * failed)
+        for number in (1, 2, 3)
+    ]
+
+
+SOUND, FAULTY = rounds("sound", 0), rounds("faulty", 30)
+RUN = a_run(*SOUND, *FAULTY)
+
+
+def cells(run) -> dict[str, dict[str, str]]:
+    """Arm → heading → cell of the only table of a run."""
+    (group,) = groups_of(run)
+    heads, rows = heads_and_rows(group)
+    return {row[0]: dict(zip(heads, row, strict=True)) for row in rows}
+
+
+def test_the_table_shows_a_lower_bound():
+    """In the terminal, in Markdown and on the page; the median lies below the failures and is exact."""
+    found = cells(RUN)
+    assert (found["faulty"]["p50"], found["faulty"]["p99"]) == ("9.02 ms", "≥ 300 ms")
+    assert (found["sound"]["p50"], found["sound"]["p99"]) == ("9.02 ms", "9.02 ms")
+    assert "| ≥ 300 ms |" in as_markdown.render(RUN)
+    assert "<td>≥ 300 ms</td>" in html.render(RUN)
+
+
+def test_the_table_is_exact_while_the_failures_of_most_rounds_lie_beyond():
+    """The median over rounds does not depend on the one round whose p99 is not known."""
+    assert cells(a_run(*rounds("mostly", 5)[:2], FAULTY[2].model_copy(update={"arm": "mostly", "strategy": "mostly"})))[
+        "mostly"
+    ]["p99"].startswith("9.0")
+
+
+def test_a_row_of_csv_marks_its_lower_bounds():
+    """In a column of its own, so that the values stay numbers."""
+    rows = {row["arm"]: row for row in csv.DictReader(io.StringIO(as_csv.render(RUN)))}
+    assert json.loads(rows["faulty"]["latency_at_least"]) == BOUNDS
+    assert float(rows["faulty"]["latency_p99_seconds"]) == 0.3
+    assert json.loads(rows["faulty"]["overhead_at_least"]) == BOUNDS
+    assert json.loads(rows["sound"]["latency_at_least"]) == []
+
+
+def test_a_lower_bound_fails_every_limit():
+    """Even one far above it: the true value is not known. A figure that is exact is judged by its value."""
+    outcomes = {
+        (one.threshold.text, one.arm): one
+        for text in ("p99 > 100ms", "p99 > 10s", "p50 > 100ms")
+        for one in judge_limits(RUN, [limit(text)])
+    }
+    assert {key: one.outcome for key, one in outcomes.items()} == {
+        ("p99 > 100ms", "sound"): "held", ("p99 > 100ms", "faulty"): "failed",
+        ("p99 > 10s", "sound"): "held", ("p99 > 10s", "faulty"): "failed",
+        ("p50 > 100ms", "sound"): "held", ("p50 > 100ms", "faulty"): "held",
+    }  # fmt: skip
+    failed = outcomes["p99 > 10s", "faulty"]
+    assert sentence(failed).endswith("99th percentile of latency ≥ 300 ms, a lower bound: it falls on failed requests")
+    assert "≥ 300 ms, a lower bound" in as_junit.render(RUN, [failed])
+
+
+def a_comparison(before: list, after: list):
+    """The comparison of two runs of one arm."""
+    arm = {"arm": "it", "strategy": "it"}
+    runs = [a_run(*(trial.model_copy(update=arm) for trial in trials)) for trials in (before, after)]
+    return compare(runs[0], [runs[1]])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict", "outcome"),
+    [
+        (SOUND, FAULTY, "worse", "failed"),  # at least 300 ms is more than 9 ms
+        (FAULTY, SOUND, "better", "held"),
+        (FAULTY, FAULTY, "cannot say", "failed"),
+        (rounds("it", 30, 0.001), SOUND, "cannot say", "failed"),
+        (SOUND, rounds("it", 30, 0.001), "cannot say", "failed"),  # at least 9 ms, and perhaps much more
+    ],
+)
+def test_a_comparison_says_only_what_lower_bounds_allow(before, after, verdict, outcome):
+    """No ratio, and a verdict only against the run that has the bound. A threshold fails unless it is good."""
+    found = a_comparison(before, after)
+    change = found.others[0].changes["it"]["p99"]
+    assert (change.verdict, change.ratio) == (verdict, None)
+    (judged_change,) = judge_changes(found, [change_threshold("p99 +1000%")], strict=False)
+    assert judged_change.outcome == outcome
+    median = found.others[0].changes["it"]["p50"]
+    assert (median.verdict, median.bounds) == ("within noise", (False, False))
+
+
+def test_a_comparison_shows_the_lower_bounds():
+    """As text, as Markdown and as JSON."""
+    found = a_comparison(SOUND, FAULTY)
+    assert "≥ 300 ms" in comparison.as_markdown(found, [])
+    document = json.loads(comparison.as_json(found, []))
+    assert document["runs"][0]["arms"]["it"]["p99"]["at_least"] == [False, True]
+
+
+def test_a_claim_about_a_lower_bound_is_inconclusive():
+    """Though two rounds without an error would support it; those may be the arm at its best."""
+    claim = Claim(name="it", text="It is so", kind="less", figure="p99", a="slow", b="mixed")
+    slow = [a_trial("slow", number, latency_seconds=quantiles(p99=0.001)) for number in (1, 2, 3, 4)]
+    mixed = [trial.model_copy(update={"arm": "mixed"}) for trial in (*SOUND, a_timed_trial("mixed", 4, [1.0] * 9, [2]))]
+    (found,) = judged(a_run(*slow, *mixed[:3], claims=[claim]))
+    assert found.verdict == "supported"
+    (found,) = judged(a_run(*slow, *mixed, claims=[claim]))
+    assert found.verdict == "inconclusive"
+    assert found.measured.endswith("; without rounds in which requests failed: 1 of mixed")
+    assert found.settles == (
+        "trials of mixed in which fewer requests fail: their 99th percentile of latency is only a lower bound"
+    )
+
+
+def test_the_charts_end_where_failed_requests_begin():
+    """The line of percentiles, the numbers beside a distribution, and the overhead."""
+    groups = chart_groups(RUN)
+    (plot,) = percentiles.charts(groups)
+    faulty = next(line for line in plot.lines if line.name == "faulty")
+    assert "p90 9.0" in faulty.title
+    assert "p99 ≥ 300 ms" in faulty.title
+    assert [height is None for _, height in faulty.points] == sorted(height is None for _, height in faulty.points)
+    assert faulty.points[-1][1] is None
+    assert "3.00 % of the requests of faulty failed: its line ends there." in plot.notes
+    assert all(height is not None for line in plot.lines if line.name == "sound" for _, height in line.points)
+    (areas,) = distribution.charts(groups)
+    (faulty_area,) = [row for row in areas.rows if row.name == "faulty"]
+    assert faulty_area.value.endswith(" · ≥ 300 ms")
+    assert len(faulty_area.rings) == 1
+    (overheads,) = distribution.overheads(groups)
+    (faulty_range,) = [row for row in overheads.rows if row.name == "faulty"]
+    assert faulty_range.value.endswith(" · ≥ 295 ms")
+    assert (faulty_range.rings, faulty_range.span) == ([], None)
+
+
+def test_a_caution_names_the_arm_the_share_and_the_bound():
+    """And not the arm without failures."""
+    (found,) = [one for one in cautions_of(RUN) if one.kind == "percentiles-of-failures"]
+    assert found.text == "percentiles fall on failed requests: faulty, 3.00 % failed, p99 ≥ 300 ms"
+    assert found.arms == ["faulty"]
+
+
+def test_few_requests_are_named():
+    """The p99 of fewer than 100 requests is their maximum; a p99.9 needs 1,000."""
+    few = a_timed_trial("few", 1, [0.005] * 98 + [0.5], [])
+    (found,) = [one for one in cautions_of(a_run(few)) if one.kind == "few-requests"]
+    assert found.text == "trials of few made fewer than 100 requests: their p99 is the longest request"
+    assert BY_KEY["p99"].of(few) == 0.5
+    assert BY_KEY["p999"].of(few) is None
+    enough = a_timed_trial("enough", 1, [0.005] * 100, [])
+    assert "few-requests" not in [one.kind for one in cautions_of(a_run(enough))]
+
+
+def test_quantiles_of_an_older_file_are_lower_bounds_where_requests_failed():
+    """They left the failed requests out; the quantile of all requests is no less. Its p99.9 needs 1,000 requests."""
+    old = a_trial("old", errors={"timeout": 30}, latency_seconds=quantiles(at_least=None))
+    assert cells(a_run(old))["old"]["p99"] == "≥ 9.00 ms"
+    assert cells(a_run(old.model_copy(update={"errors": {}})))["old"]["p99"] == "9.00 ms"
+    assert BY_KEY["p999"].of(a_trial(requests=999)) is None
