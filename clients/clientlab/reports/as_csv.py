@@ -12,9 +12,9 @@ from typing import Any
 
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
-from clientlab.results.trial import Quantiles, ServerUse, Trial
+from clientlab.results.trial import Noise, Quantiles, ServerUse, Trial
 
-_PARTS = ("errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "over_time", "busy")
+_PARTS = ("errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "over_time", "busy", "noise")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
 _PLAIN = {
     name: field.description or name.replace("_", " ")
@@ -33,6 +33,7 @@ _DOCUMENT = {
     **{f"latency_{name}_seconds": "of successful requests" for name in Quantiles.model_fields},
     **{f"overhead_{name}_seconds": "latency less the requested delay" for name in Quantiles.model_fields},
     **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in ServerUse.model_fields},
+    **{f"noise_{name}": field.description or name for name, field in Noise.model_fields.items()},
     **{f"{part}_busy_share": "of its time" for part in ("client", "proxy", "upstream", "latency")},
 }
 
@@ -64,9 +65,10 @@ def _row(trial: Trial) -> dict[str, Any]:
         row[f"overhead_{name}_seconds"] = _of(trial.overhead_seconds, name)
     for part, field in _SERVERS.items():
         row |= {f"{part}_{name}": _of(getattr(trial, field), name) for name in ServerUse.model_fields}
+    row |= {f"noise_{name}": _of(trial.noise, name) for name in Noise.model_fields}
     row |= {f"{part}_busy_share": share for part, share in trial.busy.items()}
     return row | {figure.name: figure.of(trial) for figure in _DERIVED}
 
 
-def _of(found: Quantiles | ServerUse | None, name: str) -> float | None:
+def _of(found: Quantiles | ServerUse | Noise | None, name: str) -> float | None:
     return None if found is None else getattr(found, name)

@@ -9,6 +9,7 @@ from statistics import median
 
 from clientlab.analysis.ratios import Ratio
 from clientlab.analysis.standings import Standing
+from clientlab.judging.noise import is_noisy, is_wide
 from clientlab.judging.ranking import baseline_of, finished_by_group, ranked, seconds_per_request
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
@@ -25,7 +26,7 @@ class Row:
     `name`: the arm's name within its group. `ratio`: to the fastest, `to_baseline`: to the experiment's baseline.
     `figures`: key → median over the trials that have the figure, or None. `costs`: seconds per successful request, by
     round. `errors`: kind → how many, summed. `body_bytes`: received per request. `verdict`: the commonest of the
-    trials' verdicts, or None. `trials`: by round.
+    trials' verdicts, or None. `trials`: by round. `doubtful`: a caution names noisy trials or widely differing rounds.
     """
 
     name: str
@@ -40,6 +41,12 @@ class Row:
     concurrency: int
     verdict: str | None
     trials: tuple[Trial, ...]
+    doubtful: bool = False
+
+    @property
+    def marked(self) -> str:
+        """The name, with the mark of cautions behind that of a doubtful arm."""
+        return f"{self.name} !" if self.doubtful else self.name
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,8 @@ class Group:
             return self.large
         if when == "durations":
             return self.requests is None
+        if when == "memory unknown" and any(row.figures["memory"] is not None for row in self.rows):
+            return False
         return when == "always" or any(row.figures[figure.key] is not None for row in self.rows)
 
     @property
@@ -121,6 +130,7 @@ def _row(standing: Standing, trials: list[Trial]) -> Row:
         concurrency=trials[0].concurrency,
         verdict=commonest_verdict(trials),
         trials=tuple(sorted(trials, key=lambda trial: trial.round)),
+        doubtful=is_wide(trials) or any(map(is_noisy, trials)),
     )
 
 
