@@ -52,10 +52,12 @@ def noisy_trials(run: Run) -> Iterator[Caution]:
     noisy = [trial for trial in done if is_noisy(trial)]
     if noisy:
         most = max(cores_taken(trial) or 0.0 for trial in noisy)
+        arms = sorted({trial.arm for trial in noisy})
         yield Caution(
             kind="noisy-trials",
-            text=f"others took up to {most:.2f} of {run.surroundings.cpu_count} cores during {len(noisy)} of {len(done)} "
-            f"trials, of {', '.join(sorted({trial.arm for trial in noisy}))}",
+            arms=arms,
+            text=f"others took up to {most:.2f} of {run.surroundings.cpu_count} cores during {len(noisy)} of "
+            f"{len(done)} trials, of {', '.join(arms)}",
             advice="programs beside the lab, or other guests of the host, disturbed them: measure on a quiet machine",
         )
 
@@ -66,10 +68,12 @@ def wide_spread(run: Run) -> Iterator[Caution]:
     for trial in run.trials:
         by_arm.setdefault(trial.arm, []).append(trial)
     spreads = {arm: spread for arm, trials in sorted(by_arm.items()) if (spread := spread_of(trials)) is not None}
-    wide = [f"{arm} ({spread:.0%})" for arm, spread in spreads.items() if spread >= WIDE]
+    wide = {arm: spread for arm, spread in spreads.items() if spread >= WIDE}
     if wide:
         yield Caution(
             kind="wide-spread",
-            text=f"rounds differ widely in time per request (standard deviation): {', '.join(wide)}",
+            arms=list(wide),
+            text="rounds differ widely in time per request (standard deviation): "
+            f"{', '.join(f'{arm} ({spread:.0%})' for arm, spread in wide.items())}",
             advice="small differences of these arms are hidden: raise -n, so that a trial takes longer, or --rounds",
         )
