@@ -57,6 +57,7 @@ def _trial(draw: np.random.Generator, workload: Workload, planned: PlannedTrial)
     servers = ServerUse(cpu_seconds=0.1 * wall, requests=REQUESTS, connections=1)
     spent = Spent(servers, servers if planned.route == "proxy" else None, 2)
     samples = Samples(records, np.arange(REQUESTS), {}, {}, {})
-    marks = {"began": 0.0, "wall_seconds": wall, "cpu_seconds": 0.3 * wall, "peak_rss_bytes": 30 << 20}
+    marks: dict[str, Any] = {"began": 0.0, "wall_seconds": wall, "cpu_seconds": 0.3 * wall, "peak_rss_bytes": 30 << 20}
+    marks |= {"peak_pss_bytes": 30 << 20, "disturbance": None}
     nothing: dict[str, Any] = dict.fromkeys((field.name for field in fields(Outcome)), 1)
     return finished_trial(planned, workload, Measurement(Outcome(**nothing | marks), samples), spent, STARTED)

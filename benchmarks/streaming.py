@@ -50,7 +50,7 @@ def _row(name: str, client: str, site: Site, workload: Workload, *, streams: boo
         outcome = outcome_of(client, site, workload)
     except TrialFailed as failure:
         return BenchmarkRow(name, math.inf, math.inf, math.inf, str(failure), target, met, "MiB")
-    above = (outcome.peak_rss_bytes - outcome.idle_rss_bytes) / _MIB
+    above = ((outcome.peak_pss_bytes or math.nan) - (outcome.idle_pss_bytes or math.nan)) / _MIB
     seconds = outcome.wall_seconds / REQUESTS
     met = met or above <= LIMIT
     return BenchmarkRow(

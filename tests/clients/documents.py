@@ -35,8 +35,8 @@ def a_trial(strategy: str = "urllib3", number: int = 1, wall: float = 1.0, **cha
     whole = {
         **a_planned_trial(strategy, number).model_dump(), "status": "done", "started": "2024-05-06T07:08:09+00:00",
         "wall_seconds": wall, "requests": 1000, "requests_per_second": 1000 / wall, "connections_opened": 1,
-        "cpu_seconds": 0.5, "peak_rss_bytes": 32 << 20, "latency_seconds": quantiles(), "bytes_received": 21_000,
-        "verdict": "client-bound",
+        "cpu_seconds": 0.5, "peak_rss_bytes": 40 << 20, "peak_pss_bytes": 32 << 20, "latency_seconds": quantiles(),
+        "bytes_received": 21_000, "verdict": "client-bound",
     }  # fmt: skip
     return Trial(**(whole | changes))
 

@@ -63,7 +63,7 @@ def test_a_large_body_read_in_chunks_is_not_held(client, request, behind):
     measured = measure(client, workload, where[0], ca_file=where[1])
     assert measured.samples.errors == {}
     assert measured.samples.records["bytes"].tolist() == [SIZE] * 2
-    assert measured.outcome.peak_rss_bytes - measured.outcome.idle_rss_bytes <= MOST_ABOVE_IDLE
+    assert measured.outcome.peak_pss_bytes - measured.outcome.idle_pss_bytes <= MOST_ABOVE_IDLE
 
 
 @pytest.mark.parametrize("client", H2_CLIENTS)

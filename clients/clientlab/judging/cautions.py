@@ -8,6 +8,7 @@ from clientlab import strategies
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.errors import LabError
 from clientlab.judging import request_cautions
+from clientlab.judging.noise import noisy_trials, wide_spread
 from clientlab.judging.verdict import SATURATED, SHORT_SECONDS
 from clientlab.results.document import Caution, Run
 from clientlab.results.trial import Trial
@@ -219,6 +220,17 @@ def _load(run: Run) -> Iterator[Caution]:
         )
 
 
+def _memory(run: Run) -> Iterator[Caution]:
+    unknown = [trial for trial in _done(run) if trial.peak_pss_bytes is None and trial.peak_rss_bytes is not None]
+    if unknown:
+        yield Caution(
+            kind="memory-unknown",
+            text=f"the memory of {_names(unknown)} is not known without the pages that processes share",
+            advice="the column RSS counts a shared page once for each process; memory itself needs Linux, the "
+            "permission to read /proc/PID/smaps_rollup, and processes that live until the last response",
+        )
+
+
 _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     _left_out,
     _failures,
@@ -239,6 +251,9 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     _concurrency,
     request_cautions.few_requests,
     _load,
+    noisy_trials,
+    wide_spread,
+    _memory,
 )
 
 

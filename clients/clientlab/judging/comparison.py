@@ -12,6 +12,7 @@ from typing import Literal
 from clientlab.analysis.ratios import FEWEST_ROUNDS, Estimate
 from clientlab.analysis.unpaired import unpaired_difference, unpaired_ratio
 from clientlab.errors import FieldError, LabError
+from clientlab.judging.differences import Difference, differences
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import COMPARED
@@ -19,22 +20,6 @@ from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 
 Verdict = Literal["better", "worse", "within noise", "cannot say"]
-
-_MACHINE = (
-    "host", "system", "kernel", "architecture", "cpu_model", "cpu_count", "cpu_usable", "memory_bytes",
-    "memory_limit_bytes", "open_files_limit", "clock", "python",
-)  # fmt: skip
-_SAME_MEMORY = 0.01
-"""Machines of one kind differ by some pages."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A part of the surroundings that differs; None where one run has no such part."""
-
-    part: str
-    before: str | None
-    after: str | None
 
 
 @dataclass(frozen=True)
@@ -97,16 +82,6 @@ def compare(base: Run, others: Sequence[Run], more: Iterable[Figure] = (), *, fo
     """
     figures = tuple(dict.fromkeys((*COMPARED, *more)))
     return Comparison(base, [_against(base, other, figures, force=force) for other in others], figures)
-
-
-def differences(base: Run, other: Run) -> list[Difference]:
-    """How the surroundings of two runs differ: machine, Python, versions of libraries and programs."""
-    before, after = _parts(base), _parts(other)
-    return [
-        Difference(part, before.get(part), after.get(part))
-        for part in dict.fromkeys((*before, *after))
-        if before.get(part) != after.get(part) and not _as_much_memory(part, base, other)
-    ]
 
 
 def _against(base: Run, other: Run, figures: tuple[Figure, ...], *, force: bool) -> Compared:
@@ -251,14 +226,3 @@ def _arms(run: Run) -> dict[str, Arm]:
 def _names(names: list[str]) -> str:
     shown = ", ".join(map(repr, names[:3]))
     return f"arm {shown}" if len(names) <= 3 else f"arm {shown} and {len(names) - 3} more"
-
-
-def _parts(run: Run) -> dict[str, str]:
-    where = run.surroundings
-    parts = {part.replace("_", " "): str(getattr(where, part)) for part in _MACHINE}
-    return parts | {"clientlab": run.clientlab} | where.libraries | where.programs
-
-
-def _as_much_memory(part: str, base: Run, other: Run) -> bool:
-    one, two = base.surroundings.memory_bytes, other.surroundings.memory_bytes
-    return part == "memory bytes" and abs(one - two) <= _SAME_MEMORY * one

@@ -12,9 +12,11 @@ from typing import Any, Self
 import psutil
 
 from clientlab import strategies
-from clientlab.measuring import usage
+from clientlab.measuring import memory, noise, usage
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.external_tool import ToolNote, read_note
+from clientlab.measuring.memory import Footprint
+from clientlab.measuring.noise import Disturbance
 from clientlab.measuring.trial_handle import PATIENCE, TrialHandle
 from clientlab.samples.log import ProcessNote, process_notes
 from clientlab.samples.log_reader import FinishedCounter, Samples, read
@@ -24,7 +26,9 @@ from clientlab.samples.log_reader import FinishedCounter, Samples, read
 class Outcome:
     """Figures of the measured part of a trial, in seconds and bytes.
 
-    `began` is on the monotonic clock. `processes` counts the processes that sent requests.
+    `began` is on the monotonic clock. `processes` counts the processes that sent requests. Memory at the end of the
+    warm-up and at its peak: `rss` as sums of resident sets, `pss` with shared pages in proportion and without the
+    sample log, which is None where the system does not count it.
     """
 
     began: float
@@ -35,6 +39,9 @@ class Outcome:
     connections_begun: int
     connections_opened: int
     processes: int
+    idle_pss_bytes: int | None = None
+    peak_pss_bytes: int | None = None
+    disturbance: Disturbance | None = None
 
 
 @dataclass(frozen=True)
@@ -76,25 +83,65 @@ def measure(
         on_progress(finished)
         return finished
 
+    # An external tool reports nothing before its end, and enforces the workload's timeout itself.
+    has_tool = bool(strategies.client_spec(context.strategy.client).program)
     with TrialHandle(context) as process:
         process.event("ready", progress, stall_seconds)
+        rests = _Rests(process, folder)
         on_start()
         before = _Tree.of(process, folder)
         idle = _settle({process.pid, *(note.pid for note in before.notes)})
+        rests.start()
         process.resume()
-        # An external tool reports nothing before its end, and enforces the workload's timeout itself.
-        has_tool = bool(strategies.client_spec(context.strategy.client).program)
-        done = process.event("done", progress, math.inf if has_tool else stall_seconds)
+        process.event("sent", progress, math.inf if has_tool else stall_seconds)
+        rests.sent()
+        process.resume()
+        done = process.event("done", progress, stall_seconds)
+        rests.end()
         after = _Tree.of(process, folder)
         on_end()
         peak = done["peak_rss_bytes"] + sum(_peak(note) for note in after.notes if note.pid != process.pid)
         process.resume()
         process.wait()
-    outcome = _outcome(done, before, after, idle, peak)
+    outcome = replace(_outcome(done, before, after, idle, peak), **rests.figures())
     tool = read_note(folder)
     if tool is not None:  # by its own clock: ours also held its start and the reading of its report
         outcome = replace(outcome, wall_seconds=tool.wall_seconds, cpu_seconds=tool.cpu_seconds)
     return Measurement(outcome, read(folder, outcome.began), tool)
+
+
+class _Rests:
+    """Memory and noise, read while the trial's process waits: warmed up, after its last response, and when it is done.
+
+    Nothing is read while a request is in flight: reading smaps takes the lock of the process's memory map.
+    """
+
+    def __init__(self, process: TrialHandle, folder: Path) -> None:
+        self._process = process
+        self._folder = folder
+        self._idle = memory.footprint(process.pids(), {process.pid})
+        self._peak: Footprint | None = None
+
+    def start(self) -> None:
+        """The measured part begins next."""
+        self._first_threads = noise.threads(self._process.pids())
+        self._machine = noise.machine()
+
+    def sent(self) -> None:
+        """All requests have ended, and all processes that sent them should be alive."""
+        pids = self._process.pids()
+        self._last_threads = noise.threads(pids)
+        self._peak = memory.footprint(pids, {self._process.pid, *(note.pid for note in process_notes(self._folder))})
+
+    def end(self) -> None:
+        """The measured part is over."""
+        self._disturbance = noise.disturbance(self._machine, noise.machine(), self._first_threads, self._last_threads)
+
+    def figures(self) -> dict[str, Any]:
+        """Fields of the outcome."""
+        idle = None if self._idle is None else self._idle.now
+        peak = None if self._peak is None else max(self._peak.peak, idle or 0)
+        return {"idle_pss_bytes": idle, "peak_pss_bytes": peak, "disturbance": self._disturbance}
 
 
 @dataclass(frozen=True)

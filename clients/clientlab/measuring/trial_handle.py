@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -99,6 +100,12 @@ class TrialHandle:
             os.write(self._input, b"\n")
         except BrokenPipeError:
             raise TrialFailed(self._how_it_ended()) from None
+
+    def pids(self) -> list[int]:
+        """Process ids of the trial's process and of all its living descendants."""
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended, and the next event will show how
+            return [self.pid, *(child.pid for child in psutil.Process(self.pid).children(recursive=True))]
+        return [self.pid]
 
     def children_cpu(self) -> float:
         """CPU seconds so far of all living descendants of the trial's process."""

@@ -4,6 +4,7 @@ Started as ``python -m clientlab.measuring.trial_process FOLDER FD``. It reads t
 writes its events, a line of JSON each, to the file descriptor FD:
 
     ready    warmed up; the process waits for a line on standard input before the measured part
+    sent     all requests have ended, and no process of a pool has: the clock rests until a line comes
     done     wall seconds, CPU seconds, peak memory; the process waits for a line before it ends
     failed   the reason, where the strategy failed; no other event follows
 
@@ -101,6 +102,25 @@ def make_executor(context: TrialContext) -> Executor:
     return executor
 
 
+class _Stopwatch:
+    """Wall and CPU seconds of the measured part, from the moment at which it is made. `began`: monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._cpu = usage.cpu_seconds()
+        self.began = self._from = perf_counter()
+
+    def rest(self, events: Events) -> None:
+        """Stop the clock, let the parent read what the trial's processes hold, and go on."""
+        wall, cpu = self.read()
+        events.send_and_wait("sent")
+        self._cpu = usage.cpu_seconds() - cpu
+        self._from = perf_counter() - wall
+
+    def read(self) -> tuple[float, float]:
+        """Wall and CPU seconds so far."""
+        return perf_counter() - self._from, usage.cpu_seconds() - self._cpu
+
+
 def _run_cold(context: TrialContext, events: Events) -> None:
     """Make and close pools, loops, sessions and connections inside the clock. The lab's log is made before.
 
@@ -111,11 +131,12 @@ def _run_cold(context: TrialContext, events: Events) -> None:
     preallocate(context)
     executor = make_executor(context)
     events.send_and_wait("ready")
-    cpu, began = usage.cpu_seconds(), perf_counter()
+    clock = _Stopwatch()
     executor.open()
-    executor.run(_numbers(context.workload, began))
+    executor.run(_numbers(context.workload, clock.began))
+    clock.rest(events)
     executor.close()
-    _send_done(events, cpu, began)
+    _send_done(events, clock)
 
 
 def _warm_up_apart(context: TrialContext) -> None:
@@ -134,16 +155,16 @@ def _run_warm(context: TrialContext, events: Events) -> None:
     executor.open()
     executor.run(Numbers(context.warm_up, first=-context.warm_up))
     events.send_and_wait("ready")
-    cpu, began = usage.cpu_seconds(), perf_counter()
-    executor.run(_numbers(context.workload, began))
-    _send_done(events, cpu, began)
+    clock = _Stopwatch()
+    executor.run(_numbers(context.workload, clock.began))
+    clock.rest(events)
+    _send_done(events, clock)
     executor.close()
 
 
-def _send_done(events: Events, cpu: float, began: float) -> None:
-    wall = perf_counter() - began
-    spent = usage.cpu_seconds() - cpu
-    events.send_and_wait("done", began=began, wall_seconds=wall, cpu_seconds=spent, peak_rss_bytes=usage.peak_rss())
+def _send_done(events: Events, clock: _Stopwatch) -> None:
+    wall, cpu = clock.read()
+    events.send_and_wait("done", began=clock.began, wall_seconds=wall, cpu_seconds=cpu, peak_rss_bytes=usage.peak_rss())
 
 
 def _numbers(workload: Workload, began: float) -> Numbers:

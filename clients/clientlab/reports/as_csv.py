@@ -12,11 +12,11 @@ from typing import Any
 
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
-from clientlab.results.trial import Quantiles, ServerUse, Trial
+from clientlab.results.trial import Noise, Quantiles, ServerUse, Trial
 
 _PARTS = (
     "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",
-    "busy",
+    "busy", "noise",
 )  # fmt: skip
 _QUANTILES = tuple(name for name in Quantiles.model_fields if name != "at_least")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
@@ -39,6 +39,7 @@ _DOCUMENT = {
     **{f"overhead_{name}_seconds": "latency less the requested delay" for name in _QUANTILES},
     "overhead_at_least": "JSON, those of the overheads that are only lower bounds",
     **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in ServerUse.model_fields},
+    **{f"noise_{name}": field.description or name for name, field in Noise.model_fields.items()},
     **{f"{part}_busy_share": "of its time" for part in ("client", "proxy", "upstream", "latency")},
 }
 
@@ -71,9 +72,10 @@ def _row(trial: Trial) -> dict[str, Any]:
         row[f"{part}_at_least"] = json.dumps([name for name in _QUANTILES if name in bounds])
     for part, field in _SERVERS.items():
         row |= {f"{part}_{name}": _of(getattr(trial, field), name) for name in ServerUse.model_fields}
+    row |= {f"noise_{name}": _of(trial.noise, name) for name in Noise.model_fields}
     row |= {f"{part}_busy_share": share for part, share in trial.busy.items()}
     return row | {figure.name: figure.of(trial) for figure in _DERIVED}
 
 
-def _of(found: ServerUse | None, name: str) -> float | None:
+def _of(found: ServerUse | Noise | None, name: str) -> float | None:
     return None if found is None else getattr(found, name)

@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
-from clientlab.judging.comparison import Change, Compared, Comparison, Difference
+from clientlab.judging.comparison import Change, Compared, Comparison
+from clientlab.judging.differences import Difference
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import markdown, thresholds
 from clientlab.reports.table import plain_table

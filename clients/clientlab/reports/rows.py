@@ -9,6 +9,7 @@ from statistics import median
 
 from clientlab.analysis.ratios import Ratio
 from clientlab.analysis.standings import Standing
+from clientlab.judging.noise import is_noisy, is_wide
 from clientlab.judging.ranking import baseline_of, finished_by_group, ranked, seconds_per_request
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
@@ -28,7 +29,7 @@ class Row:
     bounds, because requests failed. `costs`: seconds per successful request, by
     round. `errors`: kind → how many, summed. `body_bytes`: received per request. `verdict`: the commonest of the
     trials' verdicts, or None. `trials`: by round. `alone`: the arm has a concurrency that no other arm of its group
-    has, so it is ranked against none of them.
+    has, so it is ranked against none of them. `doubtful`: a caution names noisy trials or widely differing rounds.
     """
 
     name: str
@@ -45,11 +46,17 @@ class Row:
     trials: tuple[Trial, ...]
     bounds: frozenset[str] = frozenset()
     alone: bool = False
+    doubtful: bool = False
 
     @property
     def first(self) -> bool:
         """Whether it is the fastest of several arms that are compared with each other, or the only arm of its group."""
         return self.fastest and not self.alone
+
+    @property
+    def marked(self) -> str:
+        """The name, with the mark of cautions behind that of a doubtful arm."""
+        return f"{self.name} !" if self.doubtful else self.name
 
     def text(self, figure: Figure) -> str:
         """The figure as reports show it."""
@@ -84,6 +91,8 @@ class Group:
             return self.large
         if when == "durations":
             return self.requests is None
+        if when == "memory unknown" and any(row.figures["memory"] is not None for row in self.rows):
+            return False
         return when == "always" or any(row.figures[figure.key] is not None for row in self.rows)
 
     @property
@@ -164,6 +173,7 @@ def _row(standing: Standing, trials: list[Trial], *, alone: bool) -> Row:
         trials=tuple(sorted(trials, key=lambda trial: trial.round)),
         bounds=frozenset(figure.key for figure in FIGURES if figure.is_bound(trials)),
         alone=alone,
+        doubtful=is_wide(trials) or any(map(is_noisy, trials)),
     )
 
 

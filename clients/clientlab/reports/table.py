@@ -88,7 +88,7 @@ class _Fitted:
 def heads_and_rows(group: Group) -> tuple[list[str], list[list[str]]]:
     """The table of a group as text: heads, and the cells of each row, which begins with the name of its arm."""
     heads, cells = zip(*_columns(group), strict=True)
-    rows = [[row.name, *line] for row, *line in zip(group.rows, *cells, strict=True)]
+    rows = [[row.marked, *line] for row, *line in zip(group.rows, *cells, strict=True)]
     return [_head_of(group.rows), *heads], rows
 
 
@@ -144,5 +144,5 @@ def _table(rows: list[Row], columns: list[_Column]) -> Table:
     for name, _ in columns:
         table.add_column(name, justify="right", no_wrap=name != "errors")
     for row, *cells in zip(rows, *(cells for _, cells in columns), strict=True):
-        table.add_row(*map(Text, (row.name, *cells)), style="bold green" if row.first else None)
+        table.add_row(*map(Text, (row.marked, *cells)), style="bold green" if row.first else None)
     return table

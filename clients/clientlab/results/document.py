@@ -51,7 +51,7 @@ class Surroundings(Part):
     architecture: str
     cpu_model: str
     cpu_count: int
-    cpu_usable: Annotated[float, Field(description="by affinity and by the control group's quota")]
+    cpu_usable: Annotated[float, Field(description="by affinity and by the least quota of the control groups")]
     memory_bytes: int
     memory_limit_bytes: int | None
     open_files_limit: int
@@ -60,6 +60,18 @@ class Surroundings(Part):
     libraries: dict[str, str]
     programs: Annotated[dict[str, str], Field(description="servers and their settings")]
     clock: Annotated[str, Field(description="implementation and resolution")]
+    dependencies: Annotated[
+        dict[str, str] | None, Field(description="versions of what the measured libraries require; null: unknown")
+    ] = None
+    compiled: Annotated[
+        dict[str, str] | None, Field(description="libraries compiled into the measured ones, such as libcurl")
+    ] = None
+    openssl: Annotated[str | None, Field(description="of Python's module ssl")] = None
+    python_build: Annotated[str | None, Field(description="GIL, compiler, optimisation, PGO, LTO")] = None
+    cpu_governor: Annotated[str | None, Field(description="of the cores' frequency")] = None
+    smt: Annotated[bool | None, Field(description="whether two threads share a core")] = None
+    virtualization: Annotated[str | None, Field(description="virtual machine, container, or none")] = None
+    lab_commit: Annotated[str | None, Field(description="commit of the lab's clone, and whether it was changed")] = None
 
 
 class Caution(Part):

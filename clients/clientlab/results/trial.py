@@ -81,6 +81,34 @@ class ServerUse(Measured):
     connections: Annotated[Count | None, Field(description="accepted with at least one request")] = None
 
 
+Grown = Annotated[float, Field(ge=0, le=MOST, description="seconds")]
+Hertz = Annotated[float, Field(ge=0, le=MOST, description="Hz, mean over the cores")]
+
+
+class Noise(Measured):
+    """What disturbed a trial: growth of the kernel's counters over its measured part. None: not readable."""
+
+    seconds: Annotated[Seconds, Field(description="so long was the part over which the counters were read")]
+    others_cpu_seconds: Annotated[
+        Grown | None, Field(description="CPU time of processes that are neither client, upstream, proxy nor the lab")
+    ] = None
+    steal_seconds: Annotated[Grown | None, Field(description="CPU time that the hypervisor gave to others")] = None
+    cpu_pressure_seconds: Annotated[
+        Grown | None, Field(description="time in which some process of the machine waited for a CPU (PSI)")
+    ] = None
+    group_pressure_seconds: Annotated[
+        Grown | None, Field(description="the same, of processes in the lab's control group")
+    ] = None
+    run_delay_seconds: Annotated[
+        Grown | None, Field(description="time in which the client's threads waited for a CPU, summed over threads")
+    ] = None
+    involuntary_switches: Annotated[
+        Count | None, Field(description="times that a thread of the client had to leave its CPU")
+    ] = None
+    frequency_before_hz: Hertz | None = None
+    frequency_after_hz: Hertz | None = None
+
+
 class PlannedTrial(Measured):
     """A trial that has not been measured: one arm in one round of a run."""
 
@@ -124,6 +152,12 @@ class Trial(PlannedTrial):
     peak_rss_bytes: Annotated[
         Count | None, Field(description="sum of each process's peak; shared pages count in each")
     ] = None
+    idle_pss_bytes: Annotated[
+        Count | None, Field(description="as idle_rss_bytes; shared pages in proportion, without the sample log")
+    ] = None
+    peak_pss_bytes: Annotated[
+        Count | None, Field(description="as peak_rss_bytes; shared pages in proportion, without the sample log")
+    ] = None
     latency_seconds: Quantiles | None = None
     elapsed_seconds_sum: Annotated[
         Seconds | None, Field(description="the library's own measure, over successful requests")
@@ -139,6 +173,7 @@ class Trial(PlannedTrial):
     over_time: list[Slice] = []
     upstream_use: ServerUse | None = None
     proxy_use: ServerUse | None = None
+    noise: Noise | None = None
     busy: Annotated[dict[str, float], Field(description="share of its time that each part was busy")] = {}
     verdict: Bound | None = None
 

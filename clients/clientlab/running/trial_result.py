@@ -13,7 +13,7 @@ from clientlab.judging.verdict import Shares, busy, verdict, waited
 from clientlab.measuring.external_tool import ToolNote
 from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.results.surroundings import cpu_usable
-from clientlab.results.trial import PlannedTrial, ServerUse, Trial
+from clientlab.results.trial import Noise, PlannedTrial, ServerUse, Trial
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.workload import Workload, delay_of
 
@@ -58,6 +58,9 @@ def finished_trial(
         "cpu_seconds": outcome.cpu_seconds,
         "idle_rss_bytes": outcome.idle_rss_bytes,
         "peak_rss_bytes": outcome.peak_rss_bytes,
+        "idle_pss_bytes": outcome.idle_pss_bytes,
+        "peak_pss_bytes": outcome.peak_pss_bytes,
+        "noise": _noise(planned, outcome, servers),
         "upstream_use": servers.upstream,
         "proxy_use": servers.proxy,
         "busy": {part: share for part, share in vars(shares).items() if share is not None},
@@ -104,7 +107,31 @@ def _of_tool(planned: PlannedTrial, note: ToolNote) -> dict[str, Any]:
         "over_time": [],
         "idle_rss_bytes": None,
         "peak_rss_bytes": None,
+        "idle_pss_bytes": None,
+        "peak_pss_bytes": None,
     }
+
+
+def _noise(planned: PlannedTrial, outcome: Outcome, servers: Spent) -> Noise | None:
+    """The disturbance of a trial. What others took is unknown where the CPU time of a server is."""
+    found = outcome.disturbance
+    if found is None:
+        return None
+    own = [outcome.cpu_seconds]
+    own += [use.cpu_seconds for use in (servers.upstream, servers.proxy) if use is not None]
+    unknown = servers.upstream is None or (servers.proxy is None and planned.route != "direct")
+    others = None if unknown or found.machine_cpu_seconds is None else max(0.0, found.machine_cpu_seconds - sum(own))
+    return Noise(
+        seconds=found.seconds,
+        others_cpu_seconds=others,
+        steal_seconds=found.steal_seconds,
+        cpu_pressure_seconds=found.cpu_pressure_seconds,
+        group_pressure_seconds=found.group_pressure_seconds,
+        run_delay_seconds=found.run_delay_seconds,
+        involuntary_switches=found.involuntary_switches,
+        frequency_before_hz=found.frequencies[0],
+        frequency_after_hz=found.frequencies[1],
+    )
 
 
 def _failure(found: Samples, workload: Workload) -> str | None:

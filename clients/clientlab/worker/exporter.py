@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from clientlab.errors import ERROR_OTHER, KINDS
+from clientlab.measuring.memory import LiveMemory
 from clientlab.results import labels
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.samples.log import ERROR_CODES, process_notes
@@ -45,7 +46,8 @@ class Exporter(Collector):
         self._outcomes = dict.fromkeys(("ok",), 0)
         self._buckets = np.zeros(len(BUCKETS) + 1, np.int64)
         self._seconds = self._delayed = self._in_flight = 0.0
-        self._connections = self._connections_before = self._memory = 0
+        self._connections = self._connections_before = 0
+        self._memory = LiveMemory()
         self._cpu = self._cpu_before = 0.0
         self._shown: dict[str, float] = {}  # counters as they were scraped last
         self._started: float | None = None
@@ -74,6 +76,8 @@ class Exporter(Collector):
             self._in_flight = 0.0
             if trial is not None and trial.cpu_seconds is not None and trial.connections_opened is not None:
                 self._cpu, self._connections = trial.cpu_seconds, trial.connections_opened
+            if trial is not None and trial.peak_pss_bytes is not None:
+                self._memory.bytes = trial.peak_pss_bytes
 
     def describe(self) -> list[Metric]:
         """Nothing beforehand: the registry would collect to find out."""
@@ -120,15 +124,14 @@ class Exporter(Collector):
 
     def _tree(self) -> float:
         """CPU seconds of the trial's processes so far, in steps of 10 ms; their memory is noted beside."""
-        seconds, memory = 0.0, 0
+        seconds, pids = 0.0, []
         for process in psutil.Process().children(recursive=True):
             try:
-                with process.oneshot():
-                    seconds += sum(process.cpu_times()[:4])
-                    memory += process.memory_info().rss
+                seconds += sum(process.cpu_times()[:4])
             except psutil.NoSuchProcess:
                 continue  # ended meanwhile: its parent's times hold it
-        self._memory = memory or self._memory
+            pids.append(process.pid)
+        self._memory.read(pids)
         return seconds
 
     def _of_requests(self) -> Iterator[Metric]:
@@ -165,7 +168,8 @@ class Exporter(Collector):
         )
         yield self._counter("clientlab_connections_opened", "Connections opened.", self._connections)
         yield self._counter("clientlab_cpu_seconds", "CPU time of the trial's processes.", self._cpu)
-        yield self._gauge("clientlab_memory_bytes", "Resident memory of the trial's processes.", self._memory)
+        text = "Memory of the trial's processes, shared pages in proportion (PSS); after the trial, its peak."
+        yield self._gauge("clientlab_memory_bytes", text, self._memory.bytes)
 
     def _of_the_trial(self) -> Iterator[Metric]:
         running = GaugeMetricFamily(
@@ -185,9 +189,11 @@ class Exporter(Collector):
         family.add_metric(self._labels, self._shown[name])
         return family
 
-    def _gauge(self, name: str, text: str, value: float) -> Metric:
+    def _gauge(self, name: str, text: str, value: float | None) -> Metric:
+        """A gauge without a sample where the value is unknown."""
         family = GaugeMetricFamily(name, text, labels=labels.ARM)
-        family.add_metric(self._labels, value)
+        if value is not None:
+            family.add_metric(self._labels, value)
         return family
 
 

@@ -132,7 +132,7 @@ def test_large_bodies_are_streamed_both_ways_and_their_memory_is_told(clientlab,
     assert len(trials) == 4
     for (workload, _), trial in trials.items():
         assert (trial.status, trial.errors, trial.elapsed_seconds_sum) == ("done", {}, None)
-        above = trial.peak_rss_bytes - trial.idle_rss_bytes
+        above = trial.peak_pss_bytes - trial.idle_pss_bytes
         assert (above < size / 2) if workload == "down" else (above >= 0.9 * size)
         expected = size if workload == "down" else len(f'{{"length": {size}}}\n')
         assert trial.bytes_received == 2 * expected

@@ -36,7 +36,7 @@ def test_both_development_servers_are_driven_and_compared(clientlab, results, tm
         assert 150 <= trial.upstream_use.requests < 155  # with kept connections, some may be begun in vain
         assert trial.wall_seconds > 0
         assert trial.cpu_seconds > 0
-        assert (trial.peak_rss_bytes, trial.over_time) == (None, [])
+        assert (trial.peak_rss_bytes, trial.peak_pss_bytes, trial.over_time) == (None, None, [])
         assert trial.latency_seconds.p50 <= trial.latency_seconds.p99 <= trial.latency_seconds.max
     assert run.surroundings.programs["ab"].startswith("This is ApacheBench, Version")
     assert set(run.surroundings.programs) == {"ab", "aiohttp?server=development", "flask?server=development"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.judging.cautions import cautions_of
-from clientlab.results.trial import ServerUse
+from clientlab.results.trial import Noise, ServerUse
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
 
@@ -62,6 +62,39 @@ def test_what_the_command_line_changed_of_an_experiment_is_told():
     cautions = found(*rounds(), changed=["requests: 4000 → 50", "delay: 5ms → 1s"])
     assert list(cautions) == ["changed"]
     assert "changed on the command line: requests: 4000 → 50; delay: 5ms → 1s - " in cautions["changed"]
+
+
+@pytest.mark.parametrize(
+    ("noise", "fires"),
+    [({"others_cpu_seconds": 0.6}, True), ({"others_cpu_seconds": 0.02}, False), ({"steal_seconds": 0.6}, True),
+     ({"others_cpu_seconds": 0.02, "steal_seconds": 0.0}, False), ({}, False),
+     ({"run_delay_seconds": 5.0, "cpu_pressure_seconds": 1.0, "involuntary_switches": 999}, False),
+     ({"others_cpu_seconds": 0.1, "seconds": 0.1}, False)],
+)  # fmt: skip
+def test_trials_during_which_others_took_cpu_time_are_told(noise, fires):
+    """Processes or the hypervisor. Waiting alone is none: the run's own servers may take the cores."""
+    disturbed = a_trial("pycurl", 2, noise=Noise(**({"seconds": 2.0} | noise)))
+    cautions = found(*rounds(), *rounds("pycurl", count=1), disturbed, a_trial("pycurl", 3))
+    assert list(cautions) == (["noisy-trials"] if fires else [])
+    if fires:
+        assert "others took up to 0.30 of 4 cores during 1 of 6 trials, of pycurl" in cautions["noisy-trials"]
+
+
+@pytest.mark.parametrize(("walls", "fires"), [((1.0, 1.05, 1.1), False), ((1.0, 1.2, 1.4), True), ((1.0, 1.4), False)])
+def test_an_arm_whose_rounds_differ_widely_is_told(walls, fires):
+    """By the standard deviation, from three rounds on."""
+    cautions = found(*rounds(count=3), *(a_trial("pycurl", n, wall) for n, wall in enumerate(walls, 1)))
+    assert list(cautions) == (["wide-spread"] if fires else [])
+    assert not fires or "pycurl (17%)" in cautions["wide-spread"]
+    assert not fires or "urllib3" not in cautions["wide-spread"]
+
+
+def test_memory_that_is_known_only_with_shared_pages_is_told():
+    """The resident set is another figure. A tool whose memory nobody knows is no reason."""
+    cautions = found(*rounds(), *rounds("pycurl", peak_pss_bytes=None))
+    assert list(cautions) == ["memory-unknown"]
+    assert "pycurl" in cautions["memory-unknown"]
+    assert found(*rounds(), *rounds("pycurl", peak_pss_bytes=None, peak_rss_bytes=None)) == {}
 
 
 @pytest.mark.parametrize(

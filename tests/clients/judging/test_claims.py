@@ -61,6 +61,7 @@ def test_a_control_has_no_source():
         ("p99", {"latency_seconds": quantiles(p99=9.0)}, "supported"),
         ("cpu_seconds", {"cpu_seconds": 9.0}, "supported"),
         ("peak_rss_bytes", {"peak_rss_bytes": 1 << 40}, "supported"),
+        ("memory", {"peak_pss_bytes": 1 << 40}, "supported"),
         ("connections_opened", {"connections_opened": 1000}, "supported"),
         ("elapsed", {}, "inconclusive"),
     ],

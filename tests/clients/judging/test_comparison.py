@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.judging.comparison import compare, differences
+from clientlab.judging.comparison import compare
+from clientlab.judging.differences import differences
+from clientlab.reports.comparison import as_markdown
 from clientlab.results.figures import BY_KEY, COMPARED
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles
@@ -43,7 +45,7 @@ def test_a_change_is_called_what_it_is(pace, wall, throughput):
 def test_every_figure_is_read_off_the_trials():
     """Medians of both runs, in seconds, bytes and counts; CPU for a request; errors as a share."""
     slower = {
-        "latency_seconds": quantiles(0.004, 0.018), "cpu_seconds": 1.0, "peak_rss_bytes": 64 << 20,
+        "latency_seconds": quantiles(0.004, 0.018), "cpu_seconds": 1.0, "peak_pss_bytes": 64 << 20,
         "connections_opened": 130, "errors": {"reset": 100},
     }  # fmt: skip
     found = changes_of(a_run_at(1.0), a_run_at(1.0, **slower), "p95")
@@ -174,3 +176,47 @@ def test_surroundings_that_differ_are_told_by_name():
         "uvloop": (None, "1"), "flask": ("gunicorn", "werkzeug"),
     }  # fmt: skip
     assert differences(before, before) == []
+
+
+def parts_of(before, after) -> dict[str, tuple[str | None, str | None]]:
+    """Differences of two runs with these surroundings beside the usual ones."""
+    base, other = (
+        a_run_at(1.0).model_copy(update={"surroundings": SURROUNDINGS.model_copy(update=changes)})
+        for changes in (before, after)
+    )
+    return {one.part: (one.before, one.after) for one in differences(base, other)}
+
+
+def test_an_upgrade_below_a_measured_library_is_told_and_forbids_nothing():
+    """The library itself is the same; so are Python's build and the machine. The lab's commit is told, too."""
+    known = {"libraries": {"httpx": "0.28.1"}, "openssl": "OpenSSL 3.0.2", "cpu_governor": "powersave", "smt": True}
+    before = known | {"dependencies": {"httpcore": "1.0.8", "h11": "0.16.0"}, "compiled": {}, "lab_commit": "aaa"}
+    after = known | {
+        "dependencies": {"httpcore": "1.0.9", "h11": "0.16.0"},
+        "compiled": {},
+        "lab_commit": "bbb, changed",
+    }
+    assert parts_of(before, after) == {"httpcore": ("1.0.8", "1.0.9"), "lab commit": ("aaa", "bbb, changed")}
+    assert parts_of(before, before | {"openssl": "OpenSSL 3.5.0", "cpu_governor": "performance", "smt": False}) == {
+        "openssl": ("OpenSSL 3.0.2", "OpenSSL 3.5.0"), "cpu governor": ("powersave", "performance"),
+        "smt": ("True", "False"),
+    }  # fmt: skip
+    curl = parts_of(before | {"compiled": {"pycurl": "libcurl/8.5"}}, before | {"compiled": {"pycurl": "libcurl/8.6"}})
+    assert curl == {"compiled into pycurl": ("libcurl/8.5", "libcurl/8.6")}
+    one, two = (
+        a_run_at(1.0, name).model_copy(update={"surroundings": SURROUNDINGS.model_copy(update=changes)})
+        for name, changes in (("one", before), ("two", after))
+    )
+    (compared,) = compare(one, [two]).others
+    assert (compared.unlike, [one.part for one in compared.differences]) == ([], ["lab commit", "httpcore"])
+    assert "httpcore: 1.0.8 -&gt; 1.0.9" in as_markdown(compare(one, [two]), [])
+
+
+def test_what_an_older_run_file_does_not_hold_is_unknown_and_no_difference():
+    """It is named once, as unknown; a library that only the newer one recorded did not appear since."""
+    older = {"libraries": {"httpx": "0.28.1", "asgiref": "3.8"}}
+    newer = {"libraries": {"httpx": "0.28.1"}, "dependencies": {"httpcore": "1.0.9"}, "compiled": {}, "openssl": "3"}
+    assert parts_of(older, newer) == {"dependencies, compiled, openssl": ("unknown", "known")}
+    assert parts_of(newer, older) == {"dependencies, compiled, openssl": ("known", "unknown")}
+    assert parts_of(older, older) == parts_of(newer, newer) == {}
+    assert parts_of(older, newer | {"libraries": {"httpx": "0.29"}})["httpx"] == ("0.28.1", "0.29")

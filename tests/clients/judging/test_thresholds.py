@@ -111,7 +111,7 @@ def test_too_few_rounds_are_refused_rather_than_passed():
 
 
 LIMITED = a_run_of(
-    *STEADY, latency_seconds=quantiles(0.002, 0.05), errors={"reset": 10}, peak_rss_bytes=100_000_000, cpu_seconds=0.2,
+    *STEADY, latency_seconds=quantiles(0.002, 0.05), errors={"reset": 10}, peak_pss_bytes=100_000_000, cpu_seconds=0.2,
 )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from clientlab.samples import log_reader
 from clientlab.workload.workload import Workload
 from clients.measured import measure, trial_processes
 
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows it")
 CLIENTS = [name for name, spec in strategies.CLIENTS.items() if spec.http == "1.1" and not spec.program]
 
 
@@ -127,8 +128,41 @@ def test_cpu_and_memory_are_those_of_all_processes(connections, server):
     whole = children() - before
     assert 0.3 * whole < outcome.cpu_seconds < whole
     assert outcome.processes == 4
-    alone = measure("requests-session", Workload(requests=4), server.url).outcome.peak_rss_bytes
-    assert outcome.peak_rss_bytes > 3 * alone
+    alone = measure("requests-session", Workload(requests=4), server.url).outcome
+    assert outcome.peak_rss_bytes > 3 * alone.peak_rss_bytes
+
+
+@linux
+@pytest.mark.parametrize("connections", ["cold", "warm"])
+def test_pages_that_forked_processes_share_are_counted_once(connections, server):
+    """Eight processes hold little more than one, whose libraries they share; each of them has its own in its RSS."""
+    workload = Workload(requests=80, concurrency=8, warmup=8, connections=connections)
+    outcome = measure("requests-session@processes", workload, server.url).outcome
+    alone = measure("requests-session", Workload(requests=4), server.url).outcome
+    assert outcome.peak_rss_bytes > 6 * alone.peak_rss_bytes
+    assert alone.peak_pss_bytes < outcome.peak_pss_bytes < outcome.peak_rss_bytes / 2
+
+
+@linux
+def test_a_trial_reports_what_disturbed_it(server):
+    """Another program that uses a core during the trial shows in the machine's CPU time, beside the client's own."""
+    quiet = measure("http.client", Workload(requests=300), server.url).outcome
+    assert quiet.disturbance.seconds >= quiet.wall_seconds
+    assert quiet.disturbance.run_delay_seconds >= 0
+    assert quiet.disturbance.involuntary_switches >= 0
+
+
+def test_the_pause_before_the_end_is_no_part_of_the_trial(server, monkeypatch):
+    """However long the memory of many processes takes to be read: wall and CPU time stand still meanwhile."""
+
+    def slow(*_arguments):
+        time.sleep(0.5)
+
+    monkeypatch.setattr(measurement.memory, "footprint", slow)
+    outcome = measure("http.client", Workload(requests=2, warmup=0), server.url).outcome
+    assert outcome.wall_seconds < 0.4
+    assert outcome.disturbance.seconds >= 0.5
+    assert (outcome.idle_pss_bytes, outcome.peak_pss_bytes) == (None, None)
 
 
 @pytest.mark.slow
@@ -143,8 +177,8 @@ def test_memory_above_idle_is_what_the_bodies_cost(connections, strategy, read, 
     with counting_server(lambda _: body) as server:
         workload = Workload(requests=3, concurrency=1, warmup=1, read=read, connections=connections)
         outcome = measure(strategy, workload, server.url).outcome
-    assert least << 20 <= outcome.peak_rss_bytes - outcome.idle_rss_bytes <= most << 20
-    assert outcome.idle_rss_bytes < 64 << 20
+    assert least << 20 <= outcome.peak_pss_bytes - outcome.idle_pss_bytes <= most << 20
+    assert outcome.idle_pss_bytes < 64 << 20
 
 
 def test_the_peak_is_that_of_the_measured_part():
@@ -153,6 +187,7 @@ def test_the_peak_is_that_of_the_measured_part():
     with counting_server(lambda _: next(answers, ok())) as server:
         outcome = measure("http.client", Workload(requests=2, warmup=1), server.url).outcome
     assert outcome.peak_rss_bytes < 64 << 20
+    assert outcome.peak_pss_bytes < 64 << 20
 
 
 def test_callbacks_get_start_progress_and_end_in_this_order():

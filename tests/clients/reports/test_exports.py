@@ -56,7 +56,7 @@ def test_csv_has_a_row_a_trial_with_units_in_the_names():
     )  # fmt: skip
     first, second = rows(a_run(trial, a_failed_trial("pycurl", 'it "broke", badly')))
     assert float(first["wall_seconds"]) == 0.1 + 0.2
-    assert (first["arm"], first["round"], first["peak_rss_bytes"]) == ("urllib3", "2", str(32 << 20))
+    assert (first["arm"], first["round"], first["peak_rss_bytes"]) == ("urllib3", "2", str(40 << 20))
     assert (first["errors"], json.loads(first["errors_by_kind"])) == ("4", {"reset": 3, "tls": 1})
     assert (first["latency_p99_seconds"], first["overhead_p50_seconds"]) == ("0.009", "0.25")
     assert (first["upstream_cpu_seconds"], first["proxy_cpu_seconds"], first["client_busy_share"]) == ("0.7", "", "0.5")
@@ -67,7 +67,7 @@ def test_csv_leaves_no_figure_of_a_trial_out_but_its_curves():
     """Every plain field of a trial, every quantile, every server's counter; each column says what it holds."""
     columns = as_csv.columns()
     structured = {"errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram",
-                  "over_time", "busy", "upstream_use", "proxy_use"}  # fmt: skip
+                  "over_time", "busy", "upstream_use", "proxy_use", "noise"}  # fmt: skip
     assert set(Trial.model_fields) - structured <= set(columns)
     quantiles_of_csv = {f"latency_{name}_seconds" for name in Quantiles.model_fields if name != "at_least"}
     assert quantiles_of_csv | {"latency_at_least"} <= set(columns)
@@ -77,7 +77,7 @@ def test_csv_leaves_no_figure_of_a_trial_out_but_its_curves():
 
 def test_csv_has_every_figure_under_its_full_name():
     """To the last digit; an unknown one is an empty cell."""
-    trial = a_trial(wall=0.3, errors={"reset": 3}, overhead_seconds=quantiles(0.25), idle_rss_bytes=5)
+    trial = a_trial(wall=0.3, errors={"reset": 3}, overhead_seconds=quantiles(0.25), idle_pss_bytes=5)
     (row,) = rows(a_run(trial))
     found = {figure.key: row[figure.name] for figure in FIGURES}
     assert found == {figure.key: "" if (value := figure.of(trial)) is None else str(value) for figure in FIGURES}

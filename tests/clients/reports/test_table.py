@@ -6,8 +6,10 @@ import pytest
 from rich.console import Console
 
 from clientlab.reports import table
+from clientlab.reports.rows import groups_of
 from clientlab.results.document import Caution
 from clientlab.results.plan import Arm
+from clientlab.results.trial import Noise
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
@@ -21,10 +23,10 @@ def shown(run, width: int = 150) -> str:
 
 
 def cells(text: str) -> dict[str, list[str]]:
-    """The rows of the report's tables by strategy: their words, all pieces together."""
+    """The rows of the report's tables by strategy: their words, all pieces together, without the mark of cautions."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
-        name, *rest = line.split() or [""]
+        name, *rest = [word for word in line.split() if word != "!"] or [""]
         if name in {"urllib3", "pycurl"} and "made" not in rest:
             found.setdefault(name, []).extend(rest)
     return found
@@ -35,7 +37,7 @@ RUN = a_run(
     *(
         a_trial(
             "pycurl", number, wall, concurrency=32, errors={"reset": 2}, connections_opened=1234, cpu_seconds=0.25,
-            peak_rss_bytes=64 << 20, latency_seconds=quantiles(0.0123, 0.5), verdict="upstream-bound",
+            peak_pss_bytes=64 << 20, latency_seconds=quantiles(0.0123, 0.5), verdict="upstream-bound",
         )
         for number, wall in enumerate((2.0, 2.2, 1.8), start=1)
     ),
@@ -95,13 +97,38 @@ def test_overhead_is_a_column_only_where_a_delay_was_asked_for():
 
 def test_memory_above_idle_is_a_column_only_where_bodies_are_large():
     """Received or sent; the median of the rounds."""
-    large = {"idle_rss_bytes": 30 << 20, "peak_rss_bytes": 286 << 20, "bytes_received": 1000 << 20}
+    large = {"idle_pss_bytes": 30 << 20, "peak_pss_bytes": 286 << 20, "bytes_received": 1000 << 20}
     received = a_run(*(a_trial(number=number, **large) for number in (1, 2, 3)))
     assert "above idle" in shown(received)
     assert "286 MiB 256 MiB" in " ".join(cells(shown(received))["urllib3"])
-    sent = a_run(a_trial(idle_rss_bytes=30 << 20), workloads={"workload": Workload(upload_size=1 << 20)})
+    sent = a_run(a_trial(idle_pss_bytes=30 << 20), workloads={"workload": Workload(upload_size=1 << 20)})
     assert "32.0 MiB 2.00 MiB" in " ".join(cells(shown(sent))["urllib3"])
-    assert "above idle" not in shown(a_run(a_trial(idle_rss_bytes=30 << 20)))
+    assert "above idle" not in shown(a_run(a_trial(idle_pss_bytes=30 << 20)))
+
+
+def test_the_resident_set_is_a_column_only_where_the_memory_is_unknown():
+    """As in a run file of an older version: its RSS counts shared pages in each process. It is not shown as memory."""
+    older = shown(a_run(a_trial(peak_pss_bytes=None)))
+    assert "RSS" in older
+    assert "40.0 MiB" in older
+    assert "–" in cells(older)["urllib3"]
+    newer = shown(a_run(a_trial()))
+    assert "RSS" not in newer
+    assert "32.0 MiB" in newer
+    assert "40.0 MiB" not in newer
+    nothing = shown(a_run(a_trial(peak_pss_bytes=None, peak_rss_bytes=None)))
+    assert "RSS" not in nothing
+
+
+def test_a_noisy_arm_and_one_whose_rounds_differ_widely_are_marked():
+    """With the sign of cautions behind its name; the others are not."""
+    noise = Noise(seconds=1.0, others_cpu_seconds=0.9)
+    walls = (1.0, 1.5, 2.0)
+    trials = [*(a_trial("calm", n) for n in (1, 2, 3)), *(a_trial("noisy", n, noise=noise) for n in (1, 2, 3)),
+              *(a_trial("wide", n, wall) for n, wall in enumerate(walls, 1))]  # fmt: skip
+    marked = {row.name: row.marked for row in groups_of(a_run(*trials))[0].rows}
+    assert marked == {"calm": "calm", "noisy": "noisy !", "wide": "wide !"}
+    assert "noisy !" in shown(a_run(*trials))
 
 
 def test_the_librarys_own_elapsed_is_a_column_only_where_it_was_asked_for():
@@ -160,7 +187,15 @@ def test_a_strategy_that_failed_has_no_row():
 
 def test_an_unknown_figure_is_shown_as_a_dash_and_never_as_0():
     """A median is of the trials that have the figure."""
-    names = ("requests_per_second", "cpu_seconds", "peak_rss_bytes", "connections_opened", "latency_seconds", "verdict")
+    names = (
+        "requests_per_second",
+        "cpu_seconds",
+        "peak_rss_bytes",
+        "peak_pss_bytes",
+        "connections_opened",
+        "latency_seconds",
+        "verdict",
+    )
     unknown = dict.fromkeys(names)
     table, answer = shown(a_run(a_trial(**unknown))).split("\n \n")[-1].rstrip().rsplit("\n", 1)
     assert " ".join(cells(table)["urllib3"]) == "1 1.00 s – 1 – – 0 – – – –"

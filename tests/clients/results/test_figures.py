@@ -16,7 +16,7 @@ from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
 KNOWN = a_trial(
-    wall=2.0, errors={"reset": 250}, cpu_seconds=0.5, idle_rss_bytes=30 << 20, overhead_seconds=quantiles(0.001),
+    wall=2.0, errors={"reset": 250}, cpu_seconds=0.5, idle_pss_bytes=30 << 20, overhead_seconds=quantiles(0.001),
     elapsed_seconds_sum=1.5, bytes_received=3 << 20,
 )  # fmt: skip
 
@@ -33,7 +33,7 @@ def test_every_figure_is_read_from_a_trial():
     expected = {
         "wall": 2.0, "throughput": 500, "received": 3 << 19, "mean": 0.002, "p50": 0.002, "p90": 0.002, "p95": 0.009,
         "p99": 0.009, "p999": 0.009, "max": 0.009, "overhead": 0.001, "elapsed": 1.5, "errors": 0.25, "connections": 1,
-        "reuse": 1000, "cpu": 0.0005, "cpu_total": 0.5, "memory": 32 << 20, "above_idle": 2 << 20,
+        "reuse": 1000, "cpu": 0.0005, "cpu_total": 0.5, "memory": 32 << 20, "rss": 40 << 20, "above_idle": 2 << 20,
     }  # fmt: skip
     assert {key: found[key] for key in expected} == expected
     assert None not in found.values()
@@ -42,7 +42,9 @@ def test_every_figure_is_read_from_a_trial():
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.key)
 def test_what_a_trial_does_not_have_is_unknown_and_not_0(figure):
     """Also per request, where there was no request."""
-    nothing = a_failed_trial("urllib3", connections_opened=None, cpu_seconds=None, peak_rss_bytes=None)
+    nothing = a_failed_trial(
+        "urllib3", connections_opened=None, cpu_seconds=None, peak_rss_bytes=None, peak_pss_bytes=None
+    )
     assert figure.of(nothing) is None
     assert figure.over_rounds([nothing]) is None
     assert BY_KEY["cpu"].of(a_failed_trial("urllib3", cpu_seconds=0.5)) is None
@@ -65,7 +67,8 @@ def test_a_figure_is_found_by_its_key_and_by_its_full_name():
         assert figure.label
         assert figure.description
     assert of_claim("cpu_seconds") is BY_KEY["cpu_total"]
-    assert of_claim("peak_rss_bytes") is of_claim("memory")
+    assert of_claim("peak_pss_bytes") is of_claim("memory")
+    assert of_claim("peak_rss_bytes") is of_claim("rss")
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones():

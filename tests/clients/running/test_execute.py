@@ -113,7 +113,8 @@ def test_the_figures_of_a_trial_are_those_that_the_server_saw(store):
         assert 0 < trial.latency_seconds.p50 <= trial.latency_seconds.p99 <= trial.latency_seconds.max < 1
         assert 12 * trial.latency_seconds.mean < 1.2 * trial.wall_seconds
         assert 0 < trial.cpu_seconds < 5
-        assert 5 << 20 < trial.peak_rss_bytes < 1 << 30
+        assert 5 << 20 < trial.peak_pss_bytes < trial.peak_rss_bytes < 1 << 30
+        assert trial.noise.seconds >= trial.wall_seconds
         assert sum(row.requests for row in trial.over_time) == 12
         assert sum(row.errors for row in trial.over_time) == 1
         assert trial.overhead_seconds is None

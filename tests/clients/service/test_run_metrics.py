@@ -33,6 +33,7 @@ def test_finished_runs_are_metrics(store):
     assert (found["latency_seconds", "0.5"], found["latency_seconds", "0.99"]) == (0.002, 0.009)
     assert found["cpu_seconds_per_request", None] == 0.0005
     assert found["peak_memory_bytes", None] == 32 << 20
+    assert found["peak_rss_bytes", None] == 40 << 20
     assert found["connections_opened", None] == 1
     assert found["errors", None] == 3
     assert found["verdict", "client-bound"] == 1
@@ -56,13 +57,19 @@ def test_the_row_of_a_run_that_goes_on_counts_each_trial_that_is_saved(store):
 
 def test_a_figure_that_is_not_known_has_no_sample(store):
     """A 0 would look measured; where some of the rounds know it, theirs is the median."""
-    unknown = {"connections_opened": None, "cpu_seconds": None, "peak_rss_bytes": None, "verdict": None}
+    unknown = {
+        "connections_opened": None,
+        "cpu_seconds": None,
+        "peak_rss_bytes": None,
+        "peak_pss_bytes": None,
+        "verdict": None,
+    }
     trials = [a_trial(**unknown), a_trial(round=2, order=1, **unknown | {"connections_opened": 5})]
     keep(store, a_run(*trials))
     text = asked(store, "GET", "/metrics")[1]
     samples = [line for line in text.splitlines() if line.startswith("clientlab_run_")]
     assert [line.split()[-1] for line in samples if "connections_opened{" in line] == ["5.0"]
-    assert not [line for line in samples if "cpu_seconds" in line or "peak_memory" in line or "verdict{" in line]
+    assert not [line for line in samples if "cpu_seconds" in line or "peak_" in line or "verdict{" in line]
 
 
 def test_a_lower_bound_has_a_metric_of_its_own(store):
@@ -84,7 +91,7 @@ def test_a_lower_bound_has_a_metric_of_its_own(store):
 
 def test_every_figure_with_a_metric_is_exported(store):
     """Its value is that of the run's table."""
-    trial = a_trial(wall=2.0, overhead_seconds=quantiles(0.001), idle_rss_bytes=1 << 20, bytes_received=1 << 20)
+    trial = a_trial(wall=2.0, overhead_seconds=quantiles(0.001), idle_pss_bytes=1 << 20, bytes_received=1 << 20)
     keep(store, a_run(trial))
     found = {
         (sample.name, sample.labels.get("quantile")): sample.value

@@ -92,6 +92,14 @@ def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
     assert (settled["cpu_seconds_total"], settled["connections_opened_total"]) == (1.25, 9)
 
 
+def test_memory_counts_shared_pages_once_and_ends_as_the_trials_own(tmp_path, log):  # noqa: ARG001
+    """Of the child processes; without any it is unknown. The peak of the run file is the last value."""
+    page = Page(tmp_path, Workload(requests=10))
+    assert "memory_bytes" not in page.scrape()
+    page.exporter.settle(a_trial(peak_pss_bytes=7 << 20, peak_rss_bytes=99 << 20))
+    assert page.scrape()["memory_bytes"] == 7 << 20
+
+
 def test_a_counter_never_falls_from_one_scrape_to_the_next(tmp_path, log):
     """What was seen from outside may be more than the trial's own figures; what was not scraped is put right."""
     page = Page(tmp_path, Workload(requests=10))

@@ -73,16 +73,22 @@ def _fields_of(workload: Workload) -> Iterator[tuple[str, str]]:
 
 
 def surroundings(run: Run) -> list[tuple[str, str]]:
-    """The machine, and its state before the run."""
+    """The machine, its state before the run, and the software below the clients. What is unknown is left out."""
     found = run.surroundings
     limit = found.memory_limit_bytes
-    return [
+    threads = {None: "", True: ", two threads per core", False: ", one thread per core"}[found.smt]
+    rows = [
         ("host", found.host),
         ("system", f"{found.system}, kernel {found.kernel}, {found.architecture}"),
-        ("CPU", f"{found.cpu_model}; {found.cpu_count} cores, {found.cpu_usable:g} usable"),
+        ("virtualization", found.virtualization),
+        ("CPU", f"{found.cpu_model}; {found.cpu_count} cores{threads}, {found.cpu_usable:g} usable"),
+        ("CPU governor", found.cpu_governor),
         ("memory", units.memory(found.memory_bytes) + (f", limit {units.memory(limit)}" if limit else "")),
         ("open files", f"at most {found.open_files_limit:,}"),
         ("load average", f"{found.load_average:.2f} in the minute before the run"),
-        ("Python", found.python),
+        ("Python", ": ".join(filter(None, (found.python, found.python_build)))),
+        ("TLS of Python", found.openssl),
         ("clock", found.clock),
+        ("clientlab", ", commit ".join(filter(None, (run.clientlab, found.lab_commit)))),
     ]
+    return [(name, value) for name, value in rows if value]

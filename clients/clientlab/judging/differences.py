@@ -1,0 +1,77 @@
+"""How the surroundings of two runs differ: machine, Python, versions of libraries and programs.
+
+No difference forbids a comparison: a comparison of two surroundings may be the very question. Reports list them all,
+`clientlab_run_info` has a hash that is equal where all but `load_average`, `host` and `lab_commit` are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clientlab.results.document import Run
+
+_MACHINE = (
+    "host", "system", "kernel", "architecture", "cpu_model", "cpu_count", "cpu_usable", "memory_bytes",
+    "memory_limit_bytes", "open_files_limit", "clock", "python",
+)  # fmt: skip
+_MAY_BE_UNKNOWN = ("python_build", "openssl", "cpu_governor", "smt", "virtualization", "lab_commit")
+"""Fields that older run files do not have, and that not every system shows: there they are None."""
+_VERSIONS = ("dependencies", "compiled")
+"""Tables that older run files do not have."""
+_SAME_MEMORY = 0.01
+"""Machines of one kind differ by some pages."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A part of the surroundings that differs; None where one run has no such part."""
+
+    part: str
+    before: str | None
+    after: str | None
+
+
+def differences(base: Run, other: Run) -> list[Difference]:
+    """Every part that differs. What only one of the runs knows is listed by name, because it may or may not differ."""
+    before, after = _parts(base), _parts(other)
+    here, there = list(_unknown(base, other)), list(_unknown(other, base))
+    unlisted = {*here, *there, *(before.keys() ^ after.keys() if _is_older(base) != _is_older(other) else ())}
+    found = [
+        Difference(part, before.get(part), after.get(part))
+        for part in dict.fromkeys((*before, *after))
+        if before.get(part) != after.get(part) and part not in unlisted and not _as_much_memory(part, base, other)
+    ]
+    found += [Difference(", ".join(here), "unknown", "known")] if here else []
+    return [*found, Difference(", ".join(there), "known", "unknown")] if there else found
+
+
+def _parts(run: Run) -> dict[str, str]:
+    """Name → value of all that the run knows."""
+    where = run.surroundings
+    parts = {_name(field): str(getattr(where, field)) for field in _MACHINE}
+    parts |= {_name(field): str(value) for field in _MAY_BE_UNKNOWN if (value := getattr(where, field)) is not None}
+    compiled = {f"compiled into {name}": text for name, text in (where.compiled or {}).items()}
+    parts |= {"clientlab": run.clientlab}
+    return parts | (where.dependencies or {}) | where.libraries | compiled | where.programs
+
+
+def _is_older(run: Run) -> bool:
+    """Whether the run file is of a version that recorded fewer libraries."""
+    return run.surroundings.dependencies is None
+
+
+def _unknown(this: Run, other: Run) -> Iterator[str]:
+    """The parts that this run does not know, and the other does."""
+    for field in (*_VERSIONS, *_MAY_BE_UNKNOWN):
+        if getattr(this.surroundings, field) is None and getattr(other.surroundings, field) is not None:
+            yield _name(field)
+
+
+def _name(field: str) -> str:
+    return field.replace("_", " ")
+
+
+def _as_much_memory(part: str, base: Run, other: Run) -> bool:
+    one, two = base.surroundings.memory_bytes, other.surroundings.memory_bytes
+    return part == "memory bytes" and abs(one - two) <= _SAME_MEMORY * one

@@ -1,0 +1,159 @@
+"""What disturbed a trial: counters of the kernel before and after its measured part, and their growth.
+
+They are read by the process that started the trial, while the trial waits: nothing is read inside the clock. All of
+them are Linux'. A counter that cannot be read is None.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean
+
+from clientlab.measuring.cgroups import cpu_pressure_file
+
+_ROOT = Path("/")
+_BUSY = (0, 1, 2, 5, 6)
+"""Fields of the line "cpu" of /proc/stat (proc(5)): user, nice, system, irq, softirq. User holds guests' time."""
+_STEAL = 7
+
+
+@dataclass(frozen=True)
+class MachineReading:
+    """Counters of the whole machine at one moment, in seconds; the clock's frequency in Hz.
+
+    `busy`: CPU time of all processes. `steal`: time that the hypervisor gave to others. `pressure`: time in which some
+    process waited for a CPU, on the machine and in the control group. `lab`: CPU time of this process.
+    """
+
+    at: float
+    lab: float
+    busy: float | None
+    steal: float | None
+    pressure: float | None
+    group_pressure: float | None
+    frequency: float | None
+
+
+@dataclass(frozen=True)
+class ThreadReading:
+    """Counters of one thread. `run_delay`: seconds in which it could run and waited for a CPU."""
+
+    run_delay: float
+    involuntary_switches: int
+
+
+Threads = Mapping[int, ThreadReading]
+"""Thread id → its counters."""
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """How much the counters grew over a trial's measured part, `seconds` long. None: not readable.
+
+    `machine_cpu_seconds`: of all processes but the lab's own that reads this. `run_delay_seconds` and
+    `involuntary_switches`: of the trial's threads that are alive at its last response. `frequencies`: in Hz, before
+    and after.
+    """
+
+    seconds: float
+    machine_cpu_seconds: float | None = None
+    steal_seconds: float | None = None
+    cpu_pressure_seconds: float | None = None
+    group_pressure_seconds: float | None = None
+    run_delay_seconds: float | None = None
+    involuntary_switches: int | None = None
+    frequencies: tuple[float | None, float | None] = field(default=(None, None))
+
+
+def machine(root: Path = _ROOT) -> MachineReading:
+    """The counters of the machine now."""
+    times = _cpu_times(root / "proc/stat")
+    group = cpu_pressure_file(root)
+    return MachineReading(
+        at=time.monotonic(),
+        lab=time.process_time(),
+        busy=None if times is None else sum(times[place] for place in _BUSY),
+        steal=None if times is None or len(times) <= _STEAL else times[_STEAL],
+        pressure=_pressure(root / "proc/pressure/cpu"),
+        group_pressure=None if group is None else _pressure(group),
+        frequency=_frequency(root / "sys/devices/system/cpu"),
+    )
+
+
+def threads(pids: Iterable[int], root: Path = _ROOT) -> Threads | None:
+    """The counters of all threads of these processes. None where not one can be read."""
+    found: dict[int, ThreadReading] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has ended, or the system has no such folder
+            for task in (root / f"proc/{pid}/task").iterdir():
+                with contextlib.suppress(OSError, LookupError, ValueError):  # this thread has ended
+                    found[int(task.name)] = _thread(task)
+    return found or None
+
+
+def disturbance(
+    before: MachineReading, after: MachineReading, first: Threads | None, last: Threads | None
+) -> Disturbance:
+    """The growth of all counters. A thread that is new began at zero."""
+    delay = switches = None
+    if first is not None and last is not None:
+        none = ThreadReading(0.0, 0)
+        grown = [(first.get(name, none), now) for name, now in last.items()]
+        delay = sum(now.run_delay - then.run_delay for then, now in grown)
+        switches = sum(now.involuntary_switches - then.involuntary_switches for then, now in grown)
+    cpu = _growth(before.busy, after.busy)
+    return Disturbance(
+        seconds=after.at - before.at,
+        machine_cpu_seconds=None if cpu is None else max(0.0, cpu - (after.lab - before.lab)),
+        steal_seconds=_growth(before.steal, after.steal),
+        cpu_pressure_seconds=_growth(before.pressure, after.pressure),
+        group_pressure_seconds=_growth(before.group_pressure, after.group_pressure),
+        run_delay_seconds=None if delay is None else max(0.0, delay),
+        involuntary_switches=None if switches is None else max(0, switches),
+        frequencies=(before.frequency, after.frequency),
+    )
+
+
+def _growth(before: float | None, after: float | None) -> float | None:
+    """Some kernels let the time of an idle CPU's hypervisor fall a little: that is no growth."""
+    return None if before is None or after is None else max(0.0, after - before)
+
+
+def _cpu_times(path: Path) -> list[float] | None:
+    """Seconds of all CPUs together, by kind."""
+    try:
+        words = path.read_text(encoding="ascii").partition("\n")[0].split()
+    except OSError:
+        return None
+    return [int(word) / os.sysconf("SC_CLK_TCK") for word in words[1:]] if words[:1] == ["cpu"] else None
+
+
+def _pressure(path: Path) -> float | None:
+    """Seconds in which some task was stalled: ``some avg10=0.00 ... total=MICROSECONDS``."""
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+    except OSError:  # no such file, or pressure is switched off
+        return None
+    totals = [line.rpartition("total=")[2] for line in lines if line.startswith("some ")]
+    return int(totals[0]) / 1e6 if totals and totals[0].isdigit() else None
+
+
+def _thread(task: Path) -> ThreadReading:
+    """Raises OSError, LookupError or ValueError."""
+    delay = int((task / "schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    status = (task / "status").read_text(encoding="ascii", errors="replace")
+    return ThreadReading(delay, int(status.rpartition("nonvoluntary_ctxt_switches:")[2].split()[0]))
+
+
+def _frequency(cpus: Path) -> float | None:
+    """Mean over the cores, in Hz."""
+    found = []
+    for path in cpus.glob("cpu[0-9]*/cpufreq/scaling_cur_freq"):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(int(path.read_text(encoding="ascii")) * 1000)
+    return mean(found) if found else None

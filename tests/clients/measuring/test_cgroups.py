@@ -1,0 +1,72 @@
+"""Limits of control groups: the least on the path, of both versions, and of what a container sees."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.measuring.cgroups import cpu_pressure_file, cpu_quota, memory_limit
+
+MIB = 1 << 20
+UNIFIED = "30 23 0:26 {top} /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n"
+SPLIT = (
+    "32 31 0:29 {top} /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+    "35 31 0:32 {top} /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+)
+
+
+def a_system(root, groups: str, mounts: str, files: dict[str, str]):
+    """A file system with these groups of the process, mounts, and files below /sys/fs/cgroup."""
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text(groups)
+    (root / "proc/self/mountinfo").write_text(mounts)
+    for name, text in files.items():
+        path = root / "sys/fs/cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_the_least_limit_on_the_path_of_version_2_counts(tmp_path):
+    """That of a group above; a group beside the path does not count."""
+    system = a_system(
+        tmp_path, "0::/a/b/c\n", UNIFIED.format(top="/"),
+        {"a/cpu.max": "150000 100000", "a/b/cpu.max": "max 100000", "a/b/c/cpu.max": "400000 100000",
+         "z/cpu.max": "1000 100000", "a/memory.max": str(900 * MIB), "a/b/memory.max": str(512 * MIB),
+         "a/b/c/memory.max": "max", "a/b/c/cpu.pressure": "some avg10=0.00 total=7"},
+    )  # fmt: skip
+    assert cpu_quota(system) == 1.5
+    assert memory_limit(system) == 512 * MIB
+    assert cpu_pressure_file(system) == system / "sys/fs/cgroup/a/b/c/cpu.pressure"
+
+
+def test_the_least_limit_on_the_paths_of_version_1_counts(tmp_path):
+    """Each controller has a path of its own; -1 and the largest number mean no limit."""
+    system = a_system(
+        tmp_path, "4:memory:/a/b\n2:cpu,cpuacct:/x/y\n0::/\n", SPLIT.format(top="/"),
+        {"cpu,cpuacct/cpu.cfs_quota_us": "-1", "cpu,cpuacct/cpu.cfs_period_us": "100000",
+         "cpu,cpuacct/x/cpu.cfs_quota_us": "50000", "cpu,cpuacct/x/cpu.cfs_period_us": "100000",
+         "cpu,cpuacct/x/y/cpu.cfs_quota_us": "-1", "cpu,cpuacct/x/y/cpu.cfs_period_us": "100000",
+         "memory/memory.limit_in_bytes": "9223372036854771712", "memory/a/memory.limit_in_bytes": str(256 * MIB),
+         "memory/a/b/memory.limit_in_bytes": str(300 * MIB)},
+    )  # fmt: skip
+    assert (cpu_quota(system), memory_limit(system)) == (0.5, 256 * MIB)
+    assert cpu_pressure_file(system) is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "top", "where"),
+    [("0::/\n", "/", ""), ("0::/docker/abc\n", "/docker/abc", ""), ("0::/../../other\n", "/", ""),
+     ("0::/docker/abc/inner\n", "/docker/abc", "inner/")],
+)  # fmt: skip
+def test_a_container_sees_its_own_group_as_the_root_of_the_mount(groups, top, where, tmp_path):
+    """With a namespace for groups, without one, and where the path leads out of the namespace."""
+    files = {f"{where}cpu.max": "25000 100000", f"{where}memory.max": str(64 * MIB)}
+    system = a_system(tmp_path, groups, UNIFIED.format(top=top), files)
+    assert (cpu_quota(system), memory_limit(system)) == (0.25, 64 * MIB)
+
+
+def test_without_limits_or_control_groups_there_is_none(tmp_path):
+    """As on macOS."""
+    system = a_system(tmp_path / "linux", "0::/a\n", UNIFIED.format(top="/"), {"a/cpu.max": "max 100000"})
+    for root in (system, tmp_path / "nothing"):
+        assert (cpu_quota(root), memory_limit(root), cpu_pressure_file(root)) == (None, None, None)

@@ -1,0 +1,91 @@
+"""Memory of processes in proportion: sums, the sample log, peaks, and what cannot be read."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+
+import pytest
+
+from clientlab.measuring.memory import Footprint, LiveMemory, footprint
+from clientlab.samples.log import RECORD_SIZE, SampleLog
+
+KIB = 1024
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts shared pages in proportion")
+
+
+def a_process(proc, pid: int, pss: int, rss: int, peak: int, log: int = 0) -> None:
+    """The files of a process, all in KiB. `log`: proportional size of its two mappings of a sample log together."""
+    folder = proc / str(pid)
+    folder.mkdir(parents=True)
+    (folder / "smaps_rollup").write_text(
+        f"5555-7fff ---p 00000000 00:00 0    [rollup]\nRss:   {rss} kB\nPss:    {pss} kB\nPss_Dirty:   1 kB\n"
+    )
+    (folder / "status").write_text(f"Name:\tx\nVmHWM:\t  {peak} kB\nVmRSS:\t {rss} kB\n")
+    halves = (log // 2, log - log // 2)
+    mapped = "".join(
+        f"7f00-7f01 rw-s 00000000 08:01 7   /tmp/trial-0000/trial.samples\nSize:  99 kB\nRss:  9 kB\nPss:   {size} kB\n"
+        for size in halves
+    )
+    (folder / "smaps").write_text(f"55-56 r-xp 0 08:01 3   /lib/libc.so\nRss:  7 kB\nPss:   5 kB\n{mapped}")
+
+
+@pytest.fixture
+def proc(tmp_path):
+    """A folder like /proc."""
+    a_process(tmp_path, os.getpid(), 1, 1, 1)
+    (tmp_path / "self").symlink_to(str(os.getpid()))
+    return tmp_path
+
+
+def test_shared_pages_count_once_and_the_log_does_not(proc):
+    """A peak is the kernel's peak of the resident set, less what of the resident set is others' share."""
+    a_process(proc, 7, pss=2000, rss=9000, peak=9500, log=301)
+    a_process(proc, 8, pss=1000, rss=9000, peak=8999)
+    assert footprint([7, 8], {7, 8}, proc) == Footprint((2000 - 301 + 1000) * KIB, (2000 - 301 + 500 + 1000) * KIB)
+
+
+def test_a_process_that_has_ended_holds_nothing_unless_it_is_needed(proc):
+    """Without its memory, the sum would be too small, so it is unknown."""
+    a_process(proc, 7, pss=2000, rss=9000, peak=9000)
+    assert footprint([7, 8], {7}, proc) == Footprint(2000 * KIB, 2000 * KIB)
+    assert footprint([7, 8], {7, 8}, proc) is None
+
+
+def test_what_cannot_be_read_is_unknown(proc, tmp_path):
+    """No permission for one process, or a system that has no such files."""
+    a_process(proc, 7, pss=2000, rss=9000, peak=9000)
+    (proc / "8" / "smaps_rollup").mkdir(parents=True)  # an OSError, as a file without permission is: tests may be root
+    assert footprint([7, 8], {7}, proc) is None
+    assert footprint([7], (), tmp_path / "no-proc") is None
+
+
+@linux
+def test_the_sample_log_is_not_the_clients_memory(tmp_path):
+    """Eight MiB of records, written in this process, add nothing; eight MiB of its own do."""
+    records = (8 << 20) // RECORD_SIZE
+    log = SampleLog(tmp_path, 0, records)
+    before = footprint([os.getpid()], {os.getpid()})
+    for number in range(0, records, 64):
+        log.write_late(number, 1.0, 1.0, 1, 200, 0)
+    after = footprint([os.getpid()], {os.getpid()})
+    assert abs(after.now - before.now) < 1 << 20
+    own = mmap.mmap(-1, 8 << 20)
+    own.write(b"x" * (8 << 20))
+    more = footprint([os.getpid()], {os.getpid()})
+    assert more.now - after.now > 7 << 20
+    own.close()
+    log.close(0)
+
+
+@linux
+def test_live_memory_is_read_seldom(monkeypatch):
+    """A second look at once costs nothing: the first value stays. A peak that was set stays as well."""
+    read = []
+    monkeypatch.setattr("clientlab.measuring.memory.footprint", lambda pids: read.append(pids) or Footprint(5, 6))
+    live = LiveMemory()
+    assert live.bytes is None
+    live.read([1])
+    live.read([2])
+    assert (live.bytes, read) == (5, [[1]])
