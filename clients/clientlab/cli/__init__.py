@@ -40,6 +40,7 @@ def commands() -> None:
     """
 
 
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _OPTION_NAMES = {**OPTION_NAMES, "fail_on": "--fail-on", "figure": "--figure", "force": "--force", "strict": "--strict"}
 """Field → its option: the core names fields, and the command line shows options."""
 
@@ -49,7 +50,9 @@ for _command in (run, report, compare, claims, runs, list_, conform, up, doctor,
 
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code. An error is one line on standard error."""
-    signal.signal(signal.SIGTERM, _terminated)
+    for number in _ENDING:
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(number, _terminated)
     try:
         code = commands.main(list(arguments) or ["--help"], prog_name="clientlab", standalone_mode=False)
         sys.stdout.flush()
@@ -83,5 +86,5 @@ def _cannot_write(error: OSError) -> int:
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
-    """Handle SIGTERM like Ctrl-C: child processes are stopped, finished trials are saved."""
+    """Handle a signal that ends like Ctrl-C: child processes are stopped, finished trials are saved."""
     raise KeyboardInterrupt

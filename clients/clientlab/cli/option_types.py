@@ -16,10 +16,20 @@ PIPE_COLUMNS = 150
 """Columns of a table if the output is not a terminal."""
 
 
+class PatientConsole(Console):
+    """A console whose reader may go away (`2>&1 | head -1`): nothing more is printed, and the command goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """Rich would end the process. Its console calls this method where a write finds no reader."""
+        self.quiet = True
+        # What is left in the buffer would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+
 def console(*, stderr: bool = False) -> Console:
     """The console for tables: as wide as the terminal, or `PIPE_COLUMNS` wide."""
-    made = Console(stderr=stderr)
-    return made if made.is_terminal else Console(stderr=stderr, width=PIPE_COLUMNS)
+    made = PatientConsole(stderr=stderr)
+    return made if made.is_terminal else PatientConsole(stderr=stderr, width=PIPE_COLUMNS)
 
 
 class SecondsType(click.ParamType[float]):

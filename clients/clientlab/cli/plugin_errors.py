@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from clientlab.errors import LabError, PluginError
+from clientlab.printable import printable
 from clientlab.strategies import check_settings, find
 
 
@@ -31,7 +32,7 @@ def tell(faults: Iterable[PluginError]) -> None:
 
 def say(error: LabError) -> None:
     """Print one line; a second one for the error of the plug-in's code."""
-    where, _, what = str(error).partition("\n" if isinstance(error, PluginError) else "\0")
+    where, _, what = printable(str(error)).partition("\n" if isinstance(error, PluginError) else "\0")
     print(f"clientlab: {' '.join(where.split())}", file=sys.stderr)  # noqa: T201
     if what:
         print(f"  {' '.join(what.split())}", file=sys.stderr)  # noqa: T201

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from clientlab.cli.claims import code_of
+from clientlab.cli.option_types import PatientConsole
 from clientlab.cli.plan import plan_of
 from clientlab.cli.report import draw, show
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options
@@ -45,7 +45,7 @@ def run(options: RunOptions) -> int:
     target = _target_of(options)
     plan = plan_of(options, target, shlex.join(["clientlab", *sys.argv[1:]]))
     _check(options, plan, target)
-    store, name, console = Store(options.folder), run_name(plan), Console(stderr=True)
+    store, name, console = Store(options.folder), run_name(plan), PatientConsole(stderr=True)
     logs = store.claim(name) / "logs"
     with contextlib.ExitStack() as stack:
         if options.testbed == "compose" and target is None:
@@ -122,7 +122,7 @@ def _show(options: RunOptions, finished: Run) -> int:
     return code_of(finished.claims) if options.require_claims else 0
 
 
-def _waiting(console: Console) -> Callable[[], None]:
+def _waiting(console: PatientConsole) -> Callable[[], None]:
     """A function that waits a moment, and prints the reason at its first call."""
     announced = False
 

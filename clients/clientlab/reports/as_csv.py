@@ -59,8 +59,14 @@ def render(run: Run) -> str:
     writer.writeheader()
     axes = {arm.name: arm.axes for arm in run.experiment.arms}
     for trial in run.trials:
-        writer.writerow({"run": run.run, **_row(trial), "axes": json.dumps(axes.get(trial.arm, {}))})
+        row = {"run": run.run, **_row(trial), "axes": json.dumps(axes.get(trial.arm, {}))}
+        writer.writerow({name: _no_formula(value) for name, value in row.items()})
     return text.getvalue()
+
+
+def _no_formula(value: object) -> object:
+    """The value of a cell. A spreadsheet would compute a text that begins like a formula: it gets an apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value
 
 
 def _row(trial: Trial) -> dict[str, Any]:

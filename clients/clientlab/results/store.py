@@ -11,8 +11,10 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from clientlab.results.trial import Trial, first_problem
 
 RUN_FILE = "run.json"
 _LOCK_FILE = ".measuring"
+_OWN_NAME = re.compile(r"\d{8}-\d{6}")
 
 
 class Store:
@@ -91,6 +94,17 @@ class Store:
         finally:
             os.close(file)
 
+    def held(self) -> bool:
+        """Whether a process measures with this folder now."""
+        try:
+            file = os.open(self.folder / _LOCK_FILE, os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            return not _locked(file)
+        finally:
+            os.close(file)
+
     def find(self, name: str) -> Path:
         """The run file of a path, a run's name, the beginning of one, or ``last``. Raises LabError."""
         given = Path(name)
@@ -99,7 +113,9 @@ class Store:
         if (given / RUN_FILE).is_file():
             return given / RUN_FILE
         runs = self.names()
-        fitting = runs[-1:] if name == "last" else [run for run in runs if run.startswith(name)]
+        fitting = (
+            sorted(runs, key=self._begun)[-1:] if name == "last" else [run for run in runs if run.startswith(name)]
+        )
         if len(fitting) == 1 or name in fitting:
             return self.folder / (name if name in fitting else fitting[0]) / RUN_FILE
         if fitting:
@@ -110,6 +126,13 @@ class Store:
     def names(self) -> list[str]:
         """The names of all runs, the oldest first."""
         return sorted(file.parent.name for file in self.folder.glob(f"*/{RUN_FILE}"))
+
+    def _begun(self, name: str) -> str:
+        """When a run began, as the names of the lab's own runs say it; of another name: when its file was written."""
+        if _OWN_NAME.match(name):
+            return name
+        written = datetime.fromtimestamp((self.folder / name / RUN_FILE).stat().st_mtime, UTC)
+        return f"{written:%Y%m%d-%H%M%S}{written.microsecond // 1000:03}"
 
     def inside(self, name: str) -> str:
         """The whole name of a run in this folder. Raises LabError for a run in another one."""

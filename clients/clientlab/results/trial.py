@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from clientlab.analysis.histogram import checked_histogram
 from clientlab.analysis.summary import FEWEST_REQUESTS
+from clientlab.printable import printable
 
 MOST = 1e12
 """Limit of seconds and of requests per second. A larger figure was not measured, and no chart could draw it."""
@@ -20,10 +21,27 @@ Bound = Literal["client-bound", "proxy-bound", "upstream-bound", "latency-bound"
 """The part that limited a trial."""
 
 
+def _printable(value: Any) -> Any:
+    """The texts of a value, and of a mapping or a list in it, made printable."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {_printable(key): _printable(inner) for key, inner in value.items()}
+    if isinstance(value, list) and any(isinstance(inner, str) for inner in value):
+        return [_printable(inner) for inner in value]
+    return value
+
+
 class Part(BaseModel):
-    """A part of the run document: immutable, and without unknown keys."""
+    """A part of the run document: immutable, without unknown keys, and with printable texts only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_printable_texts(cls, fields: Any) -> Any:
+        """Texts come from measured servers, plug-ins and files. Parts inside this one have this validator, too."""
+        return _printable(fields) if isinstance(fields, dict) else fields
 
 
 class Measured(Part):

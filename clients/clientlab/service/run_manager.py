@@ -105,6 +105,9 @@ class RunManager:
             self.say(f"{run.run} was begun by clientlab {run.clientlab}, and is left as it is")
             return None
         if not self._is_asked(run):
+            if self._store.held():
+                self.say(f"{run.run} is left alone: another process measures in {self._store.folder}")
+                return None
             self._store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
             self.say(f"{run.run} is left incomplete with {len(run.trials)} trials: {self._asked!r} is asked for now")
             return None
@@ -211,7 +214,13 @@ class RunManager:
     def _carry_out(self, run: Run) -> None:
         try:
             with self._store.alone(self._wait):
-                self._run = execute(run, self._measure, self._store, self)
+                # Another process may have had the lock, and the run, since this one read the file.
+                present = self._store.read(run.run)
+                if present.status != "running":
+                    self._run = present
+                    self.say(f"{run.run} was ended by another process with {len(present.trials)} trials")
+                    return
+                self._run = execute(present, self._measure, self._store, self)
             self.say(f"run {run.run} is {self._run.status}")
         except _Stopped:
             return

@@ -15,14 +15,17 @@ _BYTES = 32
 
 
 def read_token(environment: Mapping[str, str]) -> str:
-    """The token of a worker; empty where none is set. Raises LabError for a file that can't be read."""
+    """The token of a worker; empty where none is set. Raises LabError for a file that is empty or can't be read."""
     path = environment.get(TOKEN_FILE)
     if environment.get(TOKEN) or not path:
         return environment.get(TOKEN, "")
     try:
-        return Path(path).read_text(encoding="ascii").strip()
+        token = Path(path).read_text(encoding="ascii").strip()
     except (OSError, UnicodeError) as error:
         raise LabError(f"{TOKEN_FILE}={path}: {error}; the lab writes it when it starts") from error
+    if not token:  # without a token, the lab would trust everybody
+        raise LabError(f"{TOKEN_FILE}={path}: the file is empty; remove it, and the lab writes a new token")
+    return token
 
 
 def keep_token(environment: Mapping[str, str]) -> str:

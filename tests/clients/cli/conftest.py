@@ -26,7 +26,8 @@ class Said:
 def clientlab(capsys, monkeypatch, tmp_path):
     """Call the command line in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    before = signal.getsignal(signal.SIGTERM)
+    ending = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    before = [signal.getsignal(number) for number in ending]
 
     def call(*words) -> Said:
         code = run_command_line([str(word) for word in words])
@@ -34,7 +35,8 @@ def clientlab(capsys, monkeypatch, tmp_path):
         return Said(code, captured.out, captured.err)
 
     yield call
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in zip(ending, before, strict=True):
+        signal.signal(number, handler)
 
 
 @pytest.fixture

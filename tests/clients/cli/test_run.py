@@ -245,7 +245,7 @@ def test_a_server_of_ones_own_with_tls_is_measured(clientlab, server, results, t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_an_interrupted_run_keeps_its_finished_trials_and_leaves_no_process(number, server, tmp_path):
     """In the middle of the second trial, of a pool of processes: exit code 3, and one line that says where."""
     words = ["run", "-t", "requests-session@processes", "-c", "2", "-d", "1s", "--rounds", "3", "--url", server.url]
@@ -268,6 +268,18 @@ def test_an_interrupted_run_keeps_its_finished_trials_and_leaves_no_process(numb
         lambda: all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in started),
         "no process is left",
     )
+
+
+def test_a_reader_that_goes_away_does_not_end_the_run(server, tmp_path):
+    """`clientlab run … 2>&1 | head -1`: the run measures all its trials, and its file is that of any run."""
+    words = ["run", "-t", "http.client", "-n", "20", "--rounds", "4", "--url", server.url]
+    with subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as lab:
+        lab.stdout.readline()
+        lab.stdout.close()
+        lab.wait(timeout=60)
+    run = Store(tmp_path / "results").read("last")
+    assert (run.status, [trial.status for trial in run.trials]) == ("done", ["done"] * 4)
+    assert lab.returncode == 0
 
 
 def test_a_run_that_is_killed_between_two_saves_is_shown_with_its_finished_trials(server, tmp_path, clientlab):

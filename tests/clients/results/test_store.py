@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import struct
 import subprocess
 import sys
 import zipfile
 import zlib
+from datetime import UTC, datetime
 
 import pytest
 
@@ -248,6 +250,18 @@ def test_a_results_folder_that_is_a_file_is_refused(tmp_path):
 def test_a_run_is_found_by_its_name_or_its_beginning_or_as_the_last(asked, found, store):
     """As long as the beginning fits one run only."""
     assert store.find(asked) == store.folder / found / RUN_FILE
+
+
+def test_the_last_run_is_the_latest_by_time(store):
+    """A run that was renamed or imported under another name counts from when its file was written."""
+    for name, year in (("zebra", 2023), ("my-run", 2025)):
+        store.claim(name)
+        store.save(a_run(name=name))
+        written = datetime(year, 1, 1, tzinfo=UTC).timestamp()
+        os.utime(store.folder / name / RUN_FILE, (written, written))
+    assert store.find("last").parent.name == "my-run"
+    store.remove("my-run")
+    assert store.find("last").parent.name == NAMES[2]
 
 
 def test_a_run_is_found_by_the_path_of_its_file_or_folder(store, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -98,6 +99,28 @@ def test_another_experiment_than_before_is_begun_and_the_unfinished_run_is_kept(
         assert (store.names(), store.read(run.run).status) == ([run.run], "running")
     else:
         assert (len(store.names()), store.read(run.run).status, state["experiment"]) == (2, "incomplete", "demo")
+
+
+def test_a_run_that_another_process_has_finished_is_left_alone(store):
+    """Two services have one results folder: the second reads the run again when the first has finished."""
+    run = a_run(a_trial(), name="20240506-070809-demo-abcd", rounds=2)
+    run = run.model_copy(update={"status": "running", "clientlab": __version__})
+    (store.claim(run.run) / MARK).write_text("demo")
+    store.save(run)
+    finished = run.model_copy(update={"status": "done", "trials": [a_trial(), a_trial(number=2, order=1)]})
+
+    async def go():
+        with contextlib.ExitStack() as first_service:
+            first_service.enter_context(store.alone(pytest.fail))
+            async with serving(store, first=read_plan(bundled()["demo"])) as client:
+                store.save(finished)
+                first_service.close()
+                while (await client.get("/api/state")).json()["measuring"]:  # noqa: ASYNC110 - it has no event
+                    await asyncio.sleep(0.01)
+                return (await client.get("/api/state")).json()["message"]
+
+    assert asyncio.run(go()) == f"{run.run} was ended by another process with 2 trials"
+    assert store.read(run.run) == finished
 
 
 def test_a_run_against_another_server_is_not_run_again(store):
