@@ -15,7 +15,7 @@ from clientlab.experiments.checks import TLS_ROUTES, check_plan, replacements
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, read_experiment
 from clientlab.experiments.planning import make_plan
-from clientlab.results.plan import Plan
+from clientlab.results.plan import MOST_ROUNDS_OF_A_RUN, Plan
 from clientlab.running.stop_rules import DEFAULT_TIME_BUDGET
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.workload.workload import Workload
@@ -102,8 +102,8 @@ def _changes(base: Experiment, target: ExternalTarget | None, options: RunOption
         for name, table in base.workloads.items()
     }
     rounds = changes.get("rounds", base.rounds)
-    if rounds < 1:
-        raise LabError(f"--rounds {rounds}: trials of each strategy; write 1 or more")
+    if not 1 <= rounds <= MOST_ROUNDS_OF_A_RUN:
+        raise LabError(f"--rounds {rounds}: trials of each strategy; write 1 to {MOST_ROUNDS_OF_A_RUN:,}")
     return changes | {"rounds": rounds if options.precision is None else max(FEWEST_ROUNDS, rounds)}
 
 

@@ -62,12 +62,14 @@ def _target_of(options: RunOptions) -> ExternalTarget | None:
     if options.url is None:
         if options.ca_file is not None:
             raise LabError("--ca-file without --url: the lab's own routes bring their CA; leave it out")
+        if options.yes:
+            raise LabError("--yes without --url: the lab's own upstreams are on this machine; leave it out")
         return None
     for field in ("upstreams", "routes", "delay", "path"):
         if options.has(field):
             option = OPTION_NAMES[field]
             raise LabError(f"--url with {option}: only the lab's own upstreams have {option}; write it into the URL")
-    return ExternalTarget(options.url, options.ca_file)
+    return ExternalTarget(options.url, options.ca_file, public=options.yes)
 
 
 def _check(options: RunOptions, plan: Plan, target: ExternalTarget | None) -> None:

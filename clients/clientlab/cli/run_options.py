@@ -64,6 +64,7 @@ class RunOptions:
     ] = ()
     routes: Annotated[tuple[str, ...], _Option("--route", "[default: direct]", type=click.Choice(ROUTES))] = ()
     url: Annotated[str | None, _Option("--url", "Measure against this server of yours; the lab starts none.")] = None
+    yes: Annotated[bool, _Option("--yes", "Permit load to an address of the internet, with --url.")] = False
     ca_file: Annotated[
         Path | None,
         _Option(

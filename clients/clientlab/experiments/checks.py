@@ -32,6 +32,19 @@ def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str] = TLS
             raise FieldError(table_of(experiment, arm), str(error)) from error
 
 
+def check_stored(plan: Plan) -> None:
+    """Raises LabError where the plan of a run file, which anybody may have written, cannot or must not be carried out.
+
+    A strategy of a file is code: only the command line, whose user names the file, runs it. It is not even loaded.
+    """
+    for arm in plan.arms:
+        if strategies.is_of_file(arm.strategy):
+            raise LabError(f"arm {arm.name!r} runs the file of {arm.strategy!r}; measure it with 'clientlab run'")
+        workload = plan.workloads[arm.workload]
+        check(workload)
+        _check_strategy(arm, workload, TLS_ROUTES)
+
+
 def replacements(experiment: Experiment) -> dict[str, str]:
     """Strategies that are not installed → the strategies that the experiment names instead."""
     return {name: other for name, other in experiment.instead.items() if strategies.unavailable(strategies.find(name))}

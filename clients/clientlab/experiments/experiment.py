@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from clientlab.results.plan import AxisValue, FigureName, Source
+from clientlab.results.plan import MOST_ROUNDS_OF_A_RUN, AxisValue, FigureName, Source
 from clientlab.workload.workload import Workload
 
 MOST_CHARACTERS = 64
@@ -84,7 +84,7 @@ class Experiment(Table):
     workers: dict[str, int] = {}  # of an upstream, where the source and not the lab decides
     routes: list[Route] = Field(default=["direct"], min_length=1)
     instead: dict[str, str] = {}  # strategy → its replacement where it is not installed
-    rounds: int = Field(default=3, ge=1)
+    rounds: int = Field(default=3, ge=1, le=MOST_ROUNDS_OF_A_RUN)
     seed: int = 1
     workloads: dict[str, WorkloadTable] = {}
     arms: dict[str, ArmTable] = {}

@@ -75,12 +75,16 @@ class Claim(Part):
     control: bool = False
 
 
+MOST_ROUNDS_OF_A_RUN = 100_000
+"""Limit of a run document: the schedule of as many rounds is still made in a moment."""
+
+
 class Plan(Part):
     """The experiment, expanded to its arms, as the run carries it out."""
 
     name: str
     question: str
-    rounds: Annotated[int, Field(description="with a precision, the fewest")]
+    rounds: Annotated[int, Field(description="with a precision, the fewest", ge=1, le=MOST_ROUNDS_OF_A_RUN)]
     precision: Annotated[
         float | None, Field(description="share; rounds were added until each ratio's interval was this narrow")
     ] = None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from clientlab import __version__
 from clientlab.errors import IncompleteRun, LabError
+from clientlab.experiments.checks import check_stored
 from clientlab.judging.judgement import with_judgement
 from clientlab.results.document import Run
 from clientlab.results.plan import Plan
@@ -18,7 +19,7 @@ from clientlab.results.surroundings import distributions_of, surroundings
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.execute import execute, new_run, order_of, run_name
 from clientlab.service.dispatcher import Dispatcher
-from clientlab.service.schemas import State
+from clientlab.service.schemas import MOST_ROUNDS, State
 from clientlab.testbeds.compose import check_plain
 from clientlab.testbeds.local import ROUTES
 from clientlab.upstreams import UPSTREAMS
@@ -78,6 +79,11 @@ class RunManager:
         foreign = next((a for a in old.experiment.arms if a.upstream not in UPSTREAMS or a.route not in ROUTES), None)
         if foreign is not None:
             raise LabError(f"run {old.run} measured {foreign.upstream}, and not the lab's own upstreams")
+        if old.experiment.rounds > MOST_ROUNDS:
+            raise LabError(
+                f"run {old.run} has {old.experiment.rounds:,} rounds; the service begins {MOST_ROUNDS:,} at most"
+            )
+        check_stored(old.experiment)
         measured = distributions_of(arm.strategy for arm in old.experiment.arms)
         fresh = {
             "run": run_name(old.experiment),

@@ -8,7 +8,7 @@ from clientlab.strategies.capabilities import check_capabilities
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.pairs import DEFAULT_CONCURRENCY, STRATEGIES, Strategy
-from clientlab.strategies.plugins import client_spec, executor_spec
+from clientlab.strategies.plugins import client_spec, executor_spec, is_of_file
 from clientlab.strategies.resolve import check_settings, chosen, find, load, settings_of
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec
 
@@ -26,6 +26,7 @@ __all__ = [
     "client_spec",
     "executor_spec",
     "find",
+    "is_of_file",
     "load",
     "merged",
     "settings_of",

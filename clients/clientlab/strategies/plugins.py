@@ -109,6 +109,11 @@ def installed() -> Installed:
     return found
 
 
+def is_of_file(name: str) -> bool:
+    """Whether a strategy's name holds ``path/to/file.py:Class``, as its client or its executor. Loads nothing."""
+    return re.search(r"\.py:\w", name) is not None
+
+
 def file_of(import_path: str) -> Path | None:
     """The file of ``path/to/file.py:Class``; None for any other name."""
     found = _IN_FILE.fullmatch(import_path)

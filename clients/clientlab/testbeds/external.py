@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import ssl
 from pathlib import Path
@@ -18,16 +19,20 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class ExternalTarget:
-    """The server of one URL. Raises FieldError for a URL or a CA file that cannot be used."""
+    """The server of one URL. Raises FieldError for a URL or a CA file that cannot be used.
 
-    def __init__(self, url: str, ca_file: Path | None = None) -> None:
+    `public`: whether load may go to an address of the internet. Without it, such an address is an error, and no
+    connection to it is opened.
+    """
+
+    def __init__(self, url: str, ca_file: Path | None = None, *, public: bool = False) -> None:
         parts = split_url(url)
         self.secure = parts.scheme == "https"
         self._ca_file = None if ca_file is None else _checked(ca_file, url)
         self._base = f"{parts.scheme}://{parts.netloc}"
         self.name = parts.netloc
         self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self._address = _address(parts)
+        self._address = _address(parts, public=public)
 
     def probe(self, workload: Workload) -> None:
         """Send one request of the workload. Raises FieldError where the response is missing or an error."""
@@ -96,14 +101,20 @@ def _checked(ca_file: Path, url: str) -> str:
     return str(ca_file.resolve())
 
 
-def _address(parts: SplitResult) -> Address:
-    """The port, and the addresses of the host that refuse connections. Raises FieldError where all refuse."""
+def _address(parts: SplitResult, *, public: bool) -> Address:
+    """The port, and the addresses of the host that refuse connections. Raises FieldError where all refuse.
+
+    Also where one is an address of the internet, and `public` does not permit it.
+    """
     host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise FieldError(["url"], f"host {host!r} is not found ({reason}); correct the URL") from error
+    if not public and (others := sorted({str(peer[0]) for *_, peer in found if _is_public(str(peer[0]))})):
+        message = f"load would go to {', '.join(others)} on the internet; add `yes` if its owner permits that"
+        raise FieldError(["url"], message, value=repr(f"{parts.scheme}://{parts.netloc}"))
     refusing = []
     for family, kind, protocol, _, peer in found:
         with socket.socket(family, kind, protocol) as probe:
@@ -113,3 +124,8 @@ def _address(parts: SplitResult) -> Address:
     if len(refusing) == len(found):
         raise FieldError(["url"], f"nothing listens at {host}:{port}; start the server or correct the URL")
     return Address(port, tuple(refusing))
+
+
+def _is_public(address: str) -> bool:
+    """Whether IANA lists the address as globally reachable: it is neither loopback nor private nor link-local."""
+    return ipaddress.ip_address(address.partition("%")[0]).is_global

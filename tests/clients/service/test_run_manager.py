@@ -123,6 +123,28 @@ def test_a_run_that_another_process_has_finished_is_left_alone(store):
     assert store.read(run.run) == finished
 
 
+@pytest.mark.parametrize("executor", ["", "@threads"])
+def test_a_run_of_a_strategy_file_is_not_run_again_and_its_file_is_not_loaded(store, tmp_path, executor):
+    """A run file may come from anybody, and the file that it names may lie on this machine."""
+    mark = tmp_path / "was-run"
+    code = tmp_path / "own.py"
+    code.write_text(f"open({str(mark)!r}, 'w')\n")
+    run = a_run(a_trial(f"{code}:Own{executor}"))
+    keep(store, run)
+    status, text, _ = asked(store, "POST", f"/runs/{run.run}/again", headers=SAME_ORIGIN)
+    assert (status, store.names(), mark.exists()) == (409, [run.run], False)
+    assert "measure it with &#39;clientlab run&#39;" in text
+
+
+def test_a_run_of_very_many_rounds_is_not_run_again(store):
+    """It would keep the service busy for years."""
+    run = a_run(a_trial(), rounds=1001)
+    keep(store, run)
+    status, text, _ = asked(store, "POST", f"/runs/{run.run}/again", headers=SAME_ORIGIN)
+    assert (status, store.names()) == (409, [run.run])
+    assert "1,001 rounds; the service begins 1,000 at most" in text
+
+
 def test_a_run_against_another_server_is_not_run_again(store):
     """The service has only its own upstreams."""
     run = a_run(a_trial(upstream="example.test:80"))

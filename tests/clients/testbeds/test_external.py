@@ -101,6 +101,22 @@ def test_a_name_that_is_not_found_is_refused(host):
         ExternalTarget(f"http://{host}:8000/")
 
 
+@pytest.mark.parametrize("address", ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "::ffff:1.1.1.1"])
+def test_load_goes_to_the_internet_only_where_that_is_permitted(address, monkeypatch):
+    """The error names the address; nothing was connected. A private or loopback address needs no permission."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    peer = (address, 80, 0, 0) if ":" in address else (address, 80)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(family, socket.SOCK_STREAM, 6, "", peer)])
+    monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: pytest.fail("a connection was opened"))
+    with pytest.raises(FieldError, match=f"load would go to {address} on the internet; add yes") as caught:
+        ExternalTarget("http://example.test")
+    assert "--yes" in caught.value.render({"url": "--url", "yes": "--yes"})
+    tried = []
+    monkeypatch.setattr(socket.socket, "connect_ex", lambda _, peer: tried.append(peer[0]) or 0)
+    ExternalTarget("http://example.test", public=True)
+    assert tried == [address]
+
+
 def test_an_address_of_the_name_that_refuses_is_noted(server, monkeypatch):
     """As localhost, where ::1 refuses and 127.0.0.1 answers: attempts at the first open no connection."""
     if not refuses("127.0.0.2", server.port):
