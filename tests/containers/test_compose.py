@@ -62,6 +62,7 @@ def test_no_container_can_do_more_than_it_needs(lab):
         assert "no-new-privileges:true" in host["SecurityOpt"], service
         assert not host["Privileged"], service
         assert host["Memory"] > 0, service
+        assert 0 < host["PidsLimit"] <= 8192, service
         assert host["LogConfig"]["Config"]["max-size"] == "5m", service
         assert not any("docker.sock" in mount["Source"] for mount in container["Mounts"]), service
         addresses = [bound["HostIp"] for ports in (host["PortBindings"] or {}).values() for bound in ports]
@@ -79,6 +80,7 @@ def test_services_that_are_not_up_are_as_confined(lab):
         assert (service["read_only"], service.get("privileged", False)) == (True, False), name
         assert {port["host_ip"] for port in service.get("ports", [])} <= {"127.0.0.1"}, name
         assert int(service["mem_limit"]) > 0, name
+        assert 0 < service["pids_limit"] <= 8192, name
     grafana = services["grafana"]["environment"]
     assert (grafana["GF_AUTH_ANONYMOUS_ENABLED"], grafana["GF_AUTH_ANONYMOUS_ORG_ROLE"]) == ("true", "Viewer")
     assert grafana["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"

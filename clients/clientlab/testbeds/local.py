@@ -20,6 +20,7 @@ from clientlab.errors import IncompleteRun, LabError
 from clientlab.measuring.connections import Address
 from clientlab.running.trial_result import Reading
 from clientlab.testbeds import upstream_process
+from clientlab.testbeds.private_folder import make_private_folder
 from clientlab.testbeds.scrape import Endpoint, proxy_use, upstream_use
 from clientlab.testbeds.server_process import LOOPBACK, Server, free_ports, listener_on
 from clientlab.testbeds.upstream_process import WorkerCounts, project_file
@@ -59,8 +60,7 @@ class LocalTestbed:
         self._upstreams = check_upstreams(upstreams, routes)
         self._proxied = not routes <= {"direct"}
         self._logs = logs
-        self._proxy_data = logs.resolve() / "caddy"
-        self._bundle = self._proxy_data / "ca-bundle.pem"
+        self._proxy_data: Path | None = None
         self._workers = workers
         self._ports = ports or Ports()
         self._servers: dict[str, Server] = {}
@@ -82,7 +82,7 @@ class LocalTestbed:
             for server in self._servers.values():
                 server.wait()
             if self._proxied:
-                own = (self._proxy_data / _CA_FILE).read_text(encoding="ascii")
+                own = (self._keys / _CA_FILE).read_text(encoding="ascii")
                 self._bundle.write_text(own + certifi.contents(), encoding="utf-8")
             undo.pop_all()
         return self
@@ -91,6 +91,17 @@ class LocalTestbed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop()
+
+    @property
+    def _keys(self) -> Path:
+        """The folder of the proxy's CA."""
+        if self._proxy_data is None:
+            self._proxy_data = make_private_folder()
+        return self._proxy_data
+
+    @property
+    def _bundle(self) -> Path:
+        return self._keys / "ca-bundle.pem"
 
     def serve(self, upstream: str) -> None:
         """Start that upstream unless it is running. Raises IncompleteRun where it does not start.
@@ -171,10 +182,10 @@ class LocalTestbed:
         plain = {f"proxy for {name}": getattr(self._ports, f"proxy_{name}") for name in UPSTREAMS}
         secure = {f"proxy with TLS for {name}": getattr(self._ports, f"proxy_{name}_tls") for name in UPSTREAMS}
         metrics, *ports = free_ports({"proxy metrics": self._ports.proxy_metrics, **plain, **secure})
-        settings = {"PROXY_BIND": LOOPBACK, "PROXY_METRICS_PORT": str(metrics), "XDG_DATA_HOME": str(self._proxy_data)}
+        settings = {"PROXY_BIND": LOOPBACK, "PROXY_METRICS_PORT": str(metrics), "XDG_DATA_HOME": str(self._keys)}
         for name, port, tls_port in zip(UPSTREAMS, ports[:2], ports[2:], strict=True):
             self._sites[name, "proxy"] = Endpoint(LOOPBACK, port)
-            self._sites[name, "proxy-tls"] = Endpoint(LOOPBACK, tls_port, self._proxy_data / _CA_FILE)
+            self._sites[name, "proxy-tls"] = Endpoint(LOOPBACK, tls_port, self._keys / _CA_FILE)
             settings[f"PROXY_{name.upper()}_PORT"] = str(port)
             settings[f"PROXY_{name.upper()}_TLS_PORT"] = str(tls_port)
             settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:{self._port_behind_proxy(name)}"
@@ -186,10 +197,13 @@ class LocalTestbed:
         self._servers["proxy"].sites = tuple(self._sites.values())
 
     def _stop(self) -> None:
-        for server in reversed(self._servers.values()):
-            child_processes.stop(server.process, _STOP_SECONDS)
-        if self._proxy_data.exists():
-            shutil.rmtree(self._proxy_data)  # the private keys of its CA
+        try:
+            for server in reversed(self._servers.values()):
+                child_processes.stop(server.process, _STOP_SECONDS)
+        finally:  # a second Ctrl-C interrupts the wait, and the private keys must not stay
+            if self._proxy_data is not None:
+                shutil.rmtree(self._proxy_data)
+                self._proxy_data = None
         for listener in self._listeners.values():
             listener.close()
         self._servers.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -112,7 +113,7 @@ def test_only_what_is_asked_for_is_started_and_all_of_it_is_stopped(tmp_path):
         get(Endpoint("127.0.0.1", port), "/healthz")
 
 
-def test_the_ca_is_kept_in_the_runs_folder_and_goes_with_the_proxy(tmp_path, monkeypatch):
+def test_the_ca_is_kept_in_a_private_folder_and_goes_with_the_proxy(tmp_path, monkeypatch):
     """Nothing is written into the user's home, and no key is left that could sign for this machine."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
@@ -120,9 +121,10 @@ def test_the_ca_is_kept_in_the_runs_folder_and_goes_with_the_proxy(tmp_path, mon
     with LocalTestbed(["aiohttp"], ["proxy-tls"], Path("logs"), SMALL) as testbed:
         ca_file = Path(testbed.ca_file("aiohttp", "proxy-tls"))
         assert ca_file.is_absolute()
-        assert ca_file.is_relative_to(tmp_path / "logs")
+        assert stat.S_IMODE(ca_file.parent.stat().st_mode) == 0o700
         assert ca_file.read_text().startswith("-----BEGIN CERTIFICATE-----")
         assert get(testbed.endpoint("aiohttp", "proxy-tls"), "/")[0] == 200
+    assert not ca_file.parent.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["logs"]
     assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["aiohttp.log", "proxy.log"]
 
