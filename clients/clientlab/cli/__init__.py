@@ -41,7 +41,10 @@ def commands() -> None:
 
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_OPTION_NAMES = {**OPTION_NAMES, "fail_on": "--fail-on", "figure": "--figure", "force": "--force", "strict": "--strict"}
+_OPTION_NAMES = {
+    **OPTION_NAMES,
+    **{field: f"--{field.replace('_', '-')}" for field in ("fail_on", "figure", "force", "out", "strict")},
+}
 """Field → its option: the core names fields, and the command line shows options."""
 
 for _command in (run, report, compare, claims, runs, list_, conform, up, doctor, serve, work):

@@ -48,7 +48,7 @@ def compare(  # noqa: PLR0913 - one argument per option
     if len(names) < 2:
         raise LabError("nothing to compare: name the baseline and one run or more")
     thresholds = [change_threshold(text) for text in texts]
-    more = [find(key, "figure") for key in keys]
+    more = [find(key, "figure", repr(key)) for key in keys]
     if strict and not thresholds:
         raise LabError("--strict without --fail-on: it changes how --fail-on is judged; leave it out")
     store = Store(folder)
