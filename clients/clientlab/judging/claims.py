@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from clientlab import units
@@ -11,7 +10,7 @@ from clientlab.analysis.hypotheses import MOST_ROUNDS, Finding
 from clientlab.analysis.precision import confidence_of, on_the_limit
 from clientlab.analysis.sweeps import in_order
 from clientlab.judging.cautions import cautions_of
-from clientlab.results.document import Caution, ClaimResult, Run
+from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import of_claim
 from clientlab.results.plan import Arm, AxisValue, Claim
@@ -21,8 +20,7 @@ from clientlab.results.trial import Trial
 def judged(run: Run, confidence: float | None = None) -> list[ClaimResult]:
     """Every claim with its verdict and the cautions about its arms. Only trials without errors count."""
     level = confidence_of(run.experiment.precision) if confidence is None else confidence
-    cautions = cautions_of(run) if run.experiment.claims else []
-    return [_judged(run, claim, level, cautions) for claim in run.experiment.claims]
+    return [_judged(run, claim, level) for claim in run.experiment.claims]
 
 
 def by_round(run: Run, arm: str, figure: Figure) -> dict[int, float]:
@@ -45,6 +43,12 @@ def _arms(claim: Claim) -> set[str]:
     return {name for name in (claim.a, claim.b, claim.c, claim.d, *claim.arms) if name}
 
 
+def _cautions(run: Run, claim: Claim) -> list[str]:
+    """The kinds of the cautions that the trials of the claim's arms give rise to, whatever other arms there are."""
+    own = run.model_copy(update={"trials": [trial for trial in run.trials if trial.arm in _arms(claim)]})
+    return [caution.kind for caution in cautions_of(own) if caution.arms]
+
+
 def _series(run: Run, claim: Claim) -> list[tuple[str, dict[int, float]]]:
     """The claim's arms with their figures by round. Arms of a sweep are in the order of its axis."""
     names = [name for name in (claim.a, claim.b, claim.c, claim.d) if name]
@@ -54,11 +58,10 @@ def _series(run: Run, claim: Claim) -> list[tuple[str, dict[int, float]]]:
     return [(name, by_round(run, name, of_claim(claim.figure))) for name in names]
 
 
-def _judged(run: Run, claim: Claim, confidence: float, cautions: Sequence[Caution]) -> ClaimResult:
+def _judged(run: Run, claim: Claim, confidence: float) -> ClaimResult:
     finding = _without_bounds(run, claim, finding_of(run, claim, confidence))
     axes = in_order(_place(arm) for arm in run.experiment.arms if arm.name in claim.arms)
     source = run.experiment.source
-    arms = _arms(claim)
     return ClaimResult(
         name=claim.name,
         text=claim.text,
@@ -76,7 +79,7 @@ def _judged(run: Run, claim: Claim, confidence: float, cautions: Sequence[Cautio
         rounds=finding.ratio.rounds if finding.ratio else 0,
         measured=_measured(_with_concurrency(run, claim), finding, axes) + _left_out(run, claim),
         settles=_settles(run, claim, finding),
-        cautions=[caution.kind for caution in cautions if arms & set(caution.arms)],
+        cautions=_cautions(run, claim),
     )
 
 
