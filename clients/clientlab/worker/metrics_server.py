@@ -7,16 +7,23 @@ takes three times the CPU time, and Prometheus scrapes every worker each second,
 from __future__ import annotations
 
 import http
+import io
+import socket
 import socketserver
 import sys
 import threading
 import time
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, MetricsHandler
 from prometheus_client.registry import Collector
 
-_PATIENCE = 2.0  # seconds for a slow client
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_PATIENCE = 2.0
+"""Seconds for a whole request and its response: while one client is served, Prometheus waits."""
+
 _PROMPT = 0.5
 """Seconds: Prometheus closes a scrape after one second, the network included."""
 
@@ -24,16 +31,17 @@ _PROMPT = 0.5
 class MetricsServer:
     """Serves a collector's metrics from a thread, until the process ends. `scrapes` counts those that have begun.
 
-    Raises OSError where `host` and `port` can't be listened on.
+    A client that takes longer than `patience` seconds, whatever it does, is cut off. Raises OSError where `host` and
+    `port` can't be listened on.
     """
 
-    def __init__(self, host: str, port: int, collector: Collector) -> None:
+    def __init__(self, host: str, port: int, collector: Collector, patience: float = _PATIENCE) -> None:
         self.scrapes = 0
         self._last_began = 0.0
         self._scraped = threading.Condition()
         registry = CollectorRegistry()
         registry.register(collector)
-        self._server = _Server((host, port), _handler(self, registry))
+        self._server = _Server((host, port), _handler(self, registry, patience))
         # Nobody calls shutdown(), which the interval is for: no idle worker wakes up twice a second.
         threading.Thread(target=self._server.serve_forever, args=(3600.0,), name="metrics", daemon=True).start()
 
@@ -55,6 +63,29 @@ class MetricsServer:
                 self._scraped.notify_all()
 
 
+class _Received(io.RawIOBase):
+    """What a client sends until a deadline (monotonic). A socket's own time limit begins anew with each byte."""
+
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        self._connection = connection
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        _limit(self._connection, self._deadline)
+        return self._connection.recv_into(buffer)
+
+
+def _limit(connection: socket.socket, deadline: float) -> None:
+    """Let the connection's next operation end by the deadline. Raises TimeoutError after it."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("the client was too slow")
+    connection.settimeout(left)
+
+
 class _Server(socketserver.TCPServer):
     """`http.server.HTTPServer` without its look-up of the host's name, which can take seconds."""
 
@@ -66,13 +97,18 @@ class _Server(socketserver.TCPServer):
             super().handle_error(request, client_address)
 
 
-def _handler(server: MetricsServer, registry: CollectorRegistry) -> type[MetricsHandler]:
+def _handler(server: MetricsServer, registry: CollectorRegistry, patience: float) -> type[MetricsHandler]:
     class Handler(MetricsHandler):
-        timeout: ClassVar[float] = _PATIENCE
         server_version = "clientlab"
         sys_version = ""
 
+        def setup(self) -> None:
+            super().setup()
+            self.deadline = time.monotonic() + patience
+            self.rfile = io.BufferedReader(_Received(self.connection, self.deadline))
+
         def do_GET(self) -> None:  # noqa: N802 - http.server's name
+            _limit(self.connection, self.deadline)  # of `sendall` as a whole
             path = self.path.partition("?")[0]
             if path == "/healthz":
                 self._answer(http.HTTPStatus.OK, "ok")

@@ -103,6 +103,23 @@ def test_a_job_that_was_killed_leaves_the_values_of_the_last_scrape(worker):
     assert worker.scrape() == {"requests_total": 5}
 
 
+@pytest.mark.parametrize("sends", [b"GET /metrics HTTP/1.0\r\n", b"G"])
+def test_a_slow_client_is_cut_off_whatever_it_sends(sends):
+    """One byte now and then would hold the only thread for ever, and Prometheus would lose the trial's last values."""
+    server = MetricsServer("127.0.0.1", 0, JobMetrics(), patience=0.2)
+    with socket.create_connection(("127.0.0.1", server.port)) as slow:
+        slow.settimeout(0.02)
+        slow.sendall(sends)
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            with contextlib.suppress(TimeoutError):
+                if slow.recv(1) == b"":
+                    break
+            slow.sendall(b"x")
+        else:
+            pytest.fail("the connection is still open")
+
+
 def test_a_scrape_waits_for_a_busy_job(worker):
     """Old values would look like new ones; Prometheus gives up after a second, and tries again."""
     worker.start_job()
