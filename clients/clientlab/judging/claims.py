@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from clientlab import units
@@ -11,6 +11,7 @@ from clientlab.analysis.hypotheses import MOST_ROUNDS, Finding
 from clientlab.analysis.precision import confidence_of, on_the_limit
 from clientlab.analysis.sweeps import in_order
 from clientlab.judging.cautions import cautions_of
+from clientlab.judging.request_cautions import UNLIKE_CONCURRENCY
 from clientlab.results.document import Caution, ClaimResult, Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import of_claim
@@ -76,7 +77,11 @@ def _judged(run: Run, claim: Claim, confidence: float, cautions: Sequence[Cautio
         rounds=finding.ratio.rounds if finding.ratio else 0,
         measured=_measured(_with_concurrency(run, claim), finding, axes) + _left_out(run, claim),
         settles=_settles(run, claim, finding),
-        cautions=[caution.kind for caution in cautions if arms & set(caution.arms)],
+        cautions=[
+            caution.kind
+            for caution in cautions
+            if arms & set(caution.arms) and (caution.kind != UNLIKE_CONCURRENCY or _concurrencies(run, arms))
+        ],
     )
 
 
@@ -143,11 +148,16 @@ def _left_out(run: Run, claim: Claim) -> str:
     return f"; without rounds in which requests failed: {', '.join(parts)}" if parts else ""
 
 
+def _concurrencies(run: Run, arms: Iterable[str]) -> dict[str, int]:
+    """Arm → its concurrency; empty if all arms have the same."""
+    found = {name: trials[0].concurrency for name in arms if (trials := _trials(run, name))}
+    return found if len(set(found.values())) > 1 else {}
+
+
 def _with_concurrency(run: Run, claim: Claim) -> Claim:
     """The claim with the concurrency behind the names of its arms, where it differs."""
-    names = [name for name in (claim.a, claim.b, claim.c, claim.d) if name]
-    flights = {name: trials[0].concurrency for name in names if (trials := _trials(run, name))}
-    if len(set(flights.values())) < 2:
+    flights = _concurrencies(run, [name for name in (claim.a, claim.b, claim.c, claim.d) if name])
+    if not flights:
         return claim
     shown = {name: f"{name} (c={count})" for name, count in flights.items()}
     return claim.model_copy(update={place: shown.get(getattr(claim, place)) for place in ("a", "b", "c", "d")})

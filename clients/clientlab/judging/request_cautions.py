@@ -11,6 +11,7 @@ from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Trial
 
+UNLIKE_CONCURRENCY = "unlike-concurrency"
 _PERCENTILES = tuple(BY_KEY[key] for key in QUANTILES)
 _WAITING = ": where they wait for the upstream's delay, the ratio between unlike ones is mostly the ratio of c"
 _FEWEST_REQUESTS = 100
@@ -70,7 +71,7 @@ def unlike_concurrency(run: Run) -> Iterator[Caution]:
             found.setdefault(trial.concurrency, set()).add(name)
         waiting = any(trial.verdict == "latency-bound" for _, trial in mixed)
         yield Caution(
-            kind="unlike-concurrency",
+            kind=UNLIKE_CONCURRENCY,
             arms=sorted({trial.arm for _, trial in mixed}),
             text="arms have unlike numbers of requests in flight: "
             + "; ".join(f"c={count} for {', '.join(sorted(found[count]))}" for count in sorted(found, reverse=True)),

@@ -134,10 +134,11 @@ def test_without_unlike_concurrency_there_is_no_caution():
 
 
 def test_a_claim_shows_the_concurrency_of_its_arms_where_it_differs():
-    """In the sentence of what was measured."""
+    """In the sentence of what was measured, and as a caution."""
     claims = [Claim(name=b, text="It is so", kind="less", a="wide", b=b) for b in ("wider", "one")]
     found = judged(a_run(*MIXED, claims=claims))
     assert [one.measured for one in found] == [
         "wider has 2.00 times the wall time of wide",
         "one (c=1) has 30.0 times the wall time of wide (c=32)",
     ]
+    assert [one.cautions for one in found] == [[], ["unlike-concurrency"]]
