@@ -46,10 +46,10 @@ def standings(
 ) -> dict[GroupKey, list[Standing]]:
     """The arms of each group by median seconds per request; groups in the order of their first trial.
 
-    Arms of unlike concurrency are ranked apart, the class with the fastest arm first: an arm with 32 requests in
-    flight that wait for the server is 32 times as fast as an arm with one, whatever their clients do. In each class,
-    the reference is the fastest arm without errors, because an arm that fails fast is no standard. `baseline`: group
-    and name of an arm.
+    Arms of unlike concurrency are ranked apart, the class with the fastest arm first: where arms wait for the server,
+    one with 32 requests in flight is up to 32 times as fast as one with a single request, whatever their clients do.
+    In each class, the reference is the fastest arm without errors, because an arm that fails fast is no standard.
+    `baseline`: group and name of an arm.
     """
     groups: dict[GroupKey, dict[str, list[TrialCost]]] = {}
     for trial in trials:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from clientlab import units
@@ -146,11 +147,16 @@ def _left_out(run: Run, claim: Claim) -> str:
     return f"; without rounds in which requests failed: {', '.join(parts)}" if parts else ""
 
 
+def _concurrencies(run: Run, arms: Iterable[str]) -> dict[str, int]:
+    """Arm → its concurrency; empty if all arms have the same."""
+    found = {name: trials[0].concurrency for name in arms if (trials := _trials(run, name))}
+    return found if len(set(found.values())) > 1 else {}
+
+
 def _with_concurrency(run: Run, claim: Claim) -> Claim:
     """The claim with the concurrency behind the names of its arms, where it differs."""
-    names = [name for name in (claim.a, claim.b, claim.c, claim.d) if name]
-    flights = {name: trials[0].concurrency for name in names if (trials := _trials(run, name))}
-    if len(set(flights.values())) < 2:
+    flights = _concurrencies(run, [name for name in (claim.a, claim.b, claim.c, claim.d) if name])
+    if not flights:
         return claim
     shown = {name: f"{name} (c={count})" for name, count in flights.items()}
     return claim.model_copy(update={place: shown.get(getattr(claim, place)) for place in ("a", "b", "c", "d")})

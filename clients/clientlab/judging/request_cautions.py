@@ -12,6 +12,7 @@ from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Trial
 
 _PERCENTILES = tuple(BY_KEY[key] for key in QUANTILES)
+_WAITING = ": where they wait for the upstream's delay, the ratio between unlike ones is mostly the ratio of c"
 _FEWEST_REQUESTS = 100
 """With fewer, the nearest rank of the 99th percentile is the last."""
 
@@ -58,22 +59,22 @@ def few_requests(run: Run) -> Iterator[Caution]:
 def unlike_concurrency(run: Run) -> Iterator[Caution]:
     """Arms of one table with unlike requests in flight, unless the experiment varies them on purpose, by an axis."""
     swept = {arm.name for arm in run.experiment.arms if "concurrency" in arm.axes}
-    found: dict[int, set[str]] = {}
-    waiting = False
+    mixed: list[tuple[str, Trial]] = []
     for trials in finished_by_group(run).values():
-        arms = {trial.arm: trial for _, trial in trials if trial.arm not in swept}
-        if len({trial.concurrency for trial in arms.values()}) > 1:
-            waiting |= any(trial.verdict == "latency-bound" for trial in arms.values())
-            for name, trial in arms.items():
-                found.setdefault(trial.concurrency, set()).add(name)
-    if found:
-        listed = "; ".join(f"c={count}: {', '.join(sorted(found[count]))}" for count in sorted(found, reverse=True))
-        reason = "these arms waited for the upstream's delay, so the ratio between them is mostly the ratio of c"
+        group = [(name, trial) for name, trial in trials if trial.arm not in swept]
+        if len({trial.concurrency for _, trial in group}) > 1:
+            mixed += group
+    if mixed:
+        found: dict[int, set[str]] = {}
+        for name, trial in mixed:
+            found.setdefault(trial.concurrency, set()).add(name)
+        waiting = any(trial.verdict == "latency-bound" for _, trial in mixed)
         yield Caution(
             kind="unlike-concurrency",
-            arms=sorted(set().union(*found.values())),
-            text=f"arms have unlike numbers of requests in flight ({listed})",
-            advice=f"compare arms of equal c{f': {reason}' if waiting else ', or set -c'}",
+            arms=sorted({trial.arm for _, trial in mixed}),
+            text="arms have unlike numbers of requests in flight: "
+            + "; ".join(f"c={count} for {', '.join(sorted(found[count]))}" for count in sorted(found, reverse=True)),
+            advice=f"compare arms of equal c{_WAITING if waiting else ''}",
         )
 
 

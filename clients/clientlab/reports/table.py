@@ -112,7 +112,7 @@ def _cell(row: Row, figure: Figure) -> str:
 
 def _ratios(group: Group) -> Iterator[_Column]:
     """Time per request over that of the fastest with equal concurrency, and over that of the baseline."""
-    head = "x fastest of its c (95 %)" if group.mixed else "x fastest (95 %)"
+    head = "x fastest of c (95 %)" if group.mixed else "x fastest (95 %)"
     yield head, [_ratio(row) for row in group.rows]
     base = next((row for row in group.rows if row.name == group.baseline), None)
     if base is not None:

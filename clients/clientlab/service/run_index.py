@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from clientlab.errors import LabError
 from clientlab.judging.judgement import find_judged
+from clientlab.reports.claims import doubts
 from clientlab.reports.headline import answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
@@ -99,10 +100,10 @@ class RunIndex:
 
 
 def _findings(run: Run) -> list[str]:
-    """What a run found: the verdicts of its claims, or the answer in a sentence a group."""
-    if run.claims:
-        return [f"{claim.verdict}: {claim.text}" for claim in run.claims]
-    return answers(groups_of(run))
+    """The verdicts of a run's claims, or its answer in a sentence for each group; and the kinds of its cautions."""
+    found = [f"{claim.verdict}: {claim.text}{doubts(claim)}" for claim in run.claims] or answers(groups_of(run))
+    kinds = dict.fromkeys(caution.kind for caution in run.cautions)
+    return [*found, f"cautions: {', '.join(kinds)}"] if kinds else found
 
 
 def _lean(run: Run) -> Run:

@@ -100,6 +100,15 @@ def test_unlike_concurrency_is_shown_with_each_name():
     assert chart.axis == "time for 1,000 requests; shorter is better"
 
 
+def test_arms_of_equal_concurrency_stand_together():
+    """Also where their routes differ, so that like is beside like."""
+    arms = [an_arm("narrow"), an_arm("wide", route="proxy"), an_arm("narrower", route="proxy"), an_arm("wider")]
+    flights = {"wide": 50, "wider": 50}
+    trials = [trial.model_copy(update={"concurrency": flights.get(trial.arm, 1)}) for trial in trials_of(*arms)]
+    (chart,) = charts(a_run(*trials, arms=arms))
+    assert names(chart) == ["narrow (c=1)", "narrower (c=1)", "wide (c=50)", "wider (c=50)"]
+
+
 def test_each_workload_has_a_scale_of_its_own():
     """In time for its own number of requests."""
     arms = [an_arm("few", "few"), an_arm("many", "many")]

@@ -49,7 +49,7 @@ def test_the_table_keeps_arms_of_equal_concurrency_together():
     found = columns(a_run(*MIXED, *rounds("three", 10.0, 4)))
     assert found["strategy"] == ["wide", "wider", "three", "one", "two"]
     assert found["c"] == ["32", "32", "4", "1", "1"]
-    assert found["x fastest of its c (95 %)"] == ["1", "2.00 (2.00 to 2.00)", "–", "1", "2.00 (2.00 to 2.00)"]
+    assert found["x fastest of c (95 %)"] == ["1", "2.00 (2.00 to 2.00)", "–", "1", "2.00 (2.00 to 2.00)"]
     assert "x fastest (95 %)" in columns(a_run(*rounds("wide", 1.0, 32), *rounds("wider", 2.0, 32)))
 
 
@@ -113,10 +113,10 @@ def test_curves_of_unlike_concurrency_name_it():
 def test_a_caution_names_the_arms_and_what_their_ratio_means():
     """Where they wait for the server."""
     (found,) = [one for one in cautions_of(a_run(*MIXED)) if one.kind == "unlike-concurrency"]
-    assert found.text == "arms have unlike numbers of requests in flight (c=32: wide, wider; c=1: one, two)"
+    assert found.text == "arms have unlike numbers of requests in flight: c=32 for wide, wider; c=1 for one, two"
     assert found.advice == (
-        "compare arms of equal c: these arms waited for the upstream's delay, so the ratio between them is mostly the "
-        "ratio of c"
+        "compare arms of equal c: where they wait for the upstream's delay, the ratio between unlike ones is mostly "
+        "the ratio of c"
     )
     assert found.arms == ["one", "two", "wide", "wider"]
 
@@ -134,10 +134,11 @@ def test_without_unlike_concurrency_there_is_no_caution():
 
 
 def test_a_claim_shows_the_concurrency_of_its_arms_where_it_differs():
-    """In the sentence of what was measured."""
+    """In the sentence of what was measured, and as a caution."""
     claims = [Claim(name=b, text="It is so", kind="less", a="wide", b=b) for b in ("wider", "one")]
     found = judged(a_run(*MIXED, claims=claims))
     assert [one.measured for one in found] == [
         "wider has 2.00 times the wall time of wide",
         "one (c=1) has 30.0 times the wall time of wide (c=32)",
     ]
+    assert [one.cautions for one in found] == [[], ["unlike-concurrency"]]

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from clientlab.experiments.file import bundled
+from clientlab.results.document import Caution
 from clients.documents import a_failed_trial, a_run, a_trial
 from clients.service.requests_to_lab import SAME_ORIGIN, asked, keep
 
@@ -71,3 +72,10 @@ def test_a_file_that_is_no_run_is_said_on_the_page_and_hides_no_other(store):
     text = asked(store, "GET", "/")[1]
     assert "not a whole JSON document" in text
     assert "20240506-070809-run-abcd" in text
+
+
+def test_a_row_names_the_cautions_of_its_run(store):
+    """Its answer must not be read without them."""
+    caution = Caution(kind="percentiles-of-failures", text="percentiles fall on failed requests", advice="mend them")
+    keep(store, a_run(a_trial()).model_copy(update={"cautions": [caution]}))
+    assert "cautions: percentiles-of-failures" in asked(store, "GET", "/")[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -75,10 +76,18 @@ def _panels(run: Run, groups: Sequence[Group]) -> Iterator[_Panel]:
             continue
         if len(some) > 1 and len({row.name for row in rows}) == len(rows):
             requests = {group.requests for group in some}
-            rows.sort(key=_seconds)
+            rows = _like_with_like(rows)
             yield _Panel(workload, workload, requests.pop() if len(requests) == 1 else None, rows)
         else:
             yield from (_Panel(group.title, workload, group.requests, group.rows) for group in some)
+
+
+def _like_with_like(rows: list[Row]) -> list[Row]:
+    """The fastest first, arms of equal concurrency together."""
+    best: dict[int, float] = {}
+    for row in rows:
+        best[row.concurrency] = min(_seconds(row), best.get(row.concurrency, math.inf))
+    return sorted(rows, key=lambda row: (best[row.concurrency], row.concurrency, _seconds(row)))
 
 
 def _alike(panels: list[_Panel], looks: dict[str, Look]) -> Iterator[BarChart]:
