@@ -12,26 +12,40 @@ from clientlab.judging.verdict import SHORT_SECONDS
 from clientlab.results.document import Caution, Run
 from clientlab.results.trial import Trial
 
-TAKEN = 0.1
-"""Cores that others took on average, from which on a trial is noisy."""
+OTHERS = 0.2
+"""Cores that other programs took on average, from which on a trial is noisy, if its processes had to wait as well."""
+
+LEAST_SECONDS = 0.1
+"""CPU time of others below which it says nothing: many kernels sample it, give or take 0.05 s for a trial of 1 s."""
+
+WAITED = 0.05
+"""Share of the time in which some process waited for a CPU, below which others took only what nobody wanted."""
+
+STOLEN = 0.05
+"""Cores that the hypervisor took on average, from which on a trial is noisy. Steal is counted only while one waits."""
 
 WIDE = 0.1
 """Spread from which on the rounds of an arm differ widely."""
 
 
-def cores_taken(trial: Trial) -> float | None:
-    """Cores that other programs and the hypervisor took on average during a trial. None: unknown, or too short."""
+def cores_taken(trial: Trial) -> float:
+    """Cores that other programs and the hypervisor took on average during a trial, as far as both are known."""
     noise = trial.noise
-    if noise is None or noise.seconds < SHORT_SECONDS:
-        return None
-    taken = [seconds for seconds in (noise.others_cpu_seconds, noise.steal_seconds) if seconds is not None]
-    return sum(taken) / noise.seconds if taken else None
+    if noise is None:
+        return 0.0
+    return ((noise.others_cpu_seconds or 0.0) + (noise.steal_seconds or 0.0)) / noise.seconds
 
 
 def is_noisy(trial: Trial) -> bool:
-    """Whether others took so much CPU time that the trial's figures may be wrong."""
-    taken = cores_taken(trial)
-    return taken is not None and taken >= TAKEN
+    """Whether others took so much CPU time that the trial's figures may be wrong. Short trials have another caution."""
+    noise = trial.noise
+    if noise is None or noise.seconds < SHORT_SECONDS:
+        return False
+    if (noise.steal_seconds or 0.0) >= STOLEN * noise.seconds:
+        return True
+    others, waited = noise.others_cpu_seconds or 0.0, noise.cpu_pressure_seconds
+    contended = waited is None or waited >= WAITED * noise.seconds
+    return contended and others >= max(LEAST_SECONDS, OTHERS * noise.seconds)
 
 
 def spread_of(trials: Iterable[Trial]) -> float | None:
@@ -51,7 +65,7 @@ def noisy_trials(run: Run) -> Iterator[Caution]:
     done = [trial for trial in run.trials if trial.status == "done"]
     noisy = [trial for trial in done if is_noisy(trial)]
     if noisy:
-        most = max(cores_taken(trial) or 0.0 for trial in noisy)
+        most = max(cores_taken(trial) for trial in noisy)
         arms = sorted({trial.arm for trial in noisy})
         yield Caution(
             kind="noisy-trials",

@@ -83,8 +83,6 @@ def measure(
         on_progress(finished)
         return finished
 
-    # An external tool reports nothing before its end, and enforces the workload's timeout itself.
-    has_tool = bool(strategies.client_spec(context.strategy.client).program)
     with TrialHandle(context) as process:
         process.event("ready", progress, stall_seconds)
         rests = _Rests(process, folder)
@@ -93,6 +91,8 @@ def measure(
         idle = _settle({process.pid, *(note.pid for note in before.notes)})
         rests.start()
         process.resume()
+        # An external tool reports nothing before its end, and enforces the workload's timeout itself.
+        has_tool = bool(strategies.client_spec(context.strategy.client).program)
         process.event("sent", progress, math.inf if has_tool else stall_seconds)
         rests.sent()
         process.resume()

@@ -147,7 +147,7 @@ FIGURES: tuple[Figure, ...] = (
         "sum of the peak resident memory of each of the client's processes: shared pages count in each, and the sample "
         "log counts",
         "bytes", lambda trial: trial.peak_rss_bytes, LESS,
-        column=Column("RSS", "memory unknown"), metric=Metric("peak_rss_bytes"),
+        column=Column("RSS", "memory unknown"), metric=Metric("peak_rss_bytes"), cost=True,
     ),
     Figure(
         "above_idle", "above_idle_bytes", "memory above idle",

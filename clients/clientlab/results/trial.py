@@ -106,7 +106,7 @@ Hertz = Annotated[float, Field(ge=0, le=MOST, description="Hz, mean over the cor
 class Noise(Measured):
     """What disturbed a trial: growth of the kernel's counters over its measured part. None: not readable."""
 
-    seconds: Annotated[Seconds, Field(description="so long was the part over which the counters were read")]
+    seconds: Annotated[float, Field(gt=0, le=MOST, description="from the first to the second reading of the counters")]
     others_cpu_seconds: Annotated[
         Grown | None, Field(description="CPU time of processes that are neither client, upstream, proxy nor the lab")
     ] = None

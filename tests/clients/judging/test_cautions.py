@@ -69,10 +69,16 @@ def test_what_the_command_line_changed_of_an_experiment_is_told():
     [({"others_cpu_seconds": 0.6}, True), ({"others_cpu_seconds": 0.02}, False), ({"steal_seconds": 0.6}, True),
      ({"others_cpu_seconds": 0.02, "steal_seconds": 0.0}, False), ({}, False),
      ({"run_delay_seconds": 5.0, "cpu_pressure_seconds": 1.0, "involuntary_switches": 999}, False),
-     ({"others_cpu_seconds": 0.1, "seconds": 0.1}, False)],
+     ({"others_cpu_seconds": 0.1, "seconds": 0.1}, False),
+     ({"others_cpu_seconds": 0.6, "cpu_pressure_seconds": 0.2}, True),
+     ({"others_cpu_seconds": 0.6, "cpu_pressure_seconds": 0.02}, False),
+     ({"others_cpu_seconds": 0.09, "seconds": 0.3}, False)],
 )  # fmt: skip
 def test_trials_during_which_others_took_cpu_time_are_told(noise, fires):
-    """Processes or the hypervisor. Waiting alone is none: the run's own servers may take the cores."""
+    """Processes or the hypervisor. Waiting alone is none: the run's own servers may take the cores.
+
+    Nor is a core that others took on a machine where nobody waited, or what the kernel's ticks cannot resolve.
+    """
     disturbed = a_trial("pycurl", 2, noise=Noise(**({"seconds": 2.0} | noise)))
     cautions = found(*rounds(), *rounds("pycurl", count=1), disturbed, a_trial("pycurl", 3))
     assert list(cautions) == (["noisy-trials"] if fires else [])

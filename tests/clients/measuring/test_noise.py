@@ -16,7 +16,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 def a_system(root, *, busy: int, steal: int, total: int, khz: int | None, threads: dict[int, tuple[int, int]]):
     """A file system with these counters: ticks, microseconds, kHz; of threads nanoseconds and switches."""
     (root / "proc/pressure").mkdir(parents=True, exist_ok=True)
-    (root / "proc/stat").write_text(f"cpu  {busy} 10 20 9999 500 3 4 {steal} 77 0\ncpu0 1 1 1 1\nintr 5\n")
+    (root / "proc/stat").write_text(f"cpu  {busy} 10 20 9999 500 3 {busy} {steal} 77 0\ncpu0 1 1 1 1\nintr 5\n")
     (root / "proc/pressure/cpu").write_text(
         f"some avg10=1.00 avg60=0.00 avg300=0.00 total={total}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n"
     )
