@@ -1,8 +1,9 @@
 """A strategy's colour, the same on every panel, on every dashboard and in every report.
 
 A series is named by its legend, which contains the strategy (see `clientlab.results.labels`). Each colour is one
-override, for all series whose legend ends with one of its strategies. Settings and places on an axis change no colour,
-and the proxied routes have dashes. Grafana colours a strategy that is not listed by its name.
+override, for all series whose legend ends with one of its strategies, or has one before a colon (see
+`house.with_interval`). Settings and places on an axis change no colour, and the proxied routes have dashes. Grafana
+colours a strategy that is not listed by its name.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def overrides(*, dashes: bool = False) -> list[tuple[str, list[model.DynamicConf
     for place, hue in enumerate(HUES):
         names = "|".join(re.escape(name) for name in _NAMES if colour_of(name) == place)
         fixed = model.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": hue.either})
-        found.append((rf"/(^|· )({names})(\?.*)?( \(.*\))?(\[.*\])?$/", [fixed]))
+        found.append((rf"/(^|· )({names})(\?.*)?( \(.*\))?(\[.*\])?(: .*)? *$/", [fixed]))
     if dashes:
         found.append((f"/{_DASHED}/", [DASHES]))
     return found

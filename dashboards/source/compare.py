@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.source import house
+from dashboards.source import house, variables
 from dashboards.source.house import HALF, LOW, TALL, WHOLE, grid, number, query
-from grafana_foundation_sdk.builders import barchart, common
+from grafana_foundation_sdk.builders import barchart
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.builders import table as tables
 from grafana_foundation_sdk.models import common as looks
@@ -34,12 +34,12 @@ def dashboard() -> board.Dashboard:
     runs = 'label_values(clientlab_run_info{experiment="$experiment"}, run)'
     arms = 'clientlab_run_requests_per_second{experiment="$experiment"}'
     for chosen in (
-        house.variable("experiment", "Experiment", "label_values(clientlab_run_info, experiment)", multi=False),
-        house.variable("baseline", "Baseline", runs, multi=False, newest=True),
-        house.variable("runs", "Runs", runs, newest=True),
-        house.variable("strategy", "Strategy", f"label_values({arms}, strategy)"),
-        house.variable("upstream", "Upstream", f"label_values({arms}, upstream)"),
-        house.variable("route", "Route", f"label_values({arms}, route)"),
+        variables.variable("experiment", "Experiment", "label_values(clientlab_run_info, experiment)", multi=False),
+        variables.runs_variable("baseline", "Baseline", _second_newest_first()),
+        variables.variable("runs", "Runs", runs, newest=True),
+        variables.variable("strategy", "Strategy", f"label_values({arms}, strategy)"),
+        variables.variable("upstream", "Upstream", f"label_values({arms}, upstream)"),
+        variables.variable("route", "Route", f"label_values({arms}, route)"),
     ):
         made = made.with_variable(chosen)
     made = made.with_panel(_unlike()).with_panel(_surroundings())
@@ -48,6 +48,12 @@ def dashboard() -> board.Dashboard:
     for figure, metric in _FIGURES:
         made = made.with_panel(_side_by_side(figure, metric))
     return made
+
+
+def _second_newest_first() -> str:
+    """Runs by their start, latest first, but the newest last: it is the run that is compared with the one before it."""
+    begun = 'clientlab_run_created_timestamp_seconds and on (run) clientlab_run_info{experiment="$experiment"}'
+    return f"({begun} unless topk(1, {begun})) or 0 * topk(1, {begun})"
 
 
 def _of(metric: Metric, labels: str) -> str:
@@ -157,12 +163,7 @@ def _side_by_side(figure: Figure, metric: Metric) -> Any:
         .group_width(0.8)
         .show_value(looks.VisibilityMode.AUTO)
         .color_scheme(board.FieldColor().mode(model.FieldColorModeId.PALETTE_CLASSIC))  # one colour per run
-        .legend(
-            common.VizLegendOptions()
-            .display_mode(looks.LegendDisplayMode.LIST)
-            .placement(looks.LegendPlacement.BOTTOM)
-            .show_legend(show_legend=True)
-        )
+        .legend(house.legend_below())
         .transformations([_matrix()])
         .with_target(query(f"max by (when, legend) ({_when(every)})", now=True))
     )

@@ -1,21 +1,38 @@
-"""Experiment: the article's picture, the curve of its sweep, and the verdicts of its claims."""
+"""Experiment: how long each arm takes, the verdicts of the claims, and the curve of a sweep."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dashboards.source import house
-from dashboards.source.house import HALF, TALL, WHOLE, bars, grid, number, query
+from dashboards.source import house, variables
+from dashboards.source.bars import bars, with_interval
+from dashboards.source.house import LOW, QUARTER, WHOLE, grid, number, query
 from grafana_foundation_sdk.builders import common, trend
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.builders import table as tables
 from grafana_foundation_sdk.models import common as looks
+from grafana_foundation_sdk.models import dashboard as model
+
+from clientlab.reports.claims import SIGNS
 
 UID = "clientlab-experiment"
 
 _RUN = 'run="$run"'
 _AXIS = "place on the axis of a sweep"
-"""Grafana's message names this field if the experiment has no sweep."""
+_NO_SWEEP = "this run has no sweep"
+_SCREEN, _BELOW = 14, 12
+"""Heights: of the bars, which fill a screen of 900 pixels with the counts above them, and of what is below them."""
+
+COLOURS = {"supported": "green", "contradicted": "red", "inconclusive": "orange"}
+"""Verdict → Grafana's name of its colour, on either ground."""
+
+_VERDICTS = model.ValueMap(
+    {
+        verdict: model.ValueMappingResult(text=f"{sign} {verdict}", color=COLOURS[verdict])
+        for verdict, sign in SIGNS.items()
+    }
+)
+_COLOURED = {"custom_cellOptions": {"type": "color-text"}}
 
 _PLACES = "place\\curve"  # as Grafana names the first column of a matrix
 
@@ -24,47 +41,63 @@ def dashboard() -> board.Dashboard:
     """One run of one experiment."""
     made = house.dashboard(UID, "clientlab: experiment", "What did this run of the experiment find?", "30s", "now-1h")
     for chosen in (
-        house.variable("experiment", "Experiment", "label_values(clientlab_run_info, experiment)", multi=False),
-        house.variable(
+        variables.variable("experiment", "Experiment", "label_values(clientlab_run_info, experiment)", multi=False),
+        variables.variable(
             "run", "Run", 'label_values(clientlab_run_info{experiment="$experiment"}, run)', multi=False, newest=True
         ),
-        house.variable(
+        variables.variable(
             "axis", "Axis of the sweep", f"label_values(clientlab_run_axis_value{{{_RUN}}}, axis)", multi=False
         ),
     ):
         made = made.with_variable(chosen)
-    for panel in (*_counts(), _claims(), _sweep(), _seconds(), _spread()):
+    for panel in (*_counts(), _seconds(), _claims(), _sweep(), _spread()):
         made = made.with_panel(panel)
     return made
 
 
 def _seconds() -> Any:
+    rates = [f"clientlab_run_requests_per_second{end}{{{_RUN}}}" for end in ("", "_high", "_low")]
+    seconds, low, high = (f"(1000 / max by (legend) ({rate}))" for rate in rates)
+    rounds = f"max by (legend) (clientlab_run_rounds{{{_RUN}}})"
     return (
         bars(
-            "How many seconds for 1,000 requests?",
-            "From the median throughput of the rounds, which trials of a duration have as well. Shorter is better.",
+            "How many seconds for 1,000 requests? Shorter is better",
+            "From the median throughput of the rounds, which trials of a duration have too. Beside each name are the "
+            "95 % confidence interval of the rounds' mean and the number of rounds, n; an interval needs three rounds.",
             "s",
-            f"1000 / max by (legend) (clientlab_run_requests_per_second{{{_RUN}}})",
+            with_interval(seconds, low, high, rounds, " s"),
+            ascending=True,
         )
         .span(WHOLE)
-        .height(2 * TALL)
+        .height(_SCREEN)
     )
 
 
 def _claims() -> tables.Panel:
+    sentence = f"on (claim) group_left (sentence) clientlab_run_claim_info{{{_RUN}}}"
+    shown = [
+        ("verdict", "verdict"),
+        ("sentence", "claim"),
+        ("Value #A", "ratio"),
+        ("Value #B", "low"),
+        ("Value #C", "high"),
+    ]
     return (
         grid(
             "Do the article's claims hold here?",
-            "Ratio: the second arm's figure divided by the first's. Inconclusive: the interval allows both answers.",
-            query(f"clientlab_run_claim{{{_RUN}}}", now=True),
+            "Ratio: the second arm's figure divided by the first's, with its 95 % confidence interval. Inconclusive: "
+            "the interval allows both answers.",
+            query(f"max by (claim, verdict, sentence) (clientlab_run_claim{{{_RUN}}} * {sentence})", now=True),
+            query(f"max by (claim) (clientlab_run_claim_low{{{_RUN}}})", ref="B", now=True),
+            query(f"max by (claim) (clientlab_run_claim_high{{{_RUN}}})", ref="C", now=True),
         )
-        .transformations(
-            house.columns([("claim", "claim"), ("verdict", "verdict"), ("Value", "ratio")], "claim", descending=False)
-        )
-        .override_by_name("ratio", house.ratio())
+        .transformations([house.joined("claim"), *house.columns(shown, "verdict", descending=False)])
+        .override_by_name("verdict", house.looks_like("", custom_width=130, mappings=[_VERDICTS], **_COLOURED))
+        .override_by_name("claim", house.looks_like("", custom_cellOptions={"type": "auto", "wrapText": True}))
+        .override_by_regexp("/^(ratio|low|high)$/", house.ratio(custom_width=75))
         .no_value("this experiment makes no claims")
-        .span(HALF)
-        .height(TALL)
+        .span(14)
+        .height(_BELOW)
     )
 
 
@@ -72,6 +105,8 @@ def _sweep() -> Any:
     """One curve for all arms that differ along the axis only, with one point per arm."""
     places = f'count_values by (arm, curve) ("place", clientlab_run_axis_value{{{_RUN}, axis="$axis"}})'
     seconds = f"max by (arm) (clientlab_run_wall_seconds{{{_RUN}}})"
+    # Without a point, Grafana would show an error: a run without a sweep has one point without a value.
+    none = f'label_replace(label_replace(vector(0) / 0, "curve", "{_NO_SWEEP}", "", ""), "place", "1", "", "")'
     return house.coloured(
         trend.Panel()
         .title("Where is the knee of the sweep?")
@@ -81,17 +116,19 @@ def _sweep() -> Any:
         .datasource(house.SOURCE)
         .unit("s")
         .scale_distribution(common.ScaleDistributionConfig().type(looks.ScaleDistribution.LOG).log(10))
-        .span(HALF)
-        .height(TALL)
+        .span(WHOLE - 14)
+        .height(_BELOW)
         .x_field(_AXIS)
         .override_by_name(_AXIS, house.looks_like("short"))
         .color_scheme(house.by_name())
         .line_width(2)
         .span_nulls(span_nulls=True)
         .show_points(looks.VisibilityMode.ALWAYS)
-        .legend(house.legend_beside())
+        .legend(house.legend_below())
         .tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI))
-        .with_target(query(f"max by (curve, place) ({places} * on (arm) group_left () {seconds})", now=True))
+        .with_target(
+            query(f"max by (curve, place) ({places} * on (arm) group_left () {seconds}) or on () {none}", now=True)
+        )
         .transformations(
             [
                 house.transformation(
@@ -134,28 +171,20 @@ def _spread() -> tables.Panel:
 
 
 def _counts() -> list[Any]:
-    kinds = (
-        ("supported", "Claims that hold", "green"),
-        ("contradicted", "Claims that do not", "red"),
-        ("inconclusive", "Claims that are inconclusive", "orange"),
+    counted = (f'count(clientlab_run_claim{{{_RUN}, verdict="{verdict}"}}) or vector(0)' for verdict in SIGNS)
+    claims = number(
+        "How many claims hold?",
+        "On this machine, in this run.",
+        "short",
+        *(query(one, verdict, ref).instant() for one, verdict, ref in zip(counted, SIGNS, "ABC", strict=True)),
+    ).color_mode(looks.BigValueColorMode.VALUE)
+    for verdict, colour in COLOURS.items():
+        steps = house.thresholds((None, "text"), (1, colour)).build()
+        claims = claims.override_by_name(verdict, [model.DynamicConfigValue(id_val="thresholds", value=steps)])
+    begun = number(
+        "When did the run begin?",
+        "The start of the run.",
+        "dateTimeFromNow",
+        query(f"clientlab_run_created_timestamp_seconds{{{_RUN}}} * 1000", "run").instant(),
     )
-    panels: list[Any] = [
-        number(
-            title,
-            "On this machine, in this run.",
-            "short",
-            query(f'count(clientlab_run_claim{{{_RUN}, verdict="{verdict}"}}) or vector(0)', verdict).instant(),
-        )
-        .thresholds(house.thresholds((None, "text"), (1, colour)))
-        .color_mode(looks.BigValueColorMode.VALUE)
-        for verdict, title, colour in kinds
-    ]
-    panels.append(
-        number(
-            "When did the run begin?",
-            "The start of the run.",
-            "dateTimeFromNow",
-            query(f"clientlab_run_created_timestamp_seconds{{{_RUN}}} * 1000", "run").instant(),
-        )
-    )
-    return panels
+    return [claims.span(WHOLE - QUARTER).height(LOW - 1), begun.height(LOW - 1)]

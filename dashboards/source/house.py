@@ -71,24 +71,6 @@ def dashboard(uid: str, title: str, description: str, refresh: str, since: str) 
     )
 
 
-def variable(name: str, label: str, query: str, *, multi: bool = True, newest: bool = False) -> board.QueryVariable:
-    """A choice of label values. `multi`: several, or all, can be chosen. `newest`: the latest is first."""
-    made = (
-        board.QueryVariable(name)
-        .label(label)
-        .datasource(SOURCE)
-        .query({"query": query, "refId": f"variable-{name}"})
-        .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
-        .sort(model.VariableSort.ALPHABETICAL_DESC if newest else model.VariableSort.ALPHABETICAL_ASC)
-        .multi(multi)
-        .include_all(multi)
-    )
-    if multi:
-        every = model.VariableOption(selected=True, text=["All"], value=["$__all"])
-        made = made.current(every).all_value(".*")
-    return made
-
-
 def query(expression: str, legend: str = BY_ARM, ref: str = "A", *, now: bool = False) -> prometheus.Dataquery:
     """A PromQL query over the time range. `now`: of this moment, as a table."""
     made = prometheus.Dataquery().datasource(SOURCE).expr(expression).legend_format(legend).ref_id(ref)
@@ -107,14 +89,34 @@ def coloured(panel: Coloured, *, dashes: bool = False) -> Coloured:
     return panel
 
 
-def legend_beside(*calculations: str) -> common.VizLegendOptions:
-    """A table beside the panel: readable with ten strategies, and sorted by a click."""
+def legend_beside() -> common.VizLegendOptions:
+    """A narrow list of names beside the panel."""
     return (
         common.VizLegendOptions()
-        .display_mode(looks.LegendDisplayMode.TABLE)
+        .display_mode(looks.LegendDisplayMode.LIST)
         .placement(looks.LegendPlacement.RIGHT)
         .show_legend(show_legend=True)
-        .calcs(list(calculations))
+        .width(240)
+    )
+
+
+def legend_below() -> common.VizLegendOptions:
+    """A list of names below the panel."""
+    return (
+        common.VizLegendOptions()
+        .display_mode(looks.LegendDisplayMode.LIST)
+        .placement(looks.LegendPlacement.BOTTOM)
+        .show_legend(show_legend=True)
+    )
+
+
+def no_legend() -> common.VizLegendOptions:
+    """No legend, for panels whose colours a bar of the same dashboard explains. The tooltip has the names."""
+    return (
+        common.VizLegendOptions()
+        .display_mode(looks.LegendDisplayMode.HIDDEN)
+        .placement(looks.LegendPlacement.RIGHT)
+        .show_legend(show_legend=False)
     )
 
 
@@ -135,47 +137,12 @@ def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquer
         .fill_opacity(8)
         .show_points(looks.VisibilityMode.AUTO)
         .span_nulls(span_nulls=False)
-        .legend(legend_beside("lastNotNull"))
+        .legend(legend_beside())
         .tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI).sort(looks.SortOrder.DESCENDING))
     )
     for made in queries:
         panel = panel.with_target(made)
     return panel
-
-
-def bars(title: str, description: str, unit: str, expression: str) -> bargauge.Panel:
-    """One bar per arm with its value, the longest first, as in the articles.
-
-    `expression` gives one value per legend. Each becomes a field of that name, so that a bar has the colour of the line
-    with the same name.
-    """
-    named = transformation(
-        "rowsToFields",
-        mappings=[
-            {"fieldName": "legend", "handlerKey": "field.name"},
-            {"fieldName": "Value", "handlerKey": "field.value"},
-        ],
-    )
-    panel = (
-        bargauge.Panel()
-        .title(title)
-        .description(description)
-        .datasource(SOURCE)
-        .unit(unit)
-        .min(0)
-        .span(HALF)
-        .height(TALL)
-        .orientation(looks.VizOrientation.HORIZONTAL)
-        .display_mode(looks.BarGaugeDisplayMode.BASIC)
-        .value_mode(looks.BarGaugeValueMode.TEXT)
-        .show_unfilled(show_unfilled=False)
-        .text(common.VizTextDisplayOptions().title_size(13).value_size(15))
-        .color_scheme(by_name())
-        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
-        .transformations([transformation("filterFieldsByName", include={"names": ["legend", "Value"]}), named])
-        .with_target(query(f"sort_desc({expression})", now=True))
-    )
-    return coloured(panel)
 
 
 def number(title: str, description: str, unit: str, *queries: prometheus.Dataquery) -> stat.Panel:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 
-from dashboards.source import house
-from dashboards.source.house import HALF, TALL, Panel, bars, grid, number, query
+from dashboards.source import house, variables
+from dashboards.source.bars import bars, with_interval
+from dashboards.source.house import HALF, LOW, TALL, THIRD, WHOLE, Panel, grid, number, query
+from grafana_foundation_sdk.builders import bargauge, common, stat, timeseries
 from grafana_foundation_sdk.builders import dashboard as board
-from grafana_foundation_sdk.builders import heatmap, stat, timeseries
 from grafana_foundation_sdk.builders import table as tables
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as model
-from grafana_foundation_sdk.models import heatmap as heat
 from grafana_foundation_sdk.models import prometheus as prom
 
 from clientlab.results.figures import EXPORTED
@@ -22,6 +22,9 @@ UID = "clientlab-live"
 
 CHOSEN = 'experiment=~"$experiment", run="$run", strategy=~"$strategy", upstream=~"$upstream", route=~"$route"'
 _OVER = "[10s]"  # ten scrapes
+_RACE = 15
+"""Height of the race: with what is above it, it fills a screen of 900 pixels."""
+
 _MARKED = 100
 """The one panel that marks when trials begin and end: the marks of short trials would hide the lines of others."""
 
@@ -29,12 +32,13 @@ _MARKED = 100
 def dashboard() -> board.Dashboard:
     """The home dashboard."""
     made = house.dashboard(
-        UID, "clientlab: live", "Which strategy is ahead now, and what is its bottleneck?", "2s", "now-5m"
+        UID, "clientlab: live", "Which strategy is ahead now, and what is its bottleneck?", "2s", "now-2m"
     )
     for chosen in _variables():
         made = made.with_variable(chosen)
+    made = made.link(variables.link_to_run(UID))
     made = made.annotation(_TrialEvents("started", "begins")).annotation(_TrialEvents("ended", "ends"))
-    for panel in (*_now(), _standings(), *_speed(), *_latency(), *_connections(), *_costs()):
+    for panel in (*_now(), _race(), _standings(), *_costs(), _failures(), *_over_time()):
         made = made.with_panel(panel)
     return made
 
@@ -43,13 +47,15 @@ def _variables() -> list[board.QueryVariable]:
     seen = "clientlab_requests_total"
     arms = f'{seen}{{run="$run"}}'
     return [
-        house.variable("experiment", "Experiment", f"label_values({seen}, experiment)"),
-        house.variable(
+        variables.variable("experiment", "Experiment", f"label_values({seen}, experiment)"),
+        variables.variable(
             "run", "Run", f'label_values({seen}{{experiment=~"$experiment"}}, run)', multi=False, newest=True
         ),
-        house.variable("strategy", "Strategy", f"label_values({arms}, strategy)"),
-        house.variable("upstream", "Upstream", f"label_values({arms}, upstream)"),
-        house.variable("route", "Route", f"label_values({arms}, route)"),
+        variables.variable("strategy", "Strategy", f"label_values({arms}, strategy)"),
+        variables.variable("upstream", "Upstream", f"label_values({arms}, upstream)"),
+        variables.variable("route", "Route", f"label_values({arms}, route)"),
+        *variables.span_of_run('{__name__=~"clientlab_(run|present)_created_timestamp_seconds", run="$run"}'),
+        variables.variable("arm", "Latencies of", f"label_values({seen}{{{CHOSEN}}}, legend)", multi=False),
     ]
 
 
@@ -69,6 +75,7 @@ class _TrialEvents(Builder[model.AnnotationQuery]):
     def __init__(self, event: str, text: str) -> None:
         expression = f"clientlab_trial_{event}_timestamp_seconds{{{CHOSEN}}} * 1000 > 0"
         self._made = _Event(f"Trial {text}", house.SOURCE, expr=expression)
+        self._made.hide = True  # its switch above the panels, not the mark
         self._made.icon_color = "rgba(128, 128, 128, 0.35)"
         self._made.filter_val = model.AnnotationPanelFilter(ids=[_MARKED])
         self._made.text = text
@@ -85,7 +92,7 @@ def _standings() -> tables.Panel:
     queries.append(query(_so_far("verdict", "legend, verdict"), ref="Z", now=True))
     shown = [("legend", "strategy"), *((f"Value #{ref}", heading) for ref, (_, _, heading, _) in figures.items())]
     panel = grid(
-        "Who is ahead in this run so far?",
+        "What are the figures so far?",
         "Medians of the trials that have ended, from the run file. Bottleneck: the busiest part (client, proxy or "
         "upstream by CPU time, or latency: the requested delay).",
         *queries,
@@ -97,7 +104,7 @@ def _standings() -> tables.Panel:
     )
     for _, _, heading, unit in figures.values():
         panel = panel.override_by_name(heading, house.looks_like(unit))
-    return panel.override_by_name("strategy", house.looks_like("", custom_width=300)).height(TALL + 5)
+    return panel.override_by_name("strategy", house.looks_like("", custom_width=380)).height(TALL + 5)
 
 
 def _figures() -> Iterator[tuple[str, str, str, str]]:
@@ -115,39 +122,54 @@ def _so_far(metric: str, by: str, more: str = "") -> str:
 
 
 def _now() -> list[stat.Panel]:
-    none = 'label_replace(vector(0), "legend", "between trials, or the run has ended", "", "")'
+    none = 'label_replace(vector(0), "legend", "no trial", "", "")'
     running = f"(max by (legend) (clientlab_trial_running{{{CHOSEN}}}) > 0) or on () {none}"
     schedule = 'sum by (state) (clientlab_schedule_trials{run="$run"})'
-    return [
+    made = [
         number(
             "What is measured now?", "The arm of the current trial; all others wait.", "none", query(running).instant()
         )
-        .text_mode(looks.BigValueTextMode.NAME)
-        .span(HALF),
+        .text_mode(looks.BigValueTextMode.NAME),
         number(
             "How far is the run?", "Trials that are done, failed, or planned.", "short",
             query(schedule, "{{state}}"),
-        ).span(HALF),
+        ),
     ]  # fmt: skip
+    return [panel.span(HALF).height(LOW - 1) for panel in made]
+
+
+def _race() -> bargauge.Panel:
+    """The first picture: large enough to be read from across a room."""
+    value, low, high, rounds = (
+        f'max by (legend) ({{__name__=~"clientlab_(run|present)_{name}", {CHOSEN}}})'
+        for name in ("requests_per_second", "requests_per_second_low", "requests_per_second_high", "rounds")
+    )
+    sent = _latest("clientlab_requests_total", more=', outcome="ok"')
+    first = f"{sent} / ({_latest('clientlab_measured_seconds_total')} > 0) unless on (legend) {value}"
+    text = f'label_replace({first}, "text", "first trial", "", "")'
+    return (
+        bars(
+            "Who is ahead? Successful requests per second, longer is better",
+            "The median over the rounds so far. Beside each name are the 95 % confidence interval of the rounds' mean "
+            "and the number of rounds, n; an interval needs three rounds. First trial: its rate so far.",
+            "reqps",
+            f'{with_interval(value, low, high, rounds)} or label_join({text}, "legend", ": ", "legend", "text")',
+        )
+        .max_viz_height(42)  # thicker bars have names that do not fit beside them
+        .span(WHOLE)
+        .height(_RACE)
+    )
 
 
 def lines(title: str, description: str, unit: str, expression: str) -> timeseries.Panel:
     """One line per arm, in its strategy's colour; dashed if the route goes through the proxy."""
-    return house.coloured(house.lines(title, description, unit, query(expression)), dashes=True)
+    panel = house.lines(title, description, unit, query(expression)).legend(house.no_legend()).span(THIRD)
+    return house.coloured(panel, dashes=True)
 
 
-def _speed() -> list[Panel]:
-    ok = f'sum by (legend) (rate(clientlab_requests_total{{{CHOSEN}, outcome="ok"}}{_OVER}))'
-    measured = f"sum by (legend) (rate(clientlab_measured_seconds_total{{{CHOSEN}}}{_OVER}))"
+def _failures() -> tables.Panel:
     failed = _latest("clientlab_requests_total", by="legend, outcome", more=', outcome!="ok"') + " > 0"
-    return [
-        lines(
-            "How many requests a second?",
-            "Successful requests per measured second. Pauses between trials do not count.",
-            "reqps",
-            f"{ok} / ({measured} > 0)",
-        ),
-        _heat(),
+    return (
         grid(
             "What went wrong?",
             "Failed requests in the latest trial of each strategy, by kind.",
@@ -162,7 +184,45 @@ def _speed() -> list[Panel]:
         )
         .unit("short")
         .no_value("no request failed")
-        .span(HALF),
+        .height(LOW + 1)
+    )
+
+
+def _latencies() -> bargauge.Panel:
+    """A histogram of one arm: latencies of several strategies in one picture would belong to none of them."""
+    buckets = _latest("clientlab_request_seconds_bucket", by="le", more=', legend="$arm"')
+    return (
+        bargauge.Panel()
+        .title("Where do the latencies of $arm lie?")
+        .description("Requests of its latest trial, by the upper end of a bucket in seconds. +Inf has the failed ones.")
+        .datasource(house.SOURCE)
+        .unit("short")
+        .min(0)
+        .span(HALF)
+        .height(TALL)
+        .orientation(looks.VizOrientation.VERTICAL)
+        .display_mode(looks.BarGaugeDisplayMode.BASIC)
+        .value_mode(looks.BarGaugeValueMode.TEXT)
+        .show_unfilled(show_unfilled=False)
+        .color_scheme(board.FieldColor().mode(model.FieldColorModeId.FIXED).fixed_color("#8C8C8C"))
+        .text(common.VizTextDisplayOptions().title_size(9).value_size(11))
+        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
+        .with_target(query(buckets, "{{le}}").format(prom.PromQueryFormat.HEATMAP))
+    )
+
+
+def _over_time() -> list[Panel]:
+    """What changes within a trial. Trials are short, so each panel spans the dashboard's last two minutes."""
+    ok = f'sum by (legend) (rate(clientlab_requests_total{{{CHOSEN}, outcome="ok"}}{_OVER}))'
+    measured = f"sum by (legend) (rate(clientlab_measured_seconds_total{{{CHOSEN}}}{_OVER}))"
+    opened = f"sum by (legend) (rate(clientlab_connections_opened_total{{{CHOSEN}}}{_OVER}))"
+    return [
+        lines(
+            "How many requests a second?",
+            "Successful requests per measured second. Pauses between trials do not count.",
+            "reqps",
+            f"{ok} / ({measured} > 0)",
+        ),
         lines(
             "How many requests are in flight?",
             "The mean over the last scrapes, by Little's law from requests that have ended. Grey lines: a trial begins "
@@ -170,41 +230,23 @@ def _speed() -> list[Panel]:
             "short",
             f"sum by (legend) (clientlab_requests_in_flight{{{CHOSEN}}})",
         ).id(_MARKED),
-    ]
-
-
-def _heat() -> heatmap.Panel:
-    buckets = f"sum by (le) (rate(clientlab_request_seconds_bucket{{{CHOSEN}}}{_OVER}))"
-    colours = heatmap.HeatmapColorOptions().mode(heat.HeatmapColorMode.SCHEME).scheme("Oranges").steps(64).exponent(0.5)
-    return (
-        heatmap.Panel()
-        .title("Where do the latencies lie?")
-        .description(
-            "Requests by latency, of all chosen strategies together. A darker cell has more requests. The row +Inf has "
-            "the failed ones."
-        )
-        .datasource(house.SOURCE)
-        .span(HALF)
-        .height(TALL)
-        .interval("1s")
-        .calculate(calculate=False)
-        .color(colours)
-        .y_axis(heatmap.YAxisConfig().unit("s"))
-        .with_target(query(buckets, "{{le}}").format(prom.PromQueryFormat.HEATMAP))
-    )
-
-
-def _latency() -> list[Panel]:
-    return [
         lines(
-            f"How long is the {figure.label} ({figure.key})?",
-            "By histogram_quantile over the last ten seconds; the run file has exact quantiles. A failed request ranks "
-            "after every successful one: no line where so many failed that the quantile is one of them.",
-            "s",
-            f"clientlab:request_seconds:{figure.key}{{{CHOSEN}}}",
-        )
-        for figure, metric in EXPORTED
-        if metric.quantile
+            "How many connections are opened a second?",
+            "Opened by the client. Each connection costs a handshake.",
+            "cps",
+            opened,
+        ),
+        *(
+            lines(
+                f"How long is the {figure.label} ({figure.key})?",
+                "By histogram_quantile over the last ten seconds; the run file has exact quantiles. A failed request "
+                "ranks after every successful one: no line where so many failed that the quantile is one of them.",
+                "s",
+                f"clientlab:request_seconds:{figure.key}{{{CHOSEN}}}",
+            )
+            for figure, metric in EXPORTED
+            if metric.quantile
+        ),
     ]
 
 
@@ -215,28 +257,16 @@ def _latest(counter: str, by: str = "legend", more: str = "") -> str:
     return f"sum by ({by}) ({of_trials} and on (legend, instance) topk by (legend) (1, {began}))"
 
 
-def _connections() -> list[Panel]:
-    opened = f"sum by (legend) (rate(clientlab_connections_opened_total{{{CHOSEN}}}{_OVER}))"
-    all_opened, all_sent = _latest("clientlab_connections_opened_total"), _latest("clientlab_requests_total")
-    return [
-        lines(
-            "How many connections are opened a second?",
-            "Opened by the client. Each connection costs a handshake.",
-            "cps",
-            opened,
-        ),
+def _costs() -> list[Panel]:
+    opened, sent = _latest("clientlab_connections_opened_total"), _latest("clientlab_requests_total")
+    cpu = _latest("clientlab_cpu_seconds_total")
+    made = [
         bars(
             "How often is a connection used again?",
             "1 minus connections opened divided by requests: 100 % is one connection for all, 0 % one for each.",
             "percentunit",
-            f"clamp_min(1 - {all_opened} / ({all_sent} > 0), 0)",
+            f"clamp_min(1 - {opened} / ({sent} > 0), 0)",
         ).max(1),
-    ]
-
-
-def _costs() -> list[Panel]:
-    cpu, sent = _latest("clientlab_cpu_seconds_total"), _latest("clientlab_requests_total")
-    return [
         bars(
             "What does a request cost in CPU time?",
             "CPU time per request of the client and all its child processes.",
@@ -250,3 +280,4 @@ def _costs() -> list[Panel]:
             f"max by (legend) (max_over_time(clientlab_memory_bytes{{{CHOSEN}}}[$__range]))",
         ),
     ]
+    return [*(panel.span(HALF).height(TALL + 3) for panel in made), _latencies().height(TALL + 3)]

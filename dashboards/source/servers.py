@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboards.source import colours, house
+from dashboards.source import colours, house, variables
 from dashboards.source.house import Panel, query
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.builders import prometheus, timeseries
@@ -19,7 +19,9 @@ _COLOURS = {"aiohttp": "#0072B2", "flask": "#E69F00"}
 def dashboard() -> board.Dashboard:
     """Upstreams and proxy, by their own counters."""
     made = house.dashboard(UID, "clientlab: upstreams and proxy", "Is the server the bottleneck?", "2s", "now-5m")
-    made = made.with_variable(house.variable("upstream", "Upstream", "label_values(mockupstream_workers, upstream)"))
+    made = made.with_variable(
+        variables.variable("upstream", "Upstream", "label_values(mockupstream_workers, upstream)")
+    )
     for panel in (*_upstreams(), *_proxy()):
         made = made.with_panel(panel)
     return made

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from clientlab.results.document import ClaimResult
+from clientlab.results.labels import legend
 from clientlab.results.plan import Arm
 from clients.documents import a_run, a_trial
 from containers.compose import ROOT
@@ -18,6 +19,8 @@ FOLDER = ROOT / "dashboards" / "grafana" / "dashboards"
 SWEEP = "20240506-070809-sweep-abcd"
 ELSEWHERE = "20240506-080910-sweep-abcd"
 MINUTES = 30
+LATER = "2044-05-06T08:09:10+00:00"
+"""When the second run of an experiment began: after the first, whenever that was measured."""
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +33,12 @@ def watched(finished, troubled):
         project.write("lab", f"/results/{made.run}/run.json", made.model_dump_json(indent=1))
         seen = f'clientlab_run_axis_value{{run="{made.run}"}}'
         eventually(lambda seen=seen: project.prometheus(seen), "the run in Prometheus", 30)
-    both = {"baseline": run["run"], "runs": f"{run['run']}|{troubled['run']}"}
+    first = run["experiment"]["arms"][0]
+    both = {
+        "baseline": run["run"],
+        "runs": f"{run['run']}|{troubled['run']}",
+        "arm": legend(first["name"], first["strategy"]),
+    }
     everything = dict.fromkeys(("strategy", "upstream", "route"), ".*")
     runs = {"demo": run["run"], "faulty": troubled["run"], "sweep": SWEEP}
     choices = [{**both, **everything, "experiment": name, "run": found} for name, found in runs.items()]
@@ -40,16 +48,17 @@ def watched(finished, troubled):
 
 
 def _again(project, run) -> str:
-    """The name of a second run, like the first in all but its name."""
+    """The name of a second run, like the first in all but its name and its start."""
     name = f"20240506-091011-{run['experiment']['name']}-abcd"
-    project.write("lab", f"/results/{name}/run.json", json.dumps(run | {"run": name}))
+    project.write("lab", f"/results/{name}/run.json", json.dumps(run | {"run": name, "created": LATER}))
     eventually(lambda: project.prometheus(f'clientlab_run_wall_seconds{{run="{name}"}}'), "it in Prometheus", 30)
     return name
 
 
 def _elsewhere(run):
     """The run as if it had been measured on another machine."""
-    return run.model_copy(update={"surroundings": run.surroundings.model_copy(update={"cpu_model": "another"})})
+    surroundings = run.surroundings.model_copy(update={"cpu_model": "another"})
+    return run.model_copy(update={"surroundings": surroundings, "created": LATER})
 
 
 def _sweep(name):
@@ -152,10 +161,38 @@ def test_every_choice_of_a_dashboard_has_values(watched):
     for path in FOLDER.glob("*.json"):
         for variable in json.loads(path.read_text(encoding="utf-8"))["templating"]["list"]:
             query = variable["query"]["query"]
+            if result := re.fullmatch(r"query_result\((.+)\)", query):
+                assert any(_chosen(project, _filled(result[1], values), variable) for values in choices), query
+                continue
             selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", query).groups()
             seen = f"group by ({label}) (last_over_time({selector}[{MINUTES}m]))"
             found = [row for values in choices for row in project.prometheus(_filled(seen, values))]
             assert [row["metric"][label] for row in found], query
+
+
+def test_the_baseline_is_the_run_before_the_newest(watched):
+    """Grafana chooses the first value. The newest run is the last, and the only one where there is no other."""
+    project, (values, *_) = watched
+    variables = json.loads((FOLDER / "compare.json").read_text(encoding="utf-8"))["templating"]["list"]
+    baseline = next(one for one in variables if one["name"] == "baseline")
+    expression = re.fullmatch(r"query_result\((.+)\)", baseline["query"]["query"])[1]
+    for experiment in ("demo", "sweep", "faulty"):
+        named = f'clientlab_run_info{{experiment="{experiment}"}}'
+        begun = project.prometheus(f"sort_desc(clientlab_run_created_timestamp_seconds and on (run) {named})")
+        newest, *others = [row["metric"]["run"] for row in begun]
+        chosen = _chosen(project, _filled(expression, values | {"experiment": experiment}), baseline)
+        assert chosen == [*others, newest]
+
+
+def _chosen(project, expression: str, variable: dict) -> list[str]:
+    """The values of a variable in their order, as Grafana takes them from the text of each row of a result."""
+    rows = project.prometheus(expression)
+    labels = [",".join(f'{name}="{value}"' for name, value in row["metric"].items()) for row in rows]
+    texts = [
+        f"{{{text}}} {row['value'][1]} {row['value'][0] * 1000:.0f}" for text, row in zip(labels, rows, strict=True)
+    ]
+    found = [re.search(variable["regex"].strip("/"), text) for text in texts]
+    return [match[1] for match in found if match]
 
 
 def test_every_metric_is_described_and_every_description_exported(watched):

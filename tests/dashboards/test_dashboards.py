@@ -149,7 +149,7 @@ def test_what_is_no_listed_strategy_has_a_colour_by_its_name():
     """The same on every panel as well, but where a colour is a run or a threshold."""
     for name in NAMES:
         for panel in loaded(name)["panels"]:
-            if panel["type"] in {"timeseries", "bargauge", "trend"}:
+            if panel["type"] in {"timeseries", "bargauge", "trend"} and "$arm" not in panel["title"]:
                 assert panel["fieldConfig"]["defaults"]["color"]["mode"] == "palette-classic-by-name", panel["title"]
 
 
@@ -164,9 +164,10 @@ def test_a_strategy_has_the_colour_that_it_has_in_reports():
 
 
 def of_arms() -> Iterator[dict]:
-    """The panels in which a series or a bar is an arm."""
+    """The panels in which a series or a bar is an arm: not the one whose bars are buckets of one arm."""
     for name in ("live", "experiment"):
-        yield from (p for p in loaded(name)["panels"] if p["type"] in {"timeseries", "bargauge", "trend"})
+        panels = (p for p in loaded(name)["panels"] if p["type"] in {"timeseries", "bargauge", "trend"})
+        yield from (panel for panel in panels if "$arm" not in panel["title"])
 
 
 def colours_of(panel: dict, series: str) -> tuple[str, ...]:
@@ -187,7 +188,8 @@ def test_every_metric_and_label_exists():
         re.findall(r"^\| `(\w+)`", (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE)
     )
     for expression in everything_asked():
-        ours = set(re.findall(r"\b(?:clientlab|mockupstream)[\w:]+", expression))
+        written = expression.replace("clientlab_(run|present)_", "clientlab_run_")  # either name, by its pattern
+        ours = set(re.findall(r"\b(?:clientlab|mockupstream)[\w:]+", written))
         names = {re.sub(r"_(bucket|count|sum)$", "", name).replace("lab_present_", "lab_run_") for name in ours}
         assert names <= recorded | documented, expression
         asked = {
@@ -197,13 +199,60 @@ def test_every_metric_and_label_exists():
         }
         asked |= set(re.findall(r"[{,] ?(\w+)(?:=~|!=|=)\"", expression))
         made = set(re.findall(r"label_(?:replace|join)\(.*?, \"(\w+)\"", expression)) | set(
-            re.findall(r'\("(place)"', expression)
+            re.findall(r'count_values by \([^)]*\) \("(\w+)"', expression)
         )
-        assert asked <= LABELS | made | {""}, expression
+        assert asked <= LABELS | made | {"", "__name__"}, expression
     legends = {
         target["legendFormat"] for name in NAMES for panel in loaded(name)["panels"] for target in panel["targets"]
     }
     assert {label for text in legends for label in re.findall(r"{{(\w+)}}", text)} <= LABELS
+
+
+def test_the_live_dashboard_begins_with_the_race():
+    """Below a strip with the state of the run, the first screen is bars by strategy, the fastest first."""
+    panels = loaded("live")["panels"]
+    race = next(panel for panel in panels if panel["type"] == "bargauge")
+    assert race["gridPos"] == {"x": 0, "y": 3, "w": 24, "h": 15}
+    assert {panel["type"] for panel in panels if panel["gridPos"]["y"] < 3} == {"stat"}
+    (target,) = race["targets"]
+    assert "requests_per_second_low" in target["expr"]
+    assert target["expr"].startswith("sort_desc(")
+
+
+@pytest.mark.parametrize("name", ["live", "experiment"])
+def test_a_bar_whose_name_has_an_interval_keeps_its_colour(name):
+    """The interval and the rounds are part of the name of a bar."""
+    panel = next(panel for panel in loaded(name)["panels"] if panel["type"] == "bargauge")
+    for strategy in STRATEGIES:
+        for arm in (strategy, legend("arm (proxy)[c=8]", strategy)):
+            plain = colours_of(panel, arm)
+            assert colours_of(panel, f"{arm}: 812–835, n=5") == plain
+            assert colours_of(panel, f"{arm}: n=1      ") == plain
+
+
+def test_no_panel_mixes_the_latencies_of_strategies():
+    """A histogram is of one arm, which a variable names; a quantile is of one arm by its labels."""
+    for name in NAMES:
+        for panel in loaded(name)["panels"]:
+            for expression in (target["expr"] for target in panel["targets"]):
+                if "clientlab_request_seconds_bucket" in expression:
+                    assert expression.count('legend="$arm"') >= 1, panel["title"]
+                    assert "$arm" in panel["title"]
+
+
+def test_a_run_without_a_sweep_has_a_panel_that_states_so():
+    """The panel always has a field for its axis: without one, Grafana shows an error."""
+    panel = next(panel for panel in loaded("experiment")["panels"] if panel["type"] == "trend")
+    (target,) = panel["targets"]
+    assert re.search(r"or on \(\) label_replace\(.*this run has no sweep", target["expr"])
+
+
+def test_claims_are_shown_by_their_sentences():
+    """With verdict, ratio and the ends of its interval."""
+    panel = next(p for p in loaded("experiment")["panels"] if p["title"] == "Do the article's claims hold here?")
+    named = next(step["options"]["renameByName"] for step in panel["transformations"] if step["id"] == "organize")
+    assert set(named.values()) == {"verdict", "claim", "ratio", "low", "high"}
+    assert named["sentence"] == "claim"
 
 
 def test_every_recorded_rule_is_asked_for():

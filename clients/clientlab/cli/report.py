@@ -12,6 +12,7 @@ from clientlab.cli.exports import export, exports
 from clientlab.cli.option_types import OUT, console
 from clientlab.judging.judgement import find_judged
 from clientlab.reports import files, table
+from clientlab.reports.claims import verdicts
 from clientlab.reports.files import OutputFile
 from clientlab.results.document import Run
 from clientlab.results.store import Store
@@ -58,8 +59,11 @@ def report(name: str, chart: Path | None, html: Path | None, folder: Path, **for
 
 
 def show(run: Run, *, stderr: bool) -> None:
-    """Print a run's table."""
-    console(stderr=stderr).print(table.render(run), highlight=False)
+    """Print a run's table, and below it the verdicts on the claims of its experiment."""
+    out = console(stderr=stderr)
+    out.print(table.render(run), highlight=False)
+    if run.claims:
+        out.print(verdicts(run.claims), highlight=False)
 
 
 def draw(run: Run, chart: Path | None, *, stderr: bool) -> None:

@@ -1,8 +1,8 @@
-"""The claims of a run for the terminal: text, verdict, ratio, and the published and measured values."""
+"""The claims of a run for the terminal: a short list under a run's table, and all that `clientlab claims` shows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Group as Lines
 from rich.console import RenderableType
@@ -12,7 +12,27 @@ from clientlab import units
 from clientlab.reports.table import plain_table
 from clientlab.results.document import ClaimResult
 
+SIGNS = {"supported": "✓", "contradicted": "✗", "inconclusive": "?"}
+"""Verdict → sign, for readers who cannot tell the colours apart."""
+
 _STYLES = {"supported": "green", "contradicted": "red", "inconclusive": "yellow"}
+
+
+def source_first(claims: Iterable[ClaimResult]) -> list[ClaimResult]:
+    """The claims of the source in their order, the lab's controls after them."""
+    return sorted(claims, key=lambda claim: claim.control)
+
+
+def verdicts(claims: Iterable[ClaimResult]) -> RenderableType:
+    """Verdict, sentence, cautions and ratio of each claim, as they stand under the table of a run."""
+    table = plain_table()
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("claim", overflow="fold", ratio=1)
+    table.add_column("ratio (95 %)", justify="right", no_wrap=True)
+    for claim in source_first(claims):
+        verdict = Text(f"{SIGNS[claim.verdict]} {claim.verdict}", style=_STYLES[claim.verdict])
+        table.add_row(verdict, Text(sentence(claim) + doubts(claim)), Text(units.ratio(claim.ratio, claim.interval)))
+    return table
 
 
 def render(claims: Sequence[ClaimResult]) -> RenderableType:

@@ -20,10 +20,12 @@ from clientlab.service.schemas import (
     Problem,
     ResultAnswer,
     RunRow,
+    Standings,
     Start,
     Started,
     State,
 )
+from clientlab.service.standings import standings_of
 from clientlab.worker.assignment import Assignment
 
 
@@ -122,6 +124,12 @@ async def one_run(found: FoundRun) -> Run:
 async def state(request: Request, lab: ThisLab) -> State:
     """The state of the lab: its run in progress, its workers, and the last requests that it refused."""
     return state_of(request, lab)
+
+
+@public.get("/api/standings")
+async def standings(lab: ThisLab) -> Standings:
+    """Who is ahead in the run in progress, or in the last one. It changes when a trial ends."""
+    return await asyncio.to_thread(standings_of, lab.run_manager.run)
 
 
 def state_of(request: Request, lab: Lab) -> State:

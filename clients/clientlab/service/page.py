@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
+from clientlab import units
 from clientlab.errors import LabError
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.reports import html
@@ -19,6 +20,7 @@ from clientlab.service.lab import Lab, ThisLab
 from clientlab.service.middleware import first_line
 from clientlab.service.request_checks import Form, read_form
 from clientlab.service.schemas import Start
+from clientlab.service.standings import interval_text, standings_of
 from clientlab.testbeds.compose import check_plain
 
 _TEMPLATES = jinja2.Environment(
@@ -37,6 +39,8 @@ _START_FORM = {
         "content": {"application/x-www-form-urlencoded": {"schema": Start.model_json_schema()}},
     }
 }
+
+_TEMPLATES.globals |= {"rate": units.rate, "interval_text": interval_text}
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -89,8 +93,10 @@ async def again(request: Request, lab: ThisLab, found: FoundRun) -> Response:
 async def _page(request: Request, lab: Lab, problem: str = "", status: int = 200) -> Response:
     found, left_out = await asyncio.to_thread(_experiments)
     rows = await asyncio.to_thread(lab.run_index.rows)
+    standings = await asyncio.to_thread(standings_of, lab.run_manager.run)
     text = _TEMPLATES.get_template("page.html").render(
         state=state_of(request, lab),
+        standings=standings,
         rows=rows,
         experiments=found,
         left_out=left_out,

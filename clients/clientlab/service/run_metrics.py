@@ -11,15 +11,23 @@ from datetime import datetime
 from prometheus_client.core import GaugeMetricFamily
 
 from clientlab.analysis.ratios import paired_ratio
+from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.rows import commonest_verdict
-from clientlab.results.document import Run
+from clientlab.reports.speed import speed_of
+from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figure_definition import Metric
 from clientlab.results.figures import EXPORTED
 from clientlab.results.labels import ARM, legend, of_arm
 from clientlab.results.plan import Arm, curve_of
 
 MOST_SERIES = 3000
+_CLAIM = ("run", "experiment", "claim")
+_SENTENCE = 300
+"""Characters of a claim's sentence that become a label. A run has as many sentences as claims."""
+
 Families = dict[str, GaugeMetricFamily]
+_Row = tuple[str, list[str], float]
+"""Name of the metric, values of its labels, and its own value."""
 
 
 def families(stem: str = "run") -> Families:
@@ -30,10 +38,16 @@ def families(stem: str = "run") -> Families:
         *_of_figures(),
         ("wall_seconds_low", "Lower end of the 95 % interval of the trials' geometric mean.", ARM),
         ("wall_seconds_high", "Upper end of it.", ARM),
+        ("requests_per_second_low", "Lower end of the 95 % interval of the requests per second.", ARM),
+        ("requests_per_second_high", "Upper end of it.", ARM),
+        ("rounds", "Finished trials of an arm: its rounds so far.", ARM),
         ("errors", "Failed requests, all rounds.", ARM),
         ("verdict", "1 for what held most of its trials back.", (*ARM, "verdict")),
         ("axis_value", "An arm's place on an axis of its experiment.", (*ARM, "axis", "curve")),
-        ("claim", "b's figure over a's of a claim; NaN where it has none.", ("run", "experiment", "claim", "verdict")),
+        ("claim", "b's figure over a's of a claim; NaN where it has none.", (*_CLAIM, "verdict")),
+        ("claim_low", "Lower end of the 95 % interval of a claim's ratio.", _CLAIM),
+        ("claim_high", "Upper end of it.", _CLAIM),
+        ("claim_info", "1 for each claim; its sentence is a label.", (*_CLAIM, "sentence")),
     )
     return {name: GaugeMetricFamily(f"clientlab_{stem}_{name}", text, labels=labels) for name, text, labels in rows}
 
@@ -72,15 +86,12 @@ def fill(into: Families, run: Run) -> bool:
     where = f"{machine.cpu_model}, {machine.cpu_usable:g} cores"
     into["info"].add_metric([run.run, run.experiment.name, where, machine.python, surroundings_hash(run)], 1)
     into["created_timestamp_seconds"].add_metric([run.run], datetime.fromisoformat(run.created).timestamp())
-    for claim in run.claims:
-        ratio = math.nan if claim.ratio is None else claim.ratio
-        into["claim"].add_metric([run.run, run.experiment.name, claim.name, claim.verdict], ratio)
-    rows = [row for arm in run.experiment.arms for row in _of_arm(run, arm)]
-    if len(rows) + len(run.claims) + 2 > MOST_SERIES:
-        return False
-    for name, labels, value in rows:
+    claims = [row for claim in run.claims for row in _of_claim(run, claim)]
+    arms = [row for arm in run.experiment.arms for row in _of_arm(run, arm)]
+    few = len(arms) + len(claims) + 2 <= MOST_SERIES
+    for name, labels, value in (*claims, *(arms if few else ())):
         into[name].add_metric(labels, value)
-    return True
+    return few
 
 
 def surroundings_hash(run: Run) -> str:
@@ -93,13 +104,21 @@ def surroundings_hash(run: Run) -> str:
     return hashlib.sha256(json.dumps(machine, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
+def _of_claim(run: Run, claim: ClaimResult) -> Iterator[_Row]:
+    labels = [run.run, run.experiment.name, claim.name]
+    yield "claim", [*labels, claim.verdict], math.nan if claim.ratio is None else claim.ratio
+    for name, end in zip(("claim_low", "claim_high"), claim.interval or (), strict=False):
+        yield name, labels, end
+    yield "claim_info", [*labels, (sentence(claim) + doubts(claim))[:_SENTENCE]], 1
+
+
+def _of_arm(run: Run, arm: Arm) -> Iterator[_Row]:
     trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
     if not trials:
         return
     labels = of_arm(run.run, run.experiment.name, arm.name, arm)
 
-    def row(name: str, value: float, *more: str) -> tuple[str, list[str], float]:
+    def row(name: str, value: float, *more: str) -> _Row:
         return name, [*labels, *more], value
 
     for figure, metric in EXPORTED:
@@ -111,6 +130,11 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[tuple[str, list[str], float]]:
     if mean is not None and mean.low is not None and mean.high is not None:
         yield row("wall_seconds_low", mean.low)
         yield row("wall_seconds_high", mean.high)
+    speed = speed_of(trials)
+    if speed is not None and speed.low is not None and speed.high is not None:
+        yield row("requests_per_second_low", speed.low)
+        yield row("requests_per_second_high", speed.high)
+    yield row("rounds", len(trials))
     yield row("errors", sum(sum(trial.errors.values()) for trial in trials))
     if verdict := commonest_verdict(trials):
         yield row("verdict", 1, verdict)

@@ -105,6 +105,38 @@ class State(_Schema):
     refusals: Annotated[list[str], Field(description="the last requests that were refused, UTC")] = []
 
 
+class StandingsRow(_Schema):
+    """An arm with its speed over the rounds that have ended."""
+
+    name: Annotated[str, Field(description="within its group")]
+    strategy: str
+    colour: Annotated[str, Field(description="the strategy's colour in all charts, as #RRGGBB")]
+    concurrency: int
+    rounds: Annotated[int, Field(description="finished trials of the arm")]
+    requests_per_second: Annotated[float | None, Field(description="successful ones, median over the rounds")]
+    interval: Annotated[
+        tuple[float, float] | None, Field(description="95 %, of the rounds' mean; null with fewer than three rounds")
+    ]
+    errors: Annotated[int, Field(description="failed requests, all rounds")]
+
+
+class StandingsGroup(_Schema):
+    """The arms with one workload, upstream and route, the fastest first."""
+
+    title: str
+    scale: Annotated[float | None, Field(description="the speed at the end of the page's scale")]
+    rows: list[StandingsRow]
+
+
+class Standings(_Schema):
+    """Who is ahead in the run in progress, or in the last one."""
+
+    run: str | None
+    ended: Annotated[int, Field(description="trials that have ended")]
+    rounds_planned: Annotated[int | None, Field(description="null if the rounds go on until they are precise")]
+    groups: list[StandingsGroup]
+
+
 class RunRow(_Schema):
     """A run in a line."""
 

@@ -38,6 +38,24 @@ def test_claims_are_shown_with_verdict_ratio_and_what_was_published(clientlab, s
         assert words in " ".join(said.out.split())
 
 
+def test_a_report_ends_with_the_verdict_on_each_claim(clientlab, save):
+    """The sentence, the verdict and the ratio with its interval; controls after the claims of the source."""
+    save(FALSE, TRUE)
+    said = clientlab("report", "last")
+    assert (said.code, said.err) == (0, "")
+    table, _, claims = said.out.partition("verdict ")
+    assert "req/s" in table
+    first, second = (" ".join(line.split()) for line in claims.splitlines() if "takes less than" in line)
+    assert first == "✓ supported a takes less than b 2.01 (1.99 to 2.02)"
+    assert second == "✗ contradicted (control) b takes less than a 0.498 (0.495 to 0.502)"
+
+
+def test_a_report_without_claims_lists_no_verdicts(clientlab, save):
+    """Nor an empty table."""
+    save()
+    assert "verdict" not in clientlab("report", "last").out
+
+
 def test_claims_as_json_are_those_of_the_run_document(clientlab, save):
     """Every field, for other programs."""
     save(TRUE, FALSE)
@@ -96,7 +114,9 @@ def test_a_run_judges_its_claims_and_fails_where_they_are_required(
 ):
     """Real trials: one connection, against one for each request."""
     (tmp_path / "mine.toml").write_text(FILE.format(a, b))
-    assert clientlab("run", "mine.toml", "--url", server.url, "--require-claims").code == code
+    said = clientlab("run", "mine.toml", "--url", server.url, "--require-claims")
+    assert said.code == code
+    assert f"{verdict} One opens fewer connections" in " ".join(said.out.split())
     (claim,) = results.read("last").claims
     assert (claim.verdict, claim.rounds) == (verdict, 3)
     assert claim.ratio == pytest.approx(5 if code == 0 else 0.2)

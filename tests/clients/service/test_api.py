@@ -27,7 +27,7 @@ def test_the_description_is_valid_and_has_every_route(store):
         ("get", "/"), ("post", "/start"), ("post", "/stop"), ("get", "/runs/{run}"), ("post", "/runs/{run}/again"),
         ("post", "/api/assignments"), ("post", "/api/heartbeats"), ("post", "/api/results"),
         ("get", "/api/runs"), ("post", "/api/runs"), ("get", "/api/runs/{run}"), ("get", "/api/state"),
-        ("get", "/healthz"), ("get", "/metrics"),
+        ("get", "/api/standings"), ("get", "/healthz"), ("get", "/metrics"),
     }  # fmt: skip
     result = described["paths"]["/api/results"]["post"]
     assert result["security"] == [{"token": []}]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from prometheus_client.parser import text_string_to_metric_families
 
+from clientlab.results.document import ClaimResult
 from clientlab.results.figures import EXPORTED
 from clientlab.results.plan import Arm
 from clientlab.service.run_index import RunIndex
@@ -30,6 +33,8 @@ def test_finished_runs_are_metrics(store):
     assert found["wall_seconds", None] == 2.0
     assert found["wall_seconds_low", None] < 2.0 < found["wall_seconds_high", None]
     assert found["requests_per_second", None] == 500
+    assert found["requests_per_second_low", None] < 500 < found["requests_per_second_high", None]
+    assert found["rounds", None] == 3
     assert (found["latency_seconds", "0.5"], found["latency_seconds", "0.99"]) == (0.002, 0.009)
     assert found["cpu_seconds_per_request", None] == 0.0005
     assert found["peak_memory_bytes", None] == 32 << 20
@@ -53,6 +58,33 @@ def test_the_row_of_a_run_that_goes_on_counts_each_trial_that_is_saved(store):
         store.append(name, a_trial(number=order + 1, order=order))
     store.save(store.read(name).model_copy(update={"status": "done"}))
     assert [(row.status, row.trials) for row in index.rows()] == [("done", 3)]
+
+
+def test_claims_are_metrics_with_their_sentences(store):
+    """A ratio, the ends of its interval, and the sentence as a label of one series per claim; a long one is cut."""
+    shared = {"source": None, "kind": "less", "figure": "wall_seconds", "published": None, "measured": "so"}
+    known = {"ratio": 1.5, "interval": (1.2, 1.8), "verdict": "supported", "rounds": 3}
+    claims = [
+        ClaimResult(name="one", text="One is faster", control=False, **shared, **known),
+        ClaimResult(name="two", text="x" * 999, control=True, **shared, verdict="inconclusive", rounds=0),
+    ]
+    keep(store, a_run(a_trial()).model_copy(update={"claims": claims}))
+    found = {}
+    for family in text_string_to_metric_families(asked(store, "GET", "/metrics")[1]):
+        for sample in family.samples:
+            if "claim" in sample.labels:
+                found[sample.name.removeprefix("clientlab_run_"), sample.labels["claim"]] = sample
+    assert found["claim_info", "one"].labels["sentence"] == "One is faster"
+    assert found["claim", "one"].labels["verdict"] == "supported"
+    assert [found[name, "one"].value for name in ("claim", "claim_low", "claim_high", "claim_info")] == [
+        1.5,
+        1.2,
+        1.8,
+        1,
+    ]
+    assert found["claim_info", "two"].labels["sentence"] == f"(control) {'x' * 290}"
+    assert math.isnan(found["claim", "two"].value)
+    assert ("claim_low", "two") not in found
 
 
 def test_a_figure_that_is_not_known_has_no_sample(store):

@@ -1,4 +1,4 @@
-"""Claims and the chart of their ratios."""
+"""The chart of the ratios of claims."""
 
 from __future__ import annotations
 
@@ -7,14 +7,6 @@ from clientlab.reports.charts.palette import NEUTRAL
 from clientlab.reports.charts.scale import Scale, logarithmic
 from clientlab.reports.charts.shapes import Bar, BarChart
 from clientlab.results.document import ClaimResult, Run
-
-SIGNS = {"supported": "✓", "contradicted": "✗", "inconclusive": "?"}
-"""Verdict → sign, for readers who cannot tell the colours apart."""
-
-
-def claims_of(run: Run) -> list[ClaimResult]:
-    """The run's claims: those of the source first, the lab's controls after them."""
-    return sorted(run.claims, key=lambda claim: claim.control)
 
 
 def chart(run: Run) -> BarChart | None:

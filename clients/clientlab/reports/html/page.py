@@ -9,6 +9,7 @@ import jinja2
 
 from clientlab import units
 from clientlab.reports.charts import palette, sweeps, times
+from clientlab.reports.claims import SIGNS, source_first
 from clientlab.reports.headline import answers
 from clientlab.reports.html import claims, distribution, percentiles, resources, svg, tables, timeline
 from clientlab.reports.html.chart_data import ChartGroup, chart_groups
@@ -27,7 +28,7 @@ _TEMPLATES = jinja2.Environment(
 _TEMPLATES.globals |= {
     "palette": palette,
     "times_note": times.NOTE,
-    "signs": claims.SIGNS,
+    "signs": SIGNS,
     "ratio": units.ratio,
     "digits": units.digits,
 }
@@ -66,7 +67,7 @@ def _charts(run: Run, groups: list[ChartGroup]) -> dict[str, Any]:
 
 def _texts(run: Run) -> dict[str, Any]:
     return {
-        "claims": claims.claims_of(run),
+        "claims": source_first(run.claims),
         "errors": tables.errors(run),
         "failures": tables.failures(run),
         "workloads": tables.workloads(run),

@@ -1,13 +1,86 @@
-// Keeps "Now" and "Workers" up to date; all text goes in as text.
+// Keeps "Now", "Standings" and "Workers" up to date; all text goes in as text.
 "use strict";
 
 const part = (name) => document.querySelector(`[data-state="${name}"]`);
 let shown = null;
+let standing = null; // the trials that the standings on the page count: run and number
+let leaders = null;
 
-function cell(text) {
-  const made = document.createElement("td");
+function element(name, text = "", attributes = {}) {
+  const made = document.createElement(name);
   made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   return made;
+}
+
+const cell = (text) => element("td", text);
+
+function rect(x, y, width, height, attributes) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  for (const [key, value] of Object.entries({ x, y, width, height, ...attributes })) made.setAttribute(key, value);
+  return made;
+}
+
+// Three significant digits; digits before the decimal point are never cut, as in the lab's reports.
+function digits(value) {
+  if (value === null) return "–";
+  return value >= 99.95 ? Math.round(value).toLocaleString("en") : value.toPrecision(3);
+}
+
+function bar(row, scale) {
+  const made = cell("");
+  if (row.requests_per_second === null) return made;
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const attributes = { viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" };
+  for (const [key, value] of Object.entries(attributes)) svg.setAttribute(key, value);
+  const place = (value) => Math.min((100 * value) / scale, 100);
+  svg.append(rect(0, 0, place(row.requests_per_second), 8, { fill: row.colour }));
+  if (row.interval) {
+    const [low, high] = row.interval.map(place);
+    svg.append(rect(low, 3.2, high - low, 1.6, { class: "interval" }));
+  }
+  made.append(svg);
+  return made;
+}
+
+function ranked(row, group, planned) {
+  const made = element("tr");
+  const interval = row.interval ? row.interval.map(digits).join(" to ") : "–";
+  made.append(element("th", row.name, { scope: "row" }), cell(row.concurrency), bar(row, group.scale));
+  made.append(cell(digits(row.requests_per_second)), cell(interval));
+  made.append(cell(planned ? `${row.rounds} of ${planned}` : row.rounds), cell(row.errors));
+  return made;
+}
+
+function table(group, planned) {
+  const made = element("table", "", { class: "standings" });
+  const head = element("tr");
+  for (const name of ["arm", "c", "", "req/s", "95 % interval", "rounds", "errors"]) {
+    head.append(element("th", name, { scope: "col" }));
+  }
+  head.children[2].append(element("span", "bar", { class: "unseen" }));
+  const [top, body] = [element("thead"), element("tbody")];
+  top.append(head);
+  body.append(...group.rows.map((row) => ranked(row, group, planned)));
+  made.append(element("caption", group.title), top, body);
+  return made;
+}
+
+// Screen readers hear of a new leader, and not of every trial.
+function announce(groups) {
+  const now = groups.map((group) => group.rows[0].name).join(", ");
+  if (leaders !== null && now !== leaders) part("leader").textContent = `Ahead now: ${now}`;
+  leaders = now;
+}
+
+async function rank(state) {
+  const now = `${state.run} ${state.done + state.failed}`;
+  if (now === standing) return;
+  const found = await (await fetch("/api/standings")).json();
+  const tables = found.groups.map((group) => table(group, found.rounds_planned));
+  part("standings").replaceChildren(...(tables.length ? tables : [element("p", "No trial has ended yet.")]));
+  announce(found.groups);
+  standing = `${found.run} ${found.ended}`;
 }
 
 function show(state) {
@@ -37,6 +110,7 @@ async function look() {
     if (shown !== null && (shown.measuring !== state.measuring || shown.run !== state.run)) location.reload();
     shown = state;
     show(state);
+    await rank(state);
   } catch (error) {
     part("message").textContent = `the lab does not answer: ${error.message}`;
   }

@@ -1,0 +1,84 @@
+"""Bars: one per arm with its value, in the colour of its strategy, and with its interval as text."""
+
+from __future__ import annotations
+
+from dashboards.source import house
+from grafana_foundation_sdk.builders import bargauge, common
+from grafana_foundation_sdk.models import common as looks
+
+THICK = 26
+"""Pixels of a bar at most."""
+
+
+def bars(title: str, description: str, unit: str, expression: str, *, ascending: bool = False) -> bargauge.Panel:
+    """One bar per arm with its value, the longest first, as in the articles; `ascending`: the shortest first.
+
+    `expression` gives one value per legend. Each becomes a field of that name, so that a bar has the colour of the line
+    with the same name.
+    """
+    named = house.transformation(
+        "rowsToFields",
+        mappings=[
+            {"fieldName": "legend", "handlerKey": "field.name"},
+            {"fieldName": "Value", "handlerKey": "field.value"},
+        ],
+    )
+    panel = (
+        bargauge.Panel()
+        .title(title)
+        .description(description)
+        .datasource(house.SOURCE)
+        .unit(unit)
+        .min(0)
+        .span(house.HALF)
+        .height(house.TALL)
+        .orientation(looks.VizOrientation.HORIZONTAL)
+        .display_mode(looks.BarGaugeDisplayMode.BASIC)
+        .value_mode(looks.BarGaugeValueMode.TEXT)
+        .show_unfilled(show_unfilled=False)
+        .name_placement(looks.BarGaugeNamePlacement.LEFT)
+        .sizing(looks.BarGaugeSizing.MANUAL)  # few bars stay as slim as many
+        .min_viz_height(16)
+        .max_viz_height(THICK)  # Grafana makes letters as large as this allows
+        .color_scheme(house.by_name())
+        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
+        .transformations([house.transformation("filterFieldsByName", include={"names": ["legend", "Value"]}), named])
+        .with_target(house.query(f"{'sort' if ascending else 'sort_desc'}({_with_room(expression)})", now=True))
+    )
+    return house.coloured(panel)
+
+
+def _with_room(expression: str) -> str:
+    """The expression with spaces behind its legends.
+
+    Grafana measures a bar's name without the space between letters, and would cut off the end of a long one. It
+    measures the trailing spaces, but a browser does not show them.
+    """
+    return f'label_replace({expression}, "legend", "$1      ", "legend", "(.*)")'
+
+
+def with_interval(value: str, low: str, high: str, rounds: str, unit: str = "") -> str:
+    """The value of each legend; its 95 % confidence interval and number of rounds become part of the legend.
+
+    A bar has one value, so the interval is text beside it: "aiohttp: 812–835, n=5". `count_values` turns a number into
+    a label. The arguments are expressions with one value per legend; an arm may have no interval. `unit` stands behind
+    the interval.
+    """
+    ends = [
+        f'count_values by (legend) ("{name}", {_three_digits(end)})' for name, end in (("low", low), ("high", high))
+    ]
+    known = f"{value} * on (legend) group_left (low) {ends[0]} * on (legend) group_left (high) {ends[1]}"
+    interval = f'label_join({known}, "interval", "–", "low", "high")'
+    interval = f'label_replace({interval}, "interval", "$1{unit}", "interval", "(.+)")' if unit else interval
+    unknown = f"{value} unless on (legend) {low}"
+    counted = f'count_values by (legend) ("rounds", {rounds})'
+    both = f"({interval} or {unknown}) * on (legend) group_left (rounds) {counted}"
+    counted = f'label_replace({both}, "text", "n=$1", "rounds", "(.+)")'
+    text = f'label_replace(label_join({counted}, "text", ", ", "interval", "text"), "text", "$1", "text", "^, (.+)")'
+    return f'label_join({text}, "legend", ": ", "legend", "text")'
+
+
+def _three_digits(expression: str) -> str:
+    """Values rounded to three significant digits. Digits before the decimal point are never cut: 1234 stays 1234."""
+    scale = f"10 ^ clamp_min(2 - floor(log10({expression})), 0)"
+    return f"round({expression} * {scale}) / {scale}"
