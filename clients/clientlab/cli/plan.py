@@ -15,7 +15,8 @@ from clientlab.experiments.checks import TLS_ROUTES, check_plan, replacements
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, read_experiment
 from clientlab.experiments.planning import make_plan
-from clientlab.results.plan import MOST_ROUNDS_OF_A_RUN, Plan
+from clientlab.results.plan import Plan
+from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.running.stop_rules import DEFAULT_TIME_BUDGET
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.workload.workload import Workload

@@ -6,7 +6,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from clientlab.results.plan import MOST_ROUNDS_OF_A_RUN, AxisValue, FigureName, Source
+from clientlab.results.plan import AxisValue, FigureName, Source
+from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.workload.workload import Workload
 
 MOST_CHARACTERS = 64

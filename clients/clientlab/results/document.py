@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from clientlab.results.plan import AxisValue, Plan, check_workloads
-from clientlab.results.trial import Part, Trial
+from clientlab.results.trial import Part, Time, Trial
 
 
 class ClaimResult(Part):
@@ -89,7 +89,7 @@ class Run(Part):
     format: Literal[3] = 3
     run: Annotated[str, Field(description="the run's name, unique")]
     clientlab: Annotated[str, Field(description="version")]
-    created: Annotated[str, Field(description="UTC, ISO 8601")]
+    created: Time
     status: Literal["running", "done", "incomplete"]
     experiment: Plan
     surroundings: Surroundings

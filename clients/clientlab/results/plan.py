@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.results.figures import of_claim
-from clientlab.results.trial import Part
+from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, Part
 from clientlab.workload.workload import Workload
 
 AxisValue = bool | Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | Annotated[float, Field(allow_inf_nan=False)] | str
@@ -73,10 +73,6 @@ class Claim(Part):
     band: tuple[float, float] | None = None
     published: Annotated[str | None, Field(description="what the source printed")] = None
     control: bool = False
-
-
-MOST_ROUNDS_OF_A_RUN = 100_000
-"""Limit of a run document: the schedule of as many rounds is still made in a moment."""
 
 
 class Plan(Part):

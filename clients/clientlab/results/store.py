@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,9 @@ from clientlab.results.journal import JOURNAL_FILE
 from clientlab.results.trial import Trial, first_problem
 
 RUN_FILE = "run.json"
+MOST_BYTES = 100 << 20
+"""Limit of a run file: some 20,000 trials. To validate as much takes seconds, and memory of several times its size."""
+
 _LOCK_FILE = ".measuring"
 _OWN_NAME = re.compile(r"\d{8}-\d{6}")
 
@@ -125,7 +129,7 @@ class Store:
 
     def names(self) -> list[str]:
         """The names of all runs, the oldest first."""
-        return sorted(file.parent.name for file in self.folder.glob(f"*/{RUN_FILE}"))
+        return sorted(file.parent.name for file in self.folder.glob(f"*/{RUN_FILE}") if file.is_file())
 
     def _begun(self, name: str) -> str:
         """When a run began, as the names of the lab's own runs say it; of another name: when its file was written."""
@@ -159,6 +163,13 @@ def read_run(path: Path) -> Run:
     # The journal first: when a run ends, its file takes over the trials before the journal goes.
     saved = journal.read(path.with_name(JOURNAL_FILE)) if path.name == RUN_FILE else []
     try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # to read a pipe would wait for ever
+            raise LabError(f"{path}: it is no regular file; name a run file")
+        if found.st_size > MOST_BYTES:
+            raise LabError(
+                f"{path}: {found.st_size:,} bytes, and no run has more than {MOST_BYTES:,}; it is no run file"
+            )
         run = run_of(path.read_bytes(), str(path))
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from error

@@ -16,6 +16,22 @@ MOST = 1e12
 """Limit of seconds and of requests per second. A larger figure was not measured, and no chart could draw it."""
 Seconds = Annotated[float, Field(description="seconds", ge=-MOST, le=MOST)]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+MOST_ROUNDS_OF_A_RUN = 100_000
+"""Limit of a run document: the schedule of as many rounds is still made in a moment."""
+
+MOST_KINDS = 1000
+"""Limit of error kinds in a trial. Kinds are a small set; each one that a library adds is a type of exception."""
+
+MOST_SLICES = 10_000
+
+
+def _time(text: str) -> str:
+    """The time as it was written. Raises ValueError for a text that is none."""
+    datetime.fromisoformat(text)
+    return text
+
+
+Time = Annotated[str, AfterValidator(_time), Field(description="UTC, ISO 8601")]
 
 Bound = Literal["client-bound", "proxy-bound", "upstream-bound", "latency-bound", "unclear"]
 """The part that limited a trial."""
@@ -42,6 +58,9 @@ class Part(BaseModel):
     def _with_printable_texts(cls, fields: Any) -> Any:
         """Texts come from measured servers, plug-ins and files. Parts inside this one have this validator, too."""
         return _printable(fields) if isinstance(fields, dict) else fields
+
+
+Share = Annotated[float, Field(ge=0, le=MOST)]
 
 
 class Measured(Part):
@@ -135,7 +154,7 @@ class PlannedTrial(Measured):
     upstream: str
     route: str
     workload: str
-    round: Count
+    round: Annotated[int, Field(ge=1, le=MOST_ROUNDS_OF_A_RUN, description="from 1")]
     order: Annotated[Count, Field(description="place in the whole run, from 0")]
     concurrency: Count
 
@@ -148,11 +167,11 @@ class Trial(PlannedTrial):
         Field(description="lost: its worker vanished, and the run measures the arm again in the same round"),
     ]
     reason: Annotated[str | None, Field(description="why the trial is not done")] = None
-    started: Annotated[str, Field(description="UTC, ISO 8601")]
+    started: Time
     wall_seconds: Seconds | None = None
     requests: Annotated[Count, Field(description="finished, errors included")] = 0
-    errors: Annotated[dict[str, Count], Field(description="kind to count")] = {}
-    error_examples: dict[str, str] = {}
+    errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)] = {}
+    error_examples: Annotated[dict[str, str], Field(max_length=MOST_KINDS)] = {}
     requests_per_second: Annotated[
         Annotated[float, Field(ge=0, le=MOST)] | None, Field(description="successful ones")
     ] = None
@@ -188,11 +207,13 @@ class Trial(PlannedTrial):
     failed_histogram: Annotated[
         Histogram | None, Field(description="of the time that each failed request took until it failed")
     ] = None
-    over_time: list[Slice] = []
+    over_time: Annotated[list[Slice], Field(max_length=MOST_SLICES)] = []
     upstream_use: ServerUse | None = None
     proxy_use: ServerUse | None = None
     noise: Noise | None = None
-    busy: Annotated[dict[str, float], Field(description="share of its time that each part was busy")] = {}
+    busy: Annotated[
+        dict[str, Share], Field(description="share of its time that each part was busy", max_length=20)
+    ] = {}
     verdict: Bound | None = None
 
     @classmethod

@@ -367,6 +367,13 @@ def header(lowest: int = 1, highest: int = 3600 * 10**9, digits: int = 3) -> byt
 
 UNFIT = [
     (of_trial(errors={"reset": 400}), "trials.0: a trial that is done has a request that succeeded: 400 errors of 400"),
+    (changed(created="yesterday"), "created: .*Invalid isoformat string: 'yesterday'"),
+    (of_trial(started="\N{RIGHT-TO-LEFT OVERRIDE}"), "trials.0.started: .*Invalid isoformat string"),
+    (of_trial(round=0), "trials.0.round: Input should be greater than or equal to 1"),
+    (of_trial(round=10**9), "trials.0.round: Input should be less than or equal to 100000"),
+    (of_trial(errors={str(number): 1 for number in range(1001)}), "trials.0.errors: .*at most 1000 items"),
+    (of_trial(over_time=[{"at": 1, "requests": 1, "errors": 0}] * 10_001), "trials.0.over_time: .*at most 10000 items"),
+    (of_trial(busy={"client": -1e308}), "trials.0.busy.client: Input should be greater than or equal to 0"),
     (of_trial(requests=0), "trials.0: a trial that is done has a request that succeeded: 0 errors of 0"),
     (of_trial(errors={"reset": -1}), "trials.0.errors.reset: Input should be greater than or equal to 0"),
     (of_trial(wall_seconds=None), "trials.0: a trial that is done took some time, and not wall_seconds None"),
@@ -411,6 +418,26 @@ def test_such_a_file_is_not_imported_either(content, store, tmp_path):
     with pytest.raises(LabError, match=r"x.zip: run.json: [^\n]*; the file was changed or damaged"):
         archive.unpack(store, tmp_path / "x.zip", force=False)
     assert store.names() == before
+
+
+def test_a_pipe_in_the_place_of_a_run_file_is_not_read(store):
+    """Nobody writes into it, so a reader would wait for ever: it is no run of a listing, and a path to it an error."""
+    before = store.names()
+    pipe = store.folder / "piped" / RUN_FILE
+    pipe.parent.mkdir()
+    os.mkfifo(pipe)
+    assert store.names() == before
+    with pytest.raises(LabError, match="it is no regular file; name a run file"):
+        read_run(pipe)
+
+
+def test_a_very_large_file_is_not_read(tmp_path):
+    """It would take gigabytes of memory to find out that it is no run."""
+    file = tmp_path / "run.json"
+    with file.open("wb") as sparse:
+        sparse.truncate((100 << 20) + 1)
+    with pytest.raises(LabError, match="104,857,601 bytes, and no run has more than 104,857,600"):
+        read_run(file)
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path):
