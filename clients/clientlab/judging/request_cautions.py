@@ -58,10 +58,10 @@ def few_requests(run: Run) -> Iterator[Caution]:
 
 def unlike_concurrency(run: Run) -> Iterator[Caution]:
     """Arms of one table with unlike requests in flight, unless the experiment varies them on purpose, by an axis."""
-    swept = {arm.name for arm in run.experiment.arms if "concurrency" in arm.axes}
+    places = {arm.name: arm.axes.values() for arm in run.experiment.arms}
     mixed: list[tuple[str, Trial]] = []
     for trials in finished_by_group(run).values():
-        group = [(name, trial) for name, trial in trials if trial.arm not in swept]
+        group = [(name, trial) for name, trial in trials if trial.concurrency not in places.get(trial.arm, ())]
         if len({trial.concurrency for _, trial in group}) > 1:
             mixed += group
     if mixed:

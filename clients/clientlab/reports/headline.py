@@ -27,8 +27,10 @@ def _answer(group: Group, *, named: bool) -> str:
         return f"{where}{_lead_of(group.rows)}"
     classes = group.by_concurrency
     sentences = [f"With c={rows[0].concurrency}, {_lead_of(rows)}" for rows in classes[:_MOST_CLASSES]]
-    if classes[_MOST_CLASSES:]:
-        sentences.append(f"The table has the arms of {len(classes) - _MOST_CLASSES} more values of c.")
+    if classes[_MOST_CLASSES:] and all(row.alone for row in group.rows):  # such as a sweep of c
+        sentences = [sentences[0], "No two arms have the same c."]
+    elif left := len(classes[_MOST_CLASSES:]):
+        sentences.append(f"The table has the arms of {left} more {'value' if left == 1 else 'values'} of c.")
     return f"{where}{' '.join(sentences)}"
 
 

@@ -49,6 +49,12 @@ def _per_request(count: float | None, trial: Trial) -> float | None:
     return None if count is None or not trial.requests else count / trial.requests
 
 
+def _cpu_per_request(trial: Trial) -> float | None:
+    """For a successful request, as in throughput: requests that fail fast must not make the others look cheap."""
+    succeeded = trial.requests - sum(trial.errors.values())
+    return None if trial.cpu_seconds is None or succeeded <= 0 else trial.cpu_seconds / succeeded
+
+
 def _received(trial: Trial) -> float | None:
     if trial.bytes_received is None or not trial.wall_seconds:
         return None
@@ -126,8 +132,8 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "cpu", "cpu_seconds_per_request", "CPU time per request",
-        "CPU time of the client's process and its children, divided by the finished requests",
-        "seconds", lambda trial: _per_request(trial.cpu_seconds, trial), LESS,
+        "CPU time of the client's process and its children, divided by the successful requests",
+        "seconds", _cpu_per_request, LESS,
         column=Column("CPU/req"), metric=Metric("cpu_seconds_per_request"), cost=True, compared=True,
     ),
     Figure(

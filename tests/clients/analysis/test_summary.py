@@ -108,6 +108,20 @@ def test_a_bound_is_the_quantile_if_failed_requests_had_been_answered_when_they_
     assert timed(f1=600, a5=400)["p50"] == 0.001
 
 
+def test_no_lower_bound_is_above_what_patience_would_have_shown():
+    """Whenever each failed request would have been answered, the true figure is no less than its lower bound."""
+    draw = np.random.default_rng(8)
+    for _ in range(200):
+        answered, failed = draw.lognormal(-5, 1, draw.integers(1, 200)), draw.lognormal(-5, 2, draw.integers(1, 200))
+        found = summary.latency_of(answered, failed)
+        patient = summary.latency_of(np.concatenate([answered, failed + draw.exponential(0.01, len(failed))]), NONE)
+        for name in found["at_least"]:
+            assert found[name] <= patient[name], name
+        never = np.sort(np.concatenate([answered, np.full(len(failed), np.inf)]))
+        for name in {"p50", "p90", "p95", "p99"} - {*found["at_least"]}:
+            assert found[name] == np.quantile(never, summary.QUANTILES[name] / 100, method="inverted_cdf"), name
+
+
 def test_failures_too_rare_for_a_quantile_leave_it_exact():
     """One in a thousand is beyond the 99th percentile, and not beyond the mean and the maximum."""
     latency = timed(a5=998, a9=1, f300=1)

@@ -72,9 +72,18 @@ def test_the_answer_has_a_sentence_for_each_concurrency():
 
 def test_of_many_concurrencies_the_fastest_have_a_sentence():
     """The others are in the table."""
-    (answer,) = answers(groups_of(a_run(*(trial for c in range(1, 8) for trial in rounds(f"s{c}", 10 / c, c)))))
+    many = [trial for c in range(1, 8) for trial in rounds(f"s{c}", 10 / c, c)]
+    (answer,) = answers(groups_of(a_run(*many, *rounds("like", 10.0, 1))))
     assert [f"With c={c}," in answer for c in (7, 6, 5, 4, 3)] == [True, True, True, True, False]
     assert answer.endswith("The table has the arms of 3 more values of c.")
+    (answer,) = answers(groups_of(a_run(*many[6:], *rounds("like", 3.0, 3))))
+    assert answer.endswith("The table has the arms of 1 more value of c.")
+
+
+def test_of_a_sweep_of_the_concurrency_the_answer_names_the_fastest():
+    """No two of its arms are alike."""
+    (answer,) = answers(groups_of(a_run(*(trial for c in range(1, 8) for trial in rounds(f"s{c}", 7 / c, c)))))
+    assert answer == "With c=7, s7 made 998 requests/s. No two arms have the same c."
 
 
 def test_charts_name_the_concurrency():
@@ -122,12 +131,12 @@ def test_a_caution_names_the_arms_and_what_their_ratio_means():
 
 
 def test_without_unlike_concurrency_there_is_no_caution():
-    """Nor where the experiment varies it on purpose: its axis shows it. Other groups are not compared."""
+    """Nor where an axis of the experiment varies it on purpose, by any name. Other groups are not compared."""
     equal = a_run(*rounds("wide", 1.0, 32), *rounds("wider", 2.0, 32), *rounds("one", 3.0, 1, route="proxy"))
     swept = a_run(
         *rounds("a", 1.0, 32), *rounds("b", 2.0, 1),
         arms=[Arm(name=name, strategy=name, upstream="aiohttp", route="direct", workload="workload",
-                  axes={"concurrency": c}) for name, c in (("a", 32), ("b", 1))],
+                  axes={axis: c}) for name, axis, c in (("a", "concurrency", 32), ("b", "semaphore", 1))],
     )  # fmt: skip
     for run in (equal, swept):
         assert "unlike-concurrency" not in [one.kind for one in cautions_of(run)]

@@ -33,7 +33,7 @@ def test_every_figure_is_read_from_a_trial():
     expected = {
         "wall": 2.0, "throughput": 500, "received": 3 << 19, "mean": 0.002, "p50": 0.002, "p90": 0.002, "p95": 0.009,
         "p99": 0.009, "p999": 0.009, "max": 0.009, "overhead": 0.001, "elapsed": 1.5, "errors": 0.25, "connections": 1,
-        "reuse": 1000, "cpu": 0.0005, "cpu_total": 0.5, "memory": 32 << 20, "rss": 40 << 20, "above_idle": 2 << 20,
+        "reuse": 1000, "cpu": 0.5 / 750, "cpu_total": 0.5, "memory": 32 << 20, "rss": 40 << 20, "above_idle": 2 << 20,
     }  # fmt: skip
     assert {key: found[key] for key in expected} == expected
     assert None not in found.values()
@@ -48,6 +48,7 @@ def test_what_a_trial_does_not_have_is_unknown_and_not_0(figure):
     assert figure.of(nothing) is None
     assert figure.over_rounds([nothing]) is None
     assert BY_KEY["cpu"].of(a_failed_trial("urllib3", cpu_seconds=0.5)) is None
+    assert BY_KEY["cpu"].of(a_failed_trial("urllib3", cpu_seconds=0.5, requests=9, errors={"connect": 9})) is None
 
 
 def test_a_figure_over_rounds_is_the_median_of_the_finished_trials_that_have_it():
