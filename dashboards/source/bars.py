@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dashboards.source import house
 from grafana_foundation_sdk.builders import bargauge, common
 from grafana_foundation_sdk.models import common as looks
@@ -57,25 +59,30 @@ def _with_room(expression: str) -> str:
     return f'label_replace({expression}, "legend", "$1      ", "legend", "(.*)")'
 
 
-def with_interval(value: str, low: str, high: str, rounds: str, unit: str = "") -> str:
-    """The value of each legend; its 95 % confidence interval and number of rounds become part of the legend.
+def with_interval(value: str, low: str, high: str, metric: Callable[[str], str], unit: str = "") -> str:
+    """The value of each legend; concurrency, 95 % confidence interval and number of rounds become part of the legend.
 
-    A bar has one value, so the interval is text beside it: "aiohttp: 812–835, n=5". `count_values` turns a number into
-    a label. The arguments are expressions with one value per legend; an arm may have no interval. `unit` stands behind
-    the interval.
+    A bar has one value, so all else is text beside it: "aiohttp: c=32, 812–835, n=5". `count_values` turns a number
+    into a label. `value`, `low` and `high` are expressions with one value per legend; an arm may have no interval.
+    `metric` returns such an expression for the name of a metric of the run. `unit` stands behind the interval.
     """
-    ends = [
-        f'count_values by (legend) ("{name}", {_three_digits(end)})' for name, end in (("low", low), ("high", high))
-    ]
+    ends = [_as_label(name, _three_digits(end)) for name, end in (("low", low), ("high", high))]
     known = f"{value} * on (legend) group_left (low) {ends[0]} * on (legend) group_left (high) {ends[1]}"
     interval = f'label_join({known}, "interval", "–", "low", "high")'
     interval = f'label_replace({interval}, "interval", "$1{unit}", "interval", "(.+)")' if unit else interval
-    unknown = f"{value} unless on (legend) {low}"
-    counted = f'count_values by (legend) ("rounds", {rounds})'
-    both = f"({interval} or {unknown}) * on (legend) group_left (rounds) {counted}"
-    counted = f'label_replace({both}, "text", "n=$1", "rounds", "(.+)")'
-    text = f'label_replace(label_join({counted}, "text", ", ", "interval", "text"), "text", "$1", "text", "^, (.+)")'
+    both = f"({interval} or {value} unless on (legend) {low})"
+    for name in ("rounds", "concurrency"):
+        both = f"{both} * on (legend) group_left ({name}) {_as_label(name, metric(name))}"
+    for name, text in (("rounds", "n=$1"), ("concurrency", "c=$1")):
+        both = f'label_replace({both}, "{name}", "{text}", "{name}", "(.+)")'
+    text = f'label_join({both}, "text", ", ", "concurrency", "interval", "rounds")'
+    text = f'label_replace({text}, "text", "$1, $2", "text", "(.*), , (.*)")'  # without an interval
     return f'label_join({text}, "legend", ": ", "legend", "text")'
+
+
+def _as_label(name: str, expression: str) -> str:
+    """The value of each legend as a label of that name."""
+    return f'count_values by (legend) ("{name}", {expression})'
 
 
 def _three_digits(expression: str) -> str:

@@ -58,14 +58,18 @@ def dashboard() -> board.Dashboard:
 def _seconds() -> Any:
     rates = [f"clientlab_run_requests_per_second{end}{{{_RUN}}}" for end in ("", "_high", "_low")]
     seconds, low, high = (f"(1000 / max by (legend) ({rate}))" for rate in rates)
-    rounds = f"max by (legend) (clientlab_run_rounds{{{_RUN}}})"
+
+    def metric(name: str) -> str:
+        return f"max by (legend) (clientlab_run_{name}{{{_RUN}}})"
+
     return (
         bars(
             "How many seconds for 1,000 requests? Shorter is better",
-            "From the median throughput of the rounds, which trials of a duration have too. Beside each name are the "
-            "95 % confidence interval of the rounds' mean and the number of rounds, n; an interval needs three rounds.",
+            "From the median throughput of the rounds, which trials of a duration have too. Beside each name: "
+            "requests in flight (c), the 95 % confidence interval of the rounds' mean, and rounds (n). An interval "
+            "needs three rounds.",
             "s",
-            with_interval(seconds, low, high, rounds, " s"),
+            with_interval(seconds, low, high, metric, " s"),
             ascending=True,
         )
         .span(WHOLE)

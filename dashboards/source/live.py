@@ -38,7 +38,7 @@ def dashboard() -> board.Dashboard:
         made = made.with_variable(chosen)
     made = made.link(variables.link_to_run(UID))
     made = made.annotation(_TrialEvents("started", "begins")).annotation(_TrialEvents("ended", "ends"))
-    for panel in (*_now(), _race(), _standings(), *_costs(), _failures(), *_over_time()):
+    for panel in (*_now(), _race(), _standings(), *_costs(), _failures(), _latencies(), *_over_time()):
         made = made.with_panel(panel)
     return made
 
@@ -76,7 +76,7 @@ class _TrialEvents(Builder[model.AnnotationQuery]):
         expression = f"clientlab_trial_{event}_timestamp_seconds{{{CHOSEN}}} * 1000 > 0"
         self._made = _Event(f"Trial {text}", house.SOURCE, expr=expression)
         self._made.hide = True  # its switch above the panels, not the mark
-        self._made.icon_color = "rgba(128, 128, 128, 0.35)"
+        self._made.icon_color = "rgba(128, 128, 128, 0.2)"
         self._made.filter_val = model.AnnotationPanelFilter(ids=[_MARKED])
         self._made.text = text
 
@@ -104,7 +104,7 @@ def _standings() -> tables.Panel:
     )
     for _, _, heading, unit in figures.values():
         panel = panel.override_by_name(heading, house.looks_like(unit))
-    return panel.override_by_name("strategy", house.looks_like("", custom_width=380)).height(TALL + 5)
+    return panel.override_by_name("strategy", house.looks_like("", custom_width=340)).height(TALL + 5)
 
 
 def _figures() -> Iterator[tuple[str, str, str, str]]:
@@ -140,20 +140,21 @@ def _now() -> list[stat.Panel]:
 
 def _race() -> bargauge.Panel:
     """The first picture: large enough to be read from across a room."""
-    value, low, high, rounds = (
-        f'max by (legend) ({{__name__=~"clientlab_(run|present)_{name}", {CHOSEN}}})'
-        for name in ("requests_per_second", "requests_per_second_low", "requests_per_second_high", "rounds")
-    )
+
+    def metric(name: str) -> str:
+        return f'max by (legend) ({{__name__=~"clientlab_(run|present)_{name}", {CHOSEN}}})'
+
+    value, low, high = (metric(f"requests_per_second{end}") for end in ("", "_low", "_high"))
     sent = _latest("clientlab_requests_total", more=', outcome="ok"')
     first = f"{sent} / ({_latest('clientlab_measured_seconds_total')} > 0) unless on (legend) {value}"
     text = f'label_replace({first}, "text", "first trial", "", "")'
     return (
         bars(
             "Who is ahead? Successful requests per second, longer is better",
-            "The median over the rounds so far. Beside each name are the 95 % confidence interval of the rounds' mean "
-            "and the number of rounds, n; an interval needs three rounds. First trial: its rate so far.",
+            "The median over the rounds so far. Beside each name: requests in flight (c), the 95 % confidence interval "
+            "of the rounds' mean, and rounds (n). An interval needs three rounds. First trial: its rate so far.",
             "reqps",
-            f'{with_interval(value, low, high, rounds)} or label_join({text}, "legend", ": ", "legend", "text")',
+            f'{with_interval(value, low, high, metric)} or label_join({text}, "legend", ": ", "legend", "text")',
         )
         .max_viz_height(42)  # thicker bars have names that do not fit beside them
         .span(WHOLE)
@@ -184,7 +185,8 @@ def _failures() -> tables.Panel:
         )
         .unit("short")
         .no_value("no request failed")
-        .height(LOW + 1)
+        .span(HALF)
+        .height(TALL + 3)
     )
 
 
@@ -198,14 +200,14 @@ def _latencies() -> bargauge.Panel:
         .datasource(house.SOURCE)
         .unit("short")
         .min(0)
-        .span(HALF)
+        .span(WHOLE)
         .height(TALL)
         .orientation(looks.VizOrientation.VERTICAL)
         .display_mode(looks.BarGaugeDisplayMode.BASIC)
         .value_mode(looks.BarGaugeValueMode.TEXT)
         .show_unfilled(show_unfilled=False)
         .color_scheme(board.FieldColor().mode(model.FieldColorModeId.FIXED).fixed_color("#8C8C8C"))
-        .text(common.VizTextDisplayOptions().title_size(9).value_size(11))
+        .text(common.VizTextDisplayOptions().title_size(11).value_size(11))
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
         .with_target(query(buckets, "{{le}}").format(prom.PromQueryFormat.HEATMAP))
     )
@@ -280,4 +282,4 @@ def _costs() -> list[Panel]:
             f"max by (legend) (max_over_time(clientlab_memory_bytes{{{CHOSEN}}}[$__range]))",
         ),
     ]
-    return [*(panel.span(HALF).height(TALL + 3) for panel in made), _latencies().height(TALL + 3)]
+    return [panel.span(HALF).height(TALL + 3) for panel in made]

@@ -226,8 +226,8 @@ def test_a_bar_whose_name_has_an_interval_keeps_its_colour(name):
     for strategy in STRATEGIES:
         for arm in (strategy, legend("arm (proxy)[c=8]", strategy)):
             plain = colours_of(panel, arm)
-            assert colours_of(panel, f"{arm}: 812–835, n=5") == plain
-            assert colours_of(panel, f"{arm}: n=1      ") == plain
+            assert colours_of(panel, f"{arm}: c=32, 812–835, n=5") == plain
+            assert colours_of(panel, f"{arm}: c=1, n=1      ") == plain
 
 
 def test_no_panel_mixes_the_latencies_of_strategies():

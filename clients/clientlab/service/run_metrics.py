@@ -41,6 +41,7 @@ def families(stem: str = "run") -> Families:
         ("requests_per_second_low", "Lower end of the 95 % interval of the requests per second.", ARM),
         ("requests_per_second_high", "Upper end of it.", ARM),
         ("rounds", "Finished trials of an arm: its rounds so far.", ARM),
+        ("concurrency", "Requests of an arm in flight at once.", ARM),
         ("errors", "Failed requests, all rounds.", ARM),
         ("verdict", "1 for what held most of its trials back.", (*ARM, "verdict")),
         ("axis_value", "An arm's place on an axis of its experiment.", (*ARM, "axis", "curve")),
@@ -135,6 +136,7 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[_Row]:
         yield row("requests_per_second_low", speed.low)
         yield row("requests_per_second_high", speed.high)
     yield row("rounds", len(trials))
+    yield row("concurrency", trials[0].concurrency)
     yield row("errors", sum(sum(trial.errors.values()) for trial in trials))
     if verdict := commonest_verdict(trials):
         yield row("verdict", 1, verdict)

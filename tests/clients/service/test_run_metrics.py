@@ -34,7 +34,7 @@ def test_finished_runs_are_metrics(store):
     assert found["wall_seconds_low", None] < 2.0 < found["wall_seconds_high", None]
     assert found["requests_per_second", None] == 500
     assert found["requests_per_second_low", None] < 500 < found["requests_per_second_high", None]
-    assert found["rounds", None] == 3
+    assert (found["rounds", None], found["concurrency", None]) == (3, 1)
     assert (found["latency_seconds", "0.5"], found["latency_seconds", "0.99"]) == (0.002, 0.009)
     assert found["cpu_seconds_per_request", None] == 0.5 / 999
     assert found["peak_memory_bytes", None] == 32 << 20
