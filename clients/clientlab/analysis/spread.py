@@ -11,8 +11,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from clientlab.analysis.ratios import CONFIDENCE, Floats, Ratio
+from clientlab.analysis.ratios import CONFIDENCE, Ratio
 from clientlab.analysis.student_t import t_quantile
+from clientlab.analysis.typical import Floats
 
 FEWEST_ROUNDS = 5
 """With fewer rounds, no interval is computed: three values hardly determine a spread."""

@@ -55,7 +55,7 @@ def test_the_direction_alone_ends_nothing():
 def a_run_of_a_claim(of: float, spread: float, rounds: int, precision: float = 0.03, **claim):
     """Two arms whose figures only the claim compares, for they are in groups of their own: b over a is `of`."""
     asked = Claim(**({"name": "it", "text": "It is so", "kind": "less", "a": "a", "b": "b"} | claim))
-    walls = [(1.0, of * (1 + spread * (number % 3 - 1))) for number in range(rounds)]
+    walls = [(1.0, of * (1 + spread * (number * 7 % 11 - 5) / 5)) for number in range(rounds)]
     trials = [a_trial(name, number, wall, route=route) for number, pair in enumerate(walls, start=1)
               for name, route, wall in zip("ab", ("direct", "proxy"), pair, strict=True)]  # fmt: skip
     return a_run(*trials, rounds=5, precision=precision, claims=[asked])
