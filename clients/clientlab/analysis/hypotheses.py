@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Ratio, paired_ratio
 from clientlab.analysis.spread import FEWEST_ROUNDS as FEWEST_FOR_SPREAD
 from clientlab.analysis.spread import spread_ratio
-from clientlab.analysis.student_t import t_quantile
 from clientlab.analysis.sweeps import Optimum, Series, optimum
+from clientlab.analysis.typical import expected_width
 
 Verdict = Literal["supported", "contradicted", "inconclusive"]
 
@@ -32,6 +30,7 @@ MOST_ROUNDS = 1000
 class Finding:
     """The verdict on a claim. `ratio`: b's figure over a's. `more_rounds`: how many rounds in all would settle it.
 
+    `best`, `knee`, `knee_between`: points of a sweep, as indices.
     `material`: the least difference that matters, of a claim that one arm has less than another. `negligible`: the
     difference of an inconclusive claim is surely less than this, so more rounds are not needed. `open`: the ratios
     whose intervals leave the claim inconclusive.
@@ -42,6 +41,7 @@ class Finding:
     more_rounds: int | None = None
     best: int | None = None
     knee: int | None = None
+    knee_between: tuple[int, int] | None = None
     material: float | None = None
     negligible: float | None = None
     open: tuple[Ratio, ...] = ()
@@ -89,7 +89,9 @@ def inside(series: Sequence[Series], confidence: float = CONFIDENCE) -> Finding:
             negligible = MATERIAL
         else:
             more = _rounds_of(found)
-    return Finding(verdict, found.ratio, more, found.best, found.knee, negligible=negligible, open=found.open)
+    return Finding(
+        verdict, found.ratio, more, found.best, found.knee, found.between, negligible=negligible, open=found.open
+    )
 
 
 def _direction(ratio: Ratio | None, fewest: int, material: float) -> Finding:
@@ -126,10 +128,7 @@ def _rounds_to(ratio: Ratio, distance: float) -> int | None:
     """
     if ratio.interval is None:
         return FEWEST_ROUNDS
-    more = np.arange(ratio.rounds + 1, MOST_ROUNDS + 1)
-    quantile = (1 + ratio.confidence) / 2
-    # Half the width of Student's interval is t(n-1) · s / sqrt(n). s of the present rounds is assumed to stay.
     half = math.log(ratio.interval[1] / ratio.interval[0]) / 2
-    s = half * math.sqrt(ratio.rounds) / t_quantile(ratio.rounds - 1, quantile)
-    enough = t_quantile(more - 1, quantile) * s / np.sqrt(more) <= distance
-    return int(more[enough.argmax()]) if enough.any() else None
+    wanted = expected_width(ratio.rounds, ratio.confidence) * min(distance / half, 1.0) if half else math.inf
+    counts = range(ratio.rounds + 1, MOST_ROUNDS + 1)
+    return next((more for more in counts if expected_width(more, ratio.confidence) <= wanted), None)

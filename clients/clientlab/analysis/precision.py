@@ -17,6 +17,9 @@ differ by 3 % would be called equal too often. See tests/clients/analysis/test_p
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from clientlab.analysis.hypotheses import Finding
 from clientlab.analysis.ratios import CONFIDENCE, Ratio
@@ -24,6 +27,8 @@ from clientlab.analysis.ratios import CONFIDENCE, Ratio
 FEWEST_ROUNDS = 5
 SEQUENTIAL_CONFIDENCE = 0.97
 """Level of the intervals of a sequential run: they contain the truth as often as 95 % intervals of other runs."""
+
+_ROUNDING = 1e-12
 
 DECIDED_CONFIDENCE = 0.999
 """If the interval of this level decides a claim, the claim needs no further rounds, however wide the interval.
@@ -39,8 +44,16 @@ def confidence_of(precision: float | None) -> float:
 
 
 def narrow(ratio: Ratio, precision: float) -> bool:
-    """Whether the upper end is at most that share above the ratio."""
-    return ratio.high is not None and ratio.high <= ratio.value * (1 + precision) * (1 + math.ulp(1.0))
+    """Whether the ratio is at most that share above the lower end, and the upper end above the ratio."""
+    if ratio.low is None or ratio.high is None:
+        return False
+    value, low, high = np.log([ratio.value, ratio.low, ratio.high])
+    return bool(narrow_enough(value, low, high, precision))
+
+
+def narrow_enough(value: Any, low: Any, high: Any, precision: float) -> Any:
+    """The same of logarithms, also of arrays by element."""
+    return np.maximum(high - value, value - low) <= math.log1p(precision) + _ROUNDING
 
 
 def settled(finding: Finding, surely: Finding, precision: float) -> bool:

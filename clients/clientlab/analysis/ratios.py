@@ -2,24 +2,23 @@
 
 The round is the unit of replication. Two strategies of one round met the same state of the machine. Requests of one
 trial are not independent of each other, so requests are never pooled over rounds.
+
+The ratio that the lab states is the typical one: the median over the rounds of the ratio within a round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from clientlab.analysis.student_t import t_quantile
+from clientlab.analysis.typical import Floats, typical, typical_interval
 
 FEWEST_ROUNDS = 3
 """With fewer rounds, no interval is computed."""
 
 CONFIDENCE = 0.95
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -47,30 +46,42 @@ class Ratio(Estimate):
 def paired_ratio(
     these: Mapping[int, float], those: Mapping[int, float], confidence: float = CONFIDENCE
 ) -> Ratio | None:
-    """Ratio of two positive figures by round (round → figure). None if no round has both figures.
+    """Typical ratio of two positive figures by round (round → figure). None if no round has both figures.
 
-    The value is the geometric mean of the ratios by round. The interval is Student's t interval for the mean of their
-    logarithms. It assumes that the logarithms are close to normal, and that rounds are independent.
+    The value is the median of the ratios by round. The interval assumes that rounds are independent; with fewer than
+    six rounds (at 95 %) also that the ratios' logarithms are close to normal (see `typical_interval`).
     """
     logs = paired_logs(these, those)
     if not len(logs):
         return None
-    mean = float(np.exp(logs.mean()))
+    value = float(np.exp(typical(logs)))
     if len(logs) < FEWEST_ROUNDS:
-        return Ratio(mean, None, None, len(logs), confidence)
-    half = float(half_width(logs, confidence))
-    return Ratio(mean, mean * float(np.exp(-half)), mean * float(np.exp(half)), len(logs), confidence)
+        return Ratio(value, None, None, len(logs), confidence)
+    low, high = (float(np.exp(end)) for end in typical_interval(logs, confidence))
+    # Rounding must not move an end beyond the value.
+    return Ratio(value, min(low, value), max(high, value), len(logs), confidence)
+
+
+def typical_figure(figures: Mapping[int, float], confidence: float = CONFIDENCE) -> Ratio | None:
+    """The median of a positive figure over its rounds (round → figure) and its interval. None without a figure."""
+    return paired_ratio(figures, dict.fromkeys(figures, 1.0), confidence)
+
+
+def typical_estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
+    """The median of one figure or more, one per round, and its interval. Figures may be 0."""
+    if min(values) > 0:
+        found = typical_figure(dict(enumerate(values)), confidence)
+        if found is not None:
+            return found
+    numbers = np.asarray(values, np.float64)
+    value = float(typical(numbers))
+    if len(values) < FEWEST_ROUNDS:
+        return Estimate(value, None, None)
+    low, high = (float(end) for end in typical_interval(numbers, confidence))
+    return Estimate(value, min(low, value), max(high, value))
 
 
 def paired_logs(these: Mapping[int, float], those: Mapping[int, float]) -> Floats:
     """Logarithms of the ratios, one for each round in which both figures are above 0."""
     both = [number for number in sorted(set(these) & set(those)) if these[number] > 0 and those[number] > 0]
     return np.log([these[number] / those[number] for number in both], dtype=np.float64) if both else np.empty(0)
-
-
-def half_width(logs: Floats, confidence: float = CONFIDENCE) -> Floats:
-    """Half the width of Student's interval for the mean over the last axis, of at least 2 values."""
-    n = logs.shape[-1]
-    # Student (1908): mean ± t(n-1) · s / sqrt(n)
-    half: Floats = t_quantile(n - 1, (1 + confidence) / 2) * logs.std(axis=-1, ddof=1) / np.sqrt(n)
-    return half

@@ -1,11 +1,18 @@
-"""The standings of a run: the arms of each workload, upstream and route, from the fastest to the slowest."""
+"""The standings of a run: the arms of each workload, upstream and route, from the fastest to the slowest.
+
+The fastest of many equal arms always looks faster than the rest. So the ratios of a group have simultaneous
+intervals: all of them hold the truth in 95 of 100 runs, whichever arm comes out as the fastest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
+import numpy as np
+
+from clientlab.analysis.levels import typical_levels
 from clientlab.analysis.ratios import CONFIDENCE, Ratio, paired_ratio
 
 GroupKey = tuple[str, str, str]
@@ -44,25 +51,51 @@ class Standing:
 def standings(
     trials: Iterable[TrialCost], confidence: float = CONFIDENCE, baseline: tuple[GroupKey, str] | None = None
 ) -> dict[GroupKey, list[Standing]]:
-    """The arms of each group by median seconds per request; groups in the order of their first trial.
+    """The arms of each group by typical seconds per request; groups in the order of their first trial.
 
     Arms of unlike concurrency are ranked apart, the class with the fastest arm first: where arms wait for the server,
     one with 32 requests in flight is up to 32 times as fast as one with a single request, whatever their clients do.
     In each class, the reference is the fastest arm without errors, because an arm that fails fast is no standard.
-    `baseline`: group and name of an arm.
+    `baseline`: group and name of an arm. `confidence`: that all ratios of a group to the fastest are within their
+    intervals.
     """
     groups: dict[GroupKey, dict[str, list[TrialCost]]] = {}
     for trial in trials:
         groups.setdefault(trial.group, {}).setdefault(trial.name, []).append(trial)
     within, name = baseline or (None, None)
     return {
-        group: [
-            standing
-            for equals in _classes(by_name)
-            for standing in _rank(equals, confidence, by_name.get(name or "") if group == within else None)
-        ]
+        group: _of_group(by_name, confidence, by_name.get(name or "") if group == within else None)
         for group, by_name in groups.items()
     }
+
+
+def _of_group(
+    by_name: dict[str, list[TrialCost]], confidence: float, baseline: list[TrialCost] | None
+) -> list[Standing]:
+    classes = _classes(by_name)
+    # Bonferroni: the error is divided among all ratios that could be shown. The data choose the fastest, so these are
+    # the ratios of all pairs of a class; a baseline is chosen before the run, so these are the ratios to one arm.
+    pairs = sum(len(arms) * (len(arms) - 1) // 2 for arms in classes)
+    of_pairs, of_one = (1 - (1 - confidence) / max(1, count) for count in (pairs, len(by_name) - 1))
+    rows = []
+    for arms in classes:
+        levels = dict(zip(arms, typical_levels([_by_round(trials) for trials in arms.values()]).tolist(), strict=True))
+        order = sorted(arms, key=levels.__getitem__)
+        clean = [name for name in order if not _errors(arms[name])]
+        reference = (clean or order)[0]
+        for name in order:
+            ratio = paired_ratio(_by_round(arms[name]), _by_round(arms[reference]), of_pairs)
+            rows.append(
+                Standing(
+                    name,
+                    len(arms[name]),
+                    ratio and _reconciled(ratio, levels[name] - levels[reference]),
+                    paired_ratio(_by_round(arms[name]), _by_round(baseline), of_one) if baseline else None,
+                    name == reference,
+                    _errors(arms[name]),
+                )
+            )
+    return rows
 
 
 def _classes(by_name: dict[str, list[TrialCost]]) -> list[dict[str, list[TrialCost]]]:
@@ -77,21 +110,12 @@ def _seconds(trials: list[TrialCost]) -> float:
     return median(trial.seconds for trial in trials)
 
 
-def _rank(by_name: dict[str, list[TrialCost]], confidence: float, baseline: list[TrialCost] | None) -> list[Standing]:
-    order = sorted(by_name, key=lambda name: _seconds(by_name[name]))
-    clean = [name for name in order if not _errors(by_name[name])]
-    reference = (clean or order)[0]
-    return [
-        Standing(
-            name,
-            len(by_name[name]),
-            paired_ratio(_by_round(by_name[name]), _by_round(by_name[reference]), confidence),
-            paired_ratio(_by_round(by_name[name]), _by_round(baseline), confidence) if baseline else None,
-            name == reference,
-            _errors(by_name[name]),
-        )
-        for name in order
-    ]
+def _reconciled(ratio: Ratio, level: float) -> Ratio:
+    """The ratio of two arms with the value that agrees with the ratios of all arms; its interval contains it."""
+    value = float(np.exp(level))
+    if ratio.low is None or ratio.high is None:
+        return replace(ratio, value=value)
+    return replace(ratio, value=value, low=min(ratio.low, value), high=max(ratio.high, value))
 
 
 def _by_round(trials: list[TrialCost]) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""The least figure of a sweep: whether it lies between the ends of the axis, and where the knee is."""
+"""The least figure of a sweep: whether it lies between the ends of the axis, and between which values the knee is."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clientlab.analysis.levels import typical_levels
 from clientlab.analysis.ratios import CONFIDENCE, Ratio, paired_ratio
 
 KNEE = 1.05
-"""The knee is the first point of the sweep whose mean is within 5 % of the least."""
+"""The knee is the first point of the sweep whose typical figure is within 5 % of the least."""
 
 Series = Mapping[int, float]
 Value = int | float | str
@@ -18,11 +19,15 @@ Value = int | float | str
 
 @dataclass(frozen=True)
 class TurningPoint:
-    """The least (`best`) and the `knee` of a sweep, as indices. `means`: the geometric mean of each point."""
+    """The least (`best`) and the `knee` of a sweep, as indices. `typical`: the typical figure of each point.
+
+    `between`: the first and the last point that the knee may be at; None with too few rounds for an interval.
+    """
 
     best: int
     knee: int
-    means: list[float]
+    typical: list[float]
+    between: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -30,12 +35,14 @@ class Optimum:
     """The least and the knee of a sweep as indices, and whether the data decide where the least is.
 
     `ratio`: the better end over the least point between the ends. Its interval is widened, so that it keeps its
-    confidence although the data choose that point. `inside`: the least is surely at neither end; `at_end`: it is
+    confidence although the data choose that point. `between`: the interval of the knee, as of a turning point.
+    `inside`: the least is surely at neither end; `at_end`: it is
     surely at one. `open`: if neither is sure, the ratios whose intervals do not decide.
     """
 
     best: int
     knee: int
+    between: tuple[int, int] | None
     ratio: Ratio | None
     inside: bool
     at_end: bool
@@ -48,24 +55,45 @@ def in_order(values: Iterable[Value]) -> list[Value]:
     return once if any(isinstance(value, str) for value in once) else sorted(once, key=float)
 
 
-def turning_point(series: Sequence[Series]) -> TurningPoint:
-    """The least and the knee of a sweep, by the geometric mean of each point's figures by round.
+def turning_point(series: Sequence[Series], confidence: float = CONFIDENCE) -> TurningPoint:
+    """The least and the knee of a sweep, by the typical figure of each point (round → positive figure).
 
     Raises ValueError if a point has no figure.
     """
     if not all(series):
         raise ValueError("a point of the sweep has no figure")
-    means = [float(np.exp(np.mean(np.log(list(figures.values()))))) for figures in series]
-    best = int(np.argmin(means))
-    return TurningPoint(best, next(place for place, mean in enumerate(means) if mean <= KNEE * means[best]), means)
+    found = np.exp(typical_levels(series))
+    best = int(np.argmin(found))
+    knee = int(np.argmax(found <= KNEE * found[best]))
+    between = _knee_interval(series, confidence)
+    if between is not None:  # the reconciled figures may name a point next to those that single ratios leave
+        between = (min(between[0], knee), max(between[1], knee))
+    return TurningPoint(best, knee, found.tolist(), between)
+
+
+def _knee_interval(series: Sequence[Series], confidence: float) -> tuple[int, int] | None:
+    """The first and the last point that the knee may be at, from simultaneous intervals of all pairs of points.
+
+    A point that is surely more than 5 % above another one is not the knee. The first point that is surely within 5 %
+    of every other one is the knee, or lies behind it. None if a pair of points has no interval.
+    """
+    points = range(len(series))
+    level = 1 - (1 - confidence) / max(1, len(series) * (len(series) - 1) // 2)
+    ratios = {(one, other): paired_ratio(series[one], series[other], level) for one in points for other in points}
+    ends = {pair: ratio.interval for pair, ratio in ratios.items() if ratio and ratio.interval}
+    if len(ends) < len(ratios):
+        return None
+    possible = [one for one in points if all(ends[one, other][0] <= KNEE for other in points)]
+    sure = [one for one in points if all(ends[one, other][1] <= KNEE for other in points)]
+    return possible[0], min([*sure, possible[-1]])
 
 
 def optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> Optimum:
     """The optimum of a sweep of at least three points, each with its figures by round."""
-    found = turning_point(series)
+    found = turning_point(series, confidence)
     inner, last = range(1, len(series) - 1), len(series) - 1
-    least = min(inner, key=found.means.__getitem__)
-    better = 0 if found.means[0] <= found.means[last] else last
+    least = min(inner, key=found.typical.__getitem__)
+    better = 0 if found.typical[0] <= found.typical[last] else last
     # The data choose which inner point and which end are tested, so the error is divided among the candidates
     # (Bonferroni: level 1 - α/m for the best of m). "Less than both ends" needs no further division: both must hold.
     level = 1 - (1 - confidence) / len(inner)
@@ -75,7 +103,7 @@ def optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> Optimum
     inside, at_end = all(map(_above, over_least.values())), all(map(_above, over_end))
     tested = over_least.values() if found.best in inner else over_end
     unsure = () if inside or at_end else tuple(ratio for ratio in tested if ratio and not _above(ratio))
-    return Optimum(found.best, found.knee, over_least[better], inside, at_end, unsure)
+    return Optimum(found.best, found.knee, found.between, over_least[better], inside, at_end, unsure)
 
 
 def _above(ratio: Ratio | None) -> bool:

@@ -39,9 +39,9 @@ def compare(  # noqa: PLR0913 - one argument per option
 ) -> int:  # fmt: skip
     """Compare runs with the first one, the baseline, arm by arm.
 
-    A change is real if the 95 % confidence interval of its ratio (Welch's, over rounds) excludes 1. --fail-on fails
-    if the whole interval lies beyond the threshold, so an arm exactly at the threshold fails one time in 40. Errors
-    are counted: a single error beyond the threshold fails.
+    A change is real if the confidence interval of its typical ratio excludes 1. All intervals together hold the truth
+    in 95 of 100 comparisons. --fail-on fails if the whole interval lies beyond the threshold: where all arms are
+    exactly at it, one comparison in 40 fails. Errors are counted: a single error beyond the threshold fails.
     """
     if as_markdown and as_json:
         raise LabError("--markdown and --json: leave out one of them")

@@ -20,7 +20,7 @@ THRESHOLD_FAILED = 1
 
 
 def exports(command: _Command) -> _Command:
-    """Add the options `csv`, `markdown`, `junit` and `texts` to a command."""
+    """Add the options `csv`, `markdown`, `junit`, `texts` and `strict` to a command."""
     for option in reversed((
         click.option("--csv", type=_FILE, help="Write one row per trial to this file; - is standard output."),
         click.option(
@@ -30,7 +30,11 @@ def exports(command: _Command) -> _Command:
         click.option("--junit", type=_FILE, help="Write arms, claims and limits as JUnit XML to this file."),
         click.option(
             "--fail-on", "texts", multiple=True, metavar="LIMIT",
-            help="Exit with code 1 if an arm is beyond: 'p99 > 50ms', 'throughput < 1000', 'errors > 0'. Repeatable.",
+            help="Exit with code 1 if an arm is surely beyond: 'p99 > 50ms', 'throughput < 1000', 'errors > 0'. "
+            "Repeatable.",
+        ),
+        click.option(
+            "--strict", is_flag=True, help="Judge --fail-on by the median over rounds instead of its whole interval."
         ),
     )):  # fmt: skip
         command = option(command)
@@ -39,7 +43,10 @@ def exports(command: _Command) -> _Command:
 
 def export(run: Run, formats: dict[str, Any]) -> tuple[bool, int]:
     """Write the chosen formats. Returns whether one went to standard output, and the exit code. Raises LabError."""
-    judged = judge_limits(run, [limit(text) for text in formats["texts"]])
+    limits = [limit(text) for text in formats["texts"]]
+    if formats["strict"] and not limits:
+        raise LabError("--strict without --fail-on: it changes how --fail-on is judged; leave it out")
+    judged = judge_limits(run, limits, strict=formats["strict"])
     renderers: dict[str, Callable[[], str]] = {
         "csv": lambda: as_csv.render(run),
         "markdown": lambda: as_markdown.render(run),

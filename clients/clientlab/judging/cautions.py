@@ -9,6 +9,7 @@ from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.errors import LabError
 from clientlab.judging import request_cautions
 from clientlab.judging.noise import noisy_trials, wide_spread
+from clientlab.judging.outlying import outlying_caution
 from clientlab.judging.verdict import SATURATED, SHORT_SECONDS
 from clientlab.results.document import Caution, Run
 from clientlab.results.trial import Trial
@@ -250,6 +251,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     _short,
     _concurrency,
     request_cautions.few_requests,
+    outlying_caution,
     _load,
     noisy_trials,
     wide_spread,

@@ -11,6 +11,7 @@ from clientlab.analysis.hypotheses import MOST_ROUNDS, Finding
 from clientlab.analysis.precision import confidence_of, on_the_limit
 from clientlab.analysis.sweeps import in_order
 from clientlab.judging.cautions import cautions_of
+from clientlab.judging.knees import knee_text, shows_knee
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import of_claim
@@ -76,7 +77,8 @@ def _judged(run: Run, claim: Claim, confidence: float) -> ClaimResult:
         interval=finding.ratio.interval if finding.ratio else None,
         band=claim.band,
         best=None if finding.best is None else axes[finding.best],
-        knee=None if finding.knee is None else axes[finding.knee],
+        knee=axes[finding.knee] if finding.knee is not None and shows_knee(axes, finding.knee_between) else None,
+        knee_between=_values(axes, finding.knee_between),
         rounds=finding.ratio.rounds if finding.ratio else 0,
         measured=_measured(_with_concurrency(run, claim), finding, axes) + _left_out(run, claim),
         settles=_settles(run, claim, finding),
@@ -105,13 +107,17 @@ def _place(arm: Arm) -> AxisValue:
     return next(iter(arm.axes.values()))
 
 
+def _values(axes: list[AxisValue], between: tuple[int, int] | None) -> tuple[AxisValue, AxisValue] | None:
+    return None if between is None else (axes[between[0]], axes[between[1]])
+
+
 def _measured(claim: Claim, finding: Finding, axes: list[AxisValue]) -> str:
     label = of_claim(claim.figure).label
     if finding.ratio is None:
         return "no round has a trial without errors of every arm"
     times = f"{units.ratio(finding.ratio.value)} times"
-    if claim.kind == "optimum" and finding.best is not None and finding.knee is not None:
-        found = f"least {label} at {axes[finding.best]}, within 5 % of it from {axes[finding.knee]} on"
+    if claim.kind == "optimum" and finding.best is not None:
+        found = f"least {label} at {axes[finding.best]}, {knee_text(axes, finding.knee_between)}"
         better = f"{found}; the better end of {axes[0]} and {axes[-1]} has {times} the least between them"
         inner = len(axes) - 2
         return better if inner == 1 else f"{better} (interval of at least 95 % for the best of these {inner})"

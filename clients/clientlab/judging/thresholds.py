@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clientlab.analysis.ratios import FEWEST_ROUNDS
+from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, typical_estimate
 from clientlab.errors import FieldError
-from clientlab.judging.comparison import Change, Comparison
+from clientlab.judging.changes import Change, estimates, simultaneous
+from clientlab.judging.comparison import Comparison
 from clientlab.results.document import Run
 from clientlab.results.failures import failed_for_good
 from clientlab.results.figure_definition import Figure
@@ -89,10 +91,12 @@ def _unusable(text: str, message: str) -> FieldError:
 def judge_changes(comparison: Comparison, thresholds: Sequence[Threshold], *, strict: bool) -> list[ThresholdResult]:
     """Every threshold for every arm of every run except the baseline.
 
-    A threshold fails if the whole interval of the change is beyond it; with `strict`, if the estimate is. Errors are
-    counted, not estimated: the count decides, and a failed trial fails a threshold of errors. An arm without a
-    finished trial fails. Raises LabError if there is no interval to judge by.
+    A threshold fails if the whole interval of the change is beyond it; with `strict`, if the estimate is. The
+    intervals of all thresholds and arms together hold the truth in 95 of 100 cases. Errors are counted, not
+    estimated: the count decides, and a failed trial fails a threshold of errors. An arm without a finished trial
+    fails. Raises LabError if there is no interval to judge by.
     """
+    level = simultaneous(len(thresholds) * sum(len(compared.changes) for compared in comparison.others))
     return [
         ThresholdResult(one, compared.run.run, arm, outcome, _found(change), lost, at_least=_is_bound(change))
         for one in thresholds
@@ -100,35 +104,64 @@ def judge_changes(comparison: Comparison, thresholds: Sequence[Threshold], *, st
         for arm, changes in compared.changes.items()
         for change in [changes[one.figure.key]]
         for lost in [_lost(one, compared.run, arm)]
-        for outcome in ["failed" if lost else _bounded(change) or _outcome(one, change, arm, strict=strict)]
+        for outcome in ["failed" if lost else _bounded(change) or _outcome(one, change, arm, None if strict else level)]
     ]
 
 
-def judge_limits(run: Run, limits: Sequence[Threshold]) -> list[ThresholdResult]:
-    """Every limit for every arm, by the value that reports show: the median over rounds, or the share of errors."""
-    return list(_limits(run, limits))
+def judge_limits(run: Run, limits: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:
+    """Every limit for every arm, by the interval of the median over rounds; with `strict`, by the median alone.
+
+    The intervals of all limits and arms together hold the truth in 95 of 100 cases. Errors are counted: their share
+    decides. Raises LabError if a median is beyond its limit and too few rounds give it no interval.
+    """
+    level = simultaneous(len(limits) * len(run.experiment.arms))
+    return list(_limits(run, limits, None if strict else level))
 
 
-def _limits(run: Run, limits: Sequence[Threshold]) -> Iterator[ThresholdResult]:
+def _limits(run: Run, limits: Sequence[Threshold], confidence: float | None) -> Iterator[ThresholdResult]:
     for one in limits:
         for arm in run.experiment.arms:
             trials = [trial for trial in run.trials if trial.arm == arm.name]
             found = one.figure.over_rounds(trials)
             if found is None and any(trial.status == "done" for trial in trials):
                 raise _unusable(one.text, f"run {run.run} has no {one.figure.label} for arm {arm.name!r}")
-            less = one.figure.less_is_better
             lost = _lost(one, run, arm.name)
             bound = one.figure.is_bound(trials)
-            beyond = found is None or lost or bound or _beyond(found, one.value, less=less)
-            outcome: Outcome = "failed" if beyond else "held"
+            if found is None or lost or bound:
+                outcome: Outcome = "failed"
+            elif not _beyond(found, one.value, less=one.figure.less_is_better):
+                outcome = "held"
+            else:
+                outcome = _surely(one, one.figure.values(trials), arm.name, confidence)
             yield ThresholdResult(one, run.run, arm.name, outcome, found, lost, at_least=bound)
+
+
+def _surely(one: Threshold, values: list[float], arm: str, confidence: float | None) -> Outcome:
+    """Whether a median beyond the limit is surely beyond it. `confidence`: None to judge by the median."""
+    if confidence is None or one.figure.of_failed:
+        return "failed"
+    if len(values) < FEWEST_ROUNDS:
+        raise _too_few(one, arm, len(values))
+    low, high = typical_estimate(values, confidence).interval or (-math.inf, math.inf)
+    less = one.figure.less_is_better
+    return "failed" if _beyond(low if less else high, one.value, less=less) else "not sure"
+
+
+def _too_few(one: Threshold, arm: str, rounds: int) -> FieldError:
+    return _unusable(
+        one.text,
+        f"arm {arm!r} has {rounds} of at least {FEWEST_ROUNDS} rounds, so there is no interval; "
+        "measure more rounds, or judge by the estimate with `strict`",
+    )
 
 
 def _lost(one: Threshold, run: Run, arm: str) -> int:
     return len(failed_for_good(run, arm)) if one.figure.of_failed else 0
 
 
-def _outcome(one: Threshold, change: Change, arm: str, *, strict: bool) -> Outcome:
+def _outcome(one: Threshold, change: Change, arm: str, confidence: float | None) -> Outcome:
+    """`confidence`: of the interval that has to be beyond the threshold; None to judge by the estimate."""
+    strict = confidence is None
     if not change.rounds[1]:
         return "failed"
     if not change.rounds[0]:
@@ -137,12 +170,9 @@ def _outcome(one: Threshold, change: Change, arm: str, *, strict: bool) -> Outco
         worse = change.difference.value if one.figure.less_is_better else -change.difference.value
         return "failed" if worse > one.value else "held"
     if not strict and min(change.rounds) < FEWEST_ROUNDS:
-        raise _unusable(
-            one.text,
-            f"arm {arm!r} has {min(change.rounds)} of at least {FEWEST_ROUNDS} rounds, so there is no interval; "
-            "measure more rounds, or judge by the estimate with `strict`",
-        )
-    ratio, less = change.ratio, one.figure.less_is_better
+        raise _too_few(one, arm, min(change.rounds))
+    ratio, _ = estimates(one.figure, *change.values, confidence or CONFIDENCE)
+    less = one.figure.less_is_better
     if ratio is None:  # from 0 to more, or from more to 0: no percentage describes such a change
         if not _beyond(change.after or 0.0, change.before or 0.0, less=less):
             return "held"

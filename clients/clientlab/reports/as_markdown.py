@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clientlab import units
-from clientlab.reports import servers
+from clientlab.reports import estimand, servers
 from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.headline import answers
 from clientlab.reports.markdown import code, escaped, table
@@ -27,10 +27,13 @@ def _parts(run: Run) -> Iterator[str]:
         yield "".join(f"> **{escaped(one.text)}** - {escaped(one.advice)}  \n" for one in run.cautions)
     for group in groups:
         yield f"{escaped(group.title)}\n\n{table(*heads_and_rows(group))}"
+    if any(len(group.rows) > 1 for group in groups):
+        yield f"{escaped(estimand.FASTEST)}\n"
     if cells := servers.rows(run):
         yield f"{escaped(servers.TITLE)}\n\n{table(servers.HEADS, cells, left=servers.LEFT)}"
     if run.claims:
         yield table(("claim", "verdict", "ratio (95 %)", "rounds", "measured"), map(_claim, run.claims), left=5)
+        yield f"{escaped(estimand.PAIRED)}\n"
     where = run.surroundings
     yield (
         f"Run {escaped(run.run)} ({run.status}) on {escaped(where.cpu_model)}, {where.cpu_usable:g} cores, "

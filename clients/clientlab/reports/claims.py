@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from clientlab import units
+from clientlab.reports import estimand
 from clientlab.reports.table import plain_table
 from clientlab.results.document import ClaimResult
 
@@ -55,7 +56,7 @@ def render(claims: Sequence[ClaimResult]) -> RenderableType:
         )
         table.add_row(*map(Text, cells[:1]), Text(claim.verdict, style=_STYLES[claim.verdict]), *map(Text, cells[2:]))
     settling = [Text(f"{claim.name}: to settle it: {claim.settles}") for claim in claims if claim.settles]
-    return Lines(table, *settling)
+    return Lines(table, Text(estimand.PAIRED, style="dim"), *settling)
 
 
 def sentence(claim: ClaimResult) -> str:

@@ -14,16 +14,17 @@ from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
-from clientlab.judging.comparison import Change, Compared, Comparison
+from clientlab.analysis.unpaired import POWER
+from clientlab.judging.changes import Change
+from clientlab.judging.comparison import Compared, Comparison
 from clientlab.judging.differences import Difference
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import markdown, thresholds
+from clientlab.reports import estimand, markdown, thresholds
 from clientlab.reports.table import plain_table
 from clientlab.results.document import Run
 
 _LONGEST = 60
 _STYLES = {"better": "green", "worse": "bold red", "cannot say": "yellow"}
-_CHANCE = "of equal figures, chance makes one in 20 look different"
 
 
 def as_text(comparison: Comparison, judged: Sequence[ThresholdResult]) -> RenderableType:
@@ -34,6 +35,7 @@ def as_text(comparison: Comparison, judged: Sequence[ThresholdResult]) -> Render
         parts.append(Text.assemble(("! ", "bold yellow"), (f"{name}:", "yellow")))
         parts += [Text(f"    {line}") for line in lines]
     parts += [Text(), _table(comparison), Text(_summary(comparison), style="bold")]
+    parts += [Text(line, style="dim") for line in _notes(comparison)]
     parts += [Text(line, style="bold red" if "FAILED" in line else "bold") for line in thresholds.lines(judged)]
     return Lines(*parts)
 
@@ -45,13 +47,13 @@ def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult]) -> st
     parts += [f"Against: {escaped(_heading(one.run))}  \n" for one in comparison.others]
     for name, lines in _notices(comparison):
         parts.append(f"\n**{escaped(name)}**\n\n" + "".join(f"- {escaped(line)}\n" for line in lines))
-    columns = [head for name in _names(comparison) for head in (name, "change", "ratio (95 %)")]
+    columns = [head for name in _names(comparison) for head in (name, "change", "ratio (95 % together)")]
     rows = [
         [arm, figure, before, *(cell for change in changes for cell in _cells(change))]
         for arm, figure, before, changes in _rows(comparison)
     ]
     parts.append("\n" + markdown.table(["arm", "figure", "baseline", *columns], rows, left=2))
-    parts.append(f"\n{escaped(_summary(comparison))}\n")
+    parts += [f"\n{escaped(line)}\n" for line in (_summary(comparison), *_notes(comparison))]
     outcomes = [f"- **{escaped(line)}**\n" for line in thresholds.lines(judged)]
     return "".join([*parts, "\n" if outcomes else "", *outcomes])
 
@@ -59,10 +61,12 @@ def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult]) -> st
 def as_json(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
     """One object, with every figure in seconds, bytes, counts and shares.
 
-    `baseline`: name of the run. `runs`: surroundings that differ, and changes by arm and figure. `thresholds`.
+    `baseline`: name of the run. `confidence`: of each interval. `runs`: surroundings that differ, and
+    changes by arm and figure. `thresholds`.
     """
     document = {
         "baseline": comparison.base.run,
+        "confidence": comparison.confidence,
         "runs": [
             {
                 "run": one.run.run,
@@ -94,6 +98,7 @@ def _change(change: Change) -> dict[str, Any]:
         "difference": None if change.difference is None else change.difference.value,
         "interval": None if found is None else found.interval,
         "rounds": list(change.rounds),
+        "smallest_detectable_ratio": change.detectable,
         "verdict": change.word,
     }
 
@@ -194,7 +199,7 @@ def _incomplete(run: Run) -> Iterator[str]:
 
 
 def _summary(comparison: Comparison) -> str:
-    """How many figures changed, and how many equal figures would look changed by chance."""
+    """How many figures changed."""
     changes = [
         change for one in comparison.others for by_name in one.changes.values() for change in by_name.values()
         if change.before is not None or change.after is not None
@@ -203,4 +208,21 @@ def _summary(comparison: Comparison) -> str:
     unknown = len(changes) - sum(counts.values())
     few = f", {unknown} undecided (an interval needs 3 rounds of both runs, without lower bounds)" if unknown else ""
     found = ", ".join(f"{count} {name}" for name, count in counts.items())
-    return f"{len(changes)} figures compared: {found}{few}; {_CHANCE}."
+    return f"{len(changes)} figures compared: {found}{few}."
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    """What a ratio is, and the smallest changes that this comparison could have seen, by figure over the arms."""
+    yield estimand.UNPAIRED
+    found = []
+    for figure in comparison.figures:
+        changes = [by_key[figure.key] for one in comparison.others for by_key in one.changes.values()]
+        shares = sorted(round(change.detectable - 1, 6) for change in changes if change.detectable is not None)
+        if shares and shares[-1]:  # figures that never vary show every change
+            ends = dict.fromkeys((units.share(shares[0]), units.share(shares[-1])))
+            found.append(f"{figure.key} {' to '.join(ends)}")
+    if found:
+        yield (
+            f"At this noise and with these rounds, the smallest increase that shows in {POWER * 100:.0f} of 100 "
+            f"comparisons is: {', '.join(found)}."
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clientlab.analysis.ratios import Estimate, paired_ratio
+from clientlab.analysis.ratios import Estimate, typical_figure
 from clientlab.judging.ranking import seconds_per_request
 from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Trial
@@ -16,7 +16,7 @@ def speed_of(trials: Iterable[Trial]) -> Estimate | None:
     """Successful requests per second of an arm's finished trials. None without one that had a successful request.
 
     The value is that of the run's table. The interval is the 95 % confidence interval of the seconds per successful
-    request (Student's t on their logarithms, one value per round), turned over: its ends are 1 / high and 1 / low.
+    request (of their median over the rounds), turned over: its ends are 1 / high and 1 / low.
     With fewer than three rounds there is no interval.
     """
     counted = [trial for trial in trials if trial.status == "done" and trial.wall_seconds and _succeeded(trial)]
@@ -24,10 +24,10 @@ def speed_of(trials: Iterable[Trial]) -> Estimate | None:
     if value is None:
         return None
     costs = {trial.round: seconds_per_request(trial) for trial in counted}
-    mean = paired_ratio(costs, dict.fromkeys(costs, 1.0))
-    if mean is None or mean.interval is None:
+    seconds = typical_figure(costs)
+    if seconds is None or seconds.interval is None:
         return Estimate(value, None, None)
-    low, high = mean.interval
+    low, high = seconds.interval
     return Estimate(value, 1 / high, 1 / low)
 
 

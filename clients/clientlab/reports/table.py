@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
-from clientlab.reports import servers
+from clientlab.reports import estimand, servers
 from clientlab.reports.headline import answers
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
@@ -34,6 +34,8 @@ def render(run: Run) -> RenderableType:
         parts += [Text(), _Fitted(group)]
     if cells := servers.rows(run):
         parts += [Text(), Text(servers.TITLE, style="bold"), _servers(cells)]
+    if any(len(group.rows) > 1 for group in groups):
+        parts.append(Text(estimand.FASTEST, style="dim"))
     parts += [Text(), *(Text(sentence, style="bold") for sentence in answers(groups))]
     return Lines(*parts)
 

@@ -32,11 +32,10 @@ def _figure(result: ThresholdResult) -> str:
         return f"no change of {figure.label} is known{_BOUND}"
     if result.found is None:
         return "no finished trial has this figure"
-    if not result.threshold.change:
-        return (
-            f"{figure.label} {figure.text(result.found, at_least=result.at_least)}{_BOUND if result.at_least else ''}"
-        )
     unsure = "; its interval reaches back within the threshold: measure more rounds"
+    if not result.threshold.change:
+        value = figure.text(result.found, at_least=result.at_least)
+        return f"{figure.label} {value}{_BOUND if result.at_least else unsure if result.outcome == 'not sure' else ''}"
     change = (
         f"{units.signed(100 * result.found)} points"
         if figure.unit == "share"

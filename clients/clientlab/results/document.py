@@ -34,7 +34,11 @@ class ClaimResult(Part):
     band: tuple[float, float] | None = None
     best: Annotated[AxisValue | None, Field(description="value of the axis with the least figure")] = None
     knee: Annotated[
-        AxisValue | None, Field(description="value of the axis from which on the figure improves by less than 5 %")
+        AxisValue | None,
+        Field(description="first value of the axis within 5 % of the least figure; None if it may be any value"),
+    ] = None
+    knee_between: Annotated[
+        tuple[AxisValue, AxisValue] | None, Field(description="95 % interval of the knee: first and last value")
     ] = None
     rounds: int
     measured: Annotated[str, Field(description="what was found, in a sentence")]

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily
 
-from clientlab.analysis.ratios import paired_ratio
+from clientlab.analysis.ratios import typical_figure
 from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.rows import commonest_verdict
 from clientlab.reports.speed import speed_of
@@ -36,7 +36,7 @@ def families(stem: str = "run") -> Families:
         ("info", "A run.", ("run", "experiment", "machine", "python", "surroundings")),
         ("created_timestamp_seconds", "When the run began.", ("run",)),
         *_of_figures(),
-        ("wall_seconds_low", "Lower end of the 95 % interval of the trials' geometric mean.", ARM),
+        ("wall_seconds_low", "Lower end of the 95 % interval of the median over rounds.", ARM),
         ("wall_seconds_high", "Upper end of it.", ARM),
         ("requests_per_second_low", "Lower end of the 95 % interval of the requests per second.", ARM),
         ("requests_per_second_high", "Upper end of it.", ARM),
@@ -127,7 +127,7 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[_Row]:
             name = _at_least(metric) if figure.is_bound(trials) else metric.name
             yield row(name, value, *((metric.quantile,) if metric.quantile else ()))
     walls = {trial.round: trial.wall_seconds for trial in trials if trial.wall_seconds}
-    mean = paired_ratio(walls, dict.fromkeys(walls, 1.0))
+    mean = typical_figure(walls)
     if mean is not None and mean.low is not None and mean.high is not None:
         yield row("wall_seconds_low", mean.low)
         yield row("wall_seconds_high", mean.high)

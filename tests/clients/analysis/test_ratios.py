@@ -1,4 +1,4 @@
-"""Ratios paired by round: against scipy's t test, and how often the interval holds the truth."""
+"""Ratios paired by round: the median over rounds, and the interval of few rounds against scipy's t test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy
 
-from clientlab.analysis.ratios import half_width, paired_ratio
+from clientlab.analysis.ratios import paired_ratio
 
 DRAW = np.random.default_rng(11)
 
@@ -16,15 +16,23 @@ def by_round(figures) -> dict[int, float]:
     return dict(enumerate(figures, start=1))
 
 
-@pytest.mark.parametrize("rounds", [3, 5, 12])
-def test_value_and_interval_are_those_of_a_paired_t_test_of_logarithms(rounds):
-    """As scipy's own test of the difference has them, computed from both columns."""
+@pytest.mark.parametrize("rounds", [3, 4])
+def test_the_value_is_the_median_ratio_and_few_rounds_have_the_interval_of_a_paired_t_test(rounds):
+    """As scipy's own test of the difference has it, computed from both columns."""
     these, those = DRAW.lognormal(1, 0.2, rounds), DRAW.lognormal(0, 0.2, rounds)
     interval = scipy.stats.ttest_rel(np.log(these), np.log(those)).confidence_interval(0.95)
     ratio = paired_ratio(by_round(these), by_round(those))
-    assert ratio.value == pytest.approx(scipy.stats.gmean(these) / scipy.stats.gmean(those))
+    assert ratio.value == pytest.approx(np.exp(np.median(np.log(these / those))))
     assert (ratio.low, ratio.high) == pytest.approx((np.exp(interval.low), np.exp(interval.high)))
     assert ratio.rounds == rounds
+
+
+def test_one_outlying_round_hardly_moves_the_ratio():
+    """The mean of these logarithms would be 26 % higher."""
+    steady = [1.0, 1.01, 0.99, 1.02, 0.98, 1.0, 1.01, 0.99, 1.0, 10.0]
+    ratio = paired_ratio(by_round(steady), by_round([1.0] * 10))
+    assert ratio.value == pytest.approx(1.0, abs=0.01)
+    assert ratio.high < 1.05
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
@@ -61,20 +69,3 @@ def test_what_a_round_does_to_both_cancels_out():
     pace = np.array([1.0, 3.0, 0.5, 2.0])
     ratio = paired_ratio(by_round(pace * 1.5), by_round(pace))
     assert (ratio.value, ratio.low, ratio.high) == pytest.approx((1.5, 1.5, 1.5))
-
-
-@pytest.mark.parametrize("rounds", [3, 5, 10])
-def test_the_interval_holds_the_true_ratio_in_95_of_100_experiments(rounds):
-    """2,000 simulated runs whose rounds each have a pace of their own; 93 to 97 %: four sampling errors."""
-    truth, draw = 1.3, np.random.default_rng(31)
-    pace, mine, its = draw.normal(0, 0.4, (3, 2000, rounds)) * np.array([1, 0.1, 0.1]).reshape(3, 1, 1)
-    logs = (np.log(truth) + pace + mine) - (pace + its)
-    held = np.abs(logs.mean(axis=1) - np.log(truth)) <= half_width(logs)
-    assert 0.93 <= held.mean() <= 0.97
-
-
-@pytest.mark.parametrize("rounds", [3, 5, 10])
-def test_equal_arms_are_called_different_in_5_of_100_experiments(rounds):
-    """2,000 simulated runs of two arms that are the same, give or take three sampling errors (1.5 %)."""
-    logs = np.random.default_rng(37).normal(0, 0.05, (2000, rounds))
-    assert np.mean(np.abs(logs.mean(axis=1)) > half_width(logs)) == pytest.approx(0.05, abs=0.015)

@@ -1,18 +1,19 @@
 """The ratio of two spreads: how often its interval holds the truth, whatever the values' distribution.
 
-Of 20,000 simulations 94.3 (20 rounds, one long tail) to 97.4 % (5 rounds, normal) do: the method is on the safe side
-where rounds are few. Three sampling errors of 2,000 simulations are allowed beyond 93 and 97 %.
+Three sampling errors of 2,000 simulations are allowed beyond 93 %. `scripts/bench truth` draws more.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.truth.noise import MODELS
+from benchmarks.truth.spreads import true_ratio
 
 from clientlab.analysis.spread import spread_interval, spread_ratio
 
 SIMULATIONS = 2000
-LEAST, MOST = 0.93, 0.97 + 3 * np.sqrt(0.03 * 0.97 / SIMULATIONS)
+LEAST = 0.93
 DRAWS = {
     "normal": lambda draw, shape: draw.normal(size=shape),
     "heavy tails": lambda draw, shape: draw.standard_t(5, shape),
@@ -20,14 +21,25 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize("rounds", [5, 8, 20])
+@pytest.mark.parametrize("rounds", [6, 8, 20])
 @pytest.mark.parametrize("name", DRAWS)
-def test_the_interval_holds_the_true_ratio_in_93_to_97_of_100_simulations(name, rounds):
+def test_the_interval_holds_the_true_ratio_in_93_of_100_simulations(name, rounds):
     """2,000 simulated runs of arms of which one varies twice as much."""
     draw = np.random.default_rng(17)
     x, y = (DRAWS[name](draw, (SIMULATIONS, rounds)) for _ in range(2))
     _, low, high = spread_interval(2 * x, y)
-    assert LEAST <= np.mean((low <= 2) & (high >= 2)) <= MOST
+    assert np.mean((low <= 2) & (high >= 2)) >= LEAST
+
+
+@pytest.mark.parametrize("rounds", [6, 12])
+@pytest.mark.parametrize("name", ["outliers in one arm", "outliers in all arms"])
+def test_outlying_rounds_do_not_mislead_it(name, rounds):
+    """The mean distance from the median, which such rounds move, had intervals that held it in 63 to 77 of 100."""
+    truth = true_ratio(MODELS[name])
+    logs = MODELS[name](np.random.default_rng(20), (SIMULATIONS, 2, rounds))
+    _, low, high = spread_interval(logs[:, 1], logs[:, 0])
+    assert np.mean((low <= truth) & (high >= truth)) >= LEAST
+    assert truth < 1.5
 
 
 def test_what_a_round_does_to_both_is_accounted_for():
@@ -35,16 +47,18 @@ def test_what_a_round_does_to_both_is_accounted_for():
     draw = np.random.default_rng(18)
     pace, x, y = draw.normal(size=(3, SIMULATIONS, 10))
     _, low, high = spread_interval(pace + x, pace + y)
-    assert LEAST <= np.mean((low <= 1) & (high >= 1)) <= MOST
+    assert np.mean((low <= 1) & (high >= 1)) >= LEAST
 
 
 def test_few_rounds_have_no_interval_and_one_has_no_spread():
-    """Nor has an arm that does not vary."""
+    """Nor has an arm that does not vary, or hardly ever does."""
     these, those = {1: 1.0, 2: 2.0, 3: 4.0}, {1: 1.0, 2: 1.5, 3: 2.25}
     ratio = spread_ratio(these, those)
     assert (ratio.value, ratio.interval, ratio.rounds) == (pytest.approx(np.log(2) / np.log(1.5)), None, 3)
     assert spread_ratio({1: 1.0}, {1: 2.0}) is None
     assert spread_ratio(these, dict.fromkeys(these, 1.0)) is None
+    step = dict(enumerate([1.0, 1.0, 1.0, 1.0, 2.0, 2.0]))
+    assert spread_ratio(dict(enumerate(np.arange(1.0, 7.0))), step).interval is None
 
 
 def test_the_scale_of_an_arm_is_not_its_spread():

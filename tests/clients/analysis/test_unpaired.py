@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import scipy
 
-from clientlab.analysis.unpaired import unpaired_difference, unpaired_ratio, welch
+from clientlab.analysis.typical import RESERVE
+from clientlab.analysis.unpaired import (
+    detectable,
+    rank_of,
+    shift_interval,
+    unpaired_difference,
+    unpaired_ratio,
+    welch,
+)
 
 SIMULATIONS = 2000
 
@@ -20,15 +28,36 @@ def drawn(seed: int, rounds: tuple[int, int], spreads: tuple[float, float], trut
     )
 
 
-@pytest.mark.parametrize("rounds", [(3, 3), (5, 3), (6, 11)])
-def test_value_and_interval_are_those_of_welchs_test_of_logarithms(rounds):
-    """As scipy has them."""
+@pytest.mark.parametrize("rounds", [(3, 3), (5, 3), (3, 6)])
+def test_few_rounds_have_the_interval_of_welchs_test_of_logarithms(rounds):
+    """As scipy has it, around the median of all ratios."""
     draw = np.random.default_rng(3)
     these, those = draw.lognormal(1, 0.2, rounds[0]), draw.lognormal(0, 0.4, rounds[1])
-    interval = scipy.stats.ttest_ind(np.log(these), np.log(those), equal_var=False).confidence_interval(0.95)
-    found = unpaired_ratio(these.tolist(), those.tolist())
-    assert found.value == pytest.approx(scipy.stats.gmean(these) / scipy.stats.gmean(those))
+    interval = scipy.stats.ttest_ind(np.log(these), np.log(those), equal_var=False).confidence_interval(0.99)
+    found = unpaired_ratio(these.tolist(), those.tolist(), confidence=0.99)
+    assert found.value == pytest.approx(np.exp(np.median(np.log(these[:, None] / those))))
     assert (found.low, found.high) == pytest.approx((np.exp(interval.low), np.exp(interval.high)))
+
+
+@pytest.mark.parametrize(("rounds", "level"), [((4, 4), 0.95), ((8, 8), 0.999), ((6, 11), 0.95), ((20, 20), 0.99)])
+def test_the_rank_is_that_of_the_rank_sum_test(rounds, level):
+    """The last at which scipy's exact test still calls the runs different."""
+    rank = rank_of(*rounds, level)
+    error = RESERVE * (1 - level) / 2
+    assert _tail(*rounds, rank - 1) <= error < _tail(*rounds, rank)
+
+
+def _tail(n: int, m: int, statistic: int) -> float:
+    """The probability of a statistic of at most that, of two equal distributions."""
+    return scipy.stats.mannwhitneyu(*_with_statistic(n, m, statistic), alternative="less", method="exact").pvalue
+
+
+def _with_statistic(n: int, m: int, statistic: int):
+    """Two samples without ties, of which so many pairs have the first value above the second."""
+    full, rest = divmod(statistic, m)
+    those = np.arange(m, dtype=float)
+    these = np.array([m + i for i in range(full)] + [rest - 0.5] * (full < n) + [-1.0 - i for i in range(n - full - 1)])
+    return these, those
 
 
 @pytest.mark.parametrize("spreads", [(0.05, 0.05), (0.02, 0.1)])
@@ -58,13 +87,32 @@ def test_three_rounds_hold_the_truth_nearly_as_often_as_they_say(spreads, share)
     assert (np.abs(value) <= reach).mean() == pytest.approx(share, abs=3 * error)
 
 
-def test_all_simulations_at_once_are_those_one_by_one():
+@pytest.mark.parametrize("rounds", [(4, 3), (9, 8)])
+def test_all_simulations_at_once_are_those_one_by_one(rounds):
     """The vectorised core is what a single comparison calls."""
-    these, those = drawn(31, (4, 6), (0.1, 0.3))
-    value, reach = welch(these, those)
+    these, those = drawn(31, rounds, (0.1, 0.3))
+    low, high = shift_interval(these, those)
     for index in (0, 700, 1999):
         found = unpaired_ratio(np.exp(these[index]).tolist(), np.exp(those[index]).tolist())
-        assert np.log(found.high) == pytest.approx(value[index] + reach[index])
+        assert (np.log(found.low), np.log(found.high)) == pytest.approx((low[index], high[index]))
+
+
+@pytest.mark.parametrize("rounds", [(5, 5), (10, 10), (4, 8), (6, 15), (20, 20)])
+@pytest.mark.parametrize("often", [0.0, 0.1])
+def test_the_interval_of_the_typical_ratio_holds_it_in_93_of_100_runs(rounds, often):
+    """Also where one round in ten of one run takes three times as long."""
+    these, those = drawn(37, rounds, (0.05, 0.05), truth=1.3)
+    these += np.log(3) * (np.random.default_rng(38).random(these.shape) < often)
+    low, high = shift_interval(these, those)
+    assert np.mean((low <= np.log(1.3)) & (high >= np.log(1.3))) >= 0.93
+
+
+def test_the_smallest_detectable_change_is_seen_in_80_of_100_comparisons():
+    """Of runs with the noise that it was computed from."""
+    these, those = drawn(41, (6, 6), (0.1, 0.1))
+    limits = [np.log(detectable(np.exp(a).tolist(), np.exp(b).tolist())) for a, b in zip(these, those, strict=True)]
+    low, _ = shift_interval(these + np.median(limits), those)
+    assert np.mean(low > 0) == pytest.approx(0.8, abs=0.05)
 
 
 @pytest.mark.parametrize("rounds", [(1, 5), (5, 2), (2, 2)])

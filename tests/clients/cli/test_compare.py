@@ -87,12 +87,20 @@ def test_a_format_that_goes_to_standard_output_is_alone_there(words, begins, cli
     assert said.err.splitlines()[1].startswith("FAILED: wall > 1ms · urllib3 · a-base: wall time 1.02 s")
 
 
-@pytest.mark.parametrize(("limit", "code"), [("wall > 2s", 0), ("wall > 1s", 1), ("throughput < 990", 1)])
+@pytest.mark.parametrize(("limit", "code"), [("wall > 2s", 0), ("wall > 0.9s", 1), ("throughput < 1100", 1)])
 def test_limits_of_a_single_run_decide_the_exit_code(limit, code, clientlab, runs):  # noqa: ARG001
     """And are told below the table."""
     said = clientlab("report", "a", "--fail-on", limit)
     assert said.code == code
     assert ("FAILED: " in said.out, "all thresholds held (1 checked)" in said.out) == (code == 1, code == 0)
+
+
+def test_a_limit_within_the_interval_is_not_sure_and_fails_strictly_only(clientlab, runs):  # noqa: ARG001
+    """The median is beyond it, but three rounds do not show that surely."""
+    said = clientlab("report", "a", "--fail-on", "wall > 1s")
+    assert (said.code, "NOT SURE: wall > 1s" in said.out, "measure more rounds" in said.out) == (0, True, True)
+    assert clientlab("report", "a", "--fail-on", "wall > 1s", "--strict").code == 1
+    assert clientlab("report", "a", "--strict").code == 2
 
 
 def test_the_runs_are_listed_with_what_they_are(clientlab, runs):  # noqa: ARG001

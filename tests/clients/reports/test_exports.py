@@ -130,7 +130,9 @@ def cases(root: ET.Element) -> dict[str, str]:
 
 def test_junit_has_a_case_for_every_arm_claim_and_threshold():
     """Contradicted claims and thresholds beyond fail, failed trials are errors, inconclusive claims are skipped."""
-    run = a_run(a_trial("urllib3"), a_failed_trial("pycurl"), a_trial("requests", wall=3.0))
+    walls = {"urllib3": 1.0, "requests": 3.0}
+    rounds = [a_trial(name, number, wall) for name, wall in walls.items() for number in (1, 2, 3)]
+    run = a_run(*rounds, a_failed_trial("pycurl"))
     claims = [a_claim("a", "supported"), a_claim("b", "contradicted"), a_claim("c", "inconclusive", settles="rounds")]
     root = junit(run.model_copy(update={"claims": claims}), "wall > 2s", "errors > 0")
     assert cases(root) == {

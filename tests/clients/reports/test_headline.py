@@ -25,7 +25,7 @@ def test_the_fastest_is_named_with_its_rate_and_its_lead():
     (sentence,) = said(rounds("a", *FAST), rounds("b", 2.0, 2.02, 1.98), rounds("c", 9.0, 9.1, 8.9),
                        rounds("d", 5.0, 5.1, 4.9))  # fmt: skip
     assert sentence == (
-        "a made 1,000 requests/s, 2.00 (2.00 to 2.00) times as fast as b and 9.00 (8.98 to 9.02) times as fast as c."
+        "a made 1,000 requests/s, 2.00 (2.00 to 2.00) times as fast as b and 9.00 (8.94 to 9.06) times as fast as c."
     )
 
 

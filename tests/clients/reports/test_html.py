@@ -71,7 +71,7 @@ def test_bars_tell_median_interval_and_rounds(page):
     titles = page.text("title")
     assert (
         "urllib3: median 1.20 s of 3 rounds (1.10 s, 1.20 s, 1.30 s); "
-        "95 % confidence interval of their mean 973 ms to 1.47 s"
+        "95 % confidence interval of the median 973 ms to 1.47 s"
     ) in titles  # fmt: skip
     assert "4.20 s ⚠ errors" in page.section("times")
     assert "Requests failed with requests" in page.section("times")
@@ -109,7 +109,7 @@ def test_a_sweep_shows_its_knee(page):
     """The first place within 5 % of the least, in the legend and for those who can't see the picture."""
     assert "aiohttp@semaphore: knee at 8" in page.section("sweep")
     told = [svg["aria-label"] for svg in page.all("svg") if "aria-label" in svg]
-    assert "aiohttp@semaphore: least mean time 2.00 s at 8, knee at 8 with 2.00 s." in told
+    assert "aiohttp@semaphore: least typical time 2.00 s at 8, knee at 8." in told
 
 
 def test_every_picture_has_words(page):

@@ -64,7 +64,7 @@ def test_a_row_in_words_has_the_interval_and_all_rounds():
     """For a pointer or a screen reader."""
     assert charts(RUN)[0].rows[0].title == (
         "urllib3: median 1.00 s of 3 rounds (1.00 s, 1.10 s, 900 ms); "
-        "95 % confidence interval of their mean 777 ms to 1.28 s"
+        "95 % confidence interval of the median 777 ms to 1.28 s"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from clientlab.results.plan import Claim
@@ -55,7 +56,7 @@ def test_the_direction_alone_ends_nothing():
 def a_run_of_a_claim(of: float, spread: float, rounds: int, precision: float = 0.03, **claim):
     """Two arms whose figures only the claim compares, for they are in groups of their own: b over a is `of`."""
     asked = Claim(**({"name": "it", "text": "It is so", "kind": "less", "a": "a", "b": "b"} | claim))
-    walls = [(1.0, of * (1 + spread * (number % 3 - 1))) for number in range(rounds)]
+    walls = [(1.0, of * (1 + spread * (number * 7 % 11 - 5) / 5)) for number in range(rounds)]
     trials = [a_trial(name, number, wall, route=route) for number, pair in enumerate(walls, start=1)
               for name, route, wall in zip("ab", ("direct", "proxy"), pair, strict=True)]  # fmt: skip
     return a_run(*trials, rounds=5, precision=precision, claims=[asked])
@@ -82,9 +83,10 @@ def test_a_claim_is_waited_for_until_it_is_settled(of, spread, rounds, reason, p
 @pytest.mark.parametrize(("rounds", "reason"), [(6, None), (84, "precision")])
 def test_a_claim_of_spreads_ends(rounds, reason):
     """Two arms that vary alike are known to a factor of two, and not to 3 %, which would take thousands of rounds."""
-    trials = [a_trial(name, number, 1 + 0.05 * ((number * step) % 7), route=route)
-              for name, route, step in (("a", "direct", 3), ("b", "proxy", 5))
-              for number in range(1, rounds + 1)]  # fmt: skip
+    walls = np.random.default_rng(3).lognormal(0, 0.05, (2, rounds)).tolist()
+    trials = [a_trial(name, number, wall, route=route)
+              for name, route, of_arm in (("a", "direct", walls[0]), ("b", "proxy", walls[1]))
+              for number, wall in enumerate(of_arm, start=1)]  # fmt: skip
     claim = Claim(name="it", text="It is so", kind="spread", a="a", b="b")
     assert ended(a_run(*trials, rounds=5, precision=0.03, claims=[claim]), rounds, 1.0) == reason
 

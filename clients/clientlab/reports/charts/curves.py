@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import median
 
 from clientlab import units
-from clientlab.analysis.ratios import Ratio, paired_ratio
+from clientlab.analysis.ratios import Ratio, typical_figure
 from clientlab.analysis.sweeps import TurningPoint, Value, in_order, turning_point
+from clientlab.judging.knees import knee_text
 from clientlab.judging.ranking import seconds_per_request
 from clientlab.results.document import Run
 from clientlab.results.plan import Arm
@@ -23,14 +23,13 @@ _FEWEST_POINTS = 3
 class SweepPoint:
     """An arm of a sweep at its `value` on the axis: seconds for the sweep's requests.
 
-    `median` and `rounds`: of all rounds; `mean`: geometric, with its 95 % confidence interval. `clean`: round →
-    seconds, of the rounds without an error, by which claims are judged.
+    `typical`: the median of all `rounds`, with its 95 % confidence interval. `clean`: round → seconds, of the rounds
+    without an error, by which claims are judged.
     """
 
     value: Value
     arm: str
-    median: float
-    mean: Ratio
+    typical: Ratio
     rounds: list[float]
     clean: dict[int, float]
 
@@ -49,16 +48,28 @@ class Curve:
 
     @property
     def knee(self) -> SweepPoint:
-        """The first point whose mean is nearly as good as the best. A claim of this sweep names the same point."""
+        """The first point that is nearly as good as the best. A claim of this sweep names the same point."""
         points, found = self._turning_point()
         return points[found.knee]
 
     @property
-    def summary(self) -> str:
-        """The least mean and the knee in a sentence."""
+    def knee_text(self) -> str:
+        """Where the knee is, or between which values, or that the rounds do not show it."""
         points, found = self._turning_point()
-        best, knee = ((points[at].value, units.time(found.means[at])) for at in (found.best, found.knee))
-        return f"{self.name}: least mean time {best[1]} at {best[0]}, knee at {knee[0]} with {knee[1]}."
+        return knee_text([point.value for point in points], found.between)
+
+    @property
+    def knee_is_sure(self) -> bool:
+        """Whether the rounds leave one point only for the knee."""
+        _, found = self._turning_point()
+        return found.between == (found.knee, found.knee)
+
+    @property
+    def summary(self) -> str:
+        """The least time and the knee in a sentence."""
+        points, found = self._turning_point()
+        least = f"least typical time {units.time(found.typical[found.best])} at {points[found.best].value}"
+        return f"{self.name}: {least}, {self.knee_text}."
 
     def _turning_point(self) -> tuple[list[SweepPoint], TurningPoint]:
         """The points with a round without an error, or all where none has one, and where they turn."""
@@ -135,8 +146,8 @@ def _requests(run: Run, arms: list[Arm]) -> int:
 def _point(run: Run, arm: Arm, axis: str, requests: int) -> SweepPoint | None:
     trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
     rounds = {trial.round: seconds_per_request(trial) * requests for trial in trials}
-    mean = paired_ratio(rounds, dict.fromkeys(rounds, 1.0))  # to 1 s: their geometric mean and its interval
-    if mean is None:
+    typical = typical_figure(rounds)
+    if typical is None:
         return None
     clean = {trial.round: rounds[trial.round] for trial in trials if not trial.errors}
-    return SweepPoint(arm.axes[axis], arm.name, median(rounds.values()), mean, list(rounds.values()), clean)
+    return SweepPoint(arm.axes[axis], arm.name, typical, list(rounds.values()), clean)

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
-from clientlab.analysis.ratios import Floats
+from clientlab.analysis.typical import Floats
 from clientlab.errors import LabError
 from clientlab.reports.charts import sweeps, times
 from clientlab.reports.charts.palette import DASHES, HUES, Look

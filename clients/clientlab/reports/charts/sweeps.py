@@ -16,8 +16,9 @@ _ROOM = 9.0  # per cent of the axis that a tick needs
 _FAR = 10.0  # from this ratio of its ends on, an axis is logarithmic
 
 _NOTE = (
-    "The line joins the medians of the rounds. A dot is one round. The band is the 95 % confidence interval of their "
-    "mean. The ring is the knee: the first mean of rounds without an error that is within 5 % of the least."
+    "The line joins the medians of the rounds. A dot is one round. The band is the 95 % confidence interval of the "
+    "median. The ring is the knee: the first point whose typical time, of rounds without an error, is within 5 % of "
+    "the least. If the 95 % intervals of all pairs leave several points, the knee lies between them and has no ring."
 )
 
 
@@ -76,16 +77,23 @@ def _is_far(values: list[float]) -> bool:
 
 
 def _line(curve: Curve, look: Look, x: Scale, y: Scale, across: dict[Value, float]) -> Line:
-    intervals = [(across[point.value], point.mean.interval) for point in curve.points]
+    intervals = [(across[point.value], point.typical.interval) for point in curve.points]
     return Line(
-        name=f"{curve.name}: knee at {curve.knee.value}",
+        name=f"{curve.name}: {curve.knee_text}",
         look=look,
-        points=placed([(across[point.value], point.median) for point in curve.points], x, y),
+        points=placed([(across[point.value], point.typical.value) for point in curve.points], x, y),
         title=curve.summary,
         band=[(x.place(at), y.place(ends[0]), y.place(ends[1])) for at, ends in intervals if ends],
         dots=[(x.place(across[point.value]), y.place(value)) for point in curve.points for value in point.rounds],
-        ring=(x.place(across[curve.knee.value]), y.place(curve.knee.median)),
+        ring=_ring(curve, x, y, across),
     )
+
+
+def _ring(curve: Curve, x: Scale, y: Scale, across: dict[Value, float]) -> tuple[float, float] | None:
+    """Around the knee, if the rounds leave no other point for it."""
+    if not curve.knee_is_sure:
+        return None
+    return x.place(across[curve.knee.value]), y.place(curve.knee.typical.value)
 
 
 def _table(axis: str, values: list[Value], curves: list[Curve]) -> DataTable:
@@ -95,6 +103,6 @@ def _table(axis: str, values: list[Value], curves: list[Curve]) -> DataTable:
 
 
 def _cell(point: SweepPoint) -> str:
-    text = units.time(point.median)
-    ends = point.mean.interval
+    text = units.time(point.typical.value)
+    ends = point.typical.interval
     return f"{text} ({' to '.join(map(units.time, ends))})" if ends else text

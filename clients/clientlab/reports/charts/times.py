@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from clientlab import units
-from clientlab.analysis.ratios import Ratio, paired_ratio
+from clientlab.analysis.ratios import Ratio, typical_figure
 from clientlab.reports.charts.curves import REQUESTS, sweeps_of
 from clientlab.reports.charts.palette import Look, looks_of
 from clientlab.reports.charts.scale import Scale, even
@@ -18,7 +18,7 @@ from clientlab.reports.rows import Group, Row
 from clientlab.results.document import Run
 
 NOTE = (
-    "The bar is the median of the rounds, the line on it the 95 % confidence interval of their mean, a dot one round. "
+    "The bar is the median of the rounds, the line on it the median's 95 % confidence interval, a dot one round. "
     "With fewer than three rounds, no interval is computed. The fastest arm without errors is in bold, of those with "
     "equal c (requests in flight)."
 )
@@ -105,7 +105,7 @@ def _alike(panels: list[_Panel], looks: dict[str, Look]) -> Iterator[BarChart]:
 
 def _scale(panels: list[_Panel], requests: int) -> Scale:
     slowest = max(panel.slowest for panel in panels) * requests
-    found = [_mean(row) for panel in panels for row in panel.rows]
+    found = [_typical(row) for panel in panels for row in panel.rows]
     ends = [one.high * requests for one in found if one and one.high]
     return even([slowest, min(max(ends, default=0.0), slowest * _REACH)])
 
@@ -116,7 +116,8 @@ def _chart(panel: _Panel, requests: int, scale: Scale, looks: dict[str, Look], n
         notes = [*notes, f"Requests failed with {', '.join(faulty)}: look at the errors before the speed."]
     if panel.concurrency is None:
         notes = [*notes, UNLIKE]
-    wide = [row.name for row in panel.rows if (mean := _mean(row)) and mean.high and mean.high * requests > scale.high]
+    highs = {row.name: found.high for row in panel.rows if (found := _typical(row)) and found.high}
+    wide = [name for name, high in highs.items() if high * requests > scale.high]
     if wide:
         notes = [*notes, f"The interval ends beyond the chart for {', '.join(wide)}."]
     return BarChart(
@@ -131,12 +132,12 @@ def _chart(panel: _Panel, requests: int, scale: Scale, looks: dict[str, Look], n
 
 def _bar(row: Row, panel: _Panel, requests: int, scale: Scale, look: Look) -> Bar:
     seconds = [cost * requests for cost in row.costs]
-    mean = _mean(row)
-    ends = [end * requests for end in (mean and mean.interval) or ()]
+    found = _typical(row)
+    ends = [end * requests for end in (found and found.interval) or ()]
     rounds = ", ".join(map(units.time, seconds))
     title = f"{row.name}: median {units.time(median(seconds))} of {len(seconds)} rounds ({rounds})"
     if ends:
-        title += f"; 95 % confidence interval of their mean {' to '.join(map(units.time, ends))}"
+        title += f"; 95 % confidence interval of the median {' to '.join(map(units.time, ends))}"
     return Bar(
         name=row.name if panel.concurrency is not None else f"{row.name} (c={row.concurrency})",
         look=look,
@@ -154,7 +155,6 @@ def _seconds(row: Row) -> float:
     return median(row.costs)
 
 
-def _mean(row: Row) -> Ratio | None:
-    """The geometric mean of seconds for a request over the rounds, with Student's interval, as for ratios: to 1 s."""
-    costs = dict(enumerate(row.costs))
-    return paired_ratio(costs, dict.fromkeys(costs, 1.0))
+def _typical(row: Row) -> Ratio | None:
+    """The median of seconds for a request over the rounds, with its interval."""
+    return typical_figure(dict(enumerate(row.costs)))

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import jinja2
 
 from clientlab import units
+from clientlab.reports import estimand
 from clientlab.reports.charts import palette, sweeps, times
 from clientlab.reports.claims import SIGNS, source_first
 from clientlab.reports.headline import answers
@@ -31,6 +32,7 @@ _TEMPLATES.globals |= {
     "signs": SIGNS,
     "ratio": units.ratio,
     "digits": units.digits,
+    "estimand": estimand,
 }
 _TEMPLATES.filters |= {"line": svg.line_path, "dots": svg.dots_path, "band": svg.band_path, "area": svg.area_path}
 

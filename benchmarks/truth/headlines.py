@@ -1,0 +1,49 @@
+"""How often the headline of a run of equal arms names one that is surely slower, and who is called the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks.figures import BenchmarkRow
+from benchmarks.truth.noise import MODELS, Floats
+from benchmarks.truth.shares import false, told
+from clientlab.analysis.ratios import CONFIDENCE
+from clientlab.analysis.standings import Standing, TrialCost, standings
+
+ARMS, ROUNDS = (8, 16), (3, 5, 10, 20)
+_RUNS = 1_000
+_GROUP = ("workload", "aiohttp", "direct")
+
+
+def rows(seed: int) -> Iterator[BenchmarkRow]:
+    """A row for each model of noise, number of arms and rounds."""
+    for name, model in MODELS.items():
+        for arms in ARMS:
+            for rounds in ROUNDS:
+                logs = model(np.random.default_rng([seed, arms, rounds]), (_RUNS, arms, rounds))
+                wrong = np.array([names_a_slower(ranked(run)) for run in logs])
+                yield false(f"false headline, {arms} equal arms, {name}, {rounds} rounds", wrong)
+    for slower in (1.1, 1.3):
+        logs = MODELS["clean"](np.random.default_rng([seed, 1]), (_RUNS, 8, 5))
+        logs[:, -1] += np.log(slower)
+        seen = np.array([names_a_slower(ranked(run)) for run in logs])
+        yield told(f"headline names the one of 8 arms that is {slower:g} times as slow, 5 rounds", seen)
+
+
+def ranked(logs: Floats, confidence: float = CONFIDENCE) -> list[Standing]:
+    """The standings of one run; shape (arms, rounds)."""
+    costs = [
+        TrialCost(f"arm {arm}", _GROUP, number, seconds, errors=0)
+        for arm, row in enumerate(np.exp(logs).tolist())
+        for number, seconds in enumerate(row, start=1)
+    ]
+    return standings(costs, confidence)[_GROUP]
+
+
+def names_a_slower(rows_of_run: list[Standing]) -> bool:
+    """Whether some interval excludes 1. A ratio below 1 counts as well: it contradicts the ranking."""
+    return any(
+        row.ratio is not None and ((row.ratio.low or 0) > 1 or row.ratio.value < 1 - 1e-9) for row in rows_of_run
+    )

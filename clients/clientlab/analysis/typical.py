@@ -1,0 +1,90 @@
+"""The typical value of a few figures: their median, with an interval that a few outlying rounds do not mislead.
+
+The mean of ten rounds of which one took three times as long lies 12 % above what nine of them took. Its interval
+holds the ratio of undisturbed rounds in 55 to 85 of 100 simulations, the fewer the more rounds there are. The median
+moves by a fraction of the rounds' spread. `scripts/bench truth` shows how often the intervals hold the truth.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from clientlab.analysis.student_t import t_quantile
+
+Floats = npt.NDArray[np.float64]
+
+
+def typical(values: Floats) -> Floats:
+    """The median over the last axis."""
+    found: Floats = np.median(values, axis=-1)
+    return found
+
+
+def typical_interval(values: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Both ends of the confidence interval of the median over the last axis, of at least 2 values.
+
+    With enough values, it is the interval of the sign test, which holds for every distribution. A sign test needs
+    six values for 95 %: if all lie on one side, chance does that in 2 of 64 cases. With fewer values it is Student's
+    interval, which assumes values close to normal, but no less than all values: a higher confidence must not make an
+    interval narrower. Outliers among so few only make it wider.
+    """
+    n = values.shape[-1]
+    ranks = sign_ranks(n, confidence)
+    if ranks is None:
+        # Student (1908): mean ± t(n-1) · s / sqrt(n)
+        half = t_quantile(n - 1, (1 + confidence) / 2) * values.std(axis=-1, ddof=1) / np.sqrt(n)
+        mean = values.mean(axis=-1)
+        return np.minimum(mean - half, values.min(axis=-1)), np.maximum(mean + half, values.max(axis=-1))
+    depth, inner = ranks
+    ordered = np.sort(values, axis=-1)
+    low = (1 - inner) * ordered[..., depth - 1] + inner * ordered[..., depth]
+    high = (1 - inner) * ordered[..., n - depth] + inner * ordered[..., n - depth - 1]
+    return low, high
+
+
+RESERVE = 0.7
+"""The sign test's interval is computed for so much of the permitted error: nominally 96.5 % instead of 95 %.
+
+If one round in ten of one arm is outlying, the median of the rounds lies above that of undisturbed rounds by 14 % of
+their spread. Without a reserve, the interval of 20 to 30 rounds holds the latter in 92 of 100 simulations.
+"""
+
+
+@cache
+def expected_width(n: int, confidence: float) -> float:
+    """About half the width of the interval of n values, in standard deviations of values close to normal."""
+    if sign_ranks(n, confidence) is None:
+        return float(t_quantile(n - 1, (1 + confidence) / 2) / np.sqrt(n))
+    from scipy.special import ndtri  # noqa: PLC0415 - as below
+
+    depth, inner = sign_ranks(n, confidence) or (1, 0.0)
+    # Blom (1958): the d-th lowest of n normal values lies near the quantile (d - 3/8) / (n + 1/4).
+    return float(-ndtri((depth + inner - 0.375) / (n + 0.25)))
+
+
+@cache
+def sign_ranks(n: int, confidence: float) -> tuple[int, float] | None:
+    """The depth d of the interval's ends among n ordered values, and the weight of their inner neighbours.
+
+    The interval from the d-th lowest to the d-th highest value holds the median with a probability of
+    1 - 2 · P(Binomial(n, 1/2) < d). Between the depths whose probabilities lie around the confidence, the ends are
+    interpolated: Hettmansperger and Sheather (1986), Confidence intervals based on interpolated order statistics,
+    Statistics & Probability Letters 4(2). None if not even the lowest and highest value reach the confidence.
+    """
+    # Importing scipy takes 0.35 s, and most subcommands show no interval.
+    from scipy.special import bdtr  # noqa: PLC0415
+
+    confidence = 1 - RESERVE * (1 - confidence)
+    depths = np.arange(1, n // 2 + 1)
+    levels = 1 - 2 * bdtr(depths - 1, n, 0.5)
+    enough = int(np.count_nonzero(levels >= confidence))
+    if not enough:
+        return None
+    if enough == len(depths):
+        return enough, 0.0
+    outer, next_inner = float(levels[enough - 1]), float(levels[enough])
+    share = (outer - confidence) / (outer - next_inner)
+    return enough, (n - enough) * share / (enough + (n - 2 * enough) * share)

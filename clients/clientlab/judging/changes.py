@@ -1,0 +1,131 @@
+"""The change of one figure of one arm between two runs, with its confidence interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate
+from clientlab.analysis.unpaired import detectable, unpaired_difference, unpaired_ratio
+from clientlab.results.figure_definition import Figure
+from clientlab.results.trial import Trial
+
+Verdict = Literal["better", "worse", "within noise", "cannot say"]
+
+Trials = tuple[Sequence[Trial], Sequence[Trial]]
+"""Those of one arm that count for one figure, in the baseline and in the other run."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One figure of one arm in two runs.
+
+    `before`, `after`: the figure over the rounds; None without a trial that has the figure. `values`: of each trial
+    that has it, in both runs. `ratio`: after over before, the typical one; None where a value is 0. `difference`:
+    after less before, from means, of figures that are shares; None for others. `verdict`: by the interval of one of
+    them. `detectable`: the smallest ratio above 1 that a comparison at this noise shows in 80 of 100 cases; None if
+    unknown. `bounds`: whether `before` and `after` are only lower bounds, because requests failed. `bounded`: a round
+    of either run has a lower bound, so there is no ratio.
+    """
+
+    figure: Figure
+    before: float | None
+    after: float | None
+    values: tuple[list[float], list[float]]
+    ratio: Estimate | None
+    difference: Estimate | None
+    verdict: Verdict
+    detectable: float | None = None
+    bounds: tuple[bool, bool] = (False, False)
+    bounded: bool = False
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        """How many rounds of both runs have the figure."""
+        return len(self.values[0]), len(self.values[1])
+
+    @property
+    def word(self) -> str:
+        """The verdict as the figure names it: faster, slower, less, more, fewer."""
+        direction = self.figure.direction
+        return {"better": direction.better, "worse": direction.worse}.get(self.verdict, self.verdict)
+
+
+def simultaneous(count: int) -> float:
+    """The confidence of each of so many intervals with which all hold the truth in 95 of 100 cases (Bonferroni)."""
+    return 1 - (1 - CONFIDENCE) / max(1, count)
+
+
+def has_interval(figure: Figure, trials: Trials) -> bool:
+    """Whether both runs have enough rounds with the figure."""
+    return _enough(figure.values(trials[0]), figure.values(trials[1]))
+
+
+def change_of(figure: Figure, trials: Trials, confidence: float) -> Change:
+    """The change of a figure. `confidence`: of its interval."""
+    before, after = figure.values(trials[0]), figure.values(trials[1])
+    ratio, difference = estimates(figure, before, after, confidence)
+    if figure.has_bounds([*trials[0], *trials[1]]):
+        return _of_bounds(figure, trials, ratio)
+    # Where a value of 0 permits no ratio, the difference decides whether there is a change.
+    judged = difference or (unpaired_difference(after, before, confidence) if ratio is None else None)
+    return Change(
+        figure,
+        figure.over_rounds(trials[0]),
+        figure.over_rounds(trials[1]),
+        (before, after),
+        ratio,
+        difference,
+        _verdict(figure, ratio, judged),
+        None if ratio is None else detectable(after, before, figure.resolution, confidence),
+    )
+
+
+def _of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change:
+    """A change of which some values are lower bounds. `least`: the ratio of the values as they are.
+
+    With bounds in one run only, the true ratio lies beyond `least`, on the side of the bounds. So its verdict stands if
+    it speaks against the run with the bounds. Otherwise nothing is known.
+    """
+    before, after = trials
+    bounded = figure.has_bounds(before), figure.has_bounds(after)
+    against: Verdict = "better" if bounded[0] else "worse"
+    sure = not all(bounded) and _verdict(figure, least, None) == against
+    return Change(
+        figure,
+        figure.over_rounds(before),
+        figure.over_rounds(after),
+        (figure.values(before), figure.values(after)),
+        None,
+        None,
+        against if sure else "cannot say",
+        bounds=(figure.is_bound(before), figure.is_bound(after)),
+        bounded=True,
+    )
+
+
+def estimates(
+    figure: Figure, before: list[float], after: list[float], confidence: float
+) -> tuple[Estimate | None, Estimate | None]:
+    """The ratio of a figure's values in two runs; of a figure that is a share, their difference."""
+    if figure.unit == "share":
+        return None, unpaired_difference(after, before, confidence)
+    if any((*before, *after)):
+        return unpaired_ratio(after, before, figure.resolution, confidence), None
+    if not before or not after:
+        return None, None
+    return Estimate(1.0, *((1.0, 1.0) if _enough(before, after) else (None, None))), None
+
+
+def _enough(before: list[float], after: list[float]) -> bool:
+    return min(len(before), len(after)) >= FEWEST_ROUNDS
+
+
+def _verdict(figure: Figure, ratio: Estimate | None, difference: Estimate | None) -> Verdict:
+    estimate, neutral = (ratio, 1.0) if ratio is not None else (difference, 0.0)
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return "cannot say"
+    if estimate.low <= neutral <= estimate.high:
+        return "within noise"
+    return "better" if (estimate.high < neutral) == figure.less_is_better else "worse"
