@@ -85,10 +85,10 @@ def measure(
         on_progress(finished)
         return finished
 
-    # An external tool reports nothing before its end, and enforces the workload's timeout itself.
-    has_tool = bool(strategies.client_spec(context.strategy.client).program)
     with TrialHandle(context) as process:
         process.event("ready", progress, stall_seconds)
+        # An external tool reports nothing before its end, and enforces the workload's timeout itself.
+        has_tool = bool(strategies.client_spec(context.strategy.client).program)
         rests = _Rests(process, folder)
         on_start()
         before = _Tree.of(process, folder)
