@@ -68,6 +68,7 @@ async def httpx_async(url: str) -> AsyncIterator[Send]:
 
     timeout = httpx.Timeout(TIMEOUT, pool=None)
     async with httpx.AsyncClient(limits=limits, timeout=timeout, cookies=empty_jar()) as client:
+        del client.headers["Connection"]
 
         async def send() -> tuple[int, bytes]:
             response = await client.request("GET", url, headers=HEADERS, content=None)
@@ -83,6 +84,7 @@ async def niquests_async(url: str, ca_file: str | None = None) -> AsyncIterator[
 
     async with niquests.AsyncSession(**niquests_options(CONCURRENCY, ca_file)) as session:
         session.cookies.set_policy(no_cookies())
+        session.headers.clear()
         session.hooks["response"] = niquests_hooks(ca_file)
         verify = ca_file or True
 

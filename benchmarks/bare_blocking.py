@@ -23,10 +23,12 @@ def requests_per_call(url: str) -> Iterator[Run]:
     """A session and a connection a call."""
     import requests
 
+    headers = {**HEADERS, "Connection": None}
+
     def run(count: int) -> None:
         for _ in range(count):
             response = requests.request(
-                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
+                "GET", url, headers=headers, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
             )
             expect(response.status_code, response.content)
 
@@ -42,6 +44,7 @@ def requests_session(url: str) -> Iterator[Run]:
     with requests.Session() as session:
         adapter = HTTPAdapter(pool_connections=1, pool_maxsize=1)
         session.cookies.set_policy(no_cookies())
+        session.headers.clear()
         session.mount("http://", adapter)
         session.mount("https://", adapter)
 
@@ -75,6 +78,7 @@ def httpx_client(url: str) -> Iterator[Run]:
 
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=75.0)
     with httpx.Client(limits=limits, timeout=httpx.Timeout(TIMEOUT, pool=None), cookies=empty_jar()) as client:
+        del client.headers["Connection"]
 
         def run(count: int) -> None:
             for _ in range(count):
@@ -107,6 +111,7 @@ def niquests_session(url: str, ca_file: str | None = None) -> Iterator[Run]:
 
     with niquests.Session(**niquests_options(1, ca_file)) as session:
         session.cookies.set_policy(no_cookies())
+        session.headers.clear()
         session.hooks["response"] = niquests_hooks(ca_file)
 
         def run(count: int) -> None:

@@ -13,8 +13,9 @@ from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.results.document import Run
 from clientlab.results.surroundings import surroundings
 from clientlab.results.trial import PlannedTrial, ServerUse, Trial
+from clientlab.running.busy_shares import ServersUse
 from clientlab.running.execute import new_run, schedule
-from clientlab.running.trial_result import Spent, finished_trial
+from clientlab.running.trial_result import finished_trial
 from clientlab.samples.log_reader import RECORD, Samples
 from clientlab.workload.workload import Workload
 
@@ -54,8 +55,8 @@ def _trial(draw: np.random.Generator, workload: Workload, planned: PlannedTrial)
     records["start"] = np.concatenate(([0.0], np.cumsum(records["seconds"])[:-1]))
     records["bytes"], records["status"], records["done"] = 150, 200, 1
     wall = float(records["seconds"].sum())
-    servers = ServerUse(cpu_seconds=0.1 * wall, requests=REQUESTS, connections=1)
-    spent = Spent(servers, servers if planned.route == "proxy" else None, 2)
+    servers = ServerUse(cpu_seconds=0.1 * wall, requests=REQUESTS, connections=1, processes=2)
+    spent = ServersUse(servers, servers if planned.route == "proxy" else None)
     samples = Samples(records, np.arange(REQUESTS), {}, {}, {})
     marks: dict[str, Any] = {"began": 0.0, "wall_seconds": wall, "cpu_seconds": 0.3 * wall, "peak_rss_bytes": 30 << 20}
     marks |= {"peak_pss_bytes": 30 << 20, "disturbance": None}

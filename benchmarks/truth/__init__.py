@@ -1,6 +1,6 @@
-"""Simulations with known truth: how often what the lab states is true. One module per group of rows.
+"""What the lab states, checked where the truth is known: simulations, and real trials with a known bottleneck.
 
-Each module has a function ``rows() -> Iterator[BenchmarkRow]``; a new group is a module and an entry of `GROUPS`.
+Each group of rows has a module with a function ``rows``; a new group of simulations is a module and an entry of `GROUPS`.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.figures import BenchmarkRow
-from benchmarks.truth import comparisons, coverage, headlines, knees, limits, spreads
+from benchmarks.truth import comparisons, coverage, headlines, knees, limits, spreads, verdict
 
 GROUPS = (coverage, spreads, headlines, comparisons, limits, knees)
 
 
 def rows(seed: int) -> Iterator[BenchmarkRow]:
     """All rows. `seed`: of all simulations."""
+    yield from verdict.rows()
     for group in GROUPS:
         yield from group.rows(seed)

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from mockupstream import ledger
 from mockupstream.behaviour import FIRST_STATUS
 from mockupstream.contract import EVERY_ROUTE
+from mockupstream.processor import cpu_seconds, usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +26,13 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 class UpstreamCollector(Collector):
     """Adds up the pages of a book at each scrape; whichever worker answers it, the numbers are those of all."""
 
-    def __init__(self, book: ledger.Book, framework: str, server: str) -> None:
-        """Take the book, and what to tell of the upstream: its framework and what serves it."""
+    def __init__(self, book: ledger.Book, framework: str, server: str, threads: int | None = None) -> None:
+        """Take the book, and what to tell of the upstream: its framework and what serves it.
+
+        `threads`: requests that a worker can hold at once; None where nothing limits them.
+        """
         self._book = book
+        self._threads = threads
         self._about = {"framework": framework, "server": server, "python": platform.python_version()}
 
     def collect(self) -> Iterator[Metric]:
@@ -47,6 +52,13 @@ class UpstreamCollector(Collector):
         yield GaugeMetricFamily("mockupstream_workers", "Worker processes alive.", len(alive))
         busy = sum(page.whole[ledger.IN_FLIGHT] > 0 for page in alive)
         yield GaugeMetricFamily("mockupstream_workers_busy", "Workers that have a request just now.", busy)
+        slots = GaugeMetricFamily(
+            "mockupstream_request_slots", "Requests that all workers can hold at once, if limited."
+        )
+        if self._threads is not None:
+            slots.add_metric([], self._threads * len(alive))
+        yield slots
+        yield GaugeMetricFamily("mockupstream_cores", "CPU cores that the workers may use.", usable_cores())
         about = GaugeMetricFamily("mockupstream_info", "What this upstream is; always 1.", labels=list(self._about))
         about.add_metric(list(self._about.values()), 1)
         yield about
@@ -105,10 +117,9 @@ def _cpu_seconds(page: ledger.Page) -> float:
     if not page.alive:
         return page.floats[ledger.CPU]
     try:
-        times = psutil.Process(page.pid).cpu_times()
+        seen = cpu_seconds(page.pid)
     except psutil.NoSuchProcess:
         # It was reaped, and the master is just about to write its final time down: until then, the last one seen.
         return page.floats[ledger.CPU]
-    seen = times.user + times.system
     page.floats[ledger.CPU] = seen
-    return float(seen)
+    return seen

@@ -41,7 +41,9 @@ def flask_application() -> Flask:
     from mockupstream import flask_app  # noqa: PLC0415 - an image has only one of the two frameworks
 
     settings = reading.or_exit(reading.read_settings, os.environ)
-    return flask_app.build(settings, *_counting("flask"))
+    serving = reading.or_exit(reading.read_serving, os.environ)
+    threads = serving.threads if serving.worker_class == "gthread" else 1
+    return flask_app.build(settings, *_counting("flask", threads))
 
 
 async def aiohttp_runner() -> web.AppRunner:
@@ -66,6 +68,6 @@ async def aiohttp_runner() -> web.AppRunner:
     )
 
 
-def _counting(framework: str) -> tuple[Ledger, Exposition]:
+def _counting(framework: str, threads: int | None = None) -> tuple[Ledger, Exposition]:
     book = _Place.book
-    return book.open(_Place.number), Exposition(UpstreamCollector(book, framework, "gunicorn"))
+    return book.open(_Place.number), Exposition(UpstreamCollector(book, framework, "gunicorn", threads))

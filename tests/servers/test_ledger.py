@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from mockupstream.ledger import CPU, MOST_WORKERS, SENT, Book
 from mockupstream.metrics import UpstreamCollector
+from mockupstream.processor import cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,8 +75,31 @@ def test_no_thread_s_count_is_lost() -> None:
 
 
 def test_a_book_without_workers_can_be_read() -> None:
-    """Before the first worker, everything is 0."""
-    assert set(samples(Book()).values()) == {0}
+    """Before the first worker, everything is 0 but the cores that workers may use."""
+    empty = dict(samples(Book()))
+    assert empty.pop("mockupstream_cores") > 0
+    assert set(empty.values()) == {0}
+
+
+def test_workers_hold_as_many_requests_as_they_have_threads() -> None:
+    """All workers together; without a number of threads nothing is told, because nothing limits them."""
+    book = Book()
+    work(book, 0)
+    work(book, 1)
+    limited = UpstreamCollector(book, "flask", "gunicorn", threads=4).collect()
+    found = {sample.name: sample.value for family in limited for sample in family.samples if not sample.labels}
+    assert found["mockupstream_request_slots"] == 8
+    assert "mockupstream_request_slots" not in samples(book)
+
+
+def test_cpu_time_is_read_in_less_than_a_clock_tick() -> None:
+    """Of a process that lives, which the ticks of 10 ms would show as standing still."""
+    before = cpu_seconds(os.getpid())
+    while (spent := cpu_seconds(os.getpid()) - before) == 0:
+        pass
+    assert 0 < spent < 0.01
+    with pytest.raises(psutil.NoSuchProcess):
+        cpu_seconds(2**22 + 1)
 
 
 def test_a_full_book_says_so() -> None:

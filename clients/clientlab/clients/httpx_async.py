@@ -38,6 +38,7 @@ class HttpxAsync:
             timeout=timeout_of(self._budget),
             cookies=empty_jar(),
         )
+        del self._client.headers["Connection"]  # `keep-alive`, which other clients do not send
 
     async def send(self, request: Request) -> Reply:
         response = await self._client.request(

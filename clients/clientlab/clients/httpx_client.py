@@ -63,6 +63,7 @@ class HttpxClient:
             timeout=timeout_of(self._budget),
             cookies=empty_jar(),
         )
+        del self._client.headers["Connection"]  # `keep-alive`, which other clients do not send
 
     def send(self, request: Request) -> Reply:
         response = self._client.request(request.method, request.url, headers=request.headers, content=request.body)

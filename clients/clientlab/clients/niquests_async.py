@@ -28,6 +28,7 @@ class NiquestsAsync:
         constants.SSL_HANDSHAKE_TIMEOUT = self._budget.timeout
         self._session = niquests.AsyncSession(**self._options)
         self._session.cookies.set_policy(no_cookies())
+        self._session.headers.clear()  # `Connection: keep-alive`, and what each request sets itself
 
     async def send(self, request: Request) -> Reply:
         response = await self._session.request(request.method, request.url, data=request.body, **self._words(request))

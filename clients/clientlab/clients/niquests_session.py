@@ -43,6 +43,7 @@ class NiquestsSession:
     def open(self) -> None:
         self._session = niquests.Session(**self._options)
         self._session.cookies.set_policy(no_cookies())
+        self._session.headers.clear()  # `Connection: keep-alive`, and what each request sets itself
 
     def send(self, request: Request) -> Reply:
         response = self._session.request(request.method, request.url, data=request.body, **self._words(request))

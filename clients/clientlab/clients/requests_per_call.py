@@ -59,7 +59,7 @@ class RequestsPerCall:
         return requests.request(
             request.method,
             request.url,
-            headers=request.headers,
+            headers={**request.headers, "Connection": None},  # no `keep-alive`, which other clients do not send
             data=request.body,
             timeout=self._budget.timeout,
             verify=self._budget.ca_file or True,

@@ -39,6 +39,7 @@ class RequestsSession:
     def open(self) -> None:
         self.session = requests.Session()
         self.session.cookies.set_policy(no_cookies())
+        self.session.headers.clear()  # `Connection: keep-alive`, and what each request sets itself
         pool = self._budget.connections
         if pool is not None:
             adapter = HTTPAdapter(self._pool_connections, pool, pool_block=self._pool_block)

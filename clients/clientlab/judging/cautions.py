@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from clientlab import strategies
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.errors import LabError
-from clientlab.judging import request_cautions
+from clientlab.judging import bottleneck_cautions, request_cautions
 from clientlab.judging.noise import noisy_trials, wide_spread
 from clientlab.judging.outlying import outlying_caution
-from clientlab.judging.verdict import SATURATED, SHORT_SECONDS
+from clientlab.judging.verdict import SHORT_SECONDS
 from clientlab.results.document import Caution, Run
 from clientlab.results.trial import Trial
 
@@ -44,20 +44,6 @@ def _errors(run: Run) -> Iterator[Caution]:
             text=f"requests failed ({', '.join(kinds)}) in trials of {_names(faulty)}",
             advice="a strategy with errors did less work: look at its errors before its speed",
         )
-
-
-def _upstream_bound(run: Run) -> Iterator[Caution]:
-    for bound, part in (("upstream-bound", "the upstream"), ("proxy-bound", "the proxy")):
-        # ApacheBench and the like are meant to measure the server or the proxy.
-        trials = [trial for trial in _done(run) if trial.verdict == bound and not _drives(run, trial)]
-        if trials:
-            yield Caution(
-                kind=bound,
-                arms=_arms(trials),
-                text=f"{part} was the bottleneck for {_names(trials)}",
-                advice="these trials measured the server and not the client: "
-                "give it more workers or cores, or set a delay",
-            )
 
 
 def _not_warm(run: Run) -> Iterator[Caution]:
@@ -122,40 +108,6 @@ def _time_budget(run: Run) -> Iterator[Caution]:
         )
 
 
-def _driver_bound(run: Run) -> Iterator[Caution]:
-    trials = [trial for trial in _done(run) if trial.verdict == "client-bound" and _drives(run, trial)]
-    if trials:
-        where = ", ".join(sorted({trial.upstream for trial in trials}))
-        yield Caution(
-            kind="driver-bound",
-            arms=_arms(trials),
-            text=f"{_names(trials)} could not send faster, to {where}",
-            advice="the server can do at least as much: the tool has one thread, give it a CPU core of its own",
-        )
-
-
-def _shared_cores(run: Run) -> Iterator[Caution]:
-    cores = run.surroundings.cpu_usable
-    crowded = [trial for trial in _done(run) if _drives(run, trial) and _taken(trial) >= SATURATED * cores]
-    served = sorted({trial.upstream for trial in crowded})
-    if served:
-        yield Caution(
-            kind="shared-cores",
-            arms=_arms(crowded),
-            text=f"{_names(crowded)} and the server took {max(map(_taken, crowded)):.1f} of {cores:g} cores together, "
-            f"with {', '.join(served)}",
-            advice="they competed for the cores: this machine cannot show what more workers would do",
-        )
-
-
-def _taken(trial: Trial) -> float:
-    """Cores that tool, proxy and upstream used on average. 0 for a trial too short for the clock of the servers."""
-    if not trial.wall_seconds or trial.wall_seconds < SHORT_SECONDS:
-        return 0.0
-    servers = [use.cpu_seconds for use in (trial.upstream_use, trial.proxy_use) if use is not None]
-    return (sum(servers) + (trial.cpu_seconds or 0.0)) / trial.wall_seconds
-
-
 def _replaced(run: Run) -> Iterator[Caution]:
     for strategy, other in run.experiment.replaced.items():
         yield Caution(
@@ -173,11 +125,6 @@ def _left_out(run: Run) -> Iterator[Caution]:
             text=f"{strategy} was not measured: {reason}",
             advice="fix it and run again: the ratios compare the other strategies only",
         )
-
-
-def _drives(run: Run, trial: Trial) -> bool:
-    """Whether an external tool, or its replacement, measures the server in this trial."""
-    return trial.driver is not None or trial.strategy in run.experiment.replaced.values()
 
 
 def _rounds(run: Run) -> Iterator[Caution]:
@@ -239,10 +186,12 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     request_cautions.percentiles_of_failures,
     request_cautions.unlike_concurrency,
     _replaced,
-    _upstream_bound,
-    _driver_bound,
-    _shared_cores,
+    bottleneck_cautions.server_bound,
+    bottleneck_cautions.machine_bound,
+    bottleneck_cautions.driver_bound,
+    bottleneck_cautions.shared_cores,
     _not_warm,
+    bottleneck_cautions.waits_for_connection,
     _shortened,
     _changed,
     _workers,

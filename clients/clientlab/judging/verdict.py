@@ -1,4 +1,10 @@
-"""The verdict of a trial: the part that limited it, from the busy shares of all parts."""
+"""The verdict of a trial: what limited it, from the shares of all parts.
+
+A trial keeps `concurrency` requests in flight. The rate of a closed loop is limited by the part that is full: a CPU,
+the upstream's threads, the client's connections, a lock, the machine; or by the requests in flight themselves, each of
+which passes through all parts in turn (utilisation law and Little's law: Denning and Buzen, "The operational analysis
+of queueing network models", 1978).
+"""
 
 from __future__ import annotations
 
@@ -7,32 +13,56 @@ from dataclasses import dataclass
 from clientlab.results.trial import Bound
 
 SATURATED = 0.7
-"""From this share of its cores' time on, a part counts as the bottleneck."""
+"""From this share of its cores' time on, a part counts as the bottleneck; the same of threads and connections."""
 
 WAITED = 0.5
 """From this share of the wall time on, the requested delays count as the bottleneck."""
 
+FULL = 0.9
+"""From this share of all cores' time on, the machine is full."""
+
 SHORT_SECONDS = 0.2
-"""A shorter trial has no verdict."""
+"""Shares of the machine, and of servers whose clock has steps of 10 ms, are unknown in a shorter trial."""
+
+_WAITING = 0.5
+"""From this share on, most requests in flight wait at a place that no server sees."""
+
+_IDLE = 0.5
+"""A server below this share of its cores' time has no queue to speak of."""
+
+_ONE_AT_A_TIME = 1.15
+"""Up to so many requests are worked on at once behind a lock: the next one begins while the last one ends."""
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Busy shares of a trial's wall time, each between 0 and about 1; None if unknown.
+    """Shares of a trial's wall time, each between 0 and about 1; None if unknown.
 
     `client`, `proxy`, `upstream`: CPU seconds over the seconds of the cores that the part can use.
     `latency`: the time that the requested delays alone would take at this concurrency.
+    `upstream_threads`, `connections`: requests in flight over the requests that the upstream's threads, or the
+    client's connections, can hold; None where they can hold as many as are in flight.
+    `machine`: busy time of all cores that the lab may use, whoever used them.
+    `chain`: the delays and the CPU time of all parts, over the wall time and the concurrency.
+    `waiting`: the part of the requests in flight that neither proxy nor upstream holds.
+    `outside`: the part of each request's time that is not the client's CPU time, for a server without counters.
     """
 
     client: float
     proxy: float | None = None
     upstream: float | None = None
     latency: float | None = None
+    upstream_threads: float | None = None
+    connections: float | None = None
+    machine: float | None = None
+    chain: float | None = None
+    waiting: float | None = None
+    outside: float | None = None
 
 
-def busy(cpu_seconds: float, wall: float, lanes: int, cores: int) -> float:
-    """CPU seconds as a share of the wall time of those cores that `lanes` processes can use."""
-    return cpu_seconds / (wall * max(1, min(lanes, cores))) if wall > 0 else 0.0
+def busy(cpu_seconds: float, wall: float, cores: float) -> float:
+    """CPU seconds as a share of the wall time of so many cores."""
+    return cpu_seconds / (wall * cores) if wall > 0 < cores else 0.0
 
 
 def waited(delays: float, wall: float, concurrency: int) -> float:
@@ -40,17 +70,63 @@ def waited(delays: float, wall: float, concurrency: int) -> float:
     return delays / concurrency / wall if wall > 0 else 0.0
 
 
-def verdict(shares: Shares, wall: float) -> Bound:
-    """The busiest part, if it was busy enough that the others waited for it.
+def verdict(shares: Shares, concurrency: int, *, threads: bool = False) -> Bound:
+    """What limited a trial with so many requests in flight. `threads`: each has a thread of the client.
 
-    "unclear" if no part was, for example with one request after another, where each part waits for the next. A trial
-    shorter than `SHORT_SECONDS` is "unclear", too: the servers' CPU time comes in steps of 10 ms.
+    In this order: the fullest CPU or the delays; the upstream's threads or the client's connections; the requests in
+    flight, if the parts' own time accounts for theirs; the machine; a server without counters; a single request in
+    flight; a lock in the client. ``mixed`` if none of them was full: the parts wait for each other.
     """
+    if found := _full_part(shares) or _full_queue(shares):
+        return found
+    if (shares.chain or 0.0) >= SATURATED:
+        return "chain"
+    if (shares.machine or 0.0) >= FULL:
+        return "machine"
+    if shares.outside is not None and shares.outside >= _WAITING and shares.client < _IDLE:
+        return "outside"
+    if concurrency == 1:
+        return "chain"
+    return "client-lock" if _is_locked(shares, concurrency, threads=threads) else "mixed"
+
+
+def _full_part(shares: Shares) -> Bound | None:
     parts: tuple[tuple[Bound, float | None, float], ...] = (
         ("client-bound", shares.client, SATURATED),
         ("proxy-bound", shares.proxy, SATURATED),
         ("upstream-bound", shares.upstream, SATURATED),
         ("latency-bound", shares.latency, WAITED),
     )
-    saturated = [(share / enough, bound) for bound, share, enough in parts if share is not None and share >= enough]
-    return max(saturated)[1] if saturated and wall >= SHORT_SECONDS else "unclear"
+    return _fullest(parts)
+
+
+def _full_queue(shares: Shares) -> Bound | None:
+    return _fullest(
+        (
+            ("client-connections", shares.connections, SATURATED),
+            ("upstream-threads", shares.upstream_threads, SATURATED),
+        )
+    )
+
+
+def _fullest(parts: tuple[tuple[Bound, float | None, float], ...]) -> Bound | None:
+    """The one with the largest share, of those that reach their limit."""
+    full = [(share, bound) for bound, share, enough in parts if share is not None and share >= enough]
+    return max(full, key=lambda one: one[0])[1] if full else None
+
+
+def _is_locked(shares: Shares, concurrency: int, *, threads: bool) -> bool:
+    """Whether most requests wait inside the client, whose CPU is not full, for a lock or a queue of its own.
+
+    Behind a lock, one request at a time is worked on. An event loop may also work in turn with the upstream's, so its
+    requests must have waited for delays one after the other. Threads do not: theirs wait in the client if no server is
+    busy.
+    """
+    if shares.waiting is None or shares.waiting < _WAITING:
+        return False
+    at_once = (shares.chain or 0.0) * concurrency
+    delayed = (shares.latency or 0.0) * concurrency
+    one_at_a_time = SATURATED <= at_once <= _ONE_AT_A_TIME
+    if not threads:
+        return one_at_a_time and delayed >= _WAITING
+    return one_at_a_time or max(shares.upstream or 0.0, shares.proxy or 0.0) < _IDLE

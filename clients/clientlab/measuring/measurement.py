@@ -26,9 +26,10 @@ from clientlab.samples.log_reader import FinishedCounter, Samples, read
 class Outcome:
     """Figures of the measured part of a trial, in seconds and bytes.
 
-    `began` is on the monotonic clock. `processes` counts the processes that sent requests. Memory at the end of the
-    warm-up and at its peak: `rss` as sums of resident sets, `pss` with shared pages in proportion and without the
-    sample log, which is None where the system does not count it.
+    `began` is on the monotonic clock. `processes` counts the processes that sent requests. `connections_in_all`:
+    connections opened, those of a warm-up that stay open included. Memory at the end of the warm-up and at its peak:
+    `rss` as sums of resident sets, `pss` with shared pages in proportion and without the sample log, which is None
+    where the system does not count it.
     """
 
     began: float
@@ -38,6 +39,7 @@ class Outcome:
     peak_rss_bytes: int
     connections_begun: int
     connections_opened: int
+    connections_in_all: int
     processes: int
     idle_pss_bytes: int | None = None
     peak_pss_bytes: int | None = None
@@ -85,6 +87,8 @@ def measure(
 
     with TrialHandle(context) as process:
         process.event("ready", progress, stall_seconds)
+        # An external tool reports nothing before its end, and enforces the workload's timeout itself.
+        has_tool = bool(strategies.client_spec(context.strategy.client).program)
         rests = _Rests(process, folder)
         on_start()
         before = _Tree.of(process, folder)
@@ -170,6 +174,7 @@ def _outcome(done: dict[str, Any], before: _Tree, after: _Tree, idle: int, peak:
         peak_rss_bytes=max(peak, idle),  # the kernel counts by threads: its peak may lack a page of the resident set
         connections_begun=after.count("connections") - before.count("connections"),
         connections_opened=after.count("opened") - before.count("opened"),
+        connections_in_all=after.count("opened"),
         processes=max(1, len(after.notes)),
     )
 

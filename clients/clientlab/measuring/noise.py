@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import mean
 
 from clientlab.measuring.cgroups import cpu_pressure_file
+from clientlab.measuring.machine import CoreTimes
 
 _ROOT = Path("/")
 _BUSY = (0, 1, 2)
@@ -29,12 +30,14 @@ _STEAL = 7
 class MachineReading:
     """Counters of the whole machine at one moment, in seconds; the clock's frequency in Hz.
 
-    `busy`: CPU time of all processes. `steal`: time that the hypervisor gave to others. `pressure`: time in which some
-    process waited for a CPU, on the machine and in the control group. `lab`: CPU time of this process.
+    `cores`: busy time of the cores that this process may use. `busy`: CPU time of all processes. `steal`: time that the
+    hypervisor gave to others. `pressure`: time in which some process waited for a CPU, on the machine and in the
+    control group. `lab`: CPU time of this process.
     """
 
     at: float
     lab: float
+    cores: CoreTimes
     busy: float | None
     steal: float | None
     pressure: float | None
@@ -60,10 +63,11 @@ class Disturbance:
 
     `machine_cpu_seconds`: of all processes but the lab's own that reads this. `run_delay_seconds` and
     `involuntary_switches`: of the trial's threads that are alive at its last response. `frequencies`: in Hz, before
-    and after.
+    and after. `busy_share`: of the cores that the lab may use.
     """
 
     seconds: float
+    busy_share: float | None = None
     machine_cpu_seconds: float | None = None
     steal_seconds: float | None = None
     cpu_pressure_seconds: float | None = None
@@ -80,6 +84,7 @@ def machine(root: Path = _ROOT) -> MachineReading:
     return MachineReading(
         at=time.monotonic(),
         lab=time.process_time(),
+        cores=CoreTimes.now(),
         busy=None if times is None else sum(times[place] for place in _BUSY),
         steal=None if times is None or len(times) <= _STEAL else times[_STEAL],
         pressure=_pressure(root / "proc/pressure/cpu"),
@@ -112,6 +117,7 @@ def disturbance(
     cpu = _growth(before.busy, after.busy)
     return Disturbance(
         seconds=after.at - before.at,
+        busy_share=after.cores.share_since(before.cores),
         machine_cpu_seconds=None if cpu is None else max(0.0, cpu - (after.lab - before.lab)),
         steal_seconds=_growth(before.steal, after.steal),
         cpu_pressure_seconds=_growth(before.pressure, after.pressure),

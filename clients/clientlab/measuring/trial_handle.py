@@ -18,6 +18,7 @@ from typing import Any, Self
 import psutil
 
 from clientlab import child_processes
+from clientlab.measuring import usage
 from clientlab.measuring.context import CONTEXT_FILE, TrialContext
 
 TICK_SECONDS = 0.5
@@ -112,7 +113,8 @@ class TrialHandle:
         seconds = 0.0
         for child in psutil.Process(self._process.pid).children(recursive=True):
             try:
-                seconds += sum(child.cpu_times()[:4])
+                own, system, *reaped = child.cpu_times()[:4]
+                seconds += (usage.cpu_seconds_of(child.pid) or own + system) + sum(reaped)
             except psutil.NoSuchProcess:
                 continue  # it has ended meanwhile, and the trial's own figure includes it
         return seconds

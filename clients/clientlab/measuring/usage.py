@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 _STATUS = Path("/proc/self/status")
+_SCHED = 2  # CPUCLOCK_SCHED of Linux
 _kept: dict[int, int] = {}  # process id, which a fork changes → file descriptor
 
 
@@ -21,6 +22,18 @@ def cpu_seconds() -> float:
     """CPU time of this process and of its ended children, user and system."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def cpu_seconds_of(pid: int) -> float | None:
+    """CPU time of another process, without its children, in steps of nanoseconds (clock_getcpuclockid(3)).
+
+    None where the system has no such clock, or the process has ended.
+    """
+    if sys.platform != "linux":
+        return None
+    with contextlib.suppress(OSError):
+        return time.clock_gettime(~pid << 3 | _SCHED)
+    return None
 
 
 def peak_rss() -> int:

@@ -12,11 +12,11 @@ from typing import Any
 
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
-from clientlab.results.trial import Noise, Quantiles, ServerUse, Trial
+from clientlab.results.trial import BUSY_PARTS, InFlight, Noise, Quantiles, ServerUse, Trial
 
 _PARTS = (
     "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",
-    "busy", "noise",
+    "busy", "in_flight", "noise",
 )  # fmt: skip
 _QUANTILES = tuple(name for name in Quantiles.model_fields if name != "at_least")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
@@ -40,7 +40,8 @@ _DOCUMENT = {
     "overhead_at_least": "JSON, those of the overheads that are only lower bounds",
     **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in ServerUse.model_fields},
     **{f"noise_{name}": field.description or name for name, field in Noise.model_fields.items()},
-    **{f"{part}_busy_share": "of its time" for part in ("client", "proxy", "upstream", "latency")},
+    **{f"{part}_busy_share": text for part, text in BUSY_PARTS.items()},
+    **{f"{part}_in_flight": f"mean requests {field.description}" for part, field in InFlight.model_fields.items()},
 }
 
 _DERIVED = tuple(figure for figure in FIGURES if figure.name not in _DOCUMENT)
@@ -80,8 +81,9 @@ def _row(trial: Trial) -> dict[str, Any]:
         row |= {f"{part}_{name}": _of(getattr(trial, field), name) for name in ServerUse.model_fields}
     row |= {f"noise_{name}": _of(trial.noise, name) for name in Noise.model_fields}
     row |= {f"{part}_busy_share": share for part, share in trial.busy.items()}
+    row |= {f"{part}_in_flight": _of(trial.in_flight, part) for part in InFlight.model_fields}
     return row | {figure.name: figure.of(trial) for figure in _DERIVED}
 
 
-def _of(found: ServerUse | Noise | None, name: str) -> float | None:
+def _of(found: ServerUse | Noise | InFlight | None, name: str) -> float | None:
     return None if found is None else getattr(found, name)

@@ -11,6 +11,7 @@ from clientlab.analysis.ratios import Ratio
 from clientlab.analysis.standings import Standing
 from clientlab.judging.noise import is_noisy, is_wide
 from clientlab.judging.ranking import baseline_of, finished_by_group, ranked, seconds_per_request
+from clientlab.reports.bottleneck import shares_of
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
 from clientlab.results.figures import FIGURES
@@ -28,8 +29,10 @@ class Row:
     `figures`: key → median over the trials that have the figure, or None. `bounds`: keys of those that are only lower
     bounds, because requests failed. `costs`: seconds per successful request, by
     round. `errors`: kind → how many, summed. `body_bytes`: received per request. `verdict`: the commonest of the
-    trials' verdicts, or None. `trials`: by round. `alone`: the arm has a concurrency that no other arm of its group
-    has, so it is ranked against none of them. `doubtful`: a caution names noisy trials or widely differing rounds.
+    trials' verdicts, or None. `waits`: whether latencies hold the wait for a free connection. `shares`: part → median
+    of its busy share, of the trials with that verdict. `trials`: by round. `alone`: the arm has a concurrency that no
+    other arm of its group has, so it is ranked against none of them. `doubtful`: a caution names noisy trials or widely
+    differing rounds.
     """
 
     name: str
@@ -43,6 +46,8 @@ class Row:
     body_bytes: float | None
     concurrency: int
     verdict: str | None
+    waits: bool
+    shares: Mapping[str, float]
     trials: tuple[Trial, ...]
     bounds: frozenset[str] = frozenset()
     alone: bool = False
@@ -158,6 +163,7 @@ def _row(standing: Standing, trials: list[Trial], *, alone: bool) -> Row:
     errors: Counter[str] = Counter()
     for trial in trials:
         errors.update(trial.errors)
+    verdict = commonest_verdict(trials)
     return Row(
         name=standing.name,
         strategy=trials[0].strategy,
@@ -169,7 +175,9 @@ def _row(standing: Standing, trials: list[Trial], *, alone: bool) -> Row:
         errors=dict(errors),
         body_bytes=_body_bytes(trials),
         concurrency=trials[0].concurrency,
-        verdict=commonest_verdict(trials),
+        verdict=verdict,
+        waits=any(trial.waits_for_connection for trial in trials),
+        shares=shares_of(trial for trial in trials if trial.verdict == verdict),
         trials=tuple(sorted(trials, key=lambda trial: trial.round)),
         bounds=frozenset(figure.key for figure in FIGURES if figure.is_bound(trials)),
         alone=alone,

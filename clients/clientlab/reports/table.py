@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
-from clientlab.reports import estimand, servers
+from clientlab.reports import bottleneck, estimand, servers
 from clientlab.reports.headline import answers
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
@@ -21,6 +21,11 @@ from clientlab.results.figures import FIGURES
 
 _Column = tuple[str, list[str]]
 _RATIOS_AFTER = "throughput"
+_SHARES = "shares"
+_LATENCIES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
+_WAITS = "*"
+"""Marks a latency that holds the wait for a free connection. A caution explains it."""
+
 _UNBOUNDED = 1000
 """A width that every table fits into."""
 
@@ -103,13 +108,16 @@ def _columns(group: Group) -> Iterator[_Column]:
             yield figure.column.heading, [_cell(row, figure) for row in rows]
         if figure.key == _RATIOS_AFTER:
             yield from _ratios(group)
-    yield "bottleneck", [(row.verdict or units.UNKNOWN).removesuffix("-bound") for row in rows]
+    yield "bottleneck", [bottleneck.name_of(row.verdict) for row in rows]
+    if any(row.shares for row in rows):
+        yield _SHARES, [bottleneck.shown(row.verdict, row.shares) for row in rows]
 
 
 def _cell(row: Row, figure: Figure) -> str:
     if figure.key == "errors" and row.errors:
         return ", ".join(f"{count:,} {kind}" for kind, count in row.errors.items())
-    return row.text(figure)
+    mark = _WAITS if row.waits and figure.key in _LATENCIES and row.figures[figure.key] is not None else ""
+    return f"{row.text(figure)}{mark}"
 
 
 def _ratios(group: Group) -> Iterator[_Column]:
@@ -144,7 +152,7 @@ def _table(rows: list[Row], columns: list[_Column]) -> Table:
     table = plain_table()
     table.add_column(_head_of(rows), overflow="fold", min_width=16)
     for name, _ in columns:
-        table.add_column(name, justify="right", no_wrap=name != "errors")
+        table.add_column(name, justify="right", no_wrap=name not in {"errors", _SHARES})
     for row, *cells in zip(rows, *(cells for _, cells in columns), strict=True):
         table.add_row(*map(Text, (row.marked, *cells)), style="bold green" if row.first else None)
     return table

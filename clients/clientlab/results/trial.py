@@ -33,8 +33,35 @@ def _time(text: str) -> str:
 
 Time = Annotated[str, AfterValidator(_time), Field(description="UTC, ISO 8601")]
 
-Bound = Literal["client-bound", "proxy-bound", "upstream-bound", "latency-bound", "unclear"]
-"""The part that limited a trial."""
+Bound = Literal[
+    "client-bound",
+    "proxy-bound",
+    "upstream-bound",
+    "latency-bound",
+    "client-connections",
+    "client-lock",
+    "upstream-threads",
+    "machine",
+    "chain",
+    "outside",
+    "mixed",
+    "unclear",
+]
+"""What limited a trial. Runs before the shares of queues were measured may have ``unclear``."""
+
+BUSY_PARTS = {
+    "client": "CPU time of the client, of the cores that it can use",
+    "proxy": "CPU time of the proxy, of the cores that it can use",
+    "upstream": "CPU time of the upstream, of the cores that it can use",
+    "latency": "requested delays, of the time of the requests in flight",
+    "upstream_threads": "requests in the upstream's threads, where these are fewer than the requests in flight",
+    "connections": "requests on the client's connections, where these are fewer than the requests in flight",
+    "machine": "busy time of all cores, whoever used them",
+    "chain": "delays and CPU time of all parts, of the time of the requests in flight",
+    "waiting": "requests in flight that neither proxy nor upstream held",
+    "outside": "time of each request that is not the client's CPU time, for a server without counters",
+}
+"""The keys of `Trial.busy`: part → what its share is a share of."""
 
 
 def _printable(value: Any) -> Any:
@@ -116,6 +143,21 @@ class ServerUse(Measured):
     cpu_seconds: Seconds
     requests: Count | None = None
     connections: Annotated[Count | None, Field(description="accepted with at least one request")] = None
+    held_seconds: Annotated[
+        Seconds | None, Field(description="sum over requests: from the request read to its response ready, with delays")
+    ] = None
+    processes: Annotated[Count | None, Field(description="among which the CPU time is divided, one core each")] = None
+    slots: Annotated[Count | None, Field(description="requests that it can hold at once; null: no limit")] = None
+    cores: Annotated[float | None, Field(description="CPU cores that it may use", ge=0, le=MOST)] = None
+    cpu_step_seconds: Annotated[Seconds, Field(description="resolution of cpu_seconds; 0: nanoseconds")] = 0.01
+
+
+class InFlight(Measured):
+    """Mean number of requests in flight, by Little's law: the sum of their times over the wall time."""
+
+    client: Annotated[float, Field(description="begun by the client's clock, and not ended", ge=0, le=MOST)]
+    proxy: Annotated[float | None, Field(description="read by the proxy, and not answered", ge=0, le=MOST)] = None
+    upstream: Annotated[float | None, Field(description="read by the upstream, and not ready", ge=0, le=MOST)] = None
 
 
 Grown = Annotated[float, Field(ge=0, le=MOST, description="seconds")]
@@ -200,7 +242,11 @@ class Trial(PlannedTrial):
         Seconds | None, Field(description="the library's own measure, over successful requests")
     ] = None
     overhead_seconds: Annotated[
-        Quantiles | None, Field(description="latency minus the delay that the client requested")
+        Quantiles | None,
+        Field(description="latency minus the delay that the client requested; null where waits_for_connection"),
+    ] = None
+    waits_for_connection: Annotated[
+        bool | None, Field(description="whether latencies hold the wait for a free connection of the client's pool")
     ] = None
     bytes_received: Annotated[Count | None, Field(description="of the bodies of all responses")] = None
     histogram: Annotated[Histogram | None, Field(description="of the successful requests")] = None
@@ -214,6 +260,7 @@ class Trial(PlannedTrial):
     busy: Annotated[
         dict[str, Share], Field(description="share of its time that each part was busy", max_length=20)
     ] = {}
+    in_flight: InFlight | None = None
     verdict: Bound | None = None
 
     @classmethod

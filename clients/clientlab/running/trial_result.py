@@ -9,13 +9,16 @@ from typing import Any
 from clientlab import strategies
 from clientlab.analysis import summary
 from clientlab.analysis.histogram import Floats, histogram_of
-from clientlab.judging.verdict import Shares, busy, verdict, waited
+from clientlab.judging.verdict import Shares, verdict
 from clientlab.measuring.external_tool import ToolNote
 from clientlab.measuring.measurement import Measurement, Outcome
-from clientlab.results.surroundings import cpu_usable
-from clientlab.results.trial import Noise, PlannedTrial, ServerUse, Trial
+from clientlab.results.trial import Bound, Noise, PlannedTrial, ServerUse, Trial
+from clientlab.running.busy_shares import ServersUse, in_flight, shares_of
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.workload import Workload, delay_of
+
+_COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds")
+"""Fields of a server's use that grow; the others are as the server reports them."""
 
 
 @dataclass(frozen=True)
@@ -24,25 +27,15 @@ class Reading:
 
     upstream: ServerUse | None = None
     proxy: ServerUse | None = None
-    upstream_lanes: int = 1  # processes among which the upstream's CPU time is divided
 
 
-@dataclass(frozen=True)
-class Spent:
+def spent(before: Reading, after: Reading) -> ServersUse:
     """The growth of the servers' counters between two readings."""
-
-    upstream: ServerUse | None
-    proxy: ServerUse | None
-    upstream_lanes: int
-
-
-def spent(before: Reading, after: Reading) -> Spent:
-    """The difference of two readings."""
-    return Spent(_less(after.upstream, before.upstream), _less(after.proxy, before.proxy), after.upstream_lanes)
+    return ServersUse(_less(after.upstream, before.upstream), _less(after.proxy, before.proxy))
 
 
 def finished_trial(
-    planned: PlannedTrial, workload: Workload, measurement: Measurement, servers: Spent, started: str
+    planned: PlannedTrial, workload: Workload, measurement: Measurement, servers: ServersUse, started: str
 ) -> Trial:
     """The trial with every figure that its samples, its outcome and the servers' counters give.
 
@@ -51,7 +44,8 @@ def finished_trial(
     outcome, found = measurement.outcome, measurement.samples
     delay = delay_of(workload)
     delays = sum(map(delay, found.numbers.tolist())) if delay else None
-    shares = _shares(planned.concurrency, outcome, delays, servers)
+    held = in_flight(float(found.records["seconds"].sum()), outcome.wall_seconds, servers)
+    shares = shares_of(planned, outcome, delays, servers, held)
     reason = _failure(found, workload)
     figures = {
         "connections_opened": outcome.connections_opened,
@@ -64,9 +58,13 @@ def finished_trial(
         "upstream_use": servers.upstream,
         "proxy_use": servers.proxy,
         "busy": {part: share for part, share in vars(shares).items() if share is not None},
-        "verdict": verdict(shares, outcome.wall_seconds),
+        "in_flight": held,
+        "verdict": _verdict(planned, shares),
         **_of_samples(found, workload, outcome, delay),
     }
+    figures["waits_for_connection"] = waits = _waits(planned, len(found.records), figures["verdict"])
+    if waits:
+        figures["overhead_seconds"] = None
     if measurement.tool is not None:
         figures |= _of_tool(planned, measurement.tool)
     return Trial.of(planned, started=started, status="failed" if reason else "done", reason=reason, **figures)
@@ -112,7 +110,7 @@ def _of_tool(planned: PlannedTrial, note: ToolNote) -> dict[str, Any]:
     }
 
 
-def _noise(planned: PlannedTrial, outcome: Outcome, servers: Spent) -> Noise | None:
+def _noise(planned: PlannedTrial, outcome: Outcome, servers: ServersUse) -> Noise | None:
     """The disturbance of a trial. What others took is unknown where the CPU time of a server is."""
     found = outcome.disturbance
     if found is None:
@@ -149,24 +147,24 @@ def _failure(found: Samples, workload: Workload) -> str | None:
 def _less(after: ServerUse | None, before: ServerUse | None) -> ServerUse | None:
     if after is None or before is None:
         return None
-    return ServerUse(
-        cpu_seconds=after.cpu_seconds - before.cpu_seconds,
-        requests=_grown(after.requests, before.requests),
-        connections=_grown(after.connections, before.connections),
-    )
+    grown = {name: _grown(getattr(after, name), getattr(before, name)) for name in _COUNTERS}
+    return ServerUse(**{**dict(after), **grown})
 
 
-def _grown(after: int | None, before: int | None) -> int | None:
+def _grown(after: float | None, before: float | None) -> float | None:
     """How much a counter grew; None where either reading lacks it."""
     return None if after is None or before is None else after - before
 
 
-def _shares(concurrency: int, outcome: Outcome, delays: float | None, servers: Spent) -> Shares:
-    wall, cores = outcome.wall_seconds, max(1, int(cpu_usable()))
-    upstream, proxy = servers.upstream, servers.proxy
-    return Shares(
-        client=busy(outcome.cpu_seconds, wall, outcome.processes, cores),
-        proxy=None if proxy is None else busy(proxy.cpu_seconds, wall, cores, cores),
-        upstream=None if upstream is None else busy(upstream.cpu_seconds, wall, servers.upstream_lanes, cores),
-        latency=None if delays is None else waited(delays, wall, concurrency),
-    )
+def _verdict(planned: PlannedTrial, shares: Shares) -> Bound:
+    executor = strategies.executor_spec(strategies.find(planned.strategy).executor)
+    return verdict(shares, planned.concurrency, threads=executor.threads)
+
+
+def _waits(planned: PlannedTrial, requests: int, found: Bound) -> bool:
+    """Whether the clock of most requests started before a connection was free for them.
+
+    So it is where all clocks start at once, and where a small pool holds the trial back.
+    """
+    executor = strategies.executor_spec(strategies.find(planned.strategy).executor)
+    return (executor.clock_first and requests > planned.concurrency) or found == "client-connections"

@@ -59,6 +59,7 @@ CLIENTS: dict[str, ClientSpec] = {
             "httpx",
             "per call",
             "httpx.request(…): a client, its TLS set-up and a connection per call",
+            quirks=Quirks(keep_alive_header=True),
         ),
         ClientSpec(
             "httpx-client",
@@ -148,6 +149,7 @@ CLIENTS: dict[str, ClientSpec] = {
             "per thread",
             "one libcurl handle per thread",
             executors=("threads", "multi", "processes"),
+            native=True,
             quirks=_LIBCURL,
         ),
         ClientSpec(
@@ -160,6 +162,7 @@ CLIENTS: dict[str, ClientSpec] = {
             http="2",
             executors=("threads",),
             lacks=_libcurl_lacks_http2,
+            native=True,
             quirks=replace(_LIBCURL, one_request_per_connection=True),
         ),
         ClientSpec(
@@ -170,6 +173,7 @@ CLIENTS: dict[str, ClientSpec] = {
             "per thread",
             "one curl_cffi.Session without impersonation: a libcurl handle per thread",
             executors=("threads",),
+            native=True,
             quirks=_LIBCURL,
         ),
         ClientSpec(
@@ -191,6 +195,8 @@ CLIENTS: dict[str, ClientSpec] = {
             "one pyreqwest SyncClient, on Rust's reqwest",
             unlimited=True,
             executors=("threads",),
+            native=True,
+            own_threads=True,
             quirks=_PYREQWEST,
         ),
         ClientSpec(
@@ -202,6 +208,8 @@ CLIENTS: dict[str, ClientSpec] = {
             "one pyreqwest Client for asyncio, on Rust's reqwest",
             unlimited=True,
             executors=("workers",),
+            native=True,
+            own_threads=True,
             quirks=_PYREQWEST,
         ),
         ClientSpec(
@@ -212,7 +220,7 @@ CLIENTS: dict[str, ClientSpec] = {
             "pool",
             "one aiosonic.HTTPClient",
             executors=("workers",),
-            quirks=Quirks(own_chunk_size=65_536),
+            quirks=Quirks(own_chunk_size=65_536, keep_alive_header=True),
         ),
         ClientSpec(
             "niquests",

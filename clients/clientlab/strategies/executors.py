@@ -28,6 +28,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             _EXECUTORS + "threads:Threads",
             "blocking",
             "ThreadPoolExecutor.map, one thread per request in flight",
+            threads=True,
             size="max_workers",
         ),
         ExecutorSpec(
@@ -35,6 +36,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             _EXECUTORS + "thread_queue:ThreadQueue",
             "blocking",
             "worker threads on a queue.Queue, one per request in flight",
+            threads=True,
             size="threads",
         ),
         ExecutorSpec(
@@ -57,6 +59,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             "asyncio",
             "asyncio.gather over all requests at once; the client's pool limits them",
             needs_count=True,
+            clock_first=True,
             pool_bound=True,
         ),
         ExecutorSpec(
@@ -73,6 +76,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             "asyncio",
             "asyncio.as_completed over all requests at once; the client's pool limits them",
             needs_count=True,
+            clock_first=True,
             pool_bound=True,
         ),
         ExecutorSpec(
@@ -96,6 +100,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             "blocking",
             "asyncio.gather over sync_to_async(thread_sensitive=False) on a pool of threads",
             needs_count=True,
+            threads=True,
             size="max_workers",
             distribution="asgiref",
         ),
@@ -123,6 +128,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             "asyncio",
             "asyncio.gather over one chunk in each of 6 processes, and in a further one for the remainder",
             needs_count=True,
+            clock_first=True,
         ),
         ExecutorSpec(
             "futures",
@@ -130,6 +136,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             "blocking",
             "requests-futures' FuturesSession over all requests at once, one worker thread per request in flight",
             needs_count=True,
+            threads=True,
             size="max_workers",
             only=("requests-session",),
             distribution="requests-futures",

@@ -1,8 +1,8 @@
 """Clients and executors that are not listed: classes of a user's file, and entry points of installed packages.
 
 A class with the methods `open`, `send` and `close` is a client; one with `open`, `run` and `close` is an executor.
-Class attributes set the fields of its spec, and all have defaults: `policy` and `http` of a client; `needs`,
-`needs_count`, `concurrent` and `unbounded` of an executor.
+Class attributes set the fields of its spec, and all have defaults: `policy`, `http` and `native` of a client; `needs`,
+`needs_count`, `concurrent`, `unbounded`, `threads` and `clock_first` of an executor.
 """
 
 from __future__ import annotations
@@ -187,7 +187,8 @@ def _client(name: str, import_path: str, cls: type, distribution: str) -> Client
     kind: Kind = "asyncio" if inspect.iscoroutinefunction(getattr(cls, "send")) else "blocking"  # noqa: B009
     policy = _one_of(cls, "policy", "pool", get_args(Policy))
     http = _one_of(cls, "http", "1.1", ("1.1", "2"))
-    return ClientSpec(name, import_path, kind, distribution, policy, _first_line(cls), http)
+    native = bool(getattr(cls, "native", False))
+    return ClientSpec(name, import_path, kind, distribution, policy, _first_line(cls), http, native=native)
 
 
 def _executor(name: str, import_path: str, cls: type, distribution: str) -> ExecutorSpec:
@@ -200,6 +201,8 @@ def _executor(name: str, import_path: str, cls: type, distribution: str) -> Exec
         needs_count=bool(getattr(cls, "needs_count", False)),
         concurrent=bool(getattr(cls, "concurrent", True)),
         unbounded=bool(getattr(cls, "unbounded", False)),
+        threads=bool(getattr(cls, "threads", False)),
+        clock_first=bool(getattr(cls, "clock_first", False)),
         distribution=distribution,
     )
 

@@ -30,6 +30,7 @@ class Quirks:
     fault_kinds: tuple[tuple[str, str], ...] = _quirk("records the fault as an error of another kind", default=())
     one_request_per_connection: bool = _quirk("has one request at a time on an HTTP/2 connection", default=False)
     resumes_tls: bool = _quirk("resumes a TLS session on its next connection", default=False)
+    keep_alive_header: bool = _quirk("sends `Connection: keep-alive`, 24 bytes in each request", default=False)
     own_chunk_size: int | None = _quirk("ignores `--chunk-size`: bytes of its largest chunk", default=None)
     late_in_bodies: float = _quirk("notices silence in a body later: seconds after the time limit", default=0.0)
 
@@ -52,6 +53,8 @@ class ClientSpec:
     program: str = ""  # the program that it starts, if it is no library
     package: str = ""  # the system package with the program
     unlimited: bool = False  # its pool can be without a limit
+    native: bool = False  # its library works outside the GIL: each thread can use a core
+    own_threads: bool = False  # a native library with threads of its own
     lacks: Callable[[], str | None] | None = None  # what the installed library was built without, and what to do
     quirks: Quirks = Quirks()
 
@@ -68,6 +71,8 @@ class ExecutorSpec:
     concurrent: bool = True  # has more than one request in flight
     unbounded: bool = False  # has all requests in flight, whatever the concurrency
     pool_bound: bool = False  # only the client's pool limits the requests in flight
+    threads: bool = False  # each request in flight has a thread
+    clock_first: bool = False  # the clock of a request starts before a connection of the pool is free
     size: str = ""  # the setting that replaces ``-c`` for its strategies
     only: tuple[str, ...] = ()  # the clients that it runs; empty: all of its kind
     policy: Policy | None = None  # of connections; None: the client's

@@ -70,9 +70,9 @@ class ComposeTestbed:
 
     def reading(self, upstream: str, route: str) -> Reading:
         """The counters now. Raises IncompleteRun where a server does not answer."""
-        use, workers = upstream_use(self._at(_variable(upstream, "direct")))
+        use = upstream_use(self._at(_variable(upstream, "direct")))
         proxy = None if route == "direct" else proxy_use(self._at("PROXY_METRICS_ADDRESS"))
-        return Reading(use, proxy, workers)
+        return Reading(use, proxy)
 
     def programs(self) -> dict[str, str]:
         """The addresses of the servers, for the run's surroundings."""

@@ -17,7 +17,9 @@ import certifi
 
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError
+from clientlab.measuring import usage
 from clientlab.measuring.connections import Address
+from clientlab.results.trial import ServerUse
 from clientlab.running.trial_result import Reading
 from clientlab.testbeds import upstream_process
 from clientlab.testbeds.private_folder import make_private_folder
@@ -133,9 +135,16 @@ class LocalTestbed:
     def reading(self, upstream: str, route: str) -> Reading:
         """The counters now. Raises IncompleteRun where a server has ended."""
         self.check()
-        use, workers = upstream_use(self._servers[upstream].endpoint)
-        proxy = proxy_use(self._servers["proxy"].endpoint) if route != "direct" else None
-        return Reading(use, proxy, workers)
+        use = upstream_use(self._servers[upstream].endpoint)
+        return Reading(use, None if route == "direct" else self._proxy_use())
+
+    def _proxy_use(self) -> ServerUse:
+        """The proxy's counters, with its CPU time by the clock of its process where the system has one."""
+        proxy = self._servers["proxy"]
+        use, seconds = proxy_use(proxy.endpoint), usage.cpu_seconds_of(proxy.process.pid)
+        if seconds is None:
+            return use
+        return use.model_copy(update={"cpu_seconds": seconds, "cpu_step_seconds": 0.0})
 
     def check(self) -> None:
         """Raises IncompleteRun where a server has ended."""

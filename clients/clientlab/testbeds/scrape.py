@@ -52,19 +52,33 @@ def get(endpoint: Endpoint, path: str, timeout: float = _TIMEOUT) -> tuple[int, 
         connection.close()
 
 
-def upstream_use(endpoint: Endpoint) -> tuple[ServerUse, int]:
-    """CPU time and counters of an upstream since its start, and its number of workers. Raises IncompleteRun."""
+def upstream_use(endpoint: Endpoint) -> ServerUse:
+    """CPU time and counters of an upstream since its start. Raises IncompleteRun."""
     figures = _figures(endpoint)
     return ServerUse(
-        cpu_seconds=_one(figures, "mockupstream_cpu_seconds_total"),
-        requests=int(_one(figures, "mockupstream_requests_total")),
-        connections=int(_one(figures, "mockupstream_connections_accepted_total")),
-    ), int(_one(figures, "mockupstream_workers"))
+        cpu_seconds=_sum(figures, "mockupstream_cpu_seconds_total"),
+        requests=int(_sum(figures, "mockupstream_requests_total")),
+        connections=int(_sum(figures, "mockupstream_connections_accepted_total")),
+        held_seconds=_sum(figures, "mockupstream_hold_seconds_sum"),
+        processes=int(_sum(figures, "mockupstream_workers")),
+        slots=int(_sum(figures, "mockupstream_request_slots")) or None,
+        cores=_sum(figures, "mockupstream_cores") or None,
+        cpu_step_seconds=0.0,
+    )
 
 
 def proxy_use(endpoint: Endpoint) -> ServerUse:
-    """CPU time of the proxy since its start. Raises IncompleteRun."""
-    return ServerUse(cpu_seconds=_one(_figures(endpoint), "process_cpu_seconds_total"))
+    """CPU time of the proxy since its start, and the time that it held requests. Raises IncompleteRun.
+
+    Caddy counts each request once, with the time of its outermost handler. A scrape of some milliseconds is among them.
+    """
+    figures = _figures(endpoint)
+    counts = any(name.startswith("caddy_http_") for name, _ in figures)
+    return ServerUse(
+        cpu_seconds=_sum(figures, "process_cpu_seconds_total"),
+        held_seconds=_sum(figures, "caddy_http_request_duration_seconds_sum") if counts else None,
+        cores=_sum(figures, "go_sched_gomaxprocs_threads") or None,
+    )
 
 
 _Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -84,5 +98,5 @@ def _figures(endpoint: Endpoint) -> _Figures:
     }
 
 
-def _one(figures: _Figures, name: str) -> float:
+def _sum(figures: _Figures, name: str) -> float:
     return sum(value for (found, _), value in figures.items() if found == name)

@@ -39,7 +39,7 @@ class Server:
                 return False
             for site in self.sites:
                 site.greet(timeout=1.0)
-            return not self.workers or upstream_use(self.endpoint)[1] >= self.workers
+            return not self.workers or (upstream_use(self.endpoint).processes or 0) >= self.workers
         except (OSError, http.client.HTTPException, IncompleteRun):
             return False  # not listening yet
 

@@ -1,4 +1,4 @@
-"""The verdict: which part held a trial back."""
+"""The verdict: what limited a trial."""
 
 from __future__ import annotations
 
@@ -8,35 +8,112 @@ from clientlab.judging.verdict import Shares, busy, verdict, waited
 
 
 @pytest.mark.parametrize(
-    ("shares", "wall", "bound"),
+    ("shares", "bound"),
     [
-        (Shares(client=0.98), 1, "client-bound"),
-        (Shares(client=0.7), 1, "client-bound"),
-        (Shares(client=0.69), 1, "unclear"),
-        (Shares(client=0.0), 1, "unclear"),
-        (Shares(client=0.3, upstream=0.9), 1, "upstream-bound"),
-        (Shares(client=0.3, proxy=0.8, upstream=0.2), 1, "proxy-bound"),
-        (Shares(client=0.8, proxy=0.9, upstream=0.95), 1, "upstream-bound"),
-        (Shares(client=0.1, latency=0.5), 1, "latency-bound"),
-        (Shares(client=0.1, latency=0.49), 1, "unclear"),
-        (Shares(client=0.75, latency=0.99), 1, "latency-bound"),
-        (Shares(client=0.4, proxy=0.3, upstream=0.4), 1, "unclear"),
-        (Shares(client=0.99), 0.2, "client-bound"),
-        (Shares(client=0.99), 0.19, "unclear"),
+        (Shares(client=0.98), "client-bound"),
+        (Shares(client=0.7), "client-bound"),
+        (Shares(client=0.69), "mixed"),
+        (Shares(client=0.3, upstream=0.9), "upstream-bound"),
+        (Shares(client=0.3, proxy=0.8, upstream=0.2), "proxy-bound"),
+        (Shares(client=0.8, proxy=0.9, upstream=0.95), "upstream-bound"),
+        (Shares(client=0.1, latency=0.5), "latency-bound"),
+        (Shares(client=0.1, latency=0.49), "mixed"),
+        (Shares(client=0.75, latency=0.99), "latency-bound"),
+        (Shares(client=0.95, latency=0.6), "client-bound"),
+        (Shares(client=0.4, proxy=0.3, upstream=0.4, machine=0.6), "mixed"),
     ],
 )
-def test_the_part_that_was_saturated_most_held_the_trial_back(shares, wall, bound):
-    """None where none was saturated, or where the trial was too short to tell."""
-    assert verdict(shares, wall) == bound
+def test_the_part_that_was_saturated_most_held_the_trial_back(shares, bound):
+    """By CPU time of the cores that it can use, or by the delays; mixed where none was saturated."""
+    assert verdict(shares, 32) == bound
 
 
 @pytest.mark.parametrize(
-    ("spent", "wall", "lanes", "cores", "share"),
-    [(1, 1, 1, 2, 1), (1, 1, 2, 2, 0.5), (2, 1, 8, 2, 1), (1, 2, 1, 1, 0.5), (1, 1, 0, 2, 1), (1, 0, 1, 1, 0)],
+    ("shares", "bound"),
+    [
+        (Shares(client=0.1, latency=0.12, connections=0.99, waiting=0.88), "client-connections"),
+        (Shares(client=0.1, latency=0.12, upstream_threads=1.0, waiting=0.88), "upstream-threads"),
+        (Shares(client=0.1, upstream_threads=1.0, upstream=0.95, waiting=0.88), "upstream-bound"),
+        (Shares(client=0.96, connections=0.9, waiting=0.9), "client-bound"),
+        (Shares(client=0.1, upstream=0.05, connections=0.2, machine=0.3, chain=0.2), "mixed"),
+        (Shares(client=0.1, upstream_threads=0.8, connections=0.99), "client-connections"),
+    ],
 )
-def test_a_part_is_busy_by_the_cores_that_its_processes_can_use(spent, wall, lanes, cores, share):
-    """One process can be no busier than one core; many not busier than all."""
-    assert busy(spent, wall, lanes, cores) == share
+def test_a_queue_is_found_where_no_part_is_saturated(shares, bound):
+    """The upstream's threads, or the client's connections; a saturated CPU explains its own queue."""
+    assert verdict(shares, 32) == bound
+
+
+@pytest.mark.parametrize(
+    ("shares", "bound"),
+    [
+        (Shares(client=0.4, upstream=0.5, proxy=0.5, machine=0.99), "machine"),
+        (Shares(client=0.3, upstream=0.2, machine=0.9), "machine"),
+        (Shares(client=0.8, upstream=0.6, machine=1.0), "client-bound"),
+        (Shares(client=0.3, latency=0.7, machine=1.0), "latency-bound"),
+        (Shares(client=0.3, upstream=0.2, machine=0.89), "mixed"),
+    ],
+)
+def test_a_full_machine_limits_where_no_part_reached_its_own_limit(shares, bound):
+    """Whoever filled it."""
+    assert verdict(shares, 32) == bound
+
+
+@pytest.mark.parametrize(
+    ("shares", "concurrency", "bound"),
+    [
+        (Shares(client=0.49, upstream=0.4, proxy=0.11, chain=1.0, machine=0.5), 1, "chain"),
+        (Shares(client=0.85, upstream=0.1, chain=0.95), 1, "client-bound"),
+        (Shares(client=0.1, upstream=0.1, latency=0.7, chain=0.9), 1, "latency-bound"),
+        (Shares(client=0.4, upstream=0.6, chain=0.8, machine=0.7), 2, "chain"),
+        (Shares(client=0.4, upstream=0.6, chain=0.1), 10, "mixed"),
+    ],
+)
+def test_requests_that_pass_through_all_parts_in_turn_are_a_chain(shares, concurrency, bound):
+    """One in flight, or too few to fill any part."""
+    assert verdict(shares, concurrency) == bound
+
+
+@pytest.mark.parametrize(
+    ("shares", "threads", "bound"),
+    [
+        (Shares(client=0.5, upstream=0.45, chain=0.95 / 32, waiting=0.99), True, "client-lock"),
+        (Shares(client=0.2, upstream=0.1, latency=0.7 / 32, chain=1.0 / 32, waiting=0.97), True, "client-lock"),
+        (Shares(client=0.2, upstream=0.1, latency=0.7 / 32, chain=1.0 / 32, waiting=0.97), False, "client-lock"),
+        (Shares(client=0.5, upstream=0.45, chain=0.95 / 32, waiting=0.99), False, "mixed"),
+        (Shares(client=0.16, upstream=0.3, chain=2.5 / 32, waiting=0.9), True, "client-lock"),
+        (Shares(client=0.5, upstream=0.6, chain=1.5 / 32, waiting=0.9), True, "mixed"),
+        (Shares(client=0.5, upstream=0.6, chain=1.1 / 32, waiting=0.3), True, "mixed"),
+    ],
+)
+def test_requests_that_no_server_sees_wait_for_a_lock_in_the_client(shares, threads, bound):
+    """One after the other, or in threads while no server is busy. Event loops may work in turn without a lock."""
+    assert verdict(shares, 32, threads=threads) == bound
+
+
+@pytest.mark.parametrize(
+    ("shares", "concurrency", "bound"),
+    [
+        (Shares(client=0.2, outside=0.97, machine=0.7), 32, "outside"),
+        (Shares(client=0.2, outside=0.8), 1, "outside"),
+        (Shares(client=0.49, outside=0.51), 1, "outside"),
+        (Shares(client=0.6, outside=0.4), 1, "chain"),
+        (Shares(client=0.9, outside=0.97), 32, "client-bound"),
+        (Shares(client=0.2, outside=0.97, connections=1.0), 32, "client-connections"),
+    ],
+)
+def test_of_a_server_without_counters_only_the_client_is_known(shares, concurrency, bound):
+    """What limits is outside: the server or the network."""
+    assert verdict(shares, concurrency) == bound
+
+
+@pytest.mark.parametrize(
+    ("spent", "wall", "cores", "share"),
+    [(1, 1, 1, 1), (1, 1, 2, 0.5), (2, 1, 2, 1), (1, 2, 1, 0.5), (0.5, 1, 0.5, 1), (1, 0, 1, 0)],
+)
+def test_a_part_is_busy_by_the_cores_that_it_can_use(spent, wall, cores, share):
+    """A quota may be less than a core."""
+    assert busy(spent, wall, cores) == share
 
 
 @pytest.mark.parametrize(("delays", "wall", "concurrency", "share"), [(10, 1, 10, 1), (10, 2, 10, 0.5), (1, 0, 1, 0)])

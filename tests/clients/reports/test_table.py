@@ -176,6 +176,23 @@ def test_each_way_to_an_upstream_has_its_table():
                       ("aiohttp upstream · proxy", "aiohttp upstream · direct", "flask upstream · direct")]  # fmt: skip
 
 
+def test_the_shares_behind_a_bottleneck_stand_beside_it():
+    """In a column of their own, which only runs without shares lack."""
+    busy = {"client": 0.49, "upstream": 0.4, "proxy": 0.11}
+    text = shown(a_run(a_trial("urllib3", verdict="chain", busy=busy)), 200)
+    assert "shares" in text
+    assert " ".join(cells(text)["urllib3"]).endswith("chain client 49 %, upstream 40 %, proxy 11 %")
+    assert "shares" not in shown(a_run(a_trial("urllib3")), 200)
+
+
+def test_a_latency_that_holds_a_wait_for_a_connection_is_marked():
+    """Unknown ones are not."""
+    waits = {"waits_for_connection": True}
+    words = " ".join(cells(shown(a_run(a_trial("urllib3", **waits), a_trial("pycurl"))))["urllib3"])
+    assert "2.00 ms* 9.00 ms* 0 1 500 µs" in words
+    assert "*" not in " ".join(cells(shown(a_run(a_trial("urllib3", latency_seconds=None, **waits))))["urllib3"])
+
+
 def test_a_strategy_that_failed_has_no_row():
     """It has no figures; the cautions tell of it. A run of failures alone has no table at all."""
     text = shown(a_run(a_trial("urllib3"), a_failed_trial("pycurl")))

@@ -130,6 +130,28 @@ def test_overhead_is_what_the_client_adds_to_the_delay(store):
     assert trial.busy["latency"] == pytest.approx(12 * 0.02 / trial.wall_seconds)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "waits"),
+    [
+        ("aiohttp@gather", True),
+        ("aiohttp@as-completed", True),
+        ("aiohttp@semaphore", False),
+        ("urllib3@threads", False),
+        ("requests-session@threads?pool=1&pool_block=true", True),
+    ],
+)
+def test_a_wait_for_a_connection_is_no_overhead(strategy, waits, store):
+    """Where all clocks start at once, or where a small pool holds the requests back, the trial says so."""
+    with counting_server(hold=0.01) as server:
+        plan = planned(strategy, delay="10ms", concurrency=3)
+        run = execute(plan, TrialRunner(FakeTestbed(server)), store, Recorder())
+    (trial,) = run.trials
+    assert trial.status == "done"
+    assert trial.waits_for_connection is waits
+    assert (trial.overhead_seconds is None) is waits
+    assert trial.in_flight.client > (3.5 if "?" not in strategy and waits else 1)
+
+
 def test_the_run_is_saved_after_every_trial(store):
     """Readers find each trial by the time that it is told of; the run file fits the schema at any moment."""
     saved = []
@@ -158,17 +180,15 @@ def test_a_run_leaves_its_file_and_nothing_else(store):
 
 
 def test_a_strategy_that_fails_is_a_failed_trial_and_the_others_go_on(store):
-    """The server closes on whoever writes `Connection: keep-alive`, as requests does and the others do not."""
+    """The server closes on whoever writes `Connection: keep-alive`, as httpx per call does and the others do not."""
     with counting_server(lambda seen: None if "connection" in seen.headers else ok()) as server:
-        run = execute(
-            planned("http.client", "requests", "urllib3"), TrialRunner(FakeTestbed(server)), store, Recorder()
-        )
+        run = execute(planned("http.client", "httpx", "urllib3"), TrialRunner(FakeTestbed(server)), store, Recorder())
     found = {trial.strategy: trial for trial in run.trials}
     assert {name: trial.status for name, trial in found.items()} == {
-        "http.client": "done", "requests": "failed", "urllib3": "done",
+        "http.client": "done", "httpx": "failed", "urllib3": "done",
     }  # fmt: skip
-    assert found["requests"].reason.startswith("none of 12 requests succeeded; most often reset: ConnectionError: ")
-    assert found["requests"].connections_opened == 12
+    assert found["httpx"].reason.startswith("none of 12 requests succeeded; most often reset: RemoteProtocolError: ")
+    assert found["httpx"].connections_opened == 12
     assert run.status == "incomplete"
 
 

@@ -30,7 +30,7 @@ def test_the_counters_are_those_of_the_upstream():
         server.ask("/")
         after = testbed.reading("aiohttp", "direct")
     assert after.upstream.requests - before.upstream.requests == 1
-    assert (after.upstream_lanes, after.proxy) == (2, None)
+    assert (after.upstream.processes, after.proxy) == (2, None)
 
 
 @pytest.mark.parametrize("name", ADDRESSES)

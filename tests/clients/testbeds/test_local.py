@@ -15,6 +15,7 @@ import pytest
 
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.measuring.connections import Address
+from clientlab.results.surroundings import cpu_usable
 from clientlab.testbeds import local, upstream_process
 from clientlab.testbeds.local import LocalTestbed, Ports
 from clientlab.testbeds.scrape import Endpoint, get
@@ -88,7 +89,12 @@ def test_a_reading_counts_requests_over_either_route(upstream, testbed):
         after = testbed.reading(upstream, route)
         assert after.upstream.requests - before.upstream.requests == 5
         assert (after.proxy is not None) == (route != "direct")
-        assert after.upstream_lanes == 1
+        assert after.upstream.processes == 1
+        assert after.upstream.slots == (4 if upstream == "flask" else None)
+        assert after.upstream.held_seconds > before.upstream.held_seconds
+        assert after.upstream.cores == cpu_usable()
+        assert route == "direct" or after.proxy.held_seconds - before.proxy.held_seconds > 0
+        assert route == "direct" or after.proxy.cores >= 1
 
 
 def test_programs_are_told_for_the_run_file(testbed):

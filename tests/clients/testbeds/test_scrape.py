@@ -23,8 +23,8 @@ def upstream(request):
 def test_an_upstream_counts_what_a_client_sent_and_nothing_else(upstream):
     """Requests and connections exactly; scrapes and health checks are in neither."""
     endpoint = Endpoint("127.0.0.1", upstream.port)
-    before, workers = upstream_use(endpoint)
-    assert workers == 2
+    before = upstream_use(endpoint)
+    assert before.processes == 2
     for _ in range(3):
         assert get(endpoint, "/healthz")[0] == 200
         upstream_use(endpoint)
@@ -33,7 +33,7 @@ def test_an_upstream_counts_what_a_client_sent_and_nothing_else(upstream):
             for _ in range(5):
                 connection.request("GET", "/")
                 assert connection.getresponse().read()
-    after, _ = upstream_use(endpoint)
+    after = upstream_use(endpoint)
     assert after.requests - before.requests == 20
     assert after.connections - before.connections == 4
     assert after.cpu_seconds >= before.cpu_seconds > 0
@@ -53,6 +53,22 @@ def test_the_proxy_says_what_it_spent():
     with counting_server(lambda _: ok(page)) as server:
         use = proxy_use(Endpoint("127.0.0.1", server.port))
     assert (use.cpu_seconds, use.requests, use.connections) == (1.25, None, None)
+    assert (use.held_seconds, use.cores, use.cpu_step_seconds) == (None, None, 0.01)
+
+
+def test_the_proxy_says_how_long_it_held_requests_and_what_it_may_use():
+    """Of all its sites: over TLS, another handler is the outermost."""
+    name = "caddy_http_request_duration_seconds"
+    page = (
+        f"# TYPE {name} histogram\n"
+        f'{name}_sum{{code="200",handler="reverse_proxy",server="a"}} 1.5\n'
+        f'{name}_sum{{code="502",handler="reverse_proxy",server="a"}} 0.25\n'
+        f'{name}_sum{{code="200",handler="subroute",server="b"}} 2.0\n'
+        "# TYPE go_sched_gomaxprocs_threads gauge\ngo_sched_gomaxprocs_threads 3\n"
+    )
+    with counting_server(lambda _: ok(page.encode())) as server:
+        use = proxy_use(Endpoint("127.0.0.1", server.port))
+    assert (use.held_seconds, use.cores) == (3.75, 3)
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,10 @@ def test_each_is_served_as_its_settings_say_and_none_beside_another(tmp_path):
             assert [one for one in family() if one not in plain] == started
             workers = 2 if "workers" in upstream else 1
             assert len(started) == (workers + 1 if "workers" in upstream else 1)
-            assert testbed.reading(upstream, "direct").upstream_lanes == workers
+            assert testbed.reading(upstream, "direct").upstream.processes == workers
             assert keeps(testbed, upstream) == (upstream not in CLOSING)
             testbed.serve("aiohttp")
-            assert testbed.reading("aiohttp", "direct").upstream_lanes == 1
+            assert testbed.reading("aiohttp", "direct").upstream.processes == 1
     assert all_gone(started)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([
         "aiohttp.log", "flask-server-development.log", "aiohttp-server-development.log", "flask-workers-2.log",

@@ -1,0 +1,133 @@
+"""The verdict on real trials whose bottleneck is known: a row for each case, with the shares that led to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.figures import BenchmarkRow
+from benchmarks.truth.verdict_cases import CASES, Case
+from clientlab.reports.bottleneck import shown
+from clientlab.results.surroundings import cpu_usable
+from clientlab.results.trial import PlannedTrial, Trial
+from clientlab.running.trial_runner import Testbed, TrialRunner
+from clientlab.testbeds.external import ExternalTarget
+from clientlab.testbeds.local import LocalTestbed
+from clientlab.testbeds.upstream_process import WorkerCounts
+from clientlab.workload.workload import Workload
+
+MOST_ATTEMPTS = 5
+NOISY = 0.25
+"""Cores that other programs used. A trial beside more of them is measured again, except where they are the case."""
+
+WORKERS = WorkerCounts(flask=2, aiohttp=1, threads=32)
+_BURNERS = 3  # for each core
+_BURN = "while True: pass"  # each in a session of its own, since Linux shares the cores among sessions
+_SERVER = Path(__file__).with_name("busy_server.py")
+
+
+def rows() -> Iterator[BenchmarkRow]:
+    """A row for each case, and one for all. The value is 1 if the verdict is right."""
+    right = 0
+    for case in CASES:
+        trial, attempts = measured(case)
+        met = trial.verdict in case.expected
+        right += met
+        name = f"{case.name}: {trial.verdict} ({shown(trial.verdict, trial.busy)})"
+        target = " or ".join(case.expected)
+        yield BenchmarkRow(name, met, met, met, f"trial {attempts}", target, met, "right")
+    share = right / len(CASES)
+    yield BenchmarkRow(
+        f"verdicts that are right, of {len(CASES)}", share, share, share, "one trial each", "1", share == 1, "of all"
+    )
+
+
+def measured(case: Case) -> tuple[Trial, int]:
+    """A trial of the case, and its number: trials disturbed by other programs were before it."""
+    attempt = 1
+    while True:
+        with tempfile.TemporaryDirectory() as folder, _around(case):
+            trial = _measure(case, Path(folder))
+        if case.around in {"burners", "own server"} or others(trial) <= NOISY or attempt == MOST_ATTEMPTS:
+            return trial, attempt
+        attempt += 1
+
+
+def others(trial: Trial) -> float:
+    """Cores that programs outside the trial used, on average; 0 if it is unknown."""
+    share, wall = trial.busy.get("machine"), trial.wall_seconds
+    if share is None or not wall:
+        return 0.0
+    uses = [use.cpu_seconds for use in (trial.upstream_use, trial.proxy_use) if use is not None]
+    return share * cpu_usable() - (sum(uses) + (trial.cpu_seconds or 0.0)) / wall
+
+
+def _measure(case: Case, folder: Path) -> Trial:
+    """Raises SystemExit if the trial fails."""
+    workload = Workload(requests=case.requests, concurrency=case.concurrency, delay=case.delay, **case.workload)
+    planned = PlannedTrial(
+        arm="case", strategy=case.strategy, upstream=case.upstream, route=case.route, workload="workload",
+        round=1, order=0, concurrency=case.concurrency,
+    )  # fmt: skip
+    with _testbed(case, folder) as testbed:
+        trial = TrialRunner(testbed)(planned, workload, folder, lambda _: None)
+    if trial.status != "done" or trial.errors:
+        raise SystemExit(f"{case.name}: {trial.reason or trial.error_examples}")
+    return trial
+
+
+@contextlib.contextmanager
+def _testbed(case: Case, folder: Path) -> Iterator[Testbed]:
+    if case.around == "own server":
+        with own_server() as url:
+            yield ExternalTarget(url)
+        return
+    pinned = case.around == "pinned proxy"
+    with _environment("GOMAXPROCS", "1" if pinned else None):
+        local = LocalTestbed([case.upstream], [case.route], folder, replace(WORKERS))
+        with local:
+            yield local
+
+
+@contextlib.contextmanager
+def _around(case: Case) -> Iterator[None]:
+    """The programs beside the trial, ended after it."""
+    count = _BURNERS * (os.cpu_count() or 1) if case.around == "burners" else 0
+    burners = [subprocess.Popen([sys.executable, "-c", _BURN], start_new_session=True) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+@contextlib.contextmanager
+def own_server() -> Iterator[str]:
+    """The URL of a server in a process of its own that spends CPU time on each request."""
+    with subprocess.Popen([sys.executable, str(_SERVER)], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            port = int((server.stdout or sys.stdin).readline())
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            server.kill()
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str | None) -> Iterator[None]:
+    before = os.environ.get(name)
+    if value is not None:
+        os.environ[name] = value
+    try:
+        yield
+    finally:
+        if value is not None:
+            os.environ.pop(name)
+            if before is not None:
+                os.environ[name] = before

@@ -1,0 +1,38 @@
+"""Clients of a user's own file for the verdict's cases: one has a lock, one works outside the GIL."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+
+from clientlab.clients.http_client import HttpClient
+from clientlab.clients.interfaces import Budget, Opened, Reply
+from clientlab.workload.workload import Request
+
+_HASHED = bytes(1_000_000)  # about a millisecond of SHA-1
+
+
+class Locked(HttpClient):
+    """A connection for each thread, and one lock for all of them."""
+
+    policy = "per thread"
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:
+        super().__init__(budget, opened)
+        self._lock = threading.Lock()
+
+    def send(self, request: Request) -> Reply:
+        with self._lock:
+            return super().send(request)
+
+
+class Native(HttpClient):
+    """Spends CPU time outside the GIL in each request, as a library in C does."""
+
+    policy = "per thread"
+    native = True
+
+    def send(self, request: Request) -> Reply:
+        reply = super().send(request)
+        hashlib.sha1(_HASHED, usedforsecurity=False).digest()
+        return reply

@@ -1,0 +1,109 @@
+"""Cautions about bottlenecks: trials that measured a server, the machine, or a wait for a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from clientlab.judging.verdict import SATURATED, SHORT_SECONDS
+from clientlab.results.document import Caution, Run
+from clientlab.results.trial import Trial
+
+
+def server_bound(run: Run) -> Iterator[Caution]:
+    """Trials that the upstream or the proxy limited."""
+    for bound, part, advice in (
+        ("upstream-bound", "the upstream was", "give it more workers or cores, or set a delay"),
+        ("proxy-bound", "the proxy was", "give it more workers or cores, or set a delay"),
+        ("upstream-threads", "the upstream's threads were", "give it more threads or workers"),
+    ):
+        # ApacheBench and the like are meant to measure the server or the proxy.
+        trials = [trial for trial in _done(run) if trial.verdict == bound and not _drives(run, trial)]
+        if trials:
+            yield Caution(
+                kind=bound,
+                arms=_arms(trials),
+                text=f"{part} the bottleneck for {_names(trials)}",
+                advice=f"these trials measured the server and not the client: {advice}",
+            )
+
+
+def machine_bound(run: Run) -> Iterator[Caution]:
+    """Trials on a machine whose cores were all busy."""
+    trials = [trial for trial in _done(run) if trial.verdict == "machine"]
+    if trials:
+        own = sum(map(_taken, trials)) / len(trials)
+        yield Caution(
+            kind="machine",
+            arms=_arms(trials),
+            text=f"all cores were full, and no part alone, in trials of {_names(trials)}; "
+            f"the lab's parts took {own:.1f} of {run.surroundings.cpu_usable:g} cores",
+            advice="the parts, or other programs, competed for the cores: "
+            "stop what else runs, use fewer workers, or set a delay",
+        )
+
+
+def driver_bound(run: Run) -> Iterator[Caution]:
+    """Trials in which an external tool could not send faster."""
+    trials = [trial for trial in _done(run) if trial.verdict == "client-bound" and _drives(run, trial)]
+    if trials:
+        where = ", ".join(sorted({trial.upstream for trial in trials}))
+        yield Caution(
+            kind="driver-bound",
+            arms=_arms(trials),
+            text=f"{_names(trials)} could not send faster, to {where}",
+            advice="the server can do at least as much: the tool has one thread, give it a CPU core of its own",
+        )
+
+
+def shared_cores(run: Run) -> Iterator[Caution]:
+    """Trials in which an external tool and the server competed for the cores."""
+    cores = run.surroundings.cpu_usable
+    crowded = [trial for trial in _done(run) if _drives(run, trial) and _taken(trial) >= SATURATED * cores]
+    served = sorted({trial.upstream for trial in crowded})
+    if served:
+        yield Caution(
+            kind="shared-cores",
+            arms=_arms(crowded),
+            text=f"{_names(crowded)} and the server took {max(map(_taken, crowded)):.1f} of {cores:g} cores together, "
+            f"with {', '.join(served)}",
+            advice="they competed for the cores: this machine cannot show what more workers would do",
+        )
+
+
+def waits_for_connection(run: Run) -> Iterator[Caution]:
+    """Trials whose latencies hold the wait for a connection."""
+    trials = [trial for trial in _done(run) if trial.waits_for_connection]
+    if trials:
+        yield Caution(
+            kind="waits-for-connection",
+            arms=_arms(trials),
+            text=f"latencies of {_names(trials)} hold the wait for a free connection (marked *), "
+            "since all clocks start at once or the pool is small",
+            advice="they have no overhead: compare their wall time, or their latency with executors "
+            "that wait before the clock starts (semaphore, workers, threads)",
+        )
+
+
+def _taken(trial: Trial) -> float:
+    """Cores that tool, proxy and upstream used on average. 0 for a trial too short for the clock of the servers."""
+    if not trial.wall_seconds or trial.wall_seconds < SHORT_SECONDS:
+        return 0.0
+    servers = [use.cpu_seconds for use in (trial.upstream_use, trial.proxy_use) if use is not None]
+    return (sum(servers) + (trial.cpu_seconds or 0.0)) / trial.wall_seconds
+
+
+def _drives(run: Run, trial: Trial) -> bool:
+    """Whether an external tool, or its replacement, measures the server in this trial."""
+    return trial.driver is not None or trial.strategy in run.experiment.replaced.values()
+
+
+def _done(run: Run) -> list[Trial]:
+    return [trial for trial in run.trials if trial.status == "done"]
+
+
+def _arms(trials: Iterable[Trial]) -> list[str]:
+    return sorted({trial.arm for trial in trials})
+
+
+def _names(trials: Iterable[Trial]) -> str:
+    return ", ".join(_arms(trials))

@@ -1,0 +1,122 @@
+"""The shares that a trial's verdict rests on, from its samples, its CPU times and the servers' counters."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+
+from clientlab import strategies
+from clientlab.judging.verdict import SHORT_SECONDS, Shares, busy, waited
+from clientlab.measuring.measurement import Outcome
+from clientlab.results.surroundings import cpu_usable
+from clientlab.results.trial import InFlight, PlannedTrial, ServerUse
+
+_SLACK = 0.05
+"""So much of a core a process may use beyond its limit, since CPU time and wall time are read one after the other."""
+
+
+@dataclass(frozen=True)
+class ServersUse:
+    """What the servers spent in a trial. None: unknown."""
+
+    upstream: ServerUse | None
+    proxy: ServerUse | None
+
+
+def in_flight(latencies: float, wall: float, servers: ServersUse) -> InFlight:
+    """Mean requests in flight, by Little's law: the sum of their times over the wall time.
+
+    `latencies`: sum of the seconds of all requests, as the client timed them.
+    """
+    upstream, proxy = servers.upstream, servers.proxy
+    return InFlight(
+        client=latencies / wall,
+        proxy=None if proxy is None or proxy.held_seconds is None else proxy.held_seconds / wall,
+        upstream=None if upstream is None or upstream.held_seconds is None else upstream.held_seconds / wall,
+    )
+
+
+def shares_of(
+    planned: PlannedTrial, outcome: Outcome, delays: float | None, servers: ServersUse, held: InFlight
+) -> Shares:
+    """All shares that can be known. `delays`: the sum of the requested delays, in seconds; None without."""
+    wall, many, cores = outcome.wall_seconds, planned.concurrency, cpu_usable()
+    machine = None if outcome.disturbance is None else outcome.disturbance.busy_share
+    upstream, proxy = _timed(servers.upstream, wall), _timed(servers.proxy, wall)
+    spent = [outcome.cpu_seconds, *(one.cpu_seconds for one in (upstream, proxy) if one is not None), delays or 0.0]
+    return Shares(
+        client=busy(outcome.cpu_seconds, wall, client_cores(planned, outcome, cores)),
+        proxy=_busy(proxy, wall, many, cores),
+        upstream=_busy(upstream, wall, many, cores),
+        latency=None if delays is None else waited(delays, wall, many),
+        upstream_threads=_of_threads(servers.upstream, held, many),
+        connections=_of_connections(planned, outcome, held, servers),
+        machine=machine if wall >= SHORT_SECONDS else None,
+        chain=None if upstream is None else sum(spent) / wall / many,
+        waiting=_waiting(held, many),
+        outside=_outside(outcome, held, many) if servers.upstream is None else None,
+    )
+
+
+def client_cores(planned: PlannedTrial, outcome: Outcome, cores: float) -> float:
+    """Cores that the client can use at once, of those that there are.
+
+    A process of CPython uses one core, because of the GIL; with a library that works without the GIL, one for each
+    thread. A client that used more cores than that can evidently do so.
+    """
+    strategy = strategies.find(planned.strategy)
+    client, executor = strategies.client_spec(strategy.client), strategies.executor_spec(strategy.executor)
+    free = client.native or not getattr(sys, "_is_gil_enabled", lambda: True)()
+    at_once = planned.concurrency if free and (executor.threads or client.own_threads) else outcome.processes
+    used = math.ceil(outcome.cpu_seconds / outcome.wall_seconds - _SLACK)
+    return min(max(min(at_once, planned.concurrency), used), cores)
+
+
+def _timed(use: ServerUse | None, wall: float) -> ServerUse | None:
+    """The use of a server, unless the trial was too short for the steps of its clock."""
+    return None if use is None or (use.cpu_step_seconds and wall < SHORT_SECONDS) else use
+
+
+def _busy(use: ServerUse | None, wall: float, many: int, cores: float) -> float | None:
+    """A server's share of the cores that it can use: no more than its processes, nor than requests in flight."""
+    if use is None:
+        return None
+    own = cores if use.cores is None else use.cores
+    return busy(use.cpu_seconds, wall, min(own, many, use.processes or math.inf))
+
+
+def _behind(held: InFlight) -> float | None:
+    """Requests in flight behind the client, as far as the servers see them."""
+    return held.proxy if held.proxy is not None else held.upstream
+
+
+def _of_threads(use: ServerUse | None, held: InFlight, many: int) -> float | None:
+    if use is None or not use.slots or use.slots >= many or held.upstream is None:
+        return None
+    return held.upstream / use.slots
+
+
+def _of_connections(planned: PlannedTrial, outcome: Outcome, held: InFlight, servers: ServersUse) -> float | None:
+    """Share of the client's connections that a request occupied; None where there are enough of them.
+
+    All of a server without counters' requests are taken to be on a connection, except those in the client's CPU.
+    """
+    strategy = strategies.find(planned.strategy)
+    there = outcome.connections_in_all
+    if not 0 < there < planned.concurrency or strategies.client_spec(strategy.client).http == "2":
+        return None
+    behind = _behind(held)
+    if servers.upstream is None or behind is None:
+        behind = min(there, max(0.0, held.client - outcome.cpu_seconds / outcome.wall_seconds))
+    return behind / there
+
+
+def _waiting(held: InFlight, many: int) -> float | None:
+    behind, begun = _behind(held), min(held.client, many)
+    return None if behind is None or begun <= 0 else max(0.0, 1 - behind / begun)
+
+
+def _outside(outcome: Outcome, held: InFlight, many: int) -> float | None:
+    begun = min(held.client, many)
+    return max(0.0, 1 - outcome.cpu_seconds / outcome.wall_seconds / begun) if begun > 0 else None

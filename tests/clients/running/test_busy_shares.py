@@ -1,0 +1,137 @@
+"""The shares behind a verdict: from CPU times, ledgers and what each part can use."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.measuring.measurement import Outcome
+from clientlab.measuring.noise import Disturbance
+from clientlab.results.trial import InFlight, ServerUse
+from clientlab.running import busy_shares
+from clientlab.running.busy_shares import ServersUse, client_cores, in_flight, shares_of
+from clients.documents import a_planned_trial
+
+CORES = 4.0
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch):
+    """A machine of four cores."""
+    monkeypatch.setattr(busy_shares, "cpu_usable", lambda: CORES)
+
+
+def outcome(cpu: float = 0.5, wall: float = 1.0, processes: int = 1, connections: int = 32) -> Outcome:
+    """A trial's outcome with what these shares need, on a machine whose cores were busy for 90 %."""
+    disturbance = Disturbance(wall, busy_share=0.9)
+    return Outcome(0.0, wall, cpu, 0, 0, connections, connections, connections, processes, disturbance=disturbance)
+
+
+def planned(strategy: str, concurrency: int = 32):
+    """A trial of a strategy."""
+    return a_planned_trial(strategy).model_copy(update={"concurrency": concurrency})
+
+
+@pytest.mark.parametrize(
+    ("strategy", "concurrency", "cpu", "processes", "cores"),
+    [
+        ("requests-session@threads", 32, 0.9, 1, 1),
+        ("aiohttp@workers", 32, 0.9, 1, 1),
+        ("urllib3", 1, 0.9, 1, 1),
+        ("pycurl@threads", 32, 0.9, 1, 4),
+        ("pycurl@threads", 2, 0.8, 1, 2),
+        ("pycurl@multi", 32, 0.9, 1, 1),
+        ("pyreqwest-async@workers", 2, 0.9, 1, 2),
+        ("requests-session@processes", 32, 0.9, 32, 4),
+        ("requests-session@processes", 3, 0.9, 3, 3),
+        ("requests-session@threads", 32, 1.8, 1, 2),
+        ("requests-session@threads", 32, 1.02, 1, 1),
+    ],
+)
+def test_a_client_can_use_a_core_for_each_process_or_thread_without_the_gil(
+    strategy, concurrency, cpu, processes, cores
+):
+    """No more than requests in flight, nor than there are; one that used more can use more."""
+    assert client_cores(planned(strategy, concurrency), outcome(cpu, processes=processes), CORES) == cores
+
+
+def test_requests_in_flight_are_the_sum_of_their_times_over_the_wall_time():
+    """Little's law, at the client, in the proxy and in the upstream; unknown where there is no counter."""
+    held = ServerUse(cpu_seconds=0.1, held_seconds=8.0)
+    assert in_flight(64.0, 2.0, ServersUse(held, None)) == InFlight(client=32, upstream=4)
+    unknown = ServerUse(cpu_seconds=0.1)
+    assert in_flight(64.0, 2.0, ServersUse(unknown, held)) == InFlight(client=32, proxy=4)
+
+
+def test_a_server_is_busy_by_its_own_cores_and_processes():
+    """Two workers of 4 are no busier than two cores; a control group with one core is full with one."""
+    workers = ServerUse(cpu_seconds=1.0, processes=2, cpu_step_seconds=0)
+    one_core = ServerUse(cpu_seconds=0.9, cores=1, cpu_step_seconds=0)
+    found = shares_of(planned("urllib3@threads"), outcome(), None, ServersUse(workers, one_core), InFlight(client=32))
+    assert (found.upstream, found.proxy) == (0.5, 0.9)
+
+
+def test_steps_of_a_clock_hide_a_short_trial():
+    """Of a clock in nanoseconds, it is known."""
+    rough, fine = (ServerUse(cpu_seconds=0.05, processes=1, cpu_step_seconds=step) for step in (0.01, 0.0))
+    short = outcome(wall=0.1)
+    found = shares_of(planned("urllib3"), short, None, ServersUse(rough, None), InFlight(client=1))
+    assert (found.upstream, found.machine) == (None, None)
+    found = shares_of(planned("urllib3", 1), short, None, ServersUse(fine, None), InFlight(client=1))
+    assert found.upstream == 0.5
+    assert shares_of(planned("urllib3"), outcome(), None, ServersUse(fine, None), InFlight(client=1)).machine == 0.9
+
+
+@pytest.mark.parametrize(
+    ("slots", "held", "share"), [(4, 3.9, 3.9 / 4), (32, 31, None), (64, 31, None), (None, 31, None), (4, None, None)]
+)
+def test_threads_of_the_upstream_are_full_by_the_requests_that_it_holds(slots, held, share):
+    """Where it can hold fewer than are in flight."""
+    upstream = ServerUse(cpu_seconds=0.1, slots=slots)
+    found = shares_of(
+        planned("urllib3@threads"), outcome(), None, ServersUse(upstream, None), InFlight(client=32, upstream=held)
+    )
+    assert found.upstream_threads == (None if share is None else pytest.approx(share))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "connections", "share"),
+    [
+        ("aiohttp@gather", 4, 0.95),
+        ("aiohttp@gather", 32, None),
+        ("requests@threads", 900, None),
+        ("httpx-async-h2@workers", 1, None),
+        ("urllib3@threads", 0, None),
+    ],
+)
+def test_connections_are_full_by_the_requests_behind_them(strategy, connections, share):
+    """Where there are fewer of them than requests in flight. HTTP/2 has many requests on one."""
+    held = InFlight(client=300, upstream=3.8)
+    servers = ServersUse(ServerUse(cpu_seconds=0.1), None)
+    assert shares_of(planned(strategy), outcome(connections=connections), None, servers, held).connections == share
+
+
+def test_without_counters_of_the_server_the_rest_of_each_request_is_outside():
+    """The client's CPU time is inside; connections are taken to be in use."""
+    found = shares_of(
+        planned("urllib3@threads", 10), outcome(0.2, connections=5), None, ServersUse(None, None), InFlight(client=10)
+    )
+    assert (found.upstream, found.waiting, found.chain) == (None, None, None)
+    assert found.outside == pytest.approx(0.98)
+    assert found.connections == 1
+
+
+def test_what_no_server_holds_waits_elsewhere():
+    """Of the requests that may be in flight: clocks of gather run before."""
+    servers = ServersUse(ServerUse(cpu_seconds=0.1), None)
+    found = shares_of(planned("aiohttp@gather"), outcome(), None, servers, InFlight(client=300, upstream=4))
+    assert found.waiting == 1 - 4 / 32
+    behind_proxy = ServersUse(ServerUse(cpu_seconds=0.1), ServerUse(cpu_seconds=0.1))
+    held = InFlight(client=32, proxy=24, upstream=4)
+    assert shares_of(planned("aiohttp@workers"), outcome(), None, behind_proxy, held).waiting == 0.25
+
+
+def test_a_chain_is_what_no_request_can_avoid():
+    """Delays and CPU time of all parts, over wall time and requests in flight."""
+    servers = ServersUse(ServerUse(cpu_seconds=0.3), ServerUse(cpu_seconds=0.1))
+    found = shares_of(planned("urllib3@threads", 2), outcome(0.5), 0.7, servers, InFlight(client=2, upstream=1))
+    assert found.chain == pytest.approx((0.5 + 0.3 + 0.1 + 0.7) / 2)
