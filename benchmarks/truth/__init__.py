@@ -1,6 +1,6 @@
 """What the lab states, checked where the truth is known: simulations, and real trials with a known bottleneck.
 
-Each group of rows has a module with a function ``rows``; a new group of simulations is a module and an entry of `GROUPS`.
+Each group of rows is a module with a function ``rows``; a group of simulations is also an entry of `GROUPS`.
 """
 
 from __future__ import annotations
