@@ -261,7 +261,7 @@ def _latest(counter: str, by: str = "legend", more: str = "") -> str:
 
 def _costs() -> list[Panel]:
     opened, sent = _latest("clientlab_connections_opened_total"), _latest("clientlab_requests_total")
-    cpu = _latest("clientlab_cpu_seconds_total")
+    cpu, answered = _latest("clientlab_cpu_seconds_total"), _latest("clientlab_requests_total", more=', outcome="ok"')
     made = [
         bars(
             "How often is a connection used again?",
@@ -271,9 +271,9 @@ def _costs() -> list[Panel]:
         ).max(1),
         bars(
             "What does a request cost in CPU time?",
-            "CPU time per request of the client and all its child processes.",
+            "CPU time of the client and all its child processes per successful request.",
             "s",
-            f"{cpu} / ({sent} > 0)",
+            f"{cpu} / ({answered} > 0)",
         ),
         bars(
             "How much memory did it take?",

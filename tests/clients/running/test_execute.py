@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from clientlab import strategies
+from clientlab.analysis.histogram import merged
 from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import IncompleteRun
 from clientlab.experiments.experiment import Experiment, WorkloadTable
@@ -117,6 +118,9 @@ def test_the_figures_of_a_trial_are_those_that_the_server_saw(store):
         assert trial.noise.seconds >= trial.wall_seconds
         assert sum(row.requests for row in trial.over_time) == 12
         assert sum(row.errors for row in trial.over_time) == 1
+        # One of 12 failed: the median is exact, and nobody knows the longest.
+        assert trial.latency_seconds.at_least == ["mean", "p95", "p99", "max"]
+        assert merged([(trial.failed_histogram.encoded, 1e-9)]).total == 1
         assert trial.overhead_seconds is None
 
 
