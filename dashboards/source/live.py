@@ -123,11 +123,13 @@ def _so_far(metric: str, by: str, more: str = "") -> str:
 
 def _now() -> list[stat.Panel]:
     none = 'label_replace(vector(0), "legend", "no trial", "", "")'
-    running = f"(max by (legend) (clientlab_trial_running{{{CHOSEN}}}) > 0) or on () {none}"
+    # Of the last seconds: a trial may be shorter than the time between two scrapes.
+    begun = f"max by (legend) (last_over_time(clientlab_trial_started_timestamp_seconds{{{CHOSEN}}}[5s]))"
+    latest = f"topk(1, {begun}) or on () {none}"
     schedule = 'sum by (state) (clientlab_schedule_trials{run="$run"})'
     made = [
         number(
-            "What is measured now?", "The arm of the current trial; all others wait.", "none", query(running).instant()
+            "What is measured now?", "The arm of the latest trial; all others wait.", "none", query(latest).instant()
         )
         .text_mode(looks.BigValueTextMode.NAME),
         number(
@@ -144,9 +146,9 @@ def _race() -> bargauge.Panel:
     def metric(name: str) -> str:
         return f'max by (legend) ({{__name__=~"clientlab_(run|present)_{name}", {CHOSEN}}})'
 
-    value, low, high = (metric(f"requests_per_second{end}") for end in ("", "_low", "_high"))
     sent = _latest("clientlab_requests_total", more=', outcome="ok"')
-    first = f"{sent} / ({_latest('clientlab_measured_seconds_total')} > 0) unless on (legend) {value}"
+    now = f"{sent} / ({_latest('clientlab_measured_seconds_total')} > 0)"
+    first = f"{now} unless on (legend) {metric('requests_per_second')}"
     text = f'label_replace({first}, "text", "first trial", "", "")'
     return (
         bars(
@@ -154,7 +156,7 @@ def _race() -> bargauge.Panel:
             "The median over the rounds so far. Beside each name: requests in flight (c), the 95 % confidence interval "
             "of the rounds' mean, and rounds (n). An interval needs three rounds. First trial: its rate so far.",
             "reqps",
-            f'{with_interval(value, low, high, metric)} or label_join({text}, "legend", ": ", "legend", "text")',
+            f'{with_interval(metric)} or label_join({text}, "legend", ": ", "legend", "text")',
         )
         .max_viz_height(42)  # thicker bars have names that do not fit beside them
         .span(WHOLE)
