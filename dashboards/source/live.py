@@ -26,7 +26,7 @@ _RACE = 15
 """Height of the race: with what is above it, it fills a screen of 900 pixels."""
 
 _MARKED = 100
-"""The one panel that marks when trials begin and end: the marks of short trials would hide the lines of others."""
+"""The one panel that marks when trials begin: the marks of short trials would hide the lines of others."""
 
 
 def dashboard() -> board.Dashboard:
@@ -37,7 +37,7 @@ def dashboard() -> board.Dashboard:
     for chosen in _variables():
         made = made.with_variable(chosen)
     made = made.link(variables.link_to_run(UID))
-    made = made.annotation(_TrialEvents("started", "begins")).annotation(_TrialEvents("ended", "ends"))
+    made = made.annotation(_TrialBegins())
     for panel in (*_now(), _race(), _standings(), *_costs(), _failures(), _latencies(), *_over_time()):
         made = made.with_panel(panel)
     return made
@@ -69,16 +69,16 @@ class _Event(model.AnnotationQuery):
         return {**super().to_json(), **more}
 
 
-class _TrialEvents(Builder[model.AnnotationQuery]):
-    """A mark at the start or the end of each trial, named by its arm."""
+class _TrialBegins(Builder[model.AnnotationQuery]):
+    """A mark at the start of each trial, named by its arm."""
 
-    def __init__(self, event: str, text: str) -> None:
-        expression = f"clientlab_trial_{event}_timestamp_seconds{{{CHOSEN}}} * 1000 > 0"
-        self._made = _Event(f"Trial {text}", house.SOURCE, expr=expression)
+    def __init__(self) -> None:
+        expression = f"clientlab_trial_started_timestamp_seconds{{{CHOSEN}}} * 1000 > 0"
+        self._made = _Event("Trial begins", house.SOURCE, expr=expression)
         self._made.hide = True  # its switch above the panels, not the mark
         self._made.icon_color = "rgba(128, 128, 128, 0.2)"
         self._made.filter_val = model.AnnotationPanelFilter(ids=[_MARKED])
-        self._made.text = text
+        self._made.text = "begins"
 
     def build(self) -> model.AnnotationQuery:
         return self._made
@@ -229,8 +229,8 @@ def _over_time() -> list[Panel]:
         ),
         lines(
             "How many requests are in flight?",
-            "The mean over the last scrapes, by Little's law from requests that have ended. Grey lines: a trial begins "
-            "or ends.",
+            "The mean over the last scrapes, by Little's law from requests that have ended. Grey lines: a trial "
+            "begins.",
             "short",
             f"sum by (legend) (clientlab_requests_in_flight{{{CHOSEN}}})",
         ).id(_MARKED),
