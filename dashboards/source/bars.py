@@ -12,8 +12,8 @@ THICK = 26
 """Pixels of a bar at most."""
 
 
-def bars(title: str, description: str, unit: str, expression: str, *, ascending: bool = False) -> bargauge.Panel:
-    """One bar per arm with its value, the longest first, as in the articles; `ascending`: the shortest first.
+def bars(title: str, description: str, unit: str, expression: str) -> bargauge.Panel:
+    """One bar per arm with its value, the longest first, as in the articles.
 
     `expression` gives one value per legend. Each becomes a field of that name, so that a bar has the colour of the line
     with the same name.
@@ -45,7 +45,7 @@ def bars(title: str, description: str, unit: str, expression: str, *, ascending:
         .color_scheme(house.by_name())
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
         .transformations([house.transformation("filterFieldsByName", include={"names": ["legend", "Value"]}), named])
-        .with_target(house.query(f"{'sort' if ascending else 'sort_desc'}({_with_room(expression)})", now=True))
+        .with_target(house.query(f"sort_desc({_with_room(expression)})", now=True))
     )
     return house.coloured(panel)
 
@@ -59,17 +59,17 @@ def _with_room(expression: str) -> str:
     return f'label_replace({expression}, "legend", "$1      ", "legend", "(.*)")'
 
 
-def with_interval(value: str, low: str, high: str, metric: Callable[[str], str], unit: str = "") -> str:
-    """The value of each legend; concurrency, 95 % confidence interval and number of rounds become part of the legend.
+def with_interval(metric: Callable[[str], str]) -> str:
+    """Requests per second of each legend; concurrency, interval and number of rounds become part of the legend.
 
     A bar has one value, so all else is text beside it: "aiohttp: c=32, 812–835, n=5". `count_values` turns a number
-    into a label. `value`, `low` and `high` are expressions with one value per legend; an arm may have no interval.
-    `metric` returns such an expression for the name of a metric of the run. `unit` stands behind the interval.
+    into a label. `metric` returns, for the name of a metric of the run, an expression with one value per legend. An arm
+    may have no interval.
     """
+    value, low, high = (metric(f"requests_per_second{end}") for end in ("", "_low", "_high"))
     ends = [_as_label(name, _three_digits(end)) for name, end in (("low", low), ("high", high))]
     known = f"{value} * on (legend) group_left (low) {ends[0]} * on (legend) group_left (high) {ends[1]}"
     interval = f'label_join({known}, "interval", "–", "low", "high")'
-    interval = f'label_replace({interval}, "interval", "$1{unit}", "interval", "(.+)")' if unit else interval
     both = f"({interval} or {value} unless on (legend) {low})"
     for name in ("rounds", "concurrency"):
         both = f"{both} * on (legend) group_left ({name}) {_as_label(name, metric(name))}"

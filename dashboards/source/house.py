@@ -89,17 +89,6 @@ def coloured(panel: Coloured, *, dashes: bool = False) -> Coloured:
     return panel
 
 
-def legend_beside() -> common.VizLegendOptions:
-    """A narrow list of names beside the panel."""
-    return (
-        common.VizLegendOptions()
-        .display_mode(looks.LegendDisplayMode.LIST)
-        .placement(looks.LegendPlacement.RIGHT)
-        .show_legend(show_legend=True)
-        .width(240)
-    )
-
-
 def legend_below() -> common.VizLegendOptions:
     """A list of names below the panel."""
     return (
@@ -137,7 +126,7 @@ def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquer
         .fill_opacity(8)
         .show_points(looks.VisibilityMode.AUTO)
         .span_nulls(span_nulls=False)
-        .legend(legend_beside())
+        .legend(legend_below())
         .tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI).sort(looks.SortOrder.DESCENDING))
     )
     for made in queries:

@@ -26,7 +26,7 @@ _RACE = 15
 """Height of the race: with what is above it, it fills a screen of 900 pixels."""
 
 _MARKED = 100
-"""The one panel that marks when trials begin and end: the marks of short trials would hide the lines of others."""
+"""The one panel that marks when trials begin: the marks of short trials would hide the lines of others."""
 
 
 def dashboard() -> board.Dashboard:
@@ -37,7 +37,7 @@ def dashboard() -> board.Dashboard:
     for chosen in _variables():
         made = made.with_variable(chosen)
     made = made.link(variables.link_to_run(UID))
-    made = made.annotation(_TrialEvents("started", "begins")).annotation(_TrialEvents("ended", "ends"))
+    made = made.annotation(_TrialBegins())
     for panel in (*_now(), _race(), _standings(), *_costs(), _failures(), _latencies(), *_over_time()):
         made = made.with_panel(panel)
     return made
@@ -69,16 +69,16 @@ class _Event(model.AnnotationQuery):
         return {**super().to_json(), **more}
 
 
-class _TrialEvents(Builder[model.AnnotationQuery]):
-    """A mark at the start or the end of each trial, named by its arm."""
+class _TrialBegins(Builder[model.AnnotationQuery]):
+    """A mark at the start of each trial, named by its arm."""
 
-    def __init__(self, event: str, text: str) -> None:
-        expression = f"clientlab_trial_{event}_timestamp_seconds{{{CHOSEN}}} * 1000 > 0"
-        self._made = _Event(f"Trial {text}", house.SOURCE, expr=expression)
+    def __init__(self) -> None:
+        expression = f"clientlab_trial_started_timestamp_seconds{{{CHOSEN}}} * 1000 > 0"
+        self._made = _Event("Trial begins", house.SOURCE, expr=expression)
         self._made.hide = True  # its switch above the panels, not the mark
         self._made.icon_color = "rgba(128, 128, 128, 0.2)"
         self._made.filter_val = model.AnnotationPanelFilter(ids=[_MARKED])
-        self._made.text = text
+        self._made.text = "begins"
 
     def build(self) -> model.AnnotationQuery:
         return self._made
@@ -123,11 +123,13 @@ def _so_far(metric: str, by: str, more: str = "") -> str:
 
 def _now() -> list[stat.Panel]:
     none = 'label_replace(vector(0), "legend", "no trial", "", "")'
-    running = f"(max by (legend) (clientlab_trial_running{{{CHOSEN}}}) > 0) or on () {none}"
+    # Of the last seconds: a trial may be shorter than the time between two scrapes.
+    begun = f"max by (legend) (last_over_time(clientlab_trial_started_timestamp_seconds{{{CHOSEN}}}[5s]))"
+    latest = f"topk(1, {begun}) or on () {none}"
     schedule = 'sum by (state) (clientlab_schedule_trials{run="$run"})'
     made = [
         number(
-            "What is measured now?", "The arm of the current trial; all others wait.", "none", query(running).instant()
+            "What is measured now?", "The arm of the latest trial; all others wait.", "none", query(latest).instant()
         )
         .text_mode(looks.BigValueTextMode.NAME),
         number(
@@ -144,9 +146,9 @@ def _race() -> bargauge.Panel:
     def metric(name: str) -> str:
         return f'max by (legend) ({{__name__=~"clientlab_(run|present)_{name}", {CHOSEN}}})'
 
-    value, low, high = (metric(f"requests_per_second{end}") for end in ("", "_low", "_high"))
     sent = _latest("clientlab_requests_total", more=', outcome="ok"')
-    first = f"{sent} / ({_latest('clientlab_measured_seconds_total')} > 0) unless on (legend) {value}"
+    now = f"{sent} / ({_latest('clientlab_measured_seconds_total')} > 0)"
+    first = f"{now} unless on (legend) {metric('requests_per_second')}"
     text = f'label_replace({first}, "text", "first trial", "", "")'
     return (
         bars(
@@ -154,7 +156,7 @@ def _race() -> bargauge.Panel:
             "The median over the rounds so far. Beside each name: requests in flight (c), the 95 % confidence interval "
             "of the rounds' mean, and rounds (n). An interval needs three rounds. First trial: its rate so far.",
             "reqps",
-            f'{with_interval(value, low, high, metric)} or label_join({text}, "legend", ": ", "legend", "text")',
+            f'{with_interval(metric)} or label_join({text}, "legend", ": ", "legend", "text")',
         )
         .max_viz_height(42)  # thicker bars have names that do not fit beside them
         .span(WHOLE)
@@ -227,8 +229,8 @@ def _over_time() -> list[Panel]:
         ),
         lines(
             "How many requests are in flight?",
-            "The mean over the last scrapes, by Little's law from requests that have ended. Grey lines: a trial begins "
-            "or ends.",
+            "The mean over the last scrapes, by Little's law from requests that have ended. Grey lines: a trial "
+            "begins.",
             "short",
             f"sum by (legend) (clientlab_requests_in_flight{{{CHOSEN}}})",
         ).id(_MARKED),
