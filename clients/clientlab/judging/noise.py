@@ -1,4 +1,17 @@
-"""Noise of a run: trials during which others took CPU time, and arms whose rounds differ widely."""
+"""Noise of a run: trials during which others took CPU time, and arms whose rounds differ widely.
+
+The thresholds come from 105 trials on a virtual machine of two cores, without and with other programs on it:
+http.client and requests with one request in flight, aiohttp with 8, 0.3 to 2 s long. Wall time, over its median where
+others took less than 0.2 cores (14 trials, themselves from 0.76 to 1.40):
+
+    cores that others took      0.2 to 0.5      0.5 to 1      above 1
+    trials                              11            12           68
+    wall time (median)                1.03          1.20         1.68
+
+Pressure does not separate them: it was 0.05 to 0.25 where others took less than 0.2 cores, because client and upstream
+wait for each other's core, and 0.13 to 1 beside others. Steal was 0.03 cores at most. Of 79 arms of five published
+articles, measured on a quiet machine, 66 have a spread below 0.1, and half of all one below 0.022.
+"""
 
 from __future__ import annotations
 
