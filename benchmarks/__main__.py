@@ -4,7 +4,7 @@ overhead: what the lab adds to a bare loop of each client, in 15 minutes, three 
 it open. fastest: nine strategies with 32 in flight. scrape: what live metrics add. upstream: how fast and exact it is.
 memory: what a request costs. streaming: what a large body costs. reports: how long a large run takes to be read.
 saving: what the lab does between two trials, early and late in a run.
-truth: real trials with a known bottleneck; simulations of how often intervals, headlines, comparisons and limits are right.
+truth: real trials with a known bottleneck; simulations of how often intervals, headlines, comparisons and limits hold.
 conformance: how long it takes to check every listed strategy. quick: every bundled experiment in its quick form.
 dashboards: the queries of each, on the Prometheus of a lab that is up.
 """

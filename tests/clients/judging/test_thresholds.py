@@ -149,7 +149,9 @@ def test_many_arms_at_their_limit_seldom_fail_a_build():
     """Eight arms whose typical wall time is the limit: 200 runs of five rounds, in 5 % of which one may fail."""
     draw, wall, failed = np.random.default_rng(3), limit("wall > 1s"), 0
     for _ in range(200):
-        run = a_run(*(a_trial(f"arm {arm}", number, draw.lognormal(0, 0.1)) for arm in range(8) for number in range(1, 6)))
+        run = a_run(
+            *(a_trial(f"arm {arm}", number, draw.lognormal(0, 0.1)) for arm in range(8) for number in range(1, 6))
+        )
         failed += any(one.outcome == "failed" for one in judge_limits(run, [wall]))
     assert failed / 200 <= 0.05
 
