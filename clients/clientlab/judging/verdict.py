@@ -88,7 +88,8 @@ def verdict(shares: Shares, concurrency: int, *, threads: bool = False) -> Bound
         ("chain", concurrency == 1),
         ("client-lock", threads and _is_locked(shares, concurrency)),
     )
-    return _full_part(shares) or _full_queue(shares) or next((bound for bound, holds in rules if holds), "mixed")
+    full = _full_part(shares) or _full_queue(shares)
+    return full if full is not None else next((bound for bound, holds in rules if holds), "mixed")
 
 
 def _full_part(shares: Shares) -> Bound | None:
