@@ -53,7 +53,7 @@ CASES = (
         delay="20ms",
     ),
     Case("a server of the user's own, bound by its CPU", "aiohttp@workers", ("outside",), 800, around="own server"),
-    Case("one request after the other, without a delay", "urllib3", ("chain",), 4000, concurrency=1),
+    Case("one request after the other, without a delay", "http.client", ("chain",), 4000, concurrency=1),
     Case(
         "one request after the other through the proxy",
         "http.client",
@@ -70,7 +70,15 @@ CASES = (
         around="burners",
     ),
     Case("a proxy with one core, saturated", "ab", ("proxy-bound",), 12000, route="proxy", around="pinned proxy"),
-    Case("all cores full, no part of them", "pycurl@multi", ("machine",), 8000, route="proxy"),
+    Case(
+        "all cores full, no part of them",
+        "pycurl@multi",
+        ("machine",),
+        8000,
+        concurrency=64,
+        upstream="aiohttp?workers=2",
+        route="proxy",
+    ),
     Case(
         "a native client with two threads at 0.4 cores",
         f"{_CLIENTS}:Native@threads",

@@ -9,7 +9,7 @@ from clientlab.clients.http_client import HttpClient
 from clientlab.clients.interfaces import Budget, Opened, Reply
 from clientlab.workload.workload import Request
 
-_HASHED = bytes(1_000_000)  # about a millisecond of SHA-1
+_HASHED = bytes(1_300_000)  # about a millisecond of SHA-1
 
 
 class Locked(HttpClient):

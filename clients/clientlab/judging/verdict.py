@@ -27,6 +27,9 @@ SHORT_SECONDS = 0.2
 _WAITING = 0.5
 """From this share on, most requests in flight wait at a place that no server sees."""
 
+_ALMOST_ALL = 0.75
+"""From this share on, there are requests enough in flight that one alone behind the client is no chance."""
+
 _IDLE = 0.5
 """A server below this share of its cores' time has no queue to speak of."""
 
@@ -74,20 +77,19 @@ def verdict(shares: Shares, concurrency: int, *, threads: bool = False) -> Bound
     """What limited a trial with so many requests in flight. `threads`: each has a thread of the client.
 
     In this order: the fullest CPU or the delays; the upstream's threads or the client's connections; the requests in
-    flight, if the parts' own time accounts for theirs; the machine; a server without counters; a single request in
-    flight; a lock in the client. ``mixed`` if none of them was full: the parts wait for each other.
+    flight, if the parts' own time accounts for theirs; delays in turn; the machine; a server without counters; a single
+    request in flight; a lock in the client. ``mixed`` if none of them was full: the parts wait for each other.
     """
-    if found := _full_part(shares) or _full_queue(shares):
-        return found
-    if (shares.chain or 0.0) >= SATURATED:
-        return "chain"
-    if (shares.machine or 0.0) >= FULL:
-        return "machine"
-    if shares.outside is not None and shares.outside >= _WAITING and shares.client < _IDLE:
-        return "outside"
-    if concurrency == 1:
-        return "chain"
-    return "client-lock" if _is_locked(shares, concurrency, threads=threads) else "mixed"
+    rules: tuple[tuple[Bound, bool], ...] = (
+        ("chain", (shares.chain or 0.0) >= SATURATED),
+        ("client-lock", _delays_in_turn(shares, concurrency)),
+        ("machine", (shares.machine or 0.0) >= FULL),
+        ("outside", (shares.outside or 0.0) >= _WAITING and shares.client < _IDLE),
+        ("chain", concurrency == 1),
+        ("client-lock", threads and _is_locked(shares, concurrency)),
+    )
+    full = _full_part(shares) or _full_queue(shares)
+    return full if full is not None else next((bound for bound, holds in rules if holds), "mixed")
 
 
 def _full_part(shares: Shares) -> Bound | None:
@@ -115,18 +117,19 @@ def _fullest(parts: tuple[tuple[Bound, float | None, float], ...]) -> Bound | No
     return max(full, key=lambda one: one[0])[1] if full else None
 
 
-def _is_locked(shares: Shares, concurrency: int, *, threads: bool) -> bool:
-    """Whether most requests wait inside the client, whose CPU is not full, for a lock or a queue of its own.
-
-    Behind a lock, one request at a time is worked on. An event loop may also work in turn with the upstream's, so its
-    requests must have waited for delays one after the other. Threads do not: theirs wait in the client if no server is
-    busy.
-    """
-    if shares.waiting is None or shares.waiting < _WAITING:
-        return False
-    at_once = (shares.chain or 0.0) * concurrency
+def _delays_in_turn(shares: Shares, concurrency: int) -> bool:
+    """Whether the upstream's delays came one after the other, which no lack of CPU time brings about."""
     delayed = (shares.latency or 0.0) * concurrency
-    one_at_a_time = SATURATED <= at_once <= _ONE_AT_A_TIME
-    if not threads:
-        return one_at_a_time and delayed >= _WAITING
+    return (shares.waiting or 0.0) >= _ALMOST_ALL and WAITED <= delayed <= _ONE_AT_A_TIME
+
+
+def _is_locked(shares: Shares, concurrency: int) -> bool:
+    """Whether most threads wait inside the client, whose CPU is not full, for a lock or a queue of its own.
+
+    Behind a lock, one request at a time is worked on; and threads wait in the client if no server is busy. An event
+    loop may also work in turn with the upstream's, without a lock.
+    """
+    if (shares.waiting or 0.0) < _WAITING:
+        return False
+    one_at_a_time = SATURATED <= (shares.chain or 0.0) * concurrency <= _ONE_AT_A_TIME
     return one_at_a_time or max(shares.upstream or 0.0, shares.proxy or 0.0) < _IDLE

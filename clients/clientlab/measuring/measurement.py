@@ -95,8 +95,6 @@ def measure(
         idle = _settle({process.pid, *(note.pid for note in before.notes)})
         rests.start()
         process.resume()
-        # An external tool reports nothing before its end, and enforces the workload's timeout itself.
-        has_tool = bool(strategies.client_spec(context.strategy.client).program)
         process.event("sent", progress, math.inf if has_tool else stall_seconds)
         rests.sent()
         process.resume()

@@ -81,6 +81,8 @@ def test_requests_that_pass_through_all_parts_in_turn_are_a_chain(shares, concur
         (Shares(client=0.2, upstream=0.1, latency=0.7 / 32, chain=1.0 / 32, waiting=0.97), True, "client-lock"),
         (Shares(client=0.2, upstream=0.1, latency=0.7 / 32, chain=1.0 / 32, waiting=0.97), False, "client-lock"),
         (Shares(client=0.5, upstream=0.45, chain=0.95 / 32, waiting=0.99), False, "mixed"),
+        (Shares(client=0.1, latency=0.8 / 32, chain=0.9 / 32, waiting=0.97, machine=1.0), True, "client-lock"),
+        (Shares(client=0.5, upstream=0.3, chain=0.8 / 32, waiting=0.99, machine=1.0), True, "machine"),
         (Shares(client=0.16, upstream=0.3, chain=2.5 / 32, waiting=0.9), True, "client-lock"),
         (Shares(client=0.5, upstream=0.6, chain=1.5 / 32, waiting=0.9), True, "mixed"),
         (Shares(client=0.5, upstream=0.6, chain=1.1 / 32, waiting=0.3), True, "mixed"),
