@@ -125,8 +125,7 @@ def _margins(trials: list[Trial], arms: int) -> Iterator[tuple[str, float]]:
             continue
         found = typical_estimate(values, level)
         if found.low is not None and found.high is not None:
-            half = max(math.log(found.high / found.value), math.log(found.value / found.low))
-            yield figure.key, half + figure.resolution
+            yield figure.key, math.log(found.high / found.low) / 2 + figure.resolution
 
 
 def _of_claim(run: Run, claim: ClaimResult) -> Iterator[_Row]:
