@@ -21,7 +21,8 @@ _ARMS = 'experiment="$experiment", strategy=~"$strategy", upstream=~"$upstream",
 _RUNS, _BASELINE = 'run=~"$runs"', 'run="$baseline"'
 _BASE = f"{_BASELINE}, {_ARMS}"
 _OTHERS = f'{_RUNS}, run!="$baseline", {_ARMS}'
-_RATIO, _UNLIKE = " ×", " ×≠"
+_RATIO, _NOISE, _UNLIKE = " ×", " ×≈", " ×≠"
+_COLOURED = {"type": "color-text"}
 _ROWS = "legend\\when"  # as Grafana names the first column of a matrix
 _SAME = "arm, legend, strategy, workload, upstream, route"
 
@@ -106,29 +107,41 @@ def _matrix() -> Any:
     return house.transformation("groupingToMatrix", columnField="when", rowField="legend", valueField="Value")
 
 
-def _ratios(metric: Metric) -> tuple[str, str]:
-    """The ratio to the baseline: of runs with the baseline's surroundings, and of the others."""
+def _ratios(figure: Figure, metric: Metric) -> tuple[str, str, str]:
+    """The ratio to the baseline: those beyond the noise, those within it, and those of runs in other surroundings.
+
+    Two figures differ surely if the logarithm of their ratio is beyond the root of both margins' squares. The margins
+    are those of the metric of that name: of all arms and figures of a run together.
+    """
     ratio = f"{_of(metric, _OTHERS)} / on ({_SAME}) group_left () max by ({_SAME}) ({_of(metric, _BASE)})"
     runs, base = (f'clientlab_run_info{{experiment="$experiment", {one}}}' for one in (_RUNS, _BASELINE))
     like = f"on (run) ({runs} and on (surroundings) {base})"
-    return f"({ratio}) and {like}", f"({ratio}) unless {like}"
+    margin = f'clientlab_run_margin{{figure="{figure.key}", %s}}'
+    noise = f"({margin % _OTHERS} ^ 2 + on ({_SAME}) group_left () max by ({_SAME}) ({margin % _BASE} ^ 2)) ^ 0.5"
+    alike, same = f"(({ratio}) and {like})", f"on (run, {_SAME})"
+    surely = f"(abs(ln({ratio})) > {same} ({noise}))"
+    return f"{alike} and {same} {surely}", f"{alike} unless {same} {surely}", f"({ratio}) unless {like}"
 
 
 def _table(figure: Figure, metric: Metric) -> tables.Panel:
     """The value of each run, and beside it the ratio to the baseline."""
-    alike, unlike = _ratios(metric)
+    surely, noise, unlike = _ratios(figure, metric)
     every = _of(metric, f'run=~"$runs|$baseline", {_ARMS}')
-    cells = f"{_when(every)} or {_when(alike, _RATIO)} or {_when(unlike, _UNLIKE)}"
-    steps = [(None, "red"), (0.95, "text"), (1.05, "green")]
+    found = ((surely, _RATIO), (noise, _NOISE), (unlike, _UNLIKE))
+    cells = " or ".join([_when(every), *(_when(ratio, mark) for ratio, mark in found)])
+    steps = [(None, "red"), (1.0, "green")]
     if figure.less_is_better:
-        steps = [(None, "green"), (0.95, "text"), (1.05, "red")]
+        steps = [(None, "green"), (1.0, "red")]
     colours = house.thresholds(*steps).build()
-    ratios = house.ratio(thresholds=colours, custom_cellOptions={"type": "color-text"})
+    grey = house.thresholds((None, "#8e8e8e")).build()
+    ratios = house.ratio(thresholds=colours, custom_cellOptions=_COLOURED)
     return (
         grid(
             f"{figure.title}: what is the ratio to the baseline?",
-            f"Medians by arm, and beside each ({_RATIO.strip()}) the ratio to the baseline, coloured from 5 % on. "
-            f"'clientlab compare' computes intervals. {_UNLIKE.strip()}: measured in other surroundings, means little.",
+            f"Medians over the rounds, and beside each the ratio to the baseline's. {_RATIO.strip()} (coloured): it "
+            f"differs from 1 beyond the noise of all arms and figures. {_NOISE.strip()} (grey): the rounds cannot tell "
+            f"it from 1. {_UNLIKE.strip()} (grey): measured in other surroundings, means little. 'clientlab compare' "
+            "computes intervals.",
             query(f"max by (when, legend) ({cells})", now=True),
         )
         .transformations(
@@ -141,7 +154,7 @@ def _table(figure: Figure, metric: Metric) -> tables.Panel:
         .unit(house.UNITS[figure.unit])
         .override_by_name("strategy", house.looks_like("", custom_width=300))
         .override_by_regexp(f"/{_RATIO}/", ratios)
-        .override_by_regexp(f"/{_UNLIKE}/", house.looks_like("", thresholds=house.thresholds((None, "text")).build()))
+        .override_by_regexp(f"/{_NOISE}|{_UNLIKE}/", house.ratio(thresholds=grey, custom_cellOptions=_COLOURED))
         .min_width(120)
     )
 

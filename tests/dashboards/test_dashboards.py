@@ -17,6 +17,7 @@ from grafana_foundation_sdk.models.prometheus import Dataquery
 
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.reports.charts.palette import HUES, colour_of
+from clientlab.results.figures import EXPORTED
 from clientlab.results.labels import ARM, legend
 from clientlab.service import run_metrics
 from clientlab.strategies import STRATEGIES
@@ -77,6 +78,21 @@ def test_runs_of_one_experiment_are_compared():
     assert all(
         expression.count('experiment="$experiment"') == expression.count("clientlab_run_") for expression in asked
     )
+
+
+def test_a_ratio_has_a_colour_only_where_it_is_beyond_the_noise():
+    """The margins of both runs decide, and not a fixed percentage; each figure is judged by its own."""
+    tables = [panel for panel in loaded("compare")["panels"] if "ratio to the baseline" in panel["title"]]
+    figures = [figure for figure, _ in EXPORTED if figure.compared]
+    assert len(tables) == len(figures)
+    for panel, figure in zip(tables, figures, strict=True):
+        ((expression,),) = ([target["expr"] for target in panel["targets"]],)
+        assert set(re.findall(r'clientlab_run_margin\{figure="(\w+)"', expression)) == {figure.key}
+        assert "abs(ln(" in expression
+        overrides = {one["matcher"]["options"]: str(one["properties"]) for one in panel["fieldConfig"]["overrides"]}
+        assert [name for name, looks in overrides.items() if "red" in looks] == ["/ ×/"]
+        assert "red" not in overrides["/ ×≈| ×≠/"]
+        assert list(overrides).index("/ ×/") < list(overrides).index("/ ×≈| ×≠/")
 
 
 def test_uids_are_fixed_and_unique():

@@ -10,7 +10,8 @@ from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily
 
-from clientlab.analysis.ratios import typical_figure
+from clientlab.analysis.ratios import FEWEST_ROUNDS, typical_estimate, typical_figure
+from clientlab.judging.changes import simultaneous
 from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.rows import commonest_verdict
 from clientlab.reports.speed import speed_of
@@ -19,11 +20,20 @@ from clientlab.results.figure_definition import Metric
 from clientlab.results.figures import EXPORTED
 from clientlab.results.labels import ARM, legend, of_arm
 from clientlab.results.plan import Arm, curve_of
+from clientlab.results.trial import Trial
 
 MOST_SERIES = 3000
 _CLAIM = ("run", "experiment", "claim")
 _SENTENCE = 300
 """Characters of a claim's sentence that become a label. A run has as many sentences as claims."""
+
+_MARGIN = (
+    "Half the width of the interval of a figure's median over rounds, of its logarithm. All figures and arms of a run "
+    "together hold the truth in 95 of 100 runs. Two runs differ where their logarithms are further apart than the root "
+    "of the margins' squares."
+)
+
+_MARGINS = tuple(figure for figure, _ in EXPORTED if figure.compared)
 
 Families = dict[str, GaugeMetricFamily]
 _Row = tuple[str, list[str], float]
@@ -42,6 +52,7 @@ def families(stem: str = "run") -> Families:
         ("requests_per_second_high", "Upper end of it.", ARM),
         ("rounds", "Finished trials of an arm: its rounds so far.", ARM),
         ("concurrency", "Requests of an arm in flight at once.", ARM),
+        ("margin", _MARGIN, (*ARM, "figure")),
         ("errors", "Failed requests, all rounds.", ARM),
         ("verdict", "1 for what held most of its trials back.", (*ARM, "verdict")),
         ("axis_value", "An arm's place on an axis of its experiment.", (*ARM, "axis", "curve")),
@@ -105,6 +116,18 @@ def surroundings_hash(run: Run) -> str:
     return hashlib.sha256(json.dumps(machine, sort_keys=True).encode()).hexdigest()[:8]
 
 
+def _margins(trials: list[Trial], arms: int) -> Iterator[tuple[str, float]]:
+    """Key of a figure, and half the width of the interval of its median's logarithm. `arms`: of the run."""
+    level = simultaneous(arms * len(_MARGINS))
+    for figure in _MARGINS:
+        values = figure.values(trials)
+        if len(values) < FEWEST_ROUNDS or min(values) <= 0 or figure.has_bounds(trials):
+            continue
+        found = typical_estimate(values, level)
+        if found.low is not None and found.high is not None:
+            yield figure.key, math.log(found.high / found.low) / 2 + figure.resolution
+
+
 def _of_claim(run: Run, claim: ClaimResult) -> Iterator[_Row]:
     labels = [run.run, run.experiment.name, claim.name]
     yield "claim", [*labels, claim.verdict], math.nan if claim.ratio is None else claim.ratio
@@ -135,6 +158,7 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[_Row]:
     if speed is not None and speed.low is not None and speed.high is not None:
         yield row("requests_per_second_low", speed.low)
         yield row("requests_per_second_high", speed.high)
+    yield from (row("margin", margin, key) for key, margin in _margins(trials, len(run.experiment.arms)))
     yield row("rounds", len(trials))
     yield row("concurrency", trials[0].concurrency)
     yield row("errors", sum(sum(trial.errors.values()) for trial in trials))

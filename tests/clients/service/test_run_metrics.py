@@ -47,6 +47,29 @@ def test_finished_runs_are_metrics(store):
     assert ("overhead_seconds", None) not in found
 
 
+def margins(store, walls, name: str) -> dict[str, float]:
+    """Figure → margin of the arm urllib3 in a run with those wall times."""
+    keep(store, a_run(*(a_trial("urllib3", number, wall) for number, wall in enumerate(walls, 1)), name=name))
+    return {
+        sample.labels["figure"]: sample.value
+        for family in text_string_to_metric_families(asked(store, "GET", "/metrics")[1])
+        for sample in family.samples
+        if sample.name == "clientlab_run_margin" and sample.labels["run"] == name
+    }
+
+
+def test_a_figure_has_a_margin_from_three_rounds_on(store):
+    """It grows with the spread; a figure that never varies has that of its resolution, an unknown one has none."""
+    steady, restless, few = (
+        margins(store, walls, f"2024050{day}-070809-run-abcd")
+        for day, walls in enumerate([(1.0, 1.01, 0.99), (1.0, 1.1, 0.9), (1.0, 1.1)], start=1)
+    )
+    assert 0 < steady["wall"] < restless["wall"]
+    assert (steady["connections"], steady["p99"]) == (0.0, 1e-3)
+    assert "errors" not in steady
+    assert few == {}
+
+
 def test_the_row_of_a_run_that_goes_on_counts_each_trial_that_is_saved(store):
     """It is read anew only when a trial was saved."""
     name = "20240507-070809-run-abcd"
