@@ -56,7 +56,7 @@ def _with_room(expression: str) -> str:
     Grafana measures a bar's name without the space between letters, and would cut off the end of a long one. It
     measures the trailing spaces, but a browser does not show them.
     """
-    return f'label_replace({expression}, "legend", "$1      ", "legend", "(.*)")'
+    return f'label_replace(({expression}), "legend", "$1      ", "legend", "(.*)")'
 
 
 def with_interval(metric: Callable[[str], str]) -> str:

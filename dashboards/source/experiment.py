@@ -65,7 +65,7 @@ def _speed() -> Any:
         bars(
             "How fast is each arm? Successful requests per second, longer is better",
             "The median over the rounds. Beside each name: requests in flight (c), the 95 % confidence interval of the "
-            "rounds' mean, and rounds (n). An interval needs three rounds.",
+            "median, and rounds (n). An interval needs three rounds.",
             "reqps",
             with_interval(metric),
         )

@@ -154,7 +154,7 @@ def _race() -> bargauge.Panel:
         bars(
             "Who is ahead? Successful requests per second, longer is better",
             "The median over the rounds so far. Beside each name: requests in flight (c), the 95 % confidence interval "
-            "of the rounds' mean, and rounds (n). An interval needs three rounds. First trial: its rate so far.",
+            "of the median, and rounds (n). An interval needs three rounds. First trial: its rate so far.",
             "reqps",
             f'{with_interval(metric)} or label_join({text}, "legend", ": ", "legend", "text")',
         )

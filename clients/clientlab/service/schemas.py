@@ -115,7 +115,7 @@ class StandingsRow(_Schema):
     rounds: Annotated[int, Field(description="finished trials of the arm")]
     requests_per_second: Annotated[float | None, Field(description="successful ones, median over the rounds")]
     interval: Annotated[
-        tuple[float, float] | None, Field(description="95 %, of the rounds' mean; null with fewer than three rounds")
+        tuple[float, float] | None, Field(description="95 %, of that median; null with fewer than three rounds")
     ]
     errors: Annotated[int, Field(description="failed requests, all rounds")]
 
