@@ -5,12 +5,12 @@ interval that excludes 1, it would sooner or later find a difference between equ
 does not depend on the side of 1 that the truth lies on.
 
 This rule has a small price: it stops a little too often when the spread looks smaller than it is. A 95 % interval at
-such a stop contains the truth in 90 to 95 of 100 simulations (from three rounds on). So sequential runs have at least
-five rounds and intervals of nominally 97 %, which contain the truth in 94.5 to 97 of 100 simulations.
+such a stop contains the truth in 91 to 93 of 100 simulations (from three rounds on). So sequential runs have at least
+five rounds and intervals of nominally 97 %, which contain the truth in 94 to 98 of 100 simulations.
 
 The width of the interval settles a claim of a direction, too. Rounds are added until the interval must either exclude
 1 or exclude every difference of 3 %. If a run stopped at the first 97 % interval that does either, it would call equal
-arms different in 15 of 100 simulations where rounds spread by 5 %, and in 27 where they spread by 12 %. Arms that
+arms different in 13 of 100 simulations where rounds spread by 5 %, and in 19 where they spread by 12 %. Arms that
 differ by 3 % would be called equal too often. See tests/clients/analysis/test_precision.py.
 """
 

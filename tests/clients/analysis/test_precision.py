@@ -155,13 +155,13 @@ def test_all_simulations_at_once_end_where_the_rule_ends_them(truth, spread):
 
 @pytest.mark.slow
 def test_arms_that_vary_alike_are_seldom_called_different():
-    """Of spreads, which are known to a factor of two; 60 simulations, with three of their sampling errors."""
-    runs = 60
-    x, y = np.random.default_rng(43).normal(0, 0.05, (2, runs, 80))
+    """Of spreads, which are known to a factor of two; 24 simulations, with three of their sampling errors."""
+    runs = 24
+    x, y = np.random.default_rng(43).normal(0, 0.05, (2, runs, 66))
     found = by_claim(*spread_looks(x, y), 2.0)
     assert 1 - held(found, 0).mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
     rounds = found[3]
-    assert np.median(rounds) < 80
+    assert np.median(rounds) < 66
     assert [ended(spread, *pair) for pair in zip(x[:3], y[:3], strict=True)] == rounds[:3].tolist()
 
 
