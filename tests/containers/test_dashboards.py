@@ -65,6 +65,7 @@ def _sweep(name):
     """A finished run along an axis, with a claim of each verdict. At its last place, quantiles fall on failures."""
     places = (1, 10, 100)
     bounds = {
+        "errors": {"timeout": 30},
         "latency_seconds": quantiles(0.005, 0.3, at_least=["p99", "max"]),
         "overhead_seconds": quantiles(0.001, at_least=["p50"]),
     }
