@@ -93,8 +93,8 @@ def _standings() -> tables.Panel:
     shown = [("legend", "strategy"), *((f"Value #{ref}", heading) for ref, (_, _, heading, _) in figures.items())]
     panel = grid(
         "What are the figures so far?",
-        "Medians of the trials that have ended, from the run file. Bottleneck: the busiest part (client, proxy or "
-        "upstream by CPU time, or latency: the requested delay).",
+        "Medians of the trials that have ended, from the run file. A percentile that falls on failed requests is "
+        "empty: it is only known to be at least as long as they took. Bottleneck: what limited the trial.",
         *queries,
     ).transformations(
         [

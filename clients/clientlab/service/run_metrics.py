@@ -109,10 +109,11 @@ def fill(into: Families, run: Run) -> bool:
 def surroundings_hash(run: Run) -> str:
     """Equal for runs whose figures may be compared: machine, limits, versions, servers.
 
-    Not the load of the hour, nor the host's name, which is a new one for each container; nor the lab's commit, since a
-    commit that changes no figure would part all runs before it from those after it.
+    Fields that are unknown do not count, so that a new one parts no older runs. Neither do the load of the hour, the
+    host's name, which is a new one for each container, and the lab's commit, since a commit that changes no figure
+    would part all runs before it from those after it.
     """
-    machine = run.surroundings.model_dump(exclude={"load_average", "host", "lab_commit"})
+    machine = run.surroundings.model_dump(exclude={"load_average", "host", "lab_commit"}, exclude_none=True)
     return hashlib.sha256(json.dumps(machine, sort_keys=True).encode()).hexdigest()[:8]
 
 
