@@ -55,6 +55,10 @@ def _cpu_per_request(trial: Trial) -> float | None:
     return None if trial.cpu_seconds is None or succeeded <= 0 else trial.cpu_seconds / succeeded
 
 
+def _cpu_wait(trial: Trial) -> float | None:
+    return None if trial.noise is None else _per_request(trial.noise.run_delay_seconds, trial)
+
+
 def _received(trial: Trial) -> float | None:
     if trial.bytes_received is None or not trial.wall_seconds:
         return None
@@ -135,6 +139,12 @@ FIGURES: tuple[Figure, ...] = (
         "CPU time of the client's process and its children, divided by the successful requests",
         "seconds", _cpu_per_request, LESS,
         column=Column("CPU/req"), metric=Metric("cpu_seconds_per_request"), cost=True, compared=True,
+    ),
+    Figure(
+        "cpu_wait", "cpu_wait_seconds_per_request", "wait for a CPU per request",
+        "time in which threads of the client could run and had no CPU (Linux' run delay), divided by the finished "
+        "requests",
+        "seconds", _cpu_wait, LESS,
     ),
     Figure(
         "cpu_total", "cpu_seconds", "CPU time",

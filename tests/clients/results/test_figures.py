@@ -12,12 +12,13 @@ from clientlab.reports.rows import groups_of
 from clientlab.reports.table import heads_and_rows
 from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
 from clientlab.results.plan import Claim
+from clientlab.results.trial import Noise
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
 KNOWN = a_trial(
     wall=2.0, errors={"reset": 250}, cpu_seconds=0.5, idle_pss_bytes=30 << 20, overhead_seconds=quantiles(0.001),
-    elapsed_seconds_sum=1.5, bytes_received=3 << 20,
+    elapsed_seconds_sum=1.5, bytes_received=3 << 20, noise=Noise(seconds=2.0, run_delay_seconds=0.25),
 )  # fmt: skip
 
 
@@ -32,6 +33,7 @@ def test_every_figure_is_read_from_a_trial():
     found = {figure.key: figure.of(KNOWN) for figure in FIGURES}
     expected = {
         "wall": 2.0, "throughput": 500, "received": 3 << 19, "mean": 0.002, "p50": 0.002, "p90": 0.002, "p95": 0.009,
+        "cpu_wait": 0.25e-3,
         "p99": 0.009, "p999": 0.009, "max": 0.009, "overhead": 0.001, "elapsed": 1.5, "errors": 0.25, "connections": 1,
         "reuse": 1000, "cpu": 0.5 / 750, "cpu_total": 0.5, "memory": 32 << 20, "rss": 40 << 20, "above_idle": 2 << 20,
     }  # fmt: skip
@@ -115,3 +117,15 @@ def test_requests_per_connection_can_be_limited_claimed_and_compared():
         ["250"],
     ]
     assert BY_KEY["reuse"].of(a_trial(connections_opened=0)) is None
+
+
+def test_the_wait_for_a_cpu_can_be_limited_claimed_and_compared():
+    """From the growth of the kernel's run delay; where the kernel has none, it is unknown and fails a limit."""
+    waiting = [a_trial("a", number, noise=Noise(seconds=1.0, run_delay_seconds=0.05)) for number in (1, 2, 3)]
+    steady = [a_trial("b", number, noise=Noise(seconds=1.0, run_delay_seconds=0.01)) for number in (1, 2, 3)]
+    claim = Claim(name="steady", text="b waits less", kind="less", figure="cpu_wait", a="b", b="a")
+    run = a_run(*waiting, *steady, claims=[claim])
+    assert [one.outcome for one in judge_limits(run, [limit("cpu_wait > 30us")])] == ["failed", "held"]
+    assert (judged(run)[0].verdict, judged(run)[0].ratio) == ("supported", pytest.approx(5))
+    change = compare(run, [run], [BY_KEY["cpu_wait"]], force=True).others[0].changes["a"]["cpu_wait"]
+    assert (change.before, change.ratio.value) == (50e-6, 1.0)
