@@ -8,9 +8,10 @@ from pathlib import Path
 import jinja2
 
 from clientlab import units
+from clientlab.analysis.ratios import CONFIDENCE
 from clientlab.judging.claims import judged
 from clientlab.judging.judgement import read_judged
-from clientlab.reports import servers
+from clientlab.reports import estimand, servers
 from clientlab.reports.charts import picture
 from clientlab.reports.charts.curves import Curve, sweeps_of
 from clientlab.reports.claims import sentence
@@ -95,7 +96,20 @@ def render(found: dict[str, Run]) -> str:
         found={name.replace("-", "_"): Found(run) for name, run in found.items()},
         tally=_tally(claim for claim in all_claims if not claim.control),
         controls=_tally(claim for claim in all_claims if claim.control),
+        estimand=estimand.PAIRED,
+        fallen=_fallen(found, len(all_claims)),
     )
+
+
+def _fallen(found: dict[str, Run], claims: int) -> list[str]:
+    """The claims whose verdict falls if all intervals of the page are to hold together, by Bonferroni's inequality."""
+    confidence = 1 - (1 - CONFIDENCE) / claims
+    return [
+        alone.text
+        for run in found.values()
+        for alone, together in zip(judged(run, CONFIDENCE), judged(run, confidence), strict=True)
+        if alone.verdict != together.verdict
+    ]
 
 
 def _tally(claims: Iterable[ClaimResult]) -> dict[str, int]:
