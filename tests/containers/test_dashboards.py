@@ -18,18 +18,24 @@ from running import eventually
 FOLDER = ROOT / "dashboards" / "grafana" / "dashboards"
 SWEEP = "20240506-070809-sweep-abcd"
 ELSEWHERE = "20240506-080910-sweep-abcd"
+SLOWER = "20240506-080911-sweep-abcd"
 MINUTES = 30
 LATER = "2044-05-06T08:09:10+00:00"
 """When the second run of an experiment began: after the first, whenever that was measured."""
 
+LATEST = "2045-05-06T08:09:10+00:00"
+
 
 @pytest.fixture(scope="session")
 def watched(finished, troubled):
-    """The lab after a run, one with errors, and two of an experiment that has an axis and claims, on two machines."""
+    """The lab after a run, one with errors, and three of an experiment that has an axis and claims.
+
+    Of these, one is of another machine, and one is surely worse in every figure.
+    """
     project, run = finished
     project.up()
     project.idle()
-    for made in (_sweep(SWEEP), _elsewhere(_sweep(ELSEWHERE))):
+    for made in (_sweep(SWEEP), _elsewhere(_sweep(ELSEWHERE)), _slower(_sweep(SLOWER))):
         project.write("lab", f"/results/{made.run}/run.json", made.model_dump_json(indent=1))
         seen = f'clientlab_run_axis_value{{run="{made.run}"}}'
         eventually(lambda seen=seen: project.prometheus(seen), "the run in Prometheus", 30)
@@ -43,8 +49,10 @@ def watched(finished, troubled):
     runs = {"demo": run["run"], "faulty": troubled["run"], "sweep": SWEEP}
     choices = [{**both, **everything, "experiment": name, "run": found} for name, found in runs.items()]
     unlike = {"baseline": SWEEP, "runs": f"{SWEEP}|{ELSEWHERE}", "axis": "concurrency"}
+    worse = {"baseline": SWEEP, "runs": f"{SWEEP}|{SLOWER}"}
     alike = {"baseline": run["run"], "runs": f"{run['run']}|{_again(project, run)}"}
-    return project, [*(choice | {"axis": "concurrency"} for choice in choices), choices[2] | unlike, choices[0] | alike]
+    return project, [*(choice | {"axis": "concurrency"} for choice in choices), choices[2] | unlike, choices[2] | worse,
+            choices[0] | alike]  # fmt: skip
 
 
 def _again(project, run) -> str:
@@ -59,6 +67,27 @@ def _elsewhere(run):
     """The run as if it had been measured on another machine."""
     surroundings = run.surroundings.model_copy(update={"cpu_model": "another"})
     return run.model_copy(update={"surroundings": surroundings, "created": LATER})
+
+
+def _slower(run):
+    """The run with every compared figure ten times as bad in each trial."""
+
+    def worse(trial):
+        quick = trial.latency_seconds.model_dump(exclude={"at_least"})
+        slow = {name: value and 10 * value for name, value in quick.items()}
+        return trial.model_copy(
+            update={
+                "wall_seconds": 10 * trial.wall_seconds,
+                "requests_per_second": trial.requests_per_second / 10,
+                "cpu_seconds": 10 * trial.cpu_seconds,
+                "peak_pss_bytes": 10 * trial.peak_pss_bytes,
+                "peak_rss_bytes": 10 * trial.peak_rss_bytes,
+                "connections_opened": 10 * trial.connections_opened,
+                "latency_seconds": trial.latency_seconds.model_copy(update=slow),
+            }
+        )
+
+    return run.model_copy(update={"trials": [worse(trial) for trial in run.trials], "created": LATEST})
 
 
 def _sweep(name):
