@@ -8,12 +8,13 @@ from pathlib import Path
 import jinja2
 
 from clientlab import units
-from clientlab.experiments.file import bundled, read_plan
+from clientlab.analysis.ratios import CONFIDENCE
 from clientlab.judging.claims import judged
 from clientlab.judging.judgement import read_judged
-from clientlab.reports import servers
+from clientlab.reports import estimand, servers
 from clientlab.reports.charts import picture
 from clientlab.reports.charts.curves import Curve, sweeps_of
+from clientlab.reports.claims import sentence
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row, groups_of
 from clientlab.results.document import ClaimResult, Run
@@ -52,8 +53,8 @@ class Found:
     def claims_table(self, *, control: bool) -> str:
         """Those of the article, or the lab's own."""
         found = [claim for claim in self.claims.values() if claim.control == control]
-        heads = ("claim", *(() if control else ("published",)), "verdict", "ratio (95 %)", "rounds")
-        return table(heads, [_cells(claim) for claim in found], left=len(heads) - 2)
+        heads = ("claim", *(() if control else ("published",)), "verdict", "ratio (95 %)", "rounds", "cautions")
+        return table(heads, [_cells(claim) for claim in found], left=len(heads))
 
     def open_claims(self) -> list[ClaimResult]:
         """Those without a verdict."""
@@ -71,18 +72,13 @@ class Found:
 
 def _cells(claim: ClaimResult) -> list[str]:
     published = [] if claim.control else [claim.published or units.UNKNOWN]
-    return [claim.text, *published, claim.verdict, units.ratio(claim.ratio, claim.interval), str(claim.rounds)]
+    ratio, cautions = units.ratio(claim.ratio, claim.interval), ", ".join(claim.cautions) or units.UNKNOWN
+    return [sentence(claim), *published, claim.verdict, ratio, str(claim.rounds), cautions]
 
 
 def runs() -> dict[str, Run]:
-    """Experiment → the run that is kept of it, with what the experiment says of itself and claims today."""
-    return {path.stem: _asked_today(read_judged(path)) for path in sorted(RUNS.glob("*.json"))}
-
-
-def _asked_today(run: Run) -> Run:
-    plan = read_plan(bundled()[run.experiment.name])
-    today = {"claims": plan.claims, "uncontrolled": plan.uncontrolled}
-    return run.model_copy(update={"experiment": run.experiment.model_copy(update=today)})
+    """Experiment → its stored run. The run's own claims are judged: a claim that was written later needs new data."""
+    return {path.stem: read_judged(path) for path in sorted(RUNS.glob("*.json"))}
 
 
 def render(found: dict[str, Run]) -> str:
@@ -100,7 +96,20 @@ def render(found: dict[str, Run]) -> str:
         found={name.replace("-", "_"): Found(run) for name, run in found.items()},
         tally=_tally(claim for claim in all_claims if not claim.control),
         controls=_tally(claim for claim in all_claims if claim.control),
+        estimand=estimand.PAIRED,
+        fallen=_fallen(found, len(all_claims)),
     )
+
+
+def _fallen(found: dict[str, Run], claims: int) -> list[str]:
+    """The claims whose verdict falls if all intervals of the page are to hold together, by Bonferroni's inequality."""
+    confidence = 1 - (1 - CONFIDENCE) / claims
+    return [
+        alone.text
+        for run in found.values()
+        for alone, together in zip(judged(run, CONFIDENCE), judged(run, confidence), strict=True)
+        if alone.verdict != together.verdict
+    ]
 
 
 def _tally(claims: Iterable[ClaimResult]) -> dict[str, int]:

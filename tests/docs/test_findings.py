@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from clientlab import units
+from clientlab.cli import run_command_line
 from clientlab.experiments.file import bundled, read_plan
+from clientlab.reports.markdown import escaped
 from findings.page import DOCS, PAGE, RUNS, render, runs
 
 FOUND = runs()
@@ -36,10 +40,23 @@ def test_a_run_is_whole(name):
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_a_run_has_the_arms_of_the_experiment_as_it_is_now(name):
-    """Its claims are judged as they are made today; an arm that came since has to be measured."""
-    asked = {arm.name for arm in read_plan(bundled()[name]).arms}
-    assert {arm.name for arm in FOUND[name].experiment.arms} == asked
+def test_a_run_belongs_to_the_experiment_as_it_is_now(name):
+    """An arm, a workload or a claim that was written or changed after the data was seen needs a new run."""
+    now, measured = read_plan(bundled()[name]), FOUND[name].experiment
+    assert measured.claims == now.claims
+    assert measured.workloads == now.workloads
+    assert {arm.name for arm in measured.arms} == {arm.name for arm in now.arms}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_the_page_has_the_verdicts_that_the_command_line_gives(name, capsys):
+    """`clientlab claims` on the stored file: the same claims with the same verdicts, intervals and cautions."""
+    assert run_command_line(["claims", str(RUNS / f"{name}.json"), "--json"]) == 0
+    page = PAGE.read_text(encoding="utf-8")
+    for claim in json.loads(capsys.readouterr().out):
+        row = next(line for line in page.splitlines() if line.startswith(f"| {escaped(claim['text'])}"))
+        assert f"| {claim['verdict']} | {units.ratio(claim['ratio'], claim['interval'])} |" in row
+        assert row.endswith(f"| {', '.join(claim['cautions']) or units.UNKNOWN} |")
 
 
 def test_every_picture_is_there():

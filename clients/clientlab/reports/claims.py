@@ -47,7 +47,7 @@ def render(claims: Sequence[ClaimResult]) -> RenderableType:
     table.add_column("measured", overflow="fold", ratio=1)
     for claim in claims:
         cells = (
-            sentence(claim),
+            ("(control) " if claim.control else "") + sentence(claim),
             claim.verdict,
             units.ratio(claim.ratio, claim.interval),
             str(claim.rounds),
@@ -61,8 +61,9 @@ def render(claims: Sequence[ClaimResult]) -> RenderableType:
 
 def sentence(claim: ClaimResult) -> str:
     """The claim's text, with the band of ratios that supports it where it has one."""
-    text = f"(control) {claim.text}" if claim.control else claim.text
-    return text if claim.band is None else f"{text} [{units.digits(claim.band[0])} to {units.digits(claim.band[1])}]"
+    if claim.band is None:
+        return claim.text
+    return f"{claim.text} [{units.digits(claim.band[0])} to {units.digits(claim.band[1])}]"
 
 
 def doubts(claim: ClaimResult) -> str:
