@@ -182,3 +182,7 @@ class IncompleteRun(LabError):
     """A run began and could not be finished. The finished trials are saved."""
 
     exit_code = 3
+
+
+class ServerLost(IncompleteRun):
+    """A server of the testbed has ended, or does not answer. The trial that needs it is measured once more."""

@@ -17,7 +17,7 @@ from clientlab.cli.claims import code_of
 from clientlab.cli.option_types import PatientConsole
 from clientlab.cli.plan import plan_of
 from clientlab.cli.report import draw, show
-from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options
+from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options, target_options
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.reports.progress import LiveBar, PlainLines
 from clientlab.results.document import Run, Surroundings
@@ -25,7 +25,7 @@ from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
 from clientlab.running.estimate import most_in_flight
-from clientlab.running.execute import execute, new_run, run_name
+from clientlab.running.execute import execute, new_run, resumed, run_name
 from clientlab.running.trial_runner import Testbed, TrialRunner
 from clientlab.testbeds.compose import ComposeTestbed, check_plain
 from clientlab.testbeds.external import ExternalTarget
@@ -33,6 +33,7 @@ from clientlab.testbeds.local import LocalTestbed, check_upstreams
 from clientlab.testbeds.upstream_process import workers_for
 
 _POLL_SECONDS = 0.5
+_WITH_RESUME = ("resume", "folder", "chart", "keep_samples", "as_json", "require_claims", "testbed")
 
 
 @click.command()
@@ -42,19 +43,54 @@ def run(options: RunOptions) -> int:
 
     Without it, name the strategies with -t. Options win over the experiment's values.
     """
+    if options.resume is not None:
+        return _show(options, _resumed(options, options.resume))
     target = _target_of(options)
     plan = plan_of(options, target, shlex.join(["clientlab", *sys.argv[1:]]))
     _check(options, plan, target)
-    store, name, console = Store(options.folder), run_name(plan), PatientConsole(stderr=True)
-    logs = store.claim(name) / "logs"
+    store, name = Store(options.folder), run_name(plan)
+    store.claim(name)
+    with store.hold(name):
+        finished = _measured(options, target, plan, name, lambda where: new_run(name, plan, where))
+    return _show(options, finished)
+
+
+def _resumed(options: RunOptions, name: str) -> Run:
+    """Go on with a run that was interrupted, against its own target. Raises LabError where that is not possible."""
+    if others := [OPTION_NAMES[field] for field in options.given() if field not in _WITH_RESUME]:
+        raise LabError(f"--resume with {others[0]}: the run goes on as it was planned; leave {others[0]} out")
+    store = Store(options.folder)
+    name = store.inside(name)
+    with store.hold(name):
+        stored = store.read(name)
+        if stored.status == "done":
+            raise LabError(f"--resume {name}: the run is whole; measure another with {stored.experiment.command!r}")
+        first = replace(options, **target_options(stored.experiment.command))
+        target = _target_of(first)
+        _check(first, stored.experiment, target)
+        return _measured(first, target, stored.experiment, name, lambda where: _go_on(stored, where))
+
+
+def _go_on(stored: Run, where: Surroundings) -> Run:
+    """The run that goes on. What differs from its first surroundings is printed."""
+    run = resumed(stored, where)
+    for line in run.resumed[-1].differences:
+        click.echo(f"clientlab: since the run began: {line}", err=True)
+    return run
+
+
+def _measured(
+    options: RunOptions, target: ExternalTarget | None, plan: Plan, name: str, begin: Callable[[Surroundings], Run]
+) -> Run:
+    """Carry out the run that `begin` makes of the surroundings in which the servers have started."""
+    store, console = Store(options.folder), PatientConsole(stderr=True)
     with contextlib.ExitStack() as stack:
         if options.testbed == "compose" and target is None:
             stack.enter_context(store.alone(_waiting(console)))
-        testbed, servers = _testbed(options, plan, target, logs, stack)
-        planned = new_run(name, plan, _surroundings(plan, servers))
+        testbed, servers = _testbed(options, plan, target, store.folder / name / "logs", stack)
+        run = begin(_surroundings(plan, servers))
         observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
-        finished = execute(planned, TrialRunner(testbed, options.keep_samples), store, observer)
-    return _show(options, finished)
+        return execute(run, TrialRunner(testbed, options.keep_samples), store, observer)
 
 
 def _target_of(options: RunOptions) -> ExternalTarget | None:

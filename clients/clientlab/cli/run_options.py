@@ -6,8 +6,9 @@ A field that is None, False or empty was not given, and the experiment's own val
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -16,6 +17,7 @@ import click
 
 from clientlab.cli.option_types import BODY, METHOD, OUT, SECONDS, SHARE, RenamedChoice, RenamedOption, headers_of
 from clientlab.cli.report import CHART
+from clientlab.errors import LabError
 from clientlab.testbeds.local import ROUTES
 from clientlab.workload.workload import Workload
 
@@ -56,6 +58,9 @@ class RunOptions:
     warmup: Annotated[int | None, _Option("--warmup", "Requests before the measured ones.  [default: 10]")] = None
     connections: Annotated[
         Literal["cold", "warm"] | None, _Option("--connections", "Open connections inside the clock, or before it.")
+    ] = None
+    resume: Annotated[
+        str | None, _Option("--resume", "Go on with this run, which was interrupted: its name, or last.", metavar="RUN")
     ] = None
     seed: Annotated[int | None, _Option("--seed", "Decides orders, payloads and delays.  [default: 1]")] = None
     upstreams: Annotated[
@@ -133,6 +138,10 @@ class RunOptions:
         value = getattr(self, name, None)
         return value is not None and value is not False and value != ()
 
+    def given(self) -> list[str]:
+        """The fields whose option was given."""
+        return [one.name for one in fields(self) if self.has(one.name) and getattr(self, one.name) != one.default]
+
     def workload_fields(self) -> dict[str, Any]:
         """The fields of the workload that were given."""
         return {one.name: getattr(self, one.name) for one in fields(Workload) if self.has(one.name)}
@@ -157,12 +166,42 @@ def run_options(command: Callable[[RunOptions], int]) -> Callable[..., int]:
 
     decorated: Callable[..., int] = parsed
     for one in reversed(fields(RunOptions)):
-        hint, option = get_args(_HINTS[one.name])
-        if isinstance(option, _Option):
-            default = {"default": one.default} if one.default else {}
-            option = click.option(*option.names, one.name, **{**default, **_inferred(hint), **option.attributes})
-        decorated = option(decorated)
+        decorated = _decorator(one)(decorated)
     return decorated
+
+
+def _decorator(one: Field[Any]) -> Callable[..., Any]:
+    """The click decorator of a field."""
+    hint, option = get_args(_HINTS[one.name])
+    if not isinstance(option, _Option):
+        found: Callable[..., Any] = option
+        return found
+    default = {"default": one.default} if one.default else {}
+    return click.option(*option.names, one.name, **{**default, **_inferred(hint), **option.attributes})
+
+
+_TARGET = ("url", "yes", "ca_file", "testbed")
+
+
+def target_options(command: str) -> dict[str, Any]:
+    """The fields that say what a stored command line measured against. Its other options are in the run's plan.
+
+    Raises LabError for a command that is none.
+    """
+
+    @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+    def parsed() -> None:
+        """Nothing: only its options are parsed."""
+
+    for one in fields(RunOptions):
+        if one.name in _TARGET:
+            _decorator(one)(parsed)
+    try:
+        words = shlex.split(command)[2:]  # clientlab run
+        return parsed.make_context("run", words).params
+    except (ValueError, click.ClickException) as error:
+        reason = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        raise LabError(f"the run's command {command!r} can't be read: {reason}; measure it anew") from error
 
 
 def _inferred(hint: Any) -> dict[str, Any]:

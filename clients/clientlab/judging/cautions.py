@@ -68,6 +68,16 @@ def _should_be_warm(run: Run, trial: Trial) -> bool:
         return False
 
 
+def _resumed(run: Run) -> Iterator[Caution]:
+    for one in run.resumed:
+        if one.differences:
+            yield Caution(
+                kind="resumed",
+                text=f"from trial {one.trials + 1} on, the surroundings were others: {'; '.join(one.differences)}",
+                advice="rounds before and after may differ for that reason: measure anew before you quote it",
+            )
+
+
 def _shortened(run: Run) -> Iterator[Caution]:
     if run.experiment.shortened:
         yield Caution(
@@ -192,6 +202,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     bottleneck_cautions.shared_cores,
     _not_warm,
     bottleneck_cautions.waits_for_connection,
+    _resumed,
     _shortened,
     _changed,
     _workers,

@@ -7,7 +7,7 @@ from pathlib import Path
 from clientlab.judging.cautions import cautions_of
 from clientlab.judging.claims import judged
 from clientlab.results.document import Run
-from clientlab.results.store import Store, read_run
+from clientlab.results.store import Store, is_held, read_run
 
 
 def with_judgement(run: Run) -> Run:
@@ -19,10 +19,12 @@ def read_judged(path: Path) -> Run:
     """The run of a run file, judged. Raises LabError.
 
     A run that has ended holds its judgement. The file of a run that goes on, or that was killed, holds none, or one of
-    fewer trials.
+    fewer trials. A run that is not finished, and that no process measures, is interrupted.
     """
     run = read_run(path)
-    unjudged = run.status == "running" or (run.experiment.claims and not run.claims)
+    if run.status == "running" and not is_held(path.parent):
+        run = run.model_copy(update={"status": "interrupted"})
+    unjudged = run.status in ("running", "interrupted") or (run.experiment.claims and not run.claims)
     return with_judgement(run) if unjudged else run
 
 

@@ -87,6 +87,14 @@ class Caution(Part):
     arms: Annotated[list[str], Field(description="arms whose trials it doubts; empty: it is about the whole run")] = []
 
 
+class Resumption(Part):
+    """A run that had stopped went on."""
+
+    at: Time
+    trials: Annotated[int, Field(ge=0, description="those that the run had then")]
+    differences: Annotated[list[str], Field(description="how the surroundings differed from those of the beginning")]
+
+
 class Run(Part):
     """One execution of an experiment."""
 
@@ -94,12 +102,16 @@ class Run(Part):
     run: Annotated[str, Field(description="the run's name, unique")]
     clientlab: Annotated[str, Field(description="version")]
     created: Time
-    status: Literal["running", "done", "incomplete"]
+    status: Annotated[
+        Literal["running", "interrupted", "done", "incomplete"],
+        Field(description="interrupted: its process is gone; never in a file, which then has running"),
+    ]
     experiment: Plan
     surroundings: Surroundings
     rounds_ended: Annotated[
         Literal["planned", "precision", "time-budget"] | None, Field(description="what ended the rounds")
     ] = None
+    resumed: Annotated[list[Resumption], Field(description="when the run went on after it had stopped")] = []
     cautions: list[Caution] = []
     claims: list[ClaimResult] = []
     trials: list[Trial] = []

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +34,10 @@ MOST_BYTES = 100 << 20
 """Limit of a run file: some 20,000 trials. To validate as much takes seconds, and memory of several times its size."""
 
 _LOCK_FILE = ".measuring"
+_HOLD_FILE = ".held"
+_LOOK_SECONDS, _MOMENT = 1.0, 0.01
+"""A process that looks whether a run is held (`is_held`) locks it for a moment itself."""
+
 _OWN_NAME = re.compile(r"\d{8}-\d{6}")
 
 
@@ -77,14 +82,17 @@ class Store:
                 f"{path}: {error.strerror}; it holds all but the last trial; make room and run again"
             ) from error
 
-    def version(self, name: str) -> tuple[int, int]:
-        """A value that changes whenever the run is saved. Raises FileNotFoundError for a run that is not there."""
+    def version(self, name: str) -> tuple[int, int, bool]:
+        """A value that changes whenever the run is saved, and when its process begins or ends.
+
+        Raises FileNotFoundError for a run that is not there.
+        """
         folder = self.folder / name
         changed = (folder / RUN_FILE).stat().st_mtime_ns
         try:
-            return changed, (folder / JOURNAL_FILE).stat().st_size
+            return changed, (folder / JOURNAL_FILE).stat().st_size, is_held(folder)
         except FileNotFoundError:
-            return changed, 0
+            return changed, 0, is_held(folder)
 
     @contextlib.contextmanager
     def alone(self, wait: Callable[[], None]) -> Iterator[None]:
@@ -98,14 +106,17 @@ class Store:
         finally:
             os.close(file)
 
-    def held(self) -> bool:
-        """Whether a process measures with this folder now."""
+    @contextlib.contextmanager
+    def hold(self, name: str) -> Iterator[None]:
+        """Let no other process measure the run of that name. Raises LabError while one does."""
+        file = os.open(self.folder / name / _HOLD_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        until = time.monotonic() + _LOOK_SECONDS
         try:
-            file = os.open(self.folder / _LOCK_FILE, os.O_RDWR)
-        except FileNotFoundError:
-            return False
-        try:
-            return not _locked(file)
+            while not _locked(file):
+                if time.monotonic() > until:
+                    raise LabError(f"run {name} is being measured by another process; wait for its end")
+                time.sleep(_MOMENT)
+            yield
         finally:
             os.close(file)
 
@@ -156,6 +167,21 @@ class Store:
     def read(self, name: str) -> Run:
         """The run of that name or path. Raises LabError."""
         return read_run(self.find(name))
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process measures the run of that folder now."""
+    try:
+        file = os.open(folder / _HOLD_FILE, os.O_RDONLY)
+    except OSError:  # nobody on this machine ever did
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
 
 
 def read_run(path: Path) -> Run:

@@ -206,7 +206,7 @@ class Trial(PlannedTrial):
 
     status: Annotated[
         Literal["done", "failed", "lost"],
-        Field(description="lost: its worker vanished, and the run measures the arm again in the same round"),
+        Field(description="lost: its worker vanished, or the run stopped in it; the run measures the arm once more"),
     ]
     reason: Annotated[str | None, Field(description="why the trial is not done")] = None
     started: Time

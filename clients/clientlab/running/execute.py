@@ -13,8 +13,9 @@ from typing import Protocol
 
 from clientlab import __version__, strategies
 from clientlab.errors import IncompleteRun
+from clientlab.judging.differences import differences
 from clientlab.judging.judgement import with_judgement
-from clientlab.results.document import Run, Surroundings
+from clientlab.results.document import Resumption, Run, Surroundings
 from clientlab.results.failures import failed_for_good
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
@@ -69,6 +70,14 @@ def new_run(name: str, plan: Plan, surroundings: Surroundings) -> Run:
     )
 
 
+def resumed(run: Run, surroundings: Surroundings) -> Run:
+    """A run that had stopped, as it goes on in these surroundings."""
+    now = run.model_copy(update={"surroundings": surroundings, "clientlab": __version__})
+    found = [f"{one.part}: {one.before or '–'} → {one.after or '–'}" for one in differences(run, now)]
+    entry = Resumption(at=utc_now(), trials=len(run.trials), differences=found)
+    return run.model_copy(update={"status": "running", "rounds_ended": None, "resumed": [*run.resumed, entry]})
+
+
 _Due = tuple[int, str]
 """A round, and the name of an arm that has a trial in it."""
 
@@ -80,7 +89,7 @@ def execute(
 
     Each trial is saved when it ends. A strategy that fails is a failed trial; the others go on. A run that holds
     trials already goes on behind them. Raises IncompleteRun when it is interrupted or cannot be saved: the finished
-    trials are saved.
+    trials are saved. The caller holds the run (`Store.hold`).
     """
     folder = store.folder / run.run
     run = run.model_copy(update={"claims": [], "cautions": []})  # those of a run that goes on were of fewer trials
@@ -119,7 +128,7 @@ def _one_trial(run: Run, due: _Due, left: int, parts: tuple[Measure, Store, Obse
     except (KeyboardInterrupt, IncompleteRun, OSError) as error:
         reason = str(error) or "interrupted"
         if len(run.trials) == planned.order:
-            run = _with(run, Trial.of(planned, status="failed", reason=reason, started=started))
+            run = _with(run, Trial.of(planned, status="lost", reason=reason, started=started))
         store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
         raise IncompleteRun(
             f"{reason} in trial {planned.order + 1} of {trials}; what was done is in {folder}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +12,19 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from clientlab import strategies
+from clientlab.errors import ServerLost
 from clientlab.measuring.connections import Address
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.measurement import measure
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.results import kept_samples
 from clientlab.results.trial import PlannedTrial, Trial, first_problem, utc_now
+from clientlab.running.execute import TrialLost
 from clientlab.running.trial_result import Reading, finished_trial, spent
 from clientlab.workload.workload import Workload
+
+_LOOK_SECONDS = 2.0
+"""To look at all processes of the servers takes a millisecond beside the trial."""
 
 
 class Testbed(Protocol):
@@ -37,11 +43,33 @@ class Testbed(Protocol):
         """The PEM file of the CA that clients have to trust; None for each library's own trust store."""
 
     def reading(self, upstream: str, route: str) -> Reading:
-        """The counters now. Raises IncompleteRun where a server has died."""
+        """The counters now. Raises ServerLost where a server has ended or does not answer."""
+
+    def check(self) -> None:
+        """Raises ServerLost where a server of this machine has ended, or is frozen."""
 
 
 def _nothing() -> None:
     """Default callback."""
+
+
+class ServerWatch:
+    """Ends a trial whose servers are gone. Called with the number of finished requests, twice a second.
+
+    Without it, a client would wait for the timeout of each request, which can take hours.
+    """
+
+    def __init__(self, testbed: Testbed, progressed: Callable[[int], None]) -> None:
+        self._testbed = testbed
+        self._progressed = progressed
+        self._looked = time.monotonic()
+
+    def __call__(self, finished: int) -> None:
+        """Raises ServerLost where a server has ended, or is frozen."""
+        self._progressed(finished)
+        if time.monotonic() - self._looked > _LOOK_SECONDS:
+            self._testbed.check()
+            self._looked = time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -62,6 +90,7 @@ class TrialRunner:
         """The trial with its figures. Its sample log is removed; with `keep_samples`, a compressed copy stays.
 
         A trial has failed when its process fails, or when a figure is impossible. Then its log and samples stay.
+        Raises TrialLost where a server has ended, or is frozen.
         """
         started = utc_now()
         self.testbed.serve(planned.upstream)
@@ -86,8 +115,11 @@ class TrialRunner:
             self.testbed.ca_file(*target),
         )
         try:
-            measurement = measure(context, on_start=start, on_end=end, on_progress=progressed)
+            watch = ServerWatch(self.testbed, progressed)
+            measurement = measure(context, on_start=start, on_end=end, on_progress=watch)
             trial = finished_trial(planned, workload, measurement, spent(*readings), started)
+        except ServerLost as loss:
+            raise TrialLost(str(loss)) from loss
         except TrialFailed as failure:
             return Trial.of(planned, started=started, status="failed", reason=str(failure))
         except ValidationError as error:

@@ -30,7 +30,7 @@ _HEAD = 1000  # characters; the status stands before the experiment
 
 @dataclass(frozen=True)
 class _Known:
-    changed: tuple[int, int]  # the store's version of it
+    changed: tuple[int, int, bool]  # the store's version of it
     row: RunRow
     run: Run | None  # of one that has ended; its histograms and slices left out
 
@@ -80,7 +80,7 @@ class RunIndex:
         with (self._store.folder / name / RUN_FILE).open(encoding="utf-8") as file:
             return '"status": "running"' in file.read(_HEAD)
 
-    def _read(self, name: str, changed: tuple[int, int]) -> _Known:
+    def _read(self, name: str, changed: tuple[int, int, bool]) -> _Known:
         try:
             run = find_judged(self._store, name)
         except LabError as error:

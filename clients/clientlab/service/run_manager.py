@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,6 +39,10 @@ _STOPPED = "stopped on request"
 
 class _Stopped(Exception):
     """The service ends; its run stays unfinished, and goes on when it is started again."""
+
+
+class _HeldByAnother(Exception):
+    """Another process measures the run, as `clientlab run --resume` does."""
 
 
 class RunManager:
@@ -111,10 +116,12 @@ class RunManager:
             self.say(f"{run.run} was begun by clientlab {run.clientlab}, and is left as it is")
             return None
         if not self._is_asked(run):
-            if self._store.held():
-                self.say(f"{run.run} is left alone: another process measures in {self._store.folder}")
+            try:
+                with self._store.hold(run.run):
+                    self._store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
+            except LabError as error:
+                self.say(f"{run.run} is left as it is: {error}")
                 return None
-            self._store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
             self.say(f"{run.run} is left incomplete with {len(run.trials)} trials: {self._asked!r} is asked for now")
             return None
         self._resumed = True
@@ -219,7 +226,7 @@ class RunManager:
 
     def _carry_out(self, run: Run) -> None:
         try:
-            with self._store.alone(self._wait):
+            with self._store.alone(self._wait), self._held(run.run):
                 # Another process may have had the lock, and the run, since this one read the file.
                 present = self._store.read(run.run)
                 if present.status != "running":
@@ -230,6 +237,8 @@ class RunManager:
             self.say(f"run {run.run} is {self._run.status}")
         except _Stopped:
             return
+        except _HeldByAnother as error:
+            self.say(str(error))
         except LabError as error:
             self._break_off(run.run, str(error))
         except Exception as error:
@@ -237,6 +246,16 @@ class RunManager:
             raise  # the log has the rest
         finally:
             self._loop.call_soon_threadsafe(self._dispatcher.over)
+
+    @contextlib.contextmanager
+    def _held(self, name: str) -> Iterator[None]:
+        """Hold the run. Raises _HeldByAnother: then its file is not touched."""
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(self._store.hold(name))
+            except LabError as error:
+                raise _HeldByAnother(str(error)) from error
+            yield
 
     def _break_off(self, name: str, reason: str) -> None:
         """The run can't go on; its file says so, if it can be written."""

@@ -74,6 +74,9 @@ class ComposeTestbed:
         proxy = None if route == "direct" else proxy_use(self._at("PROXY_METRICS_ADDRESS"))
         return Reading(use, proxy)
 
+    def check(self) -> None:
+        """Nothing to do: the containers' processes are not ours."""
+
     def programs(self) -> dict[str, str]:
         """The addresses of the servers, for the run's surroundings."""
         return {name.lower(): f"{name}={host}:{port}" for name, (host, port) in self._named.items()}

@@ -66,6 +66,9 @@ class ExternalTarget:
     def ca_file(self, upstream: str, route: str) -> str | None:  # noqa: ARG002
         return self._ca_file
 
+    def check(self) -> None:
+        """Nothing to do: the server's process is not ours."""
+
     def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
         return Reading()
 

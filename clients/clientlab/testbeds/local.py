@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,10 @@ from clientlab.upstreams import UPSTREAMS, Upstream, find
 ROUTES = ("direct", "proxy", "proxy-tls")
 
 _STOP_SECONDS = 6.0
+_MOMENT = 0.02
+_ANSWER_SECONDS = 2.0
+"""Seconds for a health check."""
+
 _CA_FILE = "caddy/pki/authorities/local/root.crt"
 
 
@@ -45,6 +50,15 @@ class Ports:
     proxy_flask_tls: int = 0
     proxy_aiohttp_tls: int = 0
     proxy_metrics: int = 0
+
+
+@dataclass(frozen=True)
+class _Proxy:
+    """How the proxy is started, also once more, and where its counters are."""
+
+    command: list[str]
+    settings: dict[str, str]
+    endpoint: Endpoint
 
 
 class LocalTestbed:
@@ -69,6 +83,7 @@ class LocalTestbed:
         self._sites: dict[tuple[str, str], Endpoint] = {}
         self._listeners: dict[str, socket.socket] = {}  # of special servers, by framework
         self._special: str | None = None  # which of them runs now
+        self._proxy: _Proxy | None = None
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as undo:
@@ -76,7 +91,7 @@ class LocalTestbed:
             self._logs.mkdir(parents=True, exist_ok=True)
             for upstream in self._upstreams.values():
                 if not upstream.special:
-                    self._start_plain(upstream)
+                    self._start_plain(upstream, getattr(self._ports, upstream.framework))
                 elif upstream.framework not in self._listeners:
                     self._listen(upstream.name, upstream.framework)
             if self._proxied:
@@ -106,10 +121,15 @@ class LocalTestbed:
         return self._keys / "ca-bundle.pem"
 
     def serve(self, upstream: str) -> None:
-        """Start that upstream unless it is running. Raises IncompleteRun where it does not start.
+        """Start that upstream unless it is running, and again each server that has ended or does not answer.
+
+        Raises IncompleteRun where a server does not start.
 
         One upstream with settings runs at a time: it replaces the previous one, which would use CPU time.
         """
+        for name, server in list(self._servers.items()):
+            if server.is_lost(_ANSWER_SECONDS):
+                self._start_again(name, server)
         if upstream not in self._servers:
             self._start_special(self._upstreams[upstream])
 
@@ -133,7 +153,7 @@ class LocalTestbed:
         return None if self.endpoint(upstream, route).ca_file is None else str(self._bundle)
 
     def reading(self, upstream: str, route: str) -> Reading:
-        """The counters now. Raises IncompleteRun where a server has ended."""
+        """The counters now. Raises ServerLost where a server has ended."""
         self.check()
         use = upstream_use(self._servers[upstream].endpoint)
         return Reading(use, None if route == "direct" else self._proxy_use())
@@ -147,7 +167,7 @@ class LocalTestbed:
         return use.model_copy(update={"cpu_seconds": seconds, "cpu_step_seconds": 0.0})
 
     def check(self) -> None:
-        """Raises IncompleteRun where a server has ended."""
+        """Raises ServerLost where a server has ended, or is frozen."""
         for server in self._servers.values():
             server.check()
 
@@ -172,8 +192,24 @@ class LocalTestbed:
         except LabError as error:
             raise IncompleteRun(str(error)) from error
 
-    def _start_plain(self, upstream: Upstream) -> None:
-        with listener_on(upstream.name, getattr(self._ports, upstream.framework)) as listener:
+    def _start_again(self, name: str, server: Server) -> None:
+        """Start a server at the same port, in place of one that has ended or is frozen. Raises IncompleteRun."""
+        child_processes.stop(server.process, 0)
+        try:
+            if name == "proxy":
+                self._run_proxy()
+            elif self._upstreams[name].special:
+                listener = self._listeners[self._upstreams[name].framework]
+                self._servers[name] = upstream_process.start(self._upstreams[name], self._workers, listener, self._logs)
+            else:
+                _await_port(name, server.endpoint.port)
+                self._start_plain(self._upstreams[name], server.endpoint.port)
+            self._servers[name].wait()
+        except LabError as error:
+            raise IncompleteRun(f"{name} had to be started again: {error}") from error
+
+    def _start_plain(self, upstream: Upstream, port: int) -> None:
+        with listener_on(upstream.name, port) as listener:
             self._servers[upstream.name] = upstream_process.start(upstream, self._workers, listener, self._logs)
 
     def _listen(self, name: str, framework: str) -> socket.socket:
@@ -199,11 +235,16 @@ class LocalTestbed:
             settings[f"PROXY_{name.upper()}_TLS_PORT"] = str(tls_port)
             settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:{self._port_behind_proxy(name)}"
         command = [caddy(), "run", "--adapter", "caddyfile", "--config", str(project_file("proxy/Caddyfile"))]
+        self._proxy = _Proxy(command, settings, Endpoint(LOOPBACK, metrics))
+        self._run_proxy()
+
+    def _run_proxy(self) -> None:
+        if self._proxy is None:
+            raise AssertionError("the proxy's ports are chosen first")
         log = self._logs / "proxy.log"
-        process = child_processes.start(command, log, {**os.environ, **settings})
-        self._servers["proxy"] = Server("proxy", Endpoint(LOOPBACK, metrics), process, log)
+        process = child_processes.start(self._proxy.command, log, {**os.environ, **self._proxy.settings})
         # Caddy makes its certificates while its plain sites already answer.
-        self._servers["proxy"].sites = tuple(self._sites.values())
+        self._servers["proxy"] = Server("proxy", self._proxy.endpoint, process, log, sites=tuple(self._sites.values()))
 
     def _stop(self) -> None:
         try:
@@ -218,6 +259,20 @@ class LocalTestbed:
         self._servers.clear()
         self._listeners.clear()
         self._special = None
+
+
+def _await_port(name: str, port: int) -> None:
+    """Return when the port can be bound: killed workers hold it until the kernel has ended them. Raises LabError."""
+    deadline = time.monotonic() + _STOP_SECONDS
+    while True:
+        try:
+            listener_on(name, port).close()
+        except LabError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_MOMENT)
+        else:
+            return
 
 
 def check_upstreams(names: Iterable[str], routes: Collection[str]) -> dict[str, Upstream]:

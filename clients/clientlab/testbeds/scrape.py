@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from clientlab.errors import IncompleteRun
+from clientlab.errors import IncompleteRun, ServerLost
 from clientlab.results.trial import ServerUse
 
 _TIMEOUT = 10.0
@@ -88,7 +88,7 @@ def _figures(endpoint: Endpoint) -> _Figures:
     try:
         status, text = get(endpoint, "/metrics")
     except (OSError, http.client.HTTPException) as error:
-        raise IncompleteRun(f"{endpoint.url}/metrics does not answer: {error}") from error
+        raise ServerLost(f"{endpoint.url}/metrics does not answer: {error}") from error
     if status != http.HTTPStatus.OK:
         raise IncompleteRun(f"{endpoint.url}/metrics answered {status}")
     return {

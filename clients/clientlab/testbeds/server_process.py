@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from clientlab import child_processes
-from clientlab.errors import IncompleteRun, LabError
+from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.testbeds.scrape import Endpoint, get, upstream_use
 
 LOOPBACK = "127.0.0.1"
@@ -43,10 +45,23 @@ class Server:
         except (OSError, http.client.HTTPException, IncompleteRun):
             return False  # not listening yet
 
+    def is_lost(self, timeout: float) -> bool:
+        """Whether it has ended, is frozen, or does not answer within `timeout` seconds."""
+        try:
+            self.check()
+            return get(self.endpoint, "/healthz", timeout)[0] != http.HTTPStatus.OK
+        except (OSError, http.client.HTTPException, ServerLost):
+            return True
+
     def check(self) -> None:
-        """Raises IncompleteRun if the process has ended."""
+        """Raises ServerLost if the process has ended, or if it or a worker of it is stopped, as by SIGSTOP."""
         if self.process.poll() is not None:
-            raise IncompleteRun(f"{self.name} {child_processes.how_it_ended(self.process, self.log)} (log: {self.log})")
+            raise ServerLost(f"{self.name} {child_processes.how_it_ended(self.process, self.log)} (log: {self.log})")
+        with contextlib.suppress(psutil.NoSuchProcess):  # a worker was replaced just now, or the server ends
+            own = psutil.Process(self.process.pid)
+            for process in (own, *own.children(recursive=True)):
+                if process.status() == psutil.STATUS_STOPPED:
+                    raise ServerLost(f"{self.name} is frozen: its process {process.pid} is stopped (log: {self.log})")
 
     def wait(self) -> None:
         """Return when it is ready. Raises LabError if it ends before, or is not ready in time."""
@@ -64,6 +79,7 @@ class Server:
 def listener_on(name: str, port: int) -> socket.socket:
     """A bound socket for a server, so that no other process can take the port. Raises LabError if it is in use."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # Connections of a server that was there before may still be closing.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((LOOPBACK, port))

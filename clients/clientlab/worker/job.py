@@ -17,6 +17,7 @@ from typing import Any
 
 from clientlab.errors import LabError
 from clientlab.results.trial import Trial, utc_now
+from clientlab.running.execute import TrialLost
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.compose import ComposeTestbed
 from clientlab.worker.assignment import Assignment
@@ -140,6 +141,8 @@ def _trial(assignment: Assignment, exporter: Exporter, folder: Path, heartbeats:
         testbed = ComposeTestbed(os.environ)
         run_trial = TrialRunner(testbed, on_start=exporter.started, on_end=exporter.ended)
         return run_trial(assignment.trial, assignment.workload, folder, heartbeats.progressed)
+    except TrialLost as loss:
+        return Trial.of(assignment.trial, status="lost", reason=str(loss), started=started)
     except (LabError, OSError) as error:
         return Trial.of(assignment.trial, status="failed", reason=str(error), started=started)
 

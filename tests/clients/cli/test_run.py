@@ -262,7 +262,7 @@ def test_an_interrupted_run_keeps_its_finished_trials_and_leaves_no_process(numb
     assert err == f"clientlab: interrupted in trial 2 of 3; what was done is in results/{folder.name}\n"
     run = Store(tmp_path / "results").read("last")
     assert run.status == "incomplete"
-    assert [(trial.status, trial.reason) for trial in run.trials] == [("done", None), ("failed", "interrupted")]
+    assert [(trial.status, trial.reason) for trial in run.trials] == [("done", None), ("lost", "interrupted")]
     assert run.trials[0].requests > 0
     eventually(
         lambda: all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in started),
@@ -280,6 +280,45 @@ def test_a_reader_that_goes_away_does_not_end_the_run(server, tmp_path):
     run = Store(tmp_path / "results").read("last")
     assert (run.status, [trial.status for trial in run.trials]) == ("done", ["done"] * 4)
     assert lab.returncode == 0
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_is_resumed_where_it_stopped(server, tmp_path, clientlab):
+    """The same schedule, with the trial in which it stopped once more; nothing that was done is done again."""
+    words = ["run", "-t", "http.client", "-t", "urllib3", "-n", "20", "--rounds", "8", "--url", server.url]
+    with subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as lab:
+        lab.stderr.readline()
+        lab.stderr.readline()
+        lab.send_signal(signal.SIGTERM)
+        lab.communicate(timeout=30)
+    store = Store(tmp_path / "results")
+    stopped = store.read("last")
+    assert stopped.status == "incomplete"
+    said = clientlab("run", "--resume", "last")
+    assert said.code == 0, said.err
+    whole = store.read("last")
+    assert (whole.status, whole.trials[: len(stopped.trials)]) == ("done", stopped.trials)
+    done = [(trial.round, trial.arm) for trial in whole.trials if trial.status == "done"]
+    assert sorted(done) == sorted((number, arm) for number in range(1, 9) for arm in ("http.client", "urllib3"))
+    assert [(one.trials, one.differences) for one in whole.resumed] == [(len(stopped.trials), [])]
+    again = clientlab("run", "--resume", "last")
+    assert (again.code, "the run is whole" in again.err) == (2, True)
+
+
+def test_a_run_whose_process_is_gone_is_interrupted_and_a_run_that_goes_on_is_not_resumed(server, tmp_path, clientlab):
+    """While its process lives, the run is running; then it is interrupted, and not running for ever."""
+    words = ["run", "-t", "http.client", "-n", "20", "--rounds", "500", "--url", server.url]
+    store = Store(tmp_path / "results")
+    with subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as lab:
+        eventually(lambda: store.names() and store.read("last").trials, "a trial is finished")
+        assert " running " in clientlab("runs").out
+        said = clientlab("run", "--resume", "last")
+        assert (said.code, "is being measured by another process; wait for its end" in said.err) == (2, True)
+        lab.kill()
+    assert " interrupted " in clientlab("runs").out
+    assert "· interrupted ·" in clientlab("report", "last").out
+    said = clientlab("run", "--resume", "last", "-n", "5")
+    assert (said.code, "--resume with -n: the run goes on as it was planned; leave -n out" in said.err) == (2, True)
 
 
 def test_a_run_that_is_killed_between_two_saves_is_shown_with_its_finished_trials(server, tmp_path, clientlab):

@@ -11,7 +11,7 @@ import pytest
 from clientlab import strategies
 from clientlab.analysis.histogram import merged
 from clientlab.conformance.server import counting_server, ok
-from clientlab.errors import IncompleteRun
+from clientlab.errors import IncompleteRun, ServerLost
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
 from clientlab.measuring.connections import Address
@@ -43,6 +43,9 @@ class FakeTestbed:
 
     def ca_file(self, upstream: str, route: str) -> None:
         """It has no TLS."""
+
+    def check(self) -> None:
+        """The server lives."""
 
     def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
         use = ServerUse(cpu_seconds=0.0, requests=len(self.server.seen), connections=self.server.connections)
@@ -260,7 +263,7 @@ def test_an_interrupted_run_keeps_what_was_finished(moment, store):
     with counting_server() as server, pytest.raises(IncompleteRun, match="interrupted in trial 2 of 4; what was done"):
         execute(planned("http.client", "urllib3", rounds=2), TrialRunner(Testbed(server)), store, recorder)
     run = store.read(NAME)
-    second = ("done", None) if moment == "as it ends" else ("failed", "interrupted")
+    second = ("done", None) if moment == "as it ends" else ("lost", "interrupted")
     assert run.status == "incomplete"
     assert [(trial.status, trial.reason) for trial in run.trials] == [("done", None), second]
     assert trial_processes() == []
@@ -282,8 +285,39 @@ def test_a_home_that_dies_ends_the_run_with_its_reason(error, store):
     with counting_server() as server, pytest.raises(IncompleteRun, match=f"{error} in trial 2 of 3"):
         execute(planned("http.client", rounds=3), TrialRunner(Testbed(server)), store, Recorder())
     run = store.read(NAME)
-    assert (run.status, [trial.status for trial in run.trials]) == ("incomplete", ["done", "failed"])
+    assert (run.status, [trial.status for trial in run.trials]) == ("incomplete", ["done", "lost"])
     assert run.trials[1].reason == str(error)
+
+
+def test_a_trial_whose_server_dies_is_measured_once_more(store):
+    """The testbed starts the server again before the next trial; the reason is kept."""
+
+    class Testbed(FakeTestbed):
+        readings = 0
+
+        def reading(self, upstream: str, route: str) -> Reading:
+            self.readings += 1
+            if self.readings == 4:
+                raise ServerLost("aiohttp was ended by SIGKILL")
+            return super().reading(upstream, route)
+
+    with counting_server() as server:
+        run = execute(planned("http.client", rounds=3), TrialRunner(Testbed(server)), store, Recorder())
+    assert [(trial.round, trial.status) for trial in run.trials] == [(1, "done"), (2, "lost"), (3, "done"), (2, "done")]
+    assert (run.status, run.trials[1].reason) == ("done", "aiohttp was ended by SIGKILL")
+
+
+def test_a_server_that_dies_each_time_does_not_keep_the_run_busy_for_ever(store):
+    """Each arm of a round is measured twice at most."""
+
+    class Testbed(FakeTestbed):
+        def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
+            raise ServerLost("aiohttp was ended by SIGKILL")
+
+    with counting_server() as server:
+        run = execute(planned("http.client", rounds=2), TrialRunner(Testbed(server)), store, Recorder())
+    assert run.status == "incomplete"
+    assert [(trial.round, trial.status) for trial in run.trials] == [(1, "lost"), (2, "lost"), (1, "lost"), (2, "lost")]
 
 
 def test_a_run_that_cannot_be_saved_ends_and_keeps_its_last_save(store):

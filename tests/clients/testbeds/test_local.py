@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clientlab.errors import IncompleteRun, LabError
+from clientlab.errors import LabError, ServerLost
 from clientlab.measuring.connections import Address
 from clientlab.results.surroundings import cpu_usable
 from clientlab.testbeds import local, upstream_process
@@ -158,8 +158,35 @@ def test_a_server_that_dies_is_told_with_its_last_words_and_its_log(tmp_path):
                      and str(testbed.endpoint("aiohttp", "direct").port) in listening(one)]  # fmt: skip
         master.kill()
         eventually(lambda: all_gone([master]), "gunicorn ends")
-        with pytest.raises(IncompleteRun, match=r"aiohttp was ended by SIGKILL: .*the last word.*log: .*aiohttp.log"):
+        with pytest.raises(ServerLost, match=r"aiohttp was ended by SIGKILL: .*the last word.*log: .*aiohttp.log"):
             testbed.reading("aiohttp", "direct")
+
+
+@pytest.mark.parametrize(
+    ("program", "number"), [("gunicorn", signal.SIGKILL), ("gunicorn", signal.SIGSTOP), ("caddy", signal.SIGKILL)]
+)
+def test_a_server_that_has_ended_or_is_frozen_is_started_again_at_its_port(program, number, tmp_path):
+    """Before the next trial: with the same addresses, so that the proxy finds its upstream."""
+    before = family()
+    with LocalTestbed(["aiohttp"], ["direct", "proxy"], tmp_path, SMALL) as testbed:
+        places = [testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")]
+        started = [one for one in family() if one not in before and one.ppid() == os.getpid()]
+        (server,) = [one for one in started if program in " ".join(one.cmdline())]
+        server.send_signal(number)
+        eventually(lambda: not is_sound(testbed), "the loss is seen")
+        testbed.serve("aiohttp")
+        assert is_sound(testbed)
+        assert [testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")] == places
+        assert [get(place, "/")[0] for place in places] == [200, 200]
+
+
+def is_sound(testbed) -> bool:
+    """Whether its own check passes."""
+    try:
+        testbed.check()
+    except ServerLost:
+        return False
+    return True
 
 
 def test_a_server_that_does_not_start_is_told_with_its_last_words(tmp_path, monkeypatch):
