@@ -101,12 +101,15 @@ def render(found: dict[str, Run]) -> str:
     )
 
 
-def _fallen(found: dict[str, Run], claims: int) -> list[str]:
-    """The claims whose verdict falls if all intervals of the page are to hold together, by Bonferroni's inequality."""
+def _fallen(found: dict[str, Run], claims: int) -> list[tuple[str, str]]:
+    """Experiment and text of the claims whose verdict falls if all intervals of the page are to hold together.
+
+    By Bonferroni's inequality.
+    """
     confidence = 1 - (1 - CONFIDENCE) / claims
     return [
-        alone.text
-        for run in found.values()
+        (name, alone.text)
+        for name, run in found.items()
         for alone, together in zip(judged(run, CONFIDENCE), judged(run, confidence), strict=True)
         if alone.verdict != together.verdict
     ]

@@ -14,6 +14,9 @@ from clientlab.results.trial import Trial
 _PERCENTILES = tuple(BY_KEY[key] for key in QUANTILES)
 _WAITING = ": where they wait for the upstream's delay, the ratio between unlike ones is mostly the ratio of c"
 _FEWEST_REQUESTS = 100
+ABOUT_PERCENTILES = ("percentiles-of-failures", "few-requests")
+"""Kinds of cautions that doubt percentiles only."""
+
 """With fewer, the nearest rank of the 99th percentile is the last."""
 
 

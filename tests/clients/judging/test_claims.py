@@ -47,6 +47,13 @@ def test_a_claim_shows_the_cautions_about_its_own_arms():
     assert verdict_of(a_claim(), *trials(), *other).cautions == []
 
 
+@pytest.mark.parametrize(("figure", "cautions"), [("p99", ["few-requests"]), ("wall_seconds", []), ("cpu", [])])
+def test_a_caution_about_percentiles_marks_claims_about_percentiles_only(figure, cautions):
+    """With 50 requests, p99 is the longest of them; the wall time is what it is."""
+    few = [trial.model_copy(update={"requests": 50}) for trial in trials()]
+    assert verdict_of(a_claim(figure=figure), *few).cautions == cautions
+
+
 def test_a_control_has_no_source():
     """It is the lab's, and not the article's."""
     assert verdict_of(a_claim(control=True), source=Source(title="T", authors="A", date="2020")).source is None
