@@ -86,6 +86,17 @@ def _limit(connection: socket.socket, deadline: float) -> None:
     connection.settimeout(left)
 
 
+def _is_open(connection: socket.socket) -> bool:
+    """Whether the client has not closed its end."""
+    connection.setblocking(False)
+    try:
+        return connection.recv(1, socket.MSG_PEEK) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
 class _Server(socketserver.TCPServer):
     """`http.server.HTTPServer` without its look-up of the host's name, which can take seconds."""
 
@@ -121,7 +132,8 @@ def _handler(server: MetricsServer, registry: CollectorRegistry, patience: float
             began = time.monotonic()
             server.scrapes += 1
             super().do_GET()
-            server.answered(began)
+            if _is_open(self.connection):  # else Prometheus gave up while the request waited in the queue
+                server.answered(began)
 
         def _answer(self, status: http.HTTPStatus, line: str) -> None:
             content = f"{line}\n".encode()

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from clientlab.worker.channel import JobMetrics, MetricsSender
 from clientlab.worker.metrics_server import MetricsServer
+from running import eventually
 
 
 class Requests:
@@ -141,3 +142,17 @@ def test_the_worker_waits_for_a_scrape_that_began_after_a_moment(worker):
     thread.start()
     assert worker.server.wait_for_scrape(since, 10)
     thread.join()
+
+
+def test_a_scrape_whose_reader_has_gone_does_not_count(worker):
+    """Prometheus closes a scrape after a second: the values were sent, and nobody has them."""
+    worker.start_job()
+    worker.requests.free.clear()
+    since = time.monotonic()
+    with socket.create_connection(("127.0.0.1", worker.server.port)) as gone:
+        gone.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        eventually(lambda: worker.server.scrapes == 1, "the scrape has begun")
+    worker.requests.free.set()
+    assert not worker.server.wait_for_scrape(since, 0.2)
+    worker.scrape()
+    assert worker.server.wait_for_scrape(since, 0)
