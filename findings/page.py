@@ -14,7 +14,7 @@ from clientlab.judging.judgement import read_judged
 from clientlab.reports import estimand, servers
 from clientlab.reports.charts import picture
 from clientlab.reports.charts.curves import Curve, sweeps_of
-from clientlab.reports.claims import sentence
+from clientlab.reports.claims import with_band
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row, groups_of
 from clientlab.results.document import ClaimResult, Run
@@ -73,7 +73,7 @@ class Found:
 def _cells(claim: ClaimResult) -> list[str]:
     published = [] if claim.control else [claim.published or units.UNKNOWN]
     ratio, cautions = units.ratio(claim.ratio, claim.interval), ", ".join(claim.cautions) or units.UNKNOWN
-    return [sentence(claim), *published, claim.verdict, ratio, str(claim.rounds), cautions]
+    return [with_band(claim), *published, claim.verdict, ratio, str(claim.rounds), cautions]
 
 
 def runs() -> dict[str, Run]:

@@ -43,32 +43,42 @@ def run(options: RunOptions) -> int:
 
     Without it, name the strategies with -t. Options win over the experiment's values.
     """
-    if options.resume is not None:
-        return _show(options, _resumed(options, options.resume))
-    target = _target_of(options)
-    plan = plan_of(options, target, shlex.join(["clientlab", *sys.argv[1:]]))
-    _check(options, plan, target)
-    store, name = Store(options.folder), run_name(plan)
-    store.claim(name)
-    with store.hold(name):
-        finished = _measured(options, target, plan, name, lambda where: new_run(name, plan, where))
+    store, console = Store(options.folder), PatientConsole(stderr=True)
+    with contextlib.ExitStack() as stack:
+        stored = None if options.resume is None else _stored(options, store, stack)
+        if stored is not None:
+            options = replace(options, **target_options(stored.experiment.command))
+        target = _target_of(options)
+        plan = stored.experiment if stored else plan_of(options, target, shlex.join(["clientlab", *sys.argv[1:]]))
+        _check(options, plan, target)
+        name = stored.run if stored else _claimed(run_name(plan), store, stack)
+        if options.testbed == "compose" and target is None:
+            stack.enter_context(store.alone(_waiting(console)))
+        testbed, servers = _testbed(options, plan, target, store.folder / name / "logs", stack)
+        where = _surroundings(plan, servers)
+        planned = _go_on(stored, where) if stored else new_run(name, plan, where)
+        observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
+        finished = execute(planned, TrialRunner(testbed, options.keep_samples), store, observer)
     return _show(options, finished)
 
 
-def _resumed(options: RunOptions, name: str) -> Run:
-    """Go on with a run that was interrupted, against its own target. Raises LabError where that is not possible."""
+def _claimed(name: str, store: Store, stack: contextlib.ExitStack) -> str:
+    """The name of a new run, which `stack` holds. Raises LabError."""
+    store.claim(name)
+    stack.enter_context(store.hold(name))
+    return name
+
+
+def _stored(options: RunOptions, store: Store, stack: contextlib.ExitStack) -> Run:
+    """The run to go on with, which `stack` holds. Raises LabError where it can't go on."""
     if others := [OPTION_NAMES[field] for field in options.given() if field not in _WITH_RESUME]:
         raise LabError(f"--resume with {others[0]}: the run goes on as it was planned; leave {others[0]} out")
-    store = Store(options.folder)
-    name = store.inside(name)
-    with store.hold(name):
-        stored = store.read(name)
-        if stored.status == "done":
-            raise LabError(f"--resume {name}: the run is whole; measure another with {stored.experiment.command!r}")
-        first = replace(options, **target_options(stored.experiment.command))
-        target = _target_of(first)
-        _check(first, stored.experiment, target)
-        return _measured(first, target, stored.experiment, name, lambda where: _go_on(stored, where))
+    name = store.inside(options.resume or "")
+    stack.enter_context(store.hold(name))
+    run = store.read(name)
+    if run.status == "done":
+        raise LabError(f"--resume {name}: the run is whole; measure another with {run.experiment.command!r}")
+    return run
 
 
 def _go_on(stored: Run, where: Surroundings) -> Run:
@@ -77,20 +87,6 @@ def _go_on(stored: Run, where: Surroundings) -> Run:
     for line in run.resumed[-1].differences:
         click.echo(f"clientlab: since the run began: {line}", err=True)
     return run
-
-
-def _measured(
-    options: RunOptions, target: ExternalTarget | None, plan: Plan, name: str, begin: Callable[[Surroundings], Run]
-) -> Run:
-    """Carry out the run that `begin` makes of the surroundings in which the servers have started."""
-    store, console = Store(options.folder), PatientConsole(stderr=True)
-    with contextlib.ExitStack() as stack:
-        if options.testbed == "compose" and target is None:
-            stack.enter_context(store.alone(_waiting(console)))
-        testbed, servers = _testbed(options, plan, target, store.folder / name / "logs", stack)
-        run = begin(_surroundings(plan, servers))
-        observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
-        return execute(run, TrialRunner(testbed, options.keep_samples), store, observer)
 
 
 def _target_of(options: RunOptions) -> ExternalTarget | None:

@@ -47,7 +47,7 @@ def render(claims: Sequence[ClaimResult]) -> RenderableType:
     table.add_column("measured", overflow="fold", ratio=1)
     for claim in claims:
         cells = (
-            ("(control) " if claim.control else "") + sentence(claim),
+            sentence(claim),
             claim.verdict,
             units.ratio(claim.ratio, claim.interval),
             str(claim.rounds),
@@ -60,6 +60,11 @@ def render(claims: Sequence[ClaimResult]) -> RenderableType:
 
 
 def sentence(claim: ClaimResult) -> str:
+    """The claim's text, after the mark of a control, and with the band of ratios that supports it."""
+    return f"(control) {with_band(claim)}" if claim.control else with_band(claim)
+
+
+def with_band(claim: ClaimResult) -> str:
     """The claim's text, with the band of ratios that supports it where it has one."""
     if claim.band is None:
         return claim.text

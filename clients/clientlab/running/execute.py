@@ -97,14 +97,18 @@ def execute(
     observer.run_started(run, folder)
     began, rounds, reason = clock(), _rounds_of(run), None
     due, parts = _due(run, rounds), (measure, store, observer)
-    while reason is None:
-        if due:
-            run = _one_trial(run, due.popleft(), len(due), parts)
-            if run.trials[-1].status == "lost":
+    try:
+        while reason is None:
+            if due:
+                run = _one_trial(run, due.popleft(), len(due), parts)
+                if run.trials[-1].status == "lost":
+                    due = _due(run, rounds)
+            elif (reason := ended(run, rounds, clock() - began)) is None:
+                rounds += 1
                 due = _due(run, rounds)
-        elif (reason := ended(run, rounds, clock() - began)) is None:
-            rounds += 1
-            due = _due(run, rounds)
+    except KeyboardInterrupt as error:  # between two trials: the journal may have one more than `run`
+        store.save(with_judgement(store.read(run.run).model_copy(update={"status": "incomplete"})))
+        raise IncompleteRun(f"interrupted between two trials; what was done is in {folder}") from error
     status = "incomplete" if run.experiment.left_out or failed_for_good(run) else "done"
     run = with_judgement(run.model_copy(update={"status": status, "rounds_ended": reason}))
     store.save(run)

@@ -46,7 +46,8 @@ def test_the_claims_of_a_run_that_was_killed_are_judged_when_it_is_read(stale, s
     read = find_judged(store, "last")
     assert [(claim.verdict, claim.rounds) for claim in read.claims] == [("supported", 3)]
     assert [caution.kind for caution in read.cautions] == ["failed-trials"]
-    assert read.model_copy(update={"claims": [], "cautions": []}) == killed()
+    expected = killed().model_copy(update={"status": "interrupted"})
+    assert read.model_copy(update={"claims": [], "cautions": []}) == expected
     assert "| a is faster | supported | " in as_markdown.render(read)
     assert 'name="faster: a is faster"' in as_junit.render(read, [])
     assert "supported" in html.render(read)

@@ -269,6 +269,20 @@ def test_an_interrupted_run_keeps_what_was_finished(moment, store):
     assert trial_processes() == []
 
 
+def test_a_run_that_is_interrupted_between_two_trials_is_incomplete(store):
+    """It is not left as running, and no trial is lost: the clock, which is read between two trials, interrupts it."""
+    readings = iter((0.0, signal.SIGINT))
+
+    def clock() -> float:
+        reading = next(readings)
+        return signal.raise_signal(reading) or 0.0 if reading else reading
+
+    with counting_server() as server, pytest.raises(IncompleteRun, match="interrupted between two trials; what was"):
+        execute(planned("http.client", "urllib3"), TrialRunner(FakeTestbed(server)), store, Recorder(), clock)
+    run = store.read(NAME)
+    assert (run.status, [trial.status for trial in run.trials]) == ("incomplete", ["done", "done"])
+
+
 @pytest.mark.parametrize("error", [IncompleteRun("aiohttp was ended by SIGKILL"), OSError("out of descriptors")])
 def test_a_home_that_dies_ends_the_run_with_its_reason(error, store):
     """There is nothing left to measure against; what was finished is in the file."""

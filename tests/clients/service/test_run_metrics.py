@@ -76,9 +76,11 @@ def test_the_row_of_a_run_that_goes_on_counts_each_trial_that_is_saved(store):
     begun = a_run(a_trial(), name=name, rounds=3).model_copy(update={"status": "running", "trials": []})
     keep(store, begun)
     index = RunIndex(store, print)
-    for order in range(3):
-        assert [(row.status, row.trials) for row in index.rows()] == [("running", order)]
-        store.append(name, a_trial(number=order + 1, order=order))
+    with store.hold(name):
+        for order in range(3):
+            assert [(row.status, row.trials) for row in index.rows()] == [("running", order)]
+            store.append(name, a_trial(number=order + 1, order=order))
+    assert [(row.status, row.trials) for row in index.rows()] == [("interrupted", 3)]
     store.save(store.read(name).model_copy(update={"status": "done"}))
     assert [(row.status, row.trials) for row in index.rows()] == [("done", 3)]
 
