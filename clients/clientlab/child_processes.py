@@ -8,9 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl(2)
 
 
@@ -27,7 +28,7 @@ def start(
     Its own process group keeps the terminal's Ctrl-C away: the lab decides which process stops, and when.
     Raises OSError.
     """
-    with contextlib.nullcontext() if log is None else log.open("ab") as output:
+    with contextlib.nullcontext() if log is None else log.open("ab") as output, _signals_wait() as mask:
         return subprocess.Popen(
             command,
             stdin=stdin,
@@ -36,7 +37,7 @@ def start(
             pass_fds=tuple(descriptors),
             start_new_session=True,
             env=dict(environment),
-            preexec_fn=_die_with(os.getpid()) if sys.platform == "linux" else None,  # noqa: PLW1509
+            preexec_fn=_die_with(os.getpid(), mask) if sys.platform == "linux" else None,  # noqa: PLW1509
         )
 
 
@@ -59,11 +60,27 @@ def how_it_ended(process: subprocess.Popen[bytes], log: Path) -> str:
     return how + (f": {lines[-1].strip()}" if lines else "")
 
 
-def _die_with(parent: int) -> Callable[[], None]:
-    """A function that runs in the new process: the kernel terminates it when the lab is killed."""
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[set[int]]:
+    """Hold back signals that end the lab while a process is forked. Yields the mask of before.
+
+    Python ignores the exception of a signal handler that runs in a hook of fork(), as `logging` has one: Ctrl-C would
+    be lost. In `Popen` itself, it would leave a process that nobody knows.
+    """
+    held = _ENDING if sys.platform == "linux" else ()  # elsewhere, nothing would let them through in the child
+    before = {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, held)}
+    try:
+        yield before
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _die_with(parent: int, mask: set[int]) -> Callable[[], None]:
+    """A function that runs in the new process: the kernel terminates it when the lab is killed. `mask`: of signals."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def arrange() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(1)

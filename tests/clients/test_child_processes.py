@@ -147,3 +147,30 @@ def test_no_program_outlives_a_lab_that_is_killed_outright(log):
         lab.kill()
         lab.wait(20)
         eventually(lambda: is_gone(child), "the program ends")
+
+
+INTERRUPTED_IN_A_FORK = """
+import os, signal, sys, time
+from clientlab import child_processes
+def handler(*_):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGTERM, handler)
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGTERM))
+try:
+    child_processes.start([sys.executable, "-c", "import signal; print(signal.pthread_sigmask(0, ()))"], None, {})
+    time.sleep(5)
+    print("the signal was lost")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="signals are held back on Linux only")
+def test_a_signal_that_arrives_while_a_process_is_forked_is_not_lost():
+    """Python ignores what its handler raises in a hook of fork(): the run would go on after Ctrl-C."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IN_A_FORK], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "interrupted" in done.stdout
+    assert "lost" not in done.stdout

@@ -290,10 +290,10 @@ def test_an_interrupted_run_is_resumed_where_it_stopped(server, tmp_path, client
         lab.stderr.readline()
         lab.stderr.readline()
         lab.send_signal(signal.SIGTERM)
-        lab.communicate(timeout=30)
+        _, said_to_the_end = lab.communicate(timeout=30)
     store = Store(tmp_path / "results")
     stopped = store.read("last")
-    assert stopped.status == "incomplete"
+    assert stopped.status == "incomplete", said_to_the_end
     said = clientlab("run", "--resume", "last")
     assert said.code == 0, said.err
     whole = store.read("last")
