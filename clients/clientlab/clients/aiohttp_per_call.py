@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clientlab.clients.aiohttp_session import AiohttpSession
 from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.tls_context import tls_context
 from clientlab.workload.workload import Request
 
 
@@ -14,7 +15,7 @@ class AiohttpPerCall(AiohttpSession):
         super().__init__(budget, opened)
 
     async def open(self) -> None:
-        self.trust()
+        self.trust(tls_context(self._budget))
 
     async def send(self, request: Request) -> Reply:
         async with (

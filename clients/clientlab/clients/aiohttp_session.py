@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any, ClassVar
 
 import aiohttp
 
 from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
-from clientlab.clients.tls_context import tls_context
+from clientlab.clients.tls_context import trusting
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
@@ -45,8 +46,10 @@ class AiohttpSession:
         ttl_dns_cache: int | None = 10,
         keepalive_timeout: float | None = None,
         force_close: bool = False,
+        trust: str = "lab",
     ) -> None:
         self._budget = budget
+        self._trust = trust
         if keepalive_timeout is None:
             keepalive_timeout = LIBRARY_KEEP_IDLE_SECONDS if budget.connections is None else KEEP_IDLE_SECONDS
         limit = budget.connections
@@ -56,12 +59,12 @@ class AiohttpSession:
         self._limits = aiohttp.ClientTimeout(total=None, sock_connect=budget.timeout, sock_read=budget.timeout)
 
     async def open(self) -> None:
-        self.trust()
+        self.trust(trusting(self._budget, self._trust, ssl.create_default_context))
         self._session = self.new_session()
 
-    def trust(self) -> None:
-        """Read the CA certificate that later sessions trust."""
-        self._connector["ssl"] = tls_context(self._budget) or True
+    def trust(self, context: ssl.SSLContext | None) -> None:
+        """Set the TLS context of later sessions; None: aiohttp's own."""
+        self._connector["ssl"] = context or True
 
     def new_session(self) -> aiohttp.ClientSession:
         """A session with the budget's limits, in the running loop."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, ClassVar
 
@@ -45,6 +46,11 @@ class AiosonicClient:
         (asyncio.IncompleteReadError, "protocol"),
         (UnicodeDecodeError, "protocol"),
         (ValueError, "protocol", "invalid literal for int()"),  # a size
+        (ValueError, "protocol", "for integer string conversion"),  # a size of thousands of digits
+        (ValueError, "protocol", "readexactly size can not be less than zero"),
+        (ValueError, "protocol", "eparator is"),  # a header longer than asyncio's buffer
+        (asyncio.LimitOverrunError, "protocol"),  # a status line longer than that
+        (zlib.error, "protocol"),
         (OSError, "connect"),  # an error on an open connection has one of the classes above
     )
 
@@ -73,7 +79,10 @@ class AiosonicClient:
             if request.url.startswith("https:")
             else None,  # with a context, aiosonic starts TLS on plain HTTP too
         )
-        return response.status_code, await response.content()
+        body = await response.content()
+        if not body:
+            _check_length(response, request.method)
+        return response.status_code, body
 
     async def stream(self, request: Request, sink: Sink) -> int:
         """Chunks are those of the server, or 64 KiB: aiosonic has no option for their size."""
@@ -81,6 +90,7 @@ class AiosonicClient:
         tls = self._tls if request.url.startswith("https:") else None
         words: dict[str, Any] = {"headers": request.headers, "data": request.body, "ssl": tls}
         async with self._client.stream(method, request.url, **words) as response:
+            _check_length(response, request.method)
             chunks = response.iter_bytes()
             while (chunk := await _next(chunks)) is not None:
                 sink(chunk)
@@ -88,6 +98,17 @@ class AiosonicClient:
 
     async def close(self) -> None:
         await self._client.aclose()
+
+
+def _check_length(response: aiosonic.HttpResponse, method: str) -> None:
+    """Raise Fault for an interim response, and for a body that ends with the connection: aiosonic reads neither."""
+    status = response.status_code
+    unknown = not response.chunked and "content-length" not in response.headers
+    if status < 200 or (unknown and method != "HEAD" and status not in {204, 304}):
+        connection = response._connection  # noqa: SLF001 - aiosonic would use it again, with the body still to come
+        connection.keep = False
+        connection.close()
+        raise Fault("protocol", f"aiosonic reads no body without a length, and no response behind status {status}")
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:

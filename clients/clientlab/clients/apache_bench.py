@@ -22,6 +22,7 @@ _BODIES = {"POST": "-p", "PUT": "-u"}
 _OUT = "ab.percentiles.csv"
 _BODY = "ab.body"
 _KINDS = {"Connect": "connect", "Receive": "reset", "Exceptions": "reset"}
+_CLOSED = "sends the next request when one has ended, so it cannot follow a rate"
 _FAILED = re.compile(r"\(Connect: (\d+), Receive: (\d+), Length: (\d+), Exceptions: (\d+)\)")
 
 
@@ -39,7 +40,10 @@ class ApacheBench:
     def refuses(workload: Workload) -> tuple[str, str] | None:
         """The field that keeps `ab` from running the workload, and the reason; None if it can."""
         for applies, field, reason in (
+            (workload.rate is not None, "rate", f"{_CLOSED}; leave out `rate`"),
+            (workload.stages is not None, "stages", f"{_CLOSED}; leave out `stages`"),
             (workload.requests is None, "duration", "counts its requests; set `requests` instead"),
+            (workload.replay is not None, "replay", "sends one request again and again; leave out `replay`"),
             (NUMBER_FIELD in workload.path, "path", "sends one request again and again; leave out {k}"),
             (encodes_each(workload), "encode", "sends one request again and again; leave out `encode`"),
             (varies(workload), "delay", "sends one request again and again; write a constant delay"),

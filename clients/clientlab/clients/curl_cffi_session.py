@@ -1,11 +1,12 @@
-"""curl-cffi with one `Session`, which has a libcurl handle, and so a connection, for each thread."""
+"""curl-cffi without impersonation: one `Session` with a libcurl handle for each thread, or one `AsyncSession`."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
-from curl_cffi import CurlECode, CurlInfo, CurlOpt, Response, Session
+from curl_cffi import AsyncCurl, AsyncSession, CurlECode, CurlInfo, CurlMOpt, CurlOpt, Response, Session, ffi, lib
 from curl_cffi.requests.exceptions import RequestException
 
 from clientlab.clients.descriptors import out_of_descriptors
@@ -27,13 +28,20 @@ _KINDS = {
     CurlECode.RECV_ERROR: "reset",
     CurlECode.PEER_FAILED_VERIFICATION: "tls",
     CurlECode.SSL_CACERT_BADFILE: "tls",
+    CurlECode.BAD_CONTENT_ENCODING: "protocol",
+    CurlECode.HTTP2: "protocol",
+    CurlECode.HTTP2_STREAM: "protocol",
+    CurlECode.FILESIZE_EXCEEDED: "protocol",  # a length beyond MOST_BYTES
+    CurlECode.TOO_LARGE: "protocol",  # more headers than libcurl takes
 }
+MOST_BYTES = (1 << 63) - 1
+"""Without such a limit, libcurl reads a body with an even larger length until the connection is closed: a success."""
 _LEFT = ("Connection reset by peer", "closed abruptly")
 """libcurl's messages for a peer that left: in a handshake no connection, in a body over TLS a truncated one."""
 
 
-class CurlCffiSession:
-    """One session without impersonation: it speaks HTTP/1.1 and sends only the lab's headers."""
+class _Curl:
+    """What both sessions share: they speak HTTP/1.1 and send only the lab's headers."""
 
     errors: ClassVar[ErrorTable] = ()
 
@@ -41,26 +49,52 @@ class CurlCffiSession:
         self._budget = budget
         self._opened = opened
 
+    def _session_options(self) -> dict[str, Any]:
+        return {
+            "http_version": "v1",
+            "allow_redirects": False,
+            "discard_cookies": True,
+            "trust_env": False,
+            "curl_options": _limits(self._budget.timeout),
+            "curl_infos": [CurlInfo.NUM_CONNECTS],
+        }
+
+    def _options(self, request: Request, write: Any) -> dict[str, Any]:
+        return {
+            "headers": request.headers,
+            "content": request.body,
+            "timeout": None,  # not for the whole request: see _limits
+            "verify": self._budget.ca_file or True,
+            "accept_encoding": None,
+            "quote": False,
+            "content_callback": write,
+        }
+
+    def _counted(self, response: Response) -> Response:
+        if _connects(response):
+            self._opened()
+        return response
+
+    def _fault_of(self, error: RequestException) -> Fault:
+        response = cast("Response", error.response)
+        kind = _kind_of(error, response)
+        if _connects(response) or kind in CONNECT_KINDS or kind == NO_DESCRIPTOR:
+            self._opened()
+        return Fault(kind, str(error))
+
+
+class CurlCffiSession(_Curl):
+    """One session, which has a libcurl handle, and so a connection, for each thread."""
+
     def open(self) -> None:
-        self._session = Session[Response](
-            http_version="v1",
-            allow_redirects=False,
-            discard_cookies=True,
-            trust_env=False,
-            curl_options=_limits(self._budget.timeout),
-            curl_infos=[CurlInfo.NUM_CONNECTS],
-        )
+        self._session = Session[Response](**self._session_options())
 
     def send(self, request: Request) -> Reply:
         response = self._response(request)
         return response.status_code, response.content
 
     def stream(self, request: Request, sink: Sink) -> int:
-        def write(chunk: bytes) -> int:
-            sink(chunk)
-            return len(chunk)
-
-        return self._response(request, write).status_code
+        return self._response(request, _writer(sink)).status_code
 
     def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = self._response(request)
@@ -70,41 +104,76 @@ class CurlCffiSession:
         self._session.close()
 
     def _response(self, request: Request, write: Any = None) -> Response:
+        method = cast("Any", request.method)
         try:
-            response = self._session.request(
-                cast("Any", request.method),
-                request.url,
-                headers=request.headers,
-                content=request.body,
-                timeout=None,  # not for the whole request: see _limits
-                verify=cast("Any", self._budget.ca_file or True),
-                accept_encoding=None,
-                quote=False,
-                content_callback=write,
-            )
+            return self._counted(self._session.request(method, request.url, **self._options(request, write)))
         except RequestException as error:
-            raise self._fault_of(error, cast("Response", error.response)) from error
-        if _connects(response):
-            self._opened()
-        return response
+            raise self._fault_of(error) from error
 
-    def _fault_of(self, error: RequestException, response: Response) -> Fault:
-        message = str(error)
-        left = any(text in message for text in _LEFT)
-        kind = _KINDS.get(cast("CurlECode", error.code), f"other:curl-{int(error.code)}")
-        if kind == "timeout-read" and "Connection timed out" in message:
-            kind = "timeout-connect"
-        elif error.code in {CurlECode.OUT_OF_MEMORY, CurlECode.COULDNT_CONNECT} and out_of_descriptors():
-            kind = NO_DESCRIPTOR
-        elif error.code == CurlECode.SSL_CONNECT_ERROR and left:
-            kind = "connect"
-        elif error.code == CurlECode.RECV_ERROR and (
-            "chunk" in message or (response.status_code and "abruptly" in message)
-        ):
-            kind = "protocol"
-        if _connects(response) or kind in CONNECT_KINDS or kind == NO_DESCRIPTOR:
-            self._opened()
-        return Fault(kind, message)
+
+class CurlCffiAsync(_Curl):
+    """One session for the event loop, with libcurl's multi interface: as many handles as connections."""
+
+    async def open(self) -> None:
+        options, connections = self._session_options(), self._budget.connections
+        if connections is None:
+            self._session = AsyncSession[Response](**options)
+            return
+        self._session = AsyncSession[Response](max_clients=connections, **options)
+        keep_connections(self._session.acurl, connections)
+
+    async def send(self, request: Request) -> Reply:
+        response = await self._response(request)
+        return response.status_code, response.content
+
+    async def stream(self, request: Request, sink: Sink) -> int:
+        return (await self._response(request, _writer(sink))).status_code
+
+    async def timed(self, request: Request) -> tuple[int, bytes, float]:
+        response = await self._response(request)
+        return response.status_code, response.content, response.elapsed.total_seconds()
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def _response(self, request: Request, write: Any = None) -> Response:
+        method = cast("Any", request.method)
+        try:
+            return self._counted(await self._session.request(method, request.url, **self._options(request, write)))
+        except RequestException as error:
+            raise self._fault_of(error) from error
+
+
+def keep_connections(multi: AsyncCurl, number: int) -> None:
+    """Keep so many connections. By default libcurl keeps four times as many as handles are at work, and closes others.
+
+    `AsyncCurl.setopt` is not used: it passes the address of a number where libcurl expects the number.
+    """
+    lib.curl_multi_setopt(multi._curlm, CurlMOpt.MAXCONNECTS, ffi.cast("void *", number))  # noqa: SLF001
+
+
+def _writer(sink: Sink) -> Callable[[bytes], int]:
+    """The callback by which libcurl hands over a chunk of the body."""
+
+    def write(chunk: bytes) -> int:
+        sink(chunk)
+        return len(chunk)
+
+    return write
+
+
+def _kind_of(error: RequestException, response: Response) -> str:
+    """The error kind, from libcurl's code, its message, and whether a response had begun."""
+    message = str(error)
+    kind = _KINDS.get(cast("CurlECode", error.code), f"other:curl-{int(error.code)}")
+    if kind == "timeout-read" and "Connection timed out" in message:
+        return "timeout-connect"
+    if error.code in {CurlECode.OUT_OF_MEMORY, CurlECode.COULDNT_CONNECT} and out_of_descriptors():
+        return NO_DESCRIPTOR
+    if error.code == CurlECode.SSL_CONNECT_ERROR and any(text in message for text in _LEFT):
+        return "connect"
+    cut = "chunk" in message or (response.status_code and "abruptly" in message)
+    return "protocol" if error.code == CurlECode.RECV_ERROR and cut else kind
 
 
 def _connects(response: Response) -> int:
@@ -114,7 +183,7 @@ def _connects(response: Response) -> int:
 
 def _limits(seconds: float) -> dict[CurlOpt, int]:
     """The options that limit connecting and each wait for bytes; below a second, the whole request."""
-    milliseconds = {CurlOpt.CONNECTTIMEOUT_MS: int(seconds * 1000)}
+    limits = {CurlOpt.CONNECTTIMEOUT_MS: int(seconds * 1000), CurlOpt.MAXFILESIZE_LARGE: MOST_BYTES}
     if seconds < 1:
-        return {**milliseconds, CurlOpt.TIMEOUT_MS: int(seconds * 1000)}
-    return {**milliseconds, CurlOpt.LOW_SPEED_LIMIT: 1, CurlOpt.LOW_SPEED_TIME: math.ceil(seconds)}
+        return {**limits, CurlOpt.TIMEOUT_MS: int(seconds * 1000)}
+    return {**limits, CurlOpt.LOW_SPEED_LIMIT: 1, CurlOpt.LOW_SPEED_TIME: math.ceil(seconds)}

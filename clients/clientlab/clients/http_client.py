@@ -11,6 +11,7 @@ from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.lengths import LENGTH_ERRORS, check_length
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
@@ -32,6 +33,7 @@ class HttpClient:
         (ConnectionError, "reset"),
         (TimeoutError, "timeout-read"),
         (http.client.HTTPException, "protocol"),
+        *LENGTH_ERRORS,
     )
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
@@ -97,7 +99,10 @@ def _ask(connection: http.client.HTTPConnection, target: str, request: Request) 
         with connecting():
             connection.connect()
     connection.request(request.method, target, request.body, request.headers)
-    return connection.getresponse()
+    response = connection.getresponse()
+    if response.length is None:
+        check_length(response.headers, chunked=response.chunked)
+    return response
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import httplib2
 
 from clientlab.clients.http_client import connecting
 from clientlab.clients.interfaces import Budget, Opened, Reply
+from clientlab.clients.lengths import LENGTH_ERRORS, check_length
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 
@@ -24,6 +25,7 @@ class Httplib2Http:
         (TimeoutError, "timeout-read"),
         (http.client.HTTPException, "protocol"),
         (httplib2.HttpLib2Error, "protocol"),
+        *LENGTH_ERRORS,
     )
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
@@ -68,11 +70,14 @@ class _Once(http.client.HTTPConnection):
 
     def getresponse(self) -> http.client.HTTPResponse:
         try:
-            return super().getresponse()
+            response = super().getresponse()
         except http.client.RemoteDisconnected as error:
             raise Fault("reset", str(error)) from error
         except http.client.BadStatusLine as error:
             raise Fault("protocol", f"status line {error}") from error
+        if response.length is None:
+            check_length(response.headers, chunked=response.chunked)
+        return response
 
 
 class _Http(_Once, httplib2.HTTPConnectionWithTimeout):

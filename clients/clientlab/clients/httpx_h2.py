@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-import h2  # noqa: F401 - httpx looks for h2 when a client is made; the lab has to know before
+from typing import ClassVar
+
 import httpx
+from h2.exceptions import H2Error  # httpx looks for h2 when a client is made; the lab has to know before
 
 from clientlab.clients.httpx_async import HttpxAsync
-from clientlab.clients.httpx_client import HttpxClient, timeout_of
-from clientlab.clients.no_cookies import empty_jar
-from clientlab.clients.tls_context import tls_context
-from clientlab.errors import Fault
+from clientlab.clients.httpx_client import HttpxClient
+from clientlab.clients.httpx_family import errors_of
+from clientlab.errors import ErrorTable
+
+_ERRORS: ErrorTable = (
+    *errors_of(httpx),
+    (httpx.LocalProtocolError, "protocol"),  # httpx blames the client for malformed frames of the server
+    (H2Error, "protocol"),
+)
 
 
 class HttpxClientH2(HttpxClient):
     """One client, shared by all threads of the process."""
 
-    def open(self) -> None:
-        self._client = httpx.Client(
-            http2=True,
-            verify=tls_context(self._budget) or True,
-            limits=self._limits,
-            timeout=timeout_of(self._budget),
-            cookies=empty_jar(),
-            event_hooks={"response": [check_version]},
-        )
+    errors: ClassVar[ErrorTable] = _ERRORS
+    http2 = True
 
 
 class HttpxAsyncH2(HttpxAsync):
     """One client for the event loop."""
 
-    async def open(self) -> None:
-        self._client = httpx.AsyncClient(
-            http2=True,
-            verify=tls_context(self._budget) or True,
-            limits=self._limits,
-            timeout=timeout_of(self._budget),
-            cookies=empty_jar(),
-            event_hooks={"response": [acheck_version]},
-        )
-
-
-def check_version(response: httpx.Response) -> None:
-    """Raise Fault if the response is not HTTP/2: httpx falls back to HTTP/1.1 silently."""
-    if response.extensions["http_version"] != b"HTTP/2":
-        raise Fault("protocol", f"the server spoke {response.http_version} where HTTP/2 was asked for")
-
-
-async def acheck_version(response: httpx.Response) -> None:
-    """`check_version` as an asyncio hook."""
-    check_version(response)
+    errors: ClassVar[ErrorTable] = _ERRORS
+    http2 = True

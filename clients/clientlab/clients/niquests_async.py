@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import niquests
 
 from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
-from clientlab.clients.niquests_session import NIQUESTS_ERRORS, options_of
+from clientlab.clients.niquests_session import NIQUESTS_ERRORS, SWITCHING_PROTOCOLS, UNASKED, options_of
 from clientlab.clients.no_cookies import no_cookies
-from clientlab.errors import ErrorTable
+from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 
 
@@ -32,6 +32,8 @@ class NiquestsAsync:
 
     async def send(self, request: Request) -> Reply:
         response = await self._session.request(request.method, request.url, data=request.body, **self._words(request))
+        if response.status_code == SWITCHING_PROTOCOLS:
+            raise Fault("protocol", UNASKED)
         return response.status_code or 0, response.content or b""
 
     async def stream(self, request: Request, sink: Sink) -> int:
@@ -43,6 +45,8 @@ class NiquestsAsync:
 
     async def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = await self._session.request(request.method, request.url, data=request.body, **self._words(request))
+        if response.status_code == SWITCHING_PROTOCOLS:
+            raise Fault("protocol", UNASKED)
         return response.status_code or 0, response.content or b"", response.elapsed.total_seconds()
 
     async def close(self) -> None:

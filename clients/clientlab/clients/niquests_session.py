@@ -9,10 +9,14 @@ from niquests.packages import urllib3
 
 from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
 from clientlab.clients.no_cookies import no_cookies
-from clientlab.errors import ErrorTable
+from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 
 _urllib3 = urllib3.exceptions  # the exceptions of urllib3-future, under either of its package names
+
+SWITCHING_PROTOCOLS = 101
+UNASKED = "the server switched to another protocol, which nobody asked for"
+"""niquests then hands out a response without a body, for the other protocol."""
 
 NIQUESTS_ERRORS: ErrorTable = (
     (niquests.exceptions.SSLError, "tls"),
@@ -28,6 +32,7 @@ NIQUESTS_ERRORS: ErrorTable = (
     (niquests.exceptions.ContentDecodingError, "protocol"),
     (_urllib3.ProtocolError, "protocol"),
     (niquests.exceptions.ConnectionError, "connect"),
+    (RecursionError, "protocol"),  # one call for each interim response
 )
 
 
@@ -47,6 +52,8 @@ class NiquestsSession:
 
     def send(self, request: Request) -> Reply:
         response = self._session.request(request.method, request.url, data=request.body, **self._words(request))
+        if response.status_code == SWITCHING_PROTOCOLS:
+            raise Fault("protocol", UNASKED)
         return response.status_code or 0, response.content or b""
 
     def stream(self, request: Request, sink: Sink) -> int:
@@ -58,6 +65,8 @@ class NiquestsSession:
 
     def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = self._session.request(request.method, request.url, data=request.body, **self._words(request))
+        if response.status_code == SWITCHING_PROTOCOLS:
+            raise Fault("protocol", UNASKED)
         return response.status_code or 0, response.content or b"", response.elapsed.total_seconds()
 
     def close(self) -> None:

@@ -14,7 +14,10 @@ from clientlab.errors import CONNECT_KINDS, NO_DESCRIPTOR, ErrorTable, Fault
 from clientlab.workload.uploads import Upload
 from clientlab.workload.workload import Request
 
-HTTP2_STREAM = 92  # CURLE_HTTP2_STREAM, which pycurl does not name
+HTTP2_STREAM, TOO_LARGE = 92, 100  # CURLE_HTTP2_STREAM and CURLE_TOO_LARGE, which pycurl does not name
+
+_MOST_BYTES = (1 << 63) - 1
+"""Without such a limit, libcurl reads a body with an even larger length until the connection is closed: a success."""
 
 CURL_KINDS = {
     pycurl.E_UNSUPPORTED_PROTOCOL: "protocol",  # the answer is not HTTP
@@ -34,6 +37,8 @@ CURL_KINDS = {
     pycurl.E_HTTP2: "protocol",
     HTTP2_STREAM: "protocol",
     pycurl.E_SSL_CACERT_BADFILE: "tls",
+    pycurl.E_FILESIZE_EXCEEDED: "protocol",  # a length beyond _MOST_BYTES
+    TOO_LARGE: "protocol",  # more headers than libcurl takes
 }
 """libcurl's error codes and their kinds."""
 
@@ -120,6 +125,7 @@ class PycurlHandle:
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, self._milliseconds)
         for option, value in self._limits:
             handle.setopt(option, value)
+        handle.setopt(pycurl.MAXFILESIZE_LARGE, _MOST_BYTES)
         handle.setopt(pycurl.HTTP_VERSION, self.version)
         if self._budget.ca_file is not None:
             handle.setopt(pycurl.CAINFO, self._budget.ca_file)

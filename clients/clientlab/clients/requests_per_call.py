@@ -8,6 +8,7 @@ import requests
 from urllib3 import exceptions as urllib3_errors
 
 from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.lengths import LENGTH_ERRORS, check_length
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
@@ -23,6 +24,8 @@ REQUESTS_ERRORS: ErrorTable = (
     (requests.exceptions.ChunkedEncodingError, "protocol"),
     (requests.exceptions.ContentDecodingError, "protocol"),
     (urllib3_errors.ProtocolError, "protocol"),
+    (urllib3_errors.InvalidHeader, "protocol"),
+    *LENGTH_ERRORS,
     (requests.exceptions.ConnectionError, "connect"),
 )
 
@@ -56,7 +59,7 @@ class RequestsPerCall:
         """Do nothing: each call closed its own session."""
 
     def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
-        return requests.request(
+        response = requests.request(
             request.method,
             request.url,
             headers={**request.headers, "Connection": None},  # no `keep-alive`, which other clients do not send
@@ -66,3 +69,6 @@ class RequestsPerCall:
             allow_redirects=False,
             stream=stream,
         )
+        if response.raw.length_remaining is None:
+            check_length(response.raw.headers, chunked=response.raw.chunked)
+        return response

@@ -8,6 +8,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.lengths import check_length
 from clientlab.clients.no_cookies import no_cookies
 from clientlab.clients.requests_per_call import REQUESTS_ERRORS
 from clientlab.errors import ErrorTable
@@ -64,7 +65,7 @@ class RequestsSession:
         self.session.close()
 
     def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
-        return self.session.request(
+        response = self.session.request(
             request.method,
             request.url,
             headers=request.headers,
@@ -74,3 +75,6 @@ class RequestsSession:
             allow_redirects=False,
             stream=stream,
         )
+        if response.raw.length_remaining is None:
+            check_length(response.raw.headers, chunked=response.raw.chunked)
+        return response

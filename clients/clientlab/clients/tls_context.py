@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import ssl
+from collections.abc import Callable
+from pathlib import Path
 
 from clientlab.clients.interfaces import Budget
 
@@ -19,3 +22,24 @@ def tls_context(budget: Budget) -> ssl.SSLContext | None:
     context = ssl.create_default_context(cafile=budget.ca_file)
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def trusting(budget: Budget, trust: str, library_context: Callable[[], ssl.SSLContext]) -> ssl.SSLContext | None:
+    """`tls_context`, or with ``trust=default`` the context of `library_context`, which also trusts the target's CA.
+
+    `library_context` is what the library calls where its user names no CA. What that costs differs: one library reads
+    140 certificates, another one opens a folder.
+    """
+    if trust != "default" or budget.ca_file is None:
+        return tls_context(budget)
+    context = library_context()
+    context.load_verify_locations(cadata=_own_ca(budget.ca_file))
+    return context
+
+
+@functools.cache
+def _own_ca(ca_file: str) -> str:
+    """The PEM text of the target's CA alone: testbeds write it before all CAs of certifi."""
+    import certifi  # noqa: PLC0415 - for this setting only
+
+    return Path(ca_file).read_text(encoding="utf-8").removesuffix(certifi.contents())

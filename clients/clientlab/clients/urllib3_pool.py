@@ -8,6 +8,7 @@ import urllib3
 from urllib3 import exceptions
 
 from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.lengths import LENGTH_ERRORS, check_length
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
@@ -26,6 +27,8 @@ class Urllib3Pool:
         (exceptions.DecodeError, "protocol"),
         (ConnectionError, "reset"),
         (exceptions.ProtocolError, "protocol"),
+        (exceptions.InvalidHeader, "protocol"),
+        *LENGTH_ERRORS,
     )
 
     def __init__(self, budget: Budget, opened: Opened, *, num_pools: int = 1, block: bool = True) -> None:  # noqa: ARG002 - Python's audit events count them
@@ -46,6 +49,8 @@ class Urllib3Pool:
             body=request.body,
             redirect=False,
         )
+        if response.length_remaining is None:
+            check_length(response.headers, chunked=response.chunked)
         return response.status, response.data
 
     def stream(self, request: Request, sink: Sink) -> int:
@@ -57,6 +62,8 @@ class Urllib3Pool:
             redirect=False,
             preload_content=False,
         ) as response:
+            if response.length_remaining is None:
+                check_length(response.headers, chunked=response.chunked)
             for chunk in response.stream(self._budget.chunk_size):
                 sink(chunk)
             return response.status

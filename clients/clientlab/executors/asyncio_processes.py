@@ -7,19 +7,32 @@ import multiprocessing
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import util
+from multiprocessing.synchronize import Barrier
 
 from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, Numbers
+from clientlab.executors.meeting import arrive
+from clientlab.executors.pacing import PacedNumbers, spawn_each
 from clientlab.executors.processes import START_METHOD
+from clientlab.executors.shared_counter import SharedCounter
+
+_sources: list[tuple[SharedCounter, Barrier]] = []
+"""In a pool process: the numbers of an open load, and where all processes meet before it begins."""
+
 
 # In a pool process: number of connections → event loop and caller. Usually one entry.
 _homes: dict[int, tuple[asyncio.Runner, AsyncCaller]] = {}
+
+
+_Part = tuple[ExecutorContext, str, int]
+"""Context, name of the event loop, connections."""
 
 
 class AsyncioProcesses:
     """`chunks` equal chunks and one for the remainder. Each process gathers all requests of its chunk.
 
     Every process has its own connection pool. `concurrency` is divided among the processes, so that all
-    of them together keep to it.
+    of them together keep to it. In an open load, there are `chunks` processes. Whichever is free takes the next number
+    when it is due, and starts a task for it.
     """
 
     def __init__(
@@ -38,14 +51,32 @@ class AsyncioProcesses:
         self._multiprocessing = multiprocessing.get_context(start_method)
 
     def open(self) -> None:
-        self._pool = ProcessPoolExecutor(self._processes, self._multiprocessing)
+        if self._context.schedule is None:
+            self._pool = ProcessPoolExecutor(self._processes, self._multiprocessing)
+            return
+        self._processes = min(self._chunks, self._context.concurrency)
+        shared = SharedCounter(self._multiprocessing), self._multiprocessing.Barrier(self._processes)
+        self._pool = ProcessPoolExecutor(
+            self._processes, self._multiprocessing, initializer=_share, initargs=(self._context, *shared)
+        )
+        deque(self._pool.map(_arrive, [self._part()] * self._processes), maxlen=0)
 
     def run(self, numbers: Numbers) -> None:
+        if isinstance(numbers, PacedNumbers):
+            deque(self._pool.map(_send_paced, [(self._part(), numbers.began)] * self._processes), maxlen=0)
+            return
         parts = share_out(list(numbers), self._chunks, self._context.concurrency)
+        if self._context.schedule is not None:  # the warm-up warms the clients that the schedule will use
+            every, processes = list(numbers), self._processes
+            parts = [(every[place::processes], self._part()[2]) for place in range(processes)]
         deque(self._pool.map(_gather, [(self._context, self._loop, *part) for part in parts]), maxlen=0)
 
     def close(self) -> None:
         self._pool.shutdown()
+
+    def _part(self) -> _Part:
+        """What a process of an open load gets: its share of the connections."""
+        return self._context, self._loop, self._context.concurrency // self._processes
 
 
 def share_out(numbers: list[int], chunks: int, concurrency: int) -> list[tuple[list[int], int]]:
@@ -64,10 +95,33 @@ def share_out(numbers: list[int], chunks: int, concurrency: int) -> list[tuple[l
 
 def _gather(part: tuple[ExecutorContext, str, list[int], int]) -> None:
     context, loop, numbers, connections = part
+    runner, call = _home(context, loop, connections)
+    runner.run(_gather_all(call, numbers))
+
+
+def _home(context: ExecutorContext, loop: str, connections: int) -> tuple[asyncio.Runner, AsyncCaller]:
     if connections not in _homes:
         _homes[connections] = _new_home(context, loop, connections)
-    runner, call = _homes[connections]
-    runner.run(_gather_all(call, numbers))
+    return _homes[connections]
+
+
+def _share(context: ExecutorContext, counter: SharedCounter, meeting: Barrier) -> None:
+    if context.schedule is not None:
+        _sources.append((counter, meeting))
+
+
+def _arrive(part: _Part) -> None:
+    """Be there before the schedule begins, with an event loop and a client."""
+    _home(*part)
+    arrive(_sources[0][1])
+
+
+def _send_paced(task: tuple[_Part, float]) -> None:
+    part, began = task
+    runner, call = _home(*part)
+    schedule = part[0].schedule
+    if schedule is not None:
+        runner.run(spawn_each(PacedNumbers(schedule, began, _sources[0][0].take), call))
 
 
 async def _gather_all(call: AsyncCaller, numbers: list[int]) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 
 from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, Numbers
+from clientlab.executors.pacing import PacedNumbers, spawn_each
 
 
 class _OneLoop(ABC):
@@ -20,7 +22,7 @@ class _OneLoop(ABC):
         self._call: AsyncCaller = self._runner.run(self._context.aopen(self._context.concurrency))
 
     def run(self, numbers: Numbers) -> None:
-        self._runner.run(self._run(numbers))
+        self._runner.run(self._run_paced(numbers) if isinstance(numbers, PacedNumbers) else self._run(numbers))
 
     def close(self) -> None:
         self._runner.run(self._call.close())
@@ -29,6 +31,10 @@ class _OneLoop(ABC):
     @abstractmethod
     async def _run(self, numbers: Numbers) -> None:
         """Send every number once."""
+
+    async def _run_paced(self, numbers: PacedNumbers) -> None:
+        """Send every number when it is due: a task for each."""
+        await spawn_each(numbers, self._call)
 
 
 class Gather(_OneLoop):
@@ -57,13 +63,20 @@ class Semaphore(_OneLoop):
     """`asyncio.gather` over all requests. Each waits for a semaphore before its clock starts."""
 
     async def _run(self, numbers: Numbers) -> None:
+        one = self._behind_gate()
+        await asyncio.gather(*(one(number) for number in numbers))
+
+    async def _run_paced(self, numbers: PacedNumbers) -> None:
+        await spawn_each(numbers, self._behind_gate())
+
+    def _behind_gate(self) -> Callable[[int], Awaitable[None]]:
         gate = asyncio.Semaphore(self._context.concurrency)
 
         async def one(number: int) -> None:
             async with gate:
                 await self._call(number)
 
-        await asyncio.gather(*(one(number) for number in numbers))
+        return one
 
 
 class WorkerTasks(_OneLoop):
@@ -72,3 +85,7 @@ class WorkerTasks(_OneLoop):
     async def _run(self, numbers: Numbers) -> None:
         tasks = range(self._context.concurrency)
         await asyncio.gather(*(self._call.send_all(numbers) for _ in tasks))
+
+    async def _run_paced(self, numbers: PacedNumbers) -> None:
+        """Each task takes the next number and waits for its planned start."""
+        await self._run(numbers)

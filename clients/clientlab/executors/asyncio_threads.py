@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from asgiref.sync import sync_to_async
 
 from clientlab.executors.interfaces import LOOP, ExecutorContext, Numbers
+from clientlab.executors.pacing import PacedNumbers, spawn_each
 
 
 class SyncToAsync:
@@ -32,4 +33,7 @@ class SyncToAsync:
 
     async def _run(self, numbers: Numbers) -> None:
         call = sync_to_async(self._call, thread_sensitive=False, executor=self._pool)
-        await asyncio.gather(*(call(number) for number in numbers))
+        if isinstance(numbers, PacedNumbers):
+            await spawn_each(numbers, call)
+        else:
+            await asyncio.gather(*(call(number) for number in numbers))

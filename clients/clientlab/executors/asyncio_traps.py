@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from asgiref.sync import sync_to_async
 
 from clientlab.executors.interfaces import LOOP, ExecutorContext, Numbers
+from clientlab.executors.pacing import PacedNumbers, spawn_each
 
 
 class BlockingInCoroutines:
@@ -31,12 +33,19 @@ class BlockingInCoroutines:
         async def one(number: int) -> None:
             self._call(number)
 
-        await asyncio.gather(*(one(number) for number in numbers))
+        await _start_each(numbers, one)
 
 
 class ThreadSensitive(BlockingInCoroutines):
     """`sync_to_async` with its default, thread-sensitive: all calls share one thread."""
 
     async def _run(self, numbers: Numbers) -> None:
-        call = sync_to_async(self._call)
-        await asyncio.gather(*(call(number) for number in numbers))
+        await _start_each(numbers, sync_to_async(self._call))
+
+
+async def _start_each(numbers: Numbers, send: Callable[[int], Awaitable[None]]) -> None:
+    """Start a coroutine for each request: all at once, or in an open load each when it is due."""
+    if isinstance(numbers, PacedNumbers):
+        await spawn_each(numbers, send)
+    else:
+        await asyncio.gather(*(send(number) for number in numbers))

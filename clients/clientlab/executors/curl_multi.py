@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import select
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pycurl
 
 from clientlab.executors.interfaces import ExecutorContext, Numbers
+from clientlab.executors.pacing import PacedNumbers
+from clientlab.executors.timers import KernelTimer, has_kernel_timer
 from clientlab.workload.workload import Request
 
 _EVENTS = {
@@ -64,6 +68,9 @@ class CurlMulti:
             transfer.handle.setopt(pycurl.WRITEFUNCTION, transfer.body.write)
 
     def run(self, numbers: Numbers) -> None:
+        if isinstance(numbers, PacedNumbers):
+            self._run_paced(numbers)
+            return
         coming = iter(numbers)
         running = sum(self._begin(transfer, coming) for transfer in self._transfers.values())
         while running:
@@ -80,18 +87,52 @@ class CurlMulti:
         number = next(coming, None)
         if number is None:
             return False
+        self._start(transfer, number)
+        return True
+
+    def _start(self, transfer: _Transfer, number: int) -> None:
         transfer.number = number
         request = self._record.begin(number)
         if request is not transfer.request:
             self._client.set_request(transfer.handle, request)
             transfer.request = request
         self._multi.add_handle(transfer.handle)
-        return True
+
+    def _run_paced(self, numbers: PacedNumbers) -> None:
+        """Each request has the next free transfer from its planned start on. Beside the sockets, a timer is watched."""
+        free = list(self._transfers.values())
+        timer = KernelTimer() if has_kernel_timer() else None
+        if timer is not None:
+            self._sockets.register(timer.descriptor, select.POLLIN)
+        while True:
+            while free and (number := numbers.take_due()) is not None:
+                if self._record.admits(number):
+                    self._start(free.pop(), number)
+            if numbers.next_start is None and len(free) == len(self._transfers):
+                break
+            self._wait_paced(numbers.next_start if free else None, timer)
+            free += self._ended()
+        if timer is not None:
+            self._sockets.unregister(timer.descriptor)
+            timer.close()
+
+    def _wait_paced(self, start: float | None, timer: KernelTimer | None) -> None:
+        """`_wait`, but no longer than until the next planned start for which a transfer is free."""
+        limits = [] if (milliseconds := self._multi.timeout()) < 0 else [milliseconds]
+        if timer is not None:
+            timer.set(start)
+        elif start is not None:
+            limits.append(max(0, math.ceil(1000 * (start - time.perf_counter()))))
+        ready = self._sockets.poll(min(limits) if limits else None)
+        self._act([one for one in ready if timer is None or one[0] != timer.descriptor])
 
     def _wait(self) -> None:
         """Wait until a socket is ready or a time limit of libcurl has passed, then let libcurl continue."""
         milliseconds = self._multi.timeout()
-        ready = self._sockets.poll(milliseconds if milliseconds >= 0 else None)
+        self._act(self._sockets.poll(milliseconds if milliseconds >= 0 else None))
+
+    def _act(self, ready: Sequence[tuple[int, int]]) -> None:
+        """Let libcurl continue: with the sockets that are ready, or after a time limit."""
         for socket, events in ready:
             can_write = pycurl.CSELECT_OUT if events & select.POLLOUT else 0
             can_read = (

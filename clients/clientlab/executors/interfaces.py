@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clientlab.external_tool import ToolReport
+from clientlab.workload.arrivals import Arrivals
 from clientlab.workload.workload import Request
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ class AsyncCaller(Protocol):
 
 class Record(Protocol):
     """For an executor that drives its client itself: it reports when a request begins and how it ended."""
+
+    def admits(self, number: int) -> bool:
+        """Whether to send a request of an open load. False: it is too late, and was recorded as dropped."""
 
     @property
     def client(self) -> Any:
@@ -100,6 +104,10 @@ class ExecutorContext(Protocol):
     def warm(self) -> bool:
         """Whether connections are opened before the clock starts. Then each worker has to send in the warm-up."""
 
+    @property
+    def schedule(self) -> Arrivals | None:
+        """The planned starts of an open load; None for a closed load. `run` gets them as `pacing.PacedNumbers`."""
+
     def open(self, connections: int) -> Caller:
         """Open a caller in this process, whose client may hold so many connections."""
 
@@ -120,22 +128,37 @@ class Numbers:
     """The numbers of the requests to send: `count` of them, or as many as begin before `deadline`.
 
     Several threads or tasks may share this iterator. `deadline` is in seconds of `time.perf_counter`, a clock that
-    all processes of a machine share. Without a count, `first` and `step` divide the numbers among processes.
+    all processes of a machine share. Without a count, `first` and `step` divide the numbers among processes. `least`
+    requests begin even after the deadline; then `extended` becomes true: on a busy machine, a pool of processes may be
+    ready only when the time is over.
     """
 
-    def __init__(self, count: int | None, deadline: float | None = None, first: int = 0, step: int = 1) -> None:
+    def __init__(
+        self, count: int | None, deadline: float | None = None, first: int = 0, step: int = 1, *, least: int = 0
+    ) -> None:
         self.count = count
         self.deadline = deadline
+        self.least = least
+        self.extended = False
         self._counted = None if count is None else iter(range(first, first + count))
         self._next = itertools.count(first, step).__next__
+        self._enough = first + least * step
 
     def __iter__(self) -> Iterator[int]:
         return self if self._counted is None else self._counted
 
     def __next__(self) -> int:
         if self.deadline is None or time.perf_counter() >= self.deadline:
-            raise StopIteration
+            return self._late()
         return self._next()
+
+    def _late(self) -> int:
+        """The next number after the deadline. Raises StopIteration where `least` numbers were taken."""
+        number = self._next()
+        if number >= self._enough:
+            raise StopIteration
+        self.extended = True
+        return number
 
 
 class Executor(Protocol):

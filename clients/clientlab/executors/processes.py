@@ -14,18 +14,24 @@ from multiprocessing import util
 from multiprocessing.synchronize import Barrier
 
 from clientlab.executors.interfaces import Caller, ExecutorContext, Numbers
+from clientlab.executors.meeting import MEETING_SECONDS, arrive
+from clientlab.executors.pacing import PacedNumbers
+from clientlab.executors.shared_counter import SharedCounter
 
 # Explicit, because Python 3.14 changed the default. The articles ran fork, which is cheap;
 # system libraries of macOS do not survive a fork.
 START_METHOD = "spawn" if sys.platform == "darwin" else "fork"
 
 _callers: list[Caller] = []  # in a pool process: its only caller
-_meetings: list[Barrier] = []  # the barrier at which all pool processes meet once in the warm-up
-_MEETING_SECONDS = 20.0
+_meetings: list[Barrier] = []  # the barrier at which all pool processes meet once, before the measured part
+_sources: list[tuple[ExecutorContext, SharedCounter]] = []  # in a pool process: whose numbers of an open load it takes
 
 
 class Processes:
-    """`ProcessPoolExecutor.map` with chunks of one. With a duration, each process takes its own numbers."""
+    """`ProcessPoolExecutor.map` with chunks of one. With a duration, each process takes its own numbers.
+
+    In an open load, all processes are there before the schedule begins, and whichever is free takes the next number.
+    """
 
     def __init__(self, context: ExecutorContext, *, start_method: str = START_METHOD) -> None:
         self._context = context
@@ -33,18 +39,24 @@ class Processes:
 
     def open(self) -> None:
         processes = self._context.concurrency
-        meeting = self._multiprocessing.Barrier(processes) if self._context.warm else None
-        self._pool = ProcessPoolExecutor(
-            processes, self._multiprocessing, initializer=_start, initargs=(self._context, meeting)
-        )
+        is_paced = self._context.schedule is not None  # the processes inherit the schedule, which is computed once
+        meeting = self._multiprocessing.Barrier(processes) if self._context.warm or is_paced else None
+        shared = (self._context, meeting, SharedCounter(self._multiprocessing) if is_paced else None)
+        self._pool = ProcessPoolExecutor(processes, self._multiprocessing, initializer=_start, initargs=shared)
+        if is_paced and not self._context.warm:
+            deque(self._pool.map(_arrive, range(processes)), maxlen=0)
 
     def run(self, numbers: Numbers) -> None:
+        if isinstance(numbers, PacedNumbers):
+            deque(self._pool.map(_send_paced, [numbers.began] * self._context.concurrency), maxlen=0)
+            return
         if numbers.count is not None:
             self._map(numbers)
             return
         processes = self._context.concurrency
-        shares = [(numbers.deadline, first, processes) for first in range(processes)]
-        deque(self._pool.map(_send_until, shares), maxlen=0)
+        least = -(-numbers.least // processes)
+        shares = [(numbers.deadline, first, processes, least) for first in range(processes)]
+        numbers.extended = any(list(self._pool.map(_send_until, shares)))  # all of them have to end
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -64,11 +76,13 @@ class ProcessChunks(Processes):
         deque(self._pool.map(_send_chunk, chunks), maxlen=0)
 
 
-def _start(context: ExecutorContext, meeting: Barrier | None) -> None:
+def _start(context: ExecutorContext, meeting: Barrier | None, counter: SharedCounter | None) -> None:
     caller = context.open(connections=1)
     _callers.append(caller)
     if meeting is not None:
         _meetings.append(meeting)
+    if counter is not None:
+        _sources.append((context, counter))
     # Pool processes do not run `atexit` functions, but they run finalizers.
     util.Finalize(None, caller.close, exitpriority=10)
 
@@ -85,12 +99,25 @@ def _send_chunk(numbers: list[int]) -> None:
         _meet()
 
 
+def _arrive(_place: int) -> None:
+    arrive(_meetings.pop() if _meetings else None)
+
+
+def _send_paced(began: float) -> None:
+    context, counter = _sources[0]
+    if context.schedule is not None:
+        _callers[0].send_all(PacedNumbers(context.schedule, began, counter.take))
+
+
 def _meet() -> None:
-    """Wait until every process has done its first task, so that all of them are warm."""
+    """Wait until every process has done its first task, so that all of them are there, and warm."""
     with contextlib.suppress(threading.BrokenBarrierError):  # some processes never arrived
-        _meetings.pop().wait(_MEETING_SECONDS)
+        _meetings.pop().wait(MEETING_SECONDS)
 
 
-def _send_until(share: tuple[float | None, int, int]) -> None:
-    deadline, first, step = share
-    _callers[0].send_all(Numbers(None, deadline, first, step))
+def _send_until(share: tuple[float | None, int, int, int]) -> bool:
+    """Send a share of the numbers. Whether requests were begun after the deadline."""
+    deadline, first, step, least = share
+    numbers = Numbers(None, deadline, first, step, least=least)
+    _callers[0].send_all(numbers)
+    return numbers.extended

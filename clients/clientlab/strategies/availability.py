@@ -15,6 +15,7 @@ from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.pairs import Strategy
 from clientlab.strategies.plugins import client_spec
+from clientlab.strategies.specs import EXTRA
 
 _URLLIB3 = "urllib3"
 _FORKS_PATCH = 900
@@ -32,12 +33,18 @@ def unavailable(strategy: Strategy) -> str | None:
     client = client_spec(strategy.client)
     if client.program and which(client.program) is None:
         return f"{client.program} is not installed; apt-get install {client.package}"
-    for distribution, extra in _needed(strategy):
-        if distribution != "python" and find_spec(distribution.replace("-", "_")) is None:
-            return f"{distribution} is not installed; pip install 'clientlab[{extra}]'"
+    for distribution, extra in missing(strategy):
+        return f"{distribution} is not installed; pip install 'clientlab[{extra}]'"
     if _URLLIB3 in {client.distribution, *client.needs} and merged():
         return MERGED
     return client.lacks() if client.lacks else None
+
+
+def missing(strategy: Strategy) -> Iterator[tuple[str, str]]:
+    """The distributions that the strategy needs and this Python does not have, each with the extra that installs it."""
+    for distribution, extra in _needed(strategy):
+        if distribution != "python" and find_spec(distribution.replace("-", "_")) is None:
+            yield distribution, extra
 
 
 def merged() -> bool:
@@ -57,6 +64,6 @@ def _needed(strategy: Strategy) -> Iterator[tuple[str, str]]:
     if client is not None:
         yield from ((distribution, client.extra) for distribution in (client.distribution, *client.needs))
     if executor is not None:
-        yield executor.distribution, "clients"
+        yield executor.distribution, executor.extra
     if strategy.settings.get("loop") == "uvloop":
-        yield "uvloop", "clients"
+        yield "uvloop", EXTRA

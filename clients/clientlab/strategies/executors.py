@@ -95,6 +95,16 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             size="tasks",
         ),
         ExecutorSpec(
+            "trio",
+            _EXECUTORS + "trio_tasks:TrioTasks",
+            "asyncio",
+            "trio tasks in a nursery, one per request in flight, each taking the next request",
+            size="tasks",
+            only=("httpx-async", "httpx-async-h2", "httpx2-async", "httpx2-async-h2"),  # they run on both
+            distribution="trio",
+            extra="more",
+        ),
+        ExecutorSpec(
             "sync_to_async",
             _EXECUTORS + "asyncio_threads:SyncToAsync",
             "blocking",
@@ -147,7 +157,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             "blocking",
             "gevent.pool.Pool, one greenlet per request in flight, with everything monkey-patched",
             size="size",
-            only=("requests", "requests-session", "urllib3"),  # written in Python, and no connection per thread
+            only=("requests", "requests-session", "urllib3", "geventhttpclient"),  # no connection per thread
             distribution="gevent",
         ),
         ExecutorSpec(

@@ -20,7 +20,11 @@ from clientlab.strategies.pairs import STRATEGIES, Strategy
 from clientlab.strategies.plugins import client_spec, executor_spec
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec
 
-_CHOICES = {"loop": ("asyncio", "uvloop"), "start_method": ("fork", "forkserver", "spawn")}
+_CHOICES = {
+    "loop": ("asyncio", "uvloop"),
+    "start_method": ("fork", "forkserver", "spawn"),
+    "trust": ("lab", "default"),
+}
 _COUNTS = ("pool", "processes", "chunks", "pool_connections", "num_pools")
 _PAIR = re.compile(r"(?P<client>.+?\.py:\w+|[^@]*)(?:@(?P<executor>.+))?")
 
@@ -163,6 +167,8 @@ def _paired(name: str, client: ClientSpec, executor: ExecutorSpec) -> Strategy:
     if _goes_with(client, executor):
         return Strategy(name, client.name, executor.name)
     fitting = [spec.name for spec in EXECUTORS.values() if _goes_with(client, spec)]
+    if client.only and client.kind == executor.needs:
+        raise LabError(f"strategy {name!r}: {client.name} goes with {', '.join(fitting)} only")
     if executor.only:
         raise LabError(
             f"strategy {name!r}: {executor.name} runs only {', '.join(executor.only)}; "
@@ -175,7 +181,8 @@ def _paired(name: str, client: ClientSpec, executor: ExecutorSpec) -> Strategy:
 
 
 def _goes_with(client: ClientSpec, executor: ExecutorSpec) -> bool:
-    return client.kind == executor.needs and (not executor.only or client.name in executor.only)
+    fits = (not executor.only or client.name in executor.only) and (not client.only or executor.name in client.only)
+    return client.kind == executor.needs and fits
 
 
 def load(import_path: str) -> Any:

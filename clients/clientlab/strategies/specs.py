@@ -10,6 +10,9 @@ Kind = Literal["blocking", "asyncio", "program"]
 """What calls a client. A program sends all requests itself: it is a load generator, not a library."""
 Policy = Literal["per call", "pool", "per thread"]
 
+EXTRA = "all"
+"""The extra of pyproject.toml with every library that the lab measures, except for those with an extra of their own."""
+
 
 def _quirk(description: str, default: Any, **more: Any) -> Any:
     """A field with the sentence that docs/known-limits.md has about it."""
@@ -21,16 +24,21 @@ class Quirks:
     """What a library does unlike all others, where its client cannot prevent that.
 
     Conformance checks and tests permit exactly these differences. `resends_after` and `fault_kinds` name faults of
-    conformance/faults.py.
+    conformance/faults.py, `fault_kinds`, `confused_after` and `hangs_after` answers of conformance/hostile_answers.py.
     """
 
     opens_ahead: bool = _quirk("may open one more connection while a used one returns to its pool", default=False)
     closes_after_head: bool = _quirk("closes its connection after each HEAD", default=False)
     resends_after: tuple[str, ...] = _quirk("sends the request once more after the fault", default=())
     fault_kinds: tuple[tuple[str, str], ...] = _quirk("records the fault as an error of another kind", default=())
+    confused_after: tuple[str, ...] = _quirk(
+        "takes the rest of an answer for the answer to its next request", default=()
+    )
+    hangs_after: tuple[str, ...] = _quirk("never ends the request behind the answer: its trial fails", default=())
     one_request_per_connection: bool = _quirk("has one request at a time on an HTTP/2 connection", default=False)
     resumes_tls: bool = _quirk("resumes a TLS session on its next connection", default=False)
     keep_alive_header: bool = _quirk("sends `Connection: keep-alive`, 24 bytes in each request", default=False)
+    uncounted: bool = _quirk("hides its connections, which are unknown (–)", default=False)
     own_chunk_size: int | None = _quirk("ignores `--chunk-size`: bytes of its largest chunk", default=None)
     late_in_bodies: float = _quirk("notices silence in a body later: seconds after the time limit", default=0.0)
 
@@ -47,9 +55,10 @@ class ClientSpec:
     description: str
     http: Literal["1.1", "2"] = "1.1"  # the only version that it speaks; "2": over TLS only
     executors: tuple[str, ...] = ()  # its listed strategies, beside the one that sends one request after the other
+    only: tuple[str, ...] = ()  # the executors that it goes with; empty: all of its kind
     on_uvloop: tuple[str, ...] = ()  # executors of its listed strategies on uvloop's event loop
     needs: tuple[str, ...] = ()  # further distributions
-    extra: str = "clients"  # the extra of pyproject.toml that installs it
+    extra: str = EXTRA  # the extra of pyproject.toml that installs it
     program: str = ""  # the program that it starts, if it is no library
     package: str = ""  # the system package with the program
     unlimited: bool = False  # its pool can be without a limit
@@ -78,3 +87,4 @@ class ExecutorSpec:
     policy: Policy | None = None  # of connections; None: the client's
     drives_client: bool = False  # sends with the client's handles: whole bodies, timed by the lab only
     distribution: str = "python"  # it needs this one, and the run file has its version
+    extra: str = EXTRA  # the extra of pyproject.toml that installs it

@@ -1,0 +1,89 @@
+"""geventhttpclient: greenlets, a pool of sockets and a parser in C, with one `HTTPClient`."""
+
+from __future__ import annotations
+
+import ssl
+import traceback
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+import geventhttpclient
+from geventhttpclient import client as library
+from geventhttpclient.response import HTTPConnectionClosed, HTTPSocketPoolResponse
+
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.errors import ErrorTable, Fault
+from clientlab.workload.workload import Request
+
+# geventhttpclient sends a request again when its connection is dropped. No other client does, and the server would
+# count more requests than were sent. geventhttpclient has no option for it.
+library.IDEMPOTENT_METHODS = frozenset()
+
+_CONNECTING = "_create_socket"
+"""The library's function that connects: it raises the same exceptions as sending and reading."""
+
+
+class GeventHttp:
+    """One client, shared by all greenlets of the process. Its socket waits let other greenlets run."""
+
+    errors: ClassVar[ErrorTable] = (
+        (ssl.SSLError, "tls"),
+        (TimeoutError, "timeout-read"),
+        (HTTPConnectionClosed, "reset"),
+        (ConnectionError, "reset"),
+        (geventhttpclient.HTTPParseError, "protocol"),
+    )
+    # geventhttpclient sends an iterable body in chunks, and drops its length.
+    streams_uploads: ClassVar[bool] = False
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
+        self._budget = budget
+        self._client: geventhttpclient.HTTPClient | None = None
+        self._last: tuple[Request | None, str] = None, ""
+
+    def open(self) -> None:
+        """Do nothing: the library's client belongs to one host, and the first request names it."""
+
+    def send(self, request: Request) -> Reply:
+        response = self._response(request)
+        return response.status_code, response.read()
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        response = self._response(request)
+        while chunk := response.read(self._budget.chunk_size):
+            sink(chunk)
+        return response.status_code
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    def _response(self, request: Request) -> HTTPSocketPoolResponse:
+        """The response, whose body is not read yet. A repeated request is parsed only once."""
+        last, target = self._last
+        if self._client is None:
+            self._client = self._new_client(request.url)
+        if last is not request:
+            parts = urlsplit(request.url)
+            target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+            self._last = request, target
+        try:
+            return self._client.request(request.method, target, request.body, request.headers)
+        except OSError as error:
+            if isinstance(error, ssl.SSLError) or not _while_connecting(error):
+                raise
+            kind = "timeout-connect" if isinstance(error, TimeoutError) else "connect"
+            raise Fault(kind, str(error)) from error
+
+    def _new_client(self, url: str) -> geventhttpclient.HTTPClient:
+        budget = self._budget
+        options: dict[str, Any] = {"connection_timeout": budget.timeout, "network_timeout": budget.timeout}
+        if budget.connections is not None:
+            options["concurrency"] = budget.connections
+        if budget.ca_file is not None:
+            options["ssl_options"] = {"ca_certs": budget.ca_file}
+        return geventhttpclient.HTTPClient.from_url(url, **options)
+
+
+def _while_connecting(error: OSError) -> bool:
+    return any(frame.f_code.co_name == _CONNECTING for frame, _ in traceback.walk_tb(error.__traceback__))

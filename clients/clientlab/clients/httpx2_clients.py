@@ -1,0 +1,32 @@
+"""httpx2, Pydantic's continuation of httpx: one blocking `Client`, one `AsyncClient`, and its top-level functions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import httpx2
+
+from clientlab.clients.httpx_family import FamilyAsync, FamilyClient, FamilyPerCall, errors_of
+
+_ERRORS = errors_of(httpx2)
+
+
+class Httpx2Client(FamilyClient):
+    """One client, shared by all threads of the process."""
+
+    library: ClassVar[Any] = httpx2
+    errors = _ERRORS
+
+
+class Httpx2Async(FamilyAsync):
+    """One client for the event loop."""
+
+    library: ClassVar[Any] = httpx2
+    errors = _ERRORS
+
+
+class Httpx2PerCall(FamilyPerCall):
+    """`httpx2.request` for each request."""
+
+    library: ClassVar[Any] = httpx2
+    errors = _ERRORS

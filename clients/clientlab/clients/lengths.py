@@ -1,0 +1,28 @@
+"""The length of a response, for libraries that read until the connection is closed if they cannot read the length."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from clientlab.errors import ErrorTable, Fault
+
+LENGTH_ERRORS: ErrorTable = (
+    (OverflowError, "protocol", "cannot fit 'int' into an index-sized integer"),
+    (ValueError, "protocol", "read length must be non-negative"),
+    (MemoryError, "protocol"),
+)
+"""What `http.client` raises for a length of a body or chunk that is negative, or that no memory can hold."""
+
+
+class _Headers(Protocol):
+    def get(self, name: str, /) -> str | None: ...
+
+
+def check_length(headers: _Headers, *, chunked: bool) -> None:
+    """Raise Fault if `headers` have a Content-Length, since the library found no length in them.
+
+    Call it only for a response whose length the library does not know: sound ones with a length never pay for it.
+    """
+    length = headers.get("content-length")
+    if length is not None and not chunked:
+        raise Fault("protocol", f"Content-Length: {length[:40]!r} is no length")

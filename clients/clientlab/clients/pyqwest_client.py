@@ -1,0 +1,112 @@
+"""pyqwest, on Rust's reqwest, with one `SyncClient` or one asyncio `Client`: connections are kept and used again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyqwest
+
+from clientlab.clients.chunks import hand_over
+from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.errors import NO_DESCRIPTOR, ErrorTable
+from clientlab.workload.workload import Request
+
+_ERRORS: ErrorTable = (
+    (ConnectionError, NO_DESCRIPTOR, "Too many open files"),
+    (pyqwest.ConnectTimeout, "timeout-connect"),
+    (TimeoutError, "timeout-read"),
+    (ConnectionError, "tls", "invalid peer certificate"),
+    (ConnectionError, "tls", "received corrupt message"),
+    (ConnectionError, "tls", "received fatal alert"),
+    (ConnectionError, "connect"),
+    (pyqwest.ReadError, "reset"),
+    (pyqwest.WriteError, "reset"),
+    (pyqwest.RemoteProtocolError, "reset", "connection closed before message completed"),
+    (pyqwest.RemoteProtocolError, "reset", "(SendRequest): connection error: peer closed connection"),  # over TLS
+    (pyqwest.RemoteProtocolError, "protocol"),
+)
+
+
+class _Pyqwest:
+    """What both clients share: their transport, which is the pool and the limits."""
+
+    errors: ClassVar[ErrorTable] = _ERRORS
+
+    def __init__(
+        self,
+        budget: Budget,
+        opened: Opened,  # noqa: ARG002 - pyqwest does not report its connections, so they are unknown
+        *,
+        otel: bool = False,
+    ) -> None:
+        self._budget = budget
+        self._otel = otel
+
+    def _options(self) -> dict[str, Any]:
+        """The transport's arguments. `otel=true` keeps the library's calls of OpenTelemetry in each request."""
+        budget = self._budget
+        options: dict[str, Any] = {
+            "http_version": pyqwest.HTTPVersion.HTTP1,
+            # The read limit starts with connecting. The connect limit is shorter, so that the two can be told apart.
+            "connect_timeout": 0.95 * budget.timeout,
+            "read_timeout": budget.timeout,
+            "follow_redirects": False,
+            "enable_gzip": False,
+            "enable_brotli": False,
+            "enable_zstd": False,
+            "enable_otel": self._otel,
+        }
+        if budget.ca_file is None:
+            options["tls_include_system_certs"] = True
+        else:
+            options["tls_ca_cert"] = Path(budget.ca_file).read_bytes()
+        if budget.connections is None:
+            return options
+        idle = {"pool_idle_timeout": None, "pool_max_idle_per_host": budget.connections or _ANY_NUMBER}
+        return {**options, **idle, "max_connections_per_address": budget.connections or None}
+
+
+_ANY_NUMBER = 1 << 20
+
+
+class PyqwestClient(_Pyqwest):
+    """One client, shared by all threads of the process."""
+
+    def open(self) -> None:
+        self._transport = pyqwest.SyncHTTPTransport(**self._options())
+        self._client = pyqwest.SyncClient(self._transport)
+
+    def send(self, request: Request) -> Reply:
+        response = self._client.execute(request.method, request.url, request.headers, request.body)
+        return response.status, response.content
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        with self._client.stream(request.method, request.url, request.headers, request.body) as response:
+            for chunk in response.content:
+                hand_over(chunk, self._budget.chunk_size, sink)
+            return response.status
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+class PyqwestAsync(_Pyqwest):
+    """One client for the event loop."""
+
+    async def open(self) -> None:
+        self._transport = pyqwest.HTTPTransport(**self._options())
+        self._client = pyqwest.Client(self._transport)
+
+    async def send(self, request: Request) -> Reply:
+        response = await self._client.execute(request.method, request.url, request.headers, request.body)
+        return response.status, response.content
+
+    async def stream(self, request: Request, sink: Sink) -> int:
+        async with self._client.stream(request.method, request.url, request.headers, request.body) as response:
+            async for chunk in response.content:
+                hand_over(chunk, self._budget.chunk_size, sink)
+            return response.status
+
+    async def close(self) -> None:
+        await self._transport.aclose()

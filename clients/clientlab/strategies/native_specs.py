@@ -1,0 +1,202 @@
+"""The clients of libraries whose work is done in C or Rust, and of a program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clientlab.strategies.specs import ClientSpec, Quirks
+
+_CLIENTS = "clientlab.clients."
+
+_LIBCURL = Quirks(
+    resends_after=("used connection closed", "used connection reset"),
+    resumes_tls=True,
+    own_chunk_size=16_384,
+    late_in_bodies=8.0,  # libcurl measures the speed of a body over the last seconds
+)
+_PYREQWEST = Quirks(opens_ahead=True, resumes_tls=True)
+_PYQWEST = Quirks(opens_ahead=True, resumes_tls=True, uncounted=True)
+_WREQ = Quirks(opens_ahead=True, uncounted=True)
+
+
+def _libcurl_lacks_http2() -> str | None:
+    import pycurl  # noqa: PLC0415 - for one client only, whose library alone knows it
+
+    if pycurl.version_info()[4] & pycurl.VERSION_HTTP2:
+        return None
+    return (
+        f"libcurl {pycurl.version_info()[1]} has no HTTP/2; pip install --force-reinstall --only-binary pycurl pycurl, "
+        "or build it on a libcurl with nghttp2"
+    )
+
+
+NATIVE = (
+    ClientSpec(
+        "pycurl",
+        _CLIENTS + "pycurl_handle:PycurlHandle",
+        "blocking",
+        "pycurl",
+        "per thread",
+        "one libcurl handle per thread",
+        executors=("threads", "multi", "processes"),
+        native=True,
+        quirks=_LIBCURL,
+    ),
+    ClientSpec(
+        "pycurl-h2",
+        _CLIENTS + "pycurl_h2:PycurlH2",
+        "blocking",
+        "pycurl",
+        "per thread",
+        "one libcurl handle per thread over HTTP/2, one request at a time on each",
+        http="2",
+        executors=("threads",),
+        lacks=_libcurl_lacks_http2,
+        native=True,
+        quirks=replace(_LIBCURL, one_request_per_connection=True),
+    ),
+    ClientSpec(
+        "curl-cffi",
+        _CLIENTS + "curl_cffi_session:CurlCffiSession",
+        "blocking",
+        "curl-cffi",
+        "per thread",
+        "one curl_cffi.Session without impersonation: a libcurl handle per thread",
+        executors=("threads",),
+        native=True,
+        quirks=_LIBCURL,
+    ),
+    ClientSpec(
+        "curl-cffi-async",
+        _CLIENTS + "curl_cffi_session:CurlCffiAsync",
+        "asyncio",
+        "curl-cffi",
+        "pool",
+        "one curl_cffi.AsyncSession without impersonation, on libcurl's multi interface",
+        executors=("workers",),
+        native=True,
+        quirks=_LIBCURL,
+    ),
+    ClientSpec(
+        "pyreqwest",
+        _CLIENTS + "pyreqwest_client:PyreqwestClient",
+        "blocking",
+        "pyreqwest",
+        "pool",
+        "one pyreqwest SyncClient, on Rust's reqwest",
+        unlimited=True,
+        executors=("threads",),
+        native=True,
+        own_threads=True,
+        quirks=_PYREQWEST,
+    ),
+    ClientSpec(
+        "pyreqwest-async",
+        _CLIENTS + "pyreqwest_async:PyreqwestAsync",
+        "asyncio",
+        "pyreqwest",
+        "pool",
+        "one pyreqwest Client for asyncio, on Rust's reqwest",
+        unlimited=True,
+        executors=("workers",),
+        native=True,
+        own_threads=True,
+        quirks=_PYREQWEST,
+    ),
+    ClientSpec(
+        "punkreq",
+        _CLIENTS + "punkreq_client:PunkreqClient",
+        "asyncio",
+        "punkreq",
+        "pool",
+        "one punkreq Client for asyncio, on Rust's hyper",
+        unlimited=True,
+        executors=("workers",),
+    ),
+    ClientSpec(
+        "punkreq-h2",
+        _CLIENTS + "punkreq_client:PunkreqH2",
+        "asyncio",
+        "punkreq",
+        "pool",
+        "one punkreq Client for asyncio over HTTP/2: one connection for all",
+        http="2",
+        executors=("workers",),
+    ),
+    ClientSpec(
+        "pyqwest",
+        _CLIENTS + "pyqwest_client:PyqwestClient",
+        "blocking",
+        "pyqwest",
+        "pool",
+        "one pyqwest SyncClient, on Rust's reqwest",
+        extra="more",
+        unlimited=True,
+        executors=("threads",),
+        native=True,
+        own_threads=True,
+        quirks=_PYQWEST,
+    ),
+    ClientSpec(
+        "pyqwest-async",
+        _CLIENTS + "pyqwest_client:PyqwestAsync",
+        "asyncio",
+        "pyqwest",
+        "pool",
+        "one pyqwest Client for asyncio, on Rust's reqwest",
+        extra="more",
+        unlimited=True,
+        executors=("workers",),
+        native=True,
+        own_threads=True,
+        quirks=_PYQWEST,
+    ),
+    ClientSpec(
+        "wreq",
+        _CLIENTS + "wreq_client:WreqClient",
+        "blocking",
+        "wreq",
+        "pool",
+        "one wreq blocking Client without emulation, in Rust",
+        extra="more",
+        executors=("threads",),
+        native=True,
+        own_threads=True,
+        quirks=_WREQ,
+    ),
+    ClientSpec(
+        "wreq-async",
+        _CLIENTS + "wreq_client:WreqAsync",
+        "asyncio",
+        "wreq",
+        "pool",
+        "one wreq Client for asyncio without emulation, in Rust",
+        extra="more",
+        executors=("workers",),
+        native=True,
+        own_threads=True,
+        quirks=_WREQ,
+    ),
+    ClientSpec(
+        "geventhttpclient",
+        _CLIENTS + "gevent_http:GeventHttp",
+        "blocking",
+        "geventhttpclient",
+        "pool",
+        "one geventhttpclient.HTTPClient: sockets of gevent, a parser in C",
+        extra="more",
+        executors=("gevent",),
+        quirks=Quirks(fault_kinds=(("two responses in one", "status-5xx"),)),  # it takes the second one
+        only=("serial", "gevent"),  # its pool belongs to one thread, and a process that gevent serves must not fork
+    ),
+    ClientSpec(
+        "ab",
+        _CLIENTS + "apache_bench:ApacheBench",
+        "program",
+        "python",
+        "pool",
+        "ApacheBench, a load generator and no library: HTTP/1.0 with keep-alive, timed by its own clock",
+        program="ab",
+        package="apache2-utils",
+    ),
+)
