@@ -6,13 +6,13 @@ import sys
 
 
 def main() -> None:
-    """Run the command line, or say what to install where the extra is missing."""
+    """Run the command line, or say what to install where a library is missing."""
     try:
-        from clientlab.cli import run_command_line  # noqa: PLC0415 - the extra may be missing
+        from clientlab.cli import run_command_line  # noqa: PLC0415 - without dependencies
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("clientlab"):
             raise
-        sys.exit(f"clientlab: {error.name} is not installed; the lab needs: pip install 'clientlab[local]'")
+        sys.exit(f"clientlab: {error.name} is not installed; pip install clientlab")
     sys.exit(run_command_line(sys.argv[1:]))
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl(2)
+_LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
+"""Whether the kernel lists the children of a process (CONFIG_PROC_CHILDREN of Linux)."""
 
 
 def start(
@@ -50,6 +52,39 @@ def stop(process: subprocess.Popen[bytes], patience: float) -> None:
     with contextlib.suppress(ProcessLookupError):  # the whole group has ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def stopped(pid: int) -> list[int]:
+    """Of a process and its living descendants, those that a signal such as SIGSTOP has stopped.
+
+    A process that starts or ends meanwhile may be missed.
+    """
+    if _LISTS_CHILDREN:
+        return [one for one in _with_descendants(pid) if _state(one) == "T"]
+    import psutil  # noqa: PLC0415 - not on Linux, and a worker that waits is to be small
+
+    with contextlib.suppress(psutil.NoSuchProcess):
+        own = psutil.Process(pid)
+        return [one.pid for one in (own, *own.children(recursive=True)) if one.status() == psutil.STATUS_STOPPED]
+    return []
+
+
+def _with_descendants(pid: int) -> list[int]:
+    """Without psutil, which reads the parent of each process of the machine."""
+    found = [pid]
+    for one in found:  # which grows
+        with contextlib.suppress(OSError):  # it has ended
+            for thread in Path(f"/proc/{one}/task").iterdir():
+                found += map(int, Path(thread, "children").read_bytes().split())
+    return found
+
+
+def _state(pid: int) -> str:
+    """The letter of proc(5): R, S, T …; Z for a process that has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2][0]
+    except OSError:
+        return "Z"
 
 
 def how_it_ended(process: subprocess.Popen[bytes], log: Path) -> str:

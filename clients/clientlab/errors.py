@@ -22,7 +22,9 @@ KINDS = (
     "status-4xx",
     "status-5xx",
     "tls",
+    "dropped",  # of an open load: not sent, because it was too far behind its planned start
 )
+DROPPED = KINDS[-1]
 
 ERROR_OTHER = "other"
 """The label value for every kind not listed: their names are not a small closed set."""
@@ -123,9 +125,14 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def status_kind(status: int) -> str | None:
-    """The kind of an error status (4xx, 5xx); None for all others, since redirects are not followed."""
+    """The kind of an error status (4xx, 5xx); None for all others, since redirects are not followed.
+
+    A status has three digits (RFC 9110, 15): one with more is a malformed response.
+    """
     if status < 400:
         return None
+    if status > 999:
+        return "protocol"
     return "status-4xx" if status < 500 else "status-5xx"
 
 

@@ -9,6 +9,7 @@ from clientlab.errors import FieldError, FieldKey, LabError, PluginError
 from clientlab.experiments.expansion import entry_of, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
+from clientlab.workload.load import check_load, requests_in
 from clientlab.workload.workload import Workload, check
 
 TLS_ROUTES = frozenset({"proxy-tls"})
@@ -23,6 +24,7 @@ def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str] = TLS
         workload = plan.workloads[arm.workload]
         try:
             check(workload)
+            check_load(workload)
             _check_strategy(arm, workload, secure)
         except FieldError as error:
             raise error.within(*_place_of(experiment, arm, error.key[0])) from error
@@ -37,12 +39,24 @@ def check_stored(plan: Plan) -> None:
 
     A strategy of a file is code: only the command line, whose user names the file, runs it. It is not even loaded.
     """
+    check_served(plan)
     for arm in plan.arms:
         if strategies.is_of_file(arm.strategy):
             raise LabError(f"arm {arm.name!r} runs the file of {arm.strategy!r}; measure it with 'clientlab run'")
         workload = plan.workloads[arm.workload]
         check(workload)
+        check_load(workload)
         _check_strategy(arm, workload, TLS_ROUTES)
+
+
+def check_served(plan: Plan) -> None:
+    """Raises LabError for a plan that needs an environment, or a file of requests: workers of the service lack both."""
+    for arm in plan.arms:
+        if arm.environment is not None:
+            message = f"arm {arm.name!r} runs in the environment {arm.environment!r}; measure it with 'clientlab run'"
+            raise LabError(message)
+        if plan.workloads[arm.workload].replay is not None:
+            raise LabError(f"arm {arm.name!r} sends the requests of a file; measure it with 'clientlab run'")
 
 
 def replacements(experiment: Experiment) -> dict[str, str]:
@@ -60,9 +74,10 @@ def _place_of(experiment: Experiment, arm: Arm, field: str | int) -> FieldKey:
 
 def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> None:
     strategy = strategies.find(arm.strategy)
-    strategies.check_settings(strategy)
-    strategies.check_capabilities(strategy, workload)
-    if strategies.executor_spec(strategy.executor).needs_count and workload.requests is None:
+    if arm.environment is None:  # else the libraries are the environment's, where `running.environments` checks them
+        strategies.check_settings(strategy)
+        strategies.check_capabilities(strategy, workload)
+    if strategies.executor_spec(strategy.executor).needs_count and requests_in(workload) is None:
         message = f"strategy {arm.strategy!r} starts all its requests at once and cannot run for a duration"
         raise FieldError(["duration"], f"{message}; set `requests` instead", value=f"{workload.duration:g}")
     client = strategies.client_spec(strategy.client)
@@ -73,7 +88,7 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
             f"strategy {arm.strategy!r} speaks HTTP/2, which needs TLS, and the route {arm.route} has none; "
             "use the route proxy-tls alone, or an https:// URL"
         )
-    in_flight = strategy.in_flight(workload.concurrency, workload.requests)
+    in_flight = strategy.in_flight(workload.concurrency, requests_in(workload))
     if "concurrency" in arm.axes and in_flight != workload.concurrency:
         raise FieldError(
             ["concurrency"], f"it is an axis, but strategy {arm.strategy!r} always has {in_flight:,} requests in flight"

@@ -9,6 +9,7 @@ from clientlab.experiments.expansion import resolve, sweep_of
 from clientlab.experiments.experiment import ClaimTable
 from clientlab.results.figures import of_claim
 from clientlab.results.plan import Arm, Claim
+from clientlab.workload.load import is_open
 from clientlab.workload.workload import Workload
 
 _WRITTEN = {"elapsed": "elapsed = true", "delay": 'delay = "100ms"'}
@@ -73,6 +74,11 @@ def _check_figure(claim: Claim, workloads: Mapping[str, Workload]) -> None:
 def _missing(claim: Claim, name: str, workload: Workload) -> str | None:
     """Why the arm's figure means nothing; None where the figure can be compared."""
     figure = of_claim(claim.figure)
+    if figure.scheduled and is_open(workload):
+        return (
+            f"{claim.figure}, and the schedule of arm {name!r} decides it, whatever the arm's strategy does; "
+            "compare p99 or achieved_rate"
+        )
     if figure.total and workload.duration is not None:
         return (
             f"{claim.figure}, and arm {name!r} runs for a duration, whatever it does in it; "

@@ -15,6 +15,7 @@ from clientlab.workload.workload import Workload
 
 _Way = tuple[str, str, str]
 """A workload, an upstream and a route, by name."""
+_Pair = tuple[Arm, Workload]
 _Parts = tuple[Sequence[str], Sequence[str], Sequence[str]]
 """Those of the experiment."""
 
@@ -36,8 +37,21 @@ def expand(
         way = (workload, upstream, route)
         for name, table in tables:
             if _runs(table, way, parts):
-                found += _arms(name, table, way, parts, experiment.workloads[workload])
+                arms = list(_arms(name, table, way, parts, experiment.workloads[workload]))
+                found += _in_environments(arms, table, experiment.environments)
     return found
+
+
+def _in_environments(arms: Sequence[_Pair], table: ArmTable, environments: Collection[str]) -> Iterator[_Pair]:
+    """The arms in each environment, with its name in theirs; in the only one, or the one that the table chooses."""
+    if table.environment is not None or len(environments) < 2:
+        only = table.environment or next(iter(environments), None)
+        yield from ((arm.model_copy(update={"environment": only}), workload) for arm, workload in arms)
+        return
+    for environment, (arm, workload) in itertools.product(environments, arms):
+        names = {"name": arm.name, "label": arm.label, "sweep": arm.sweep}
+        full_names = {field: f"{name} in {environment}" for field, name in names.items() if name is not None}
+        yield arm.model_copy(update={"environment": environment, **full_names}), workload
 
 
 def _replaced(table: ArmTable, replaced: Mapping[str, str]) -> ArmTable:
@@ -114,7 +128,10 @@ def table_of(experiment: Experiment, arm: Arm) -> FieldKey:
 
 def entry_of(arm: Arm) -> str:
     """The name of an arm in the file: without its place on axes."""
-    return (arm.label or "").partition("[")[0]
+    label = arm.label or ""
+    if arm.environment is not None:
+        label = label.removesuffix(f" in {arm.environment}")
+    return label.partition("[")[0]
 
 
 def resolve(name: str, arms: Sequence[Arm], key: FieldKey) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from clientlab.results.plan import AxisValue, FigureName, Source
+from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.workload.workload import Workload
 
+NAME = r"^[a-z0-9][a-z0-9.-]*$"
 MOST_CHARACTERS = 64
+ENVIRONMENT = r"^[A-Za-z0-9][\w.-]{0,31}$"
+EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT)]
 Route = Literal["direct", "proxy", "proxy-tls"]
 
 
@@ -28,7 +31,7 @@ class WorkloadTable(Table):
 
 
 class ArmTable(Table):
-    """``[arms.NAME]``: arms that run with every workload, upstream and route that the table does not choose.
+    """``[arms.NAME]``: arms with every workload, upstream, route and environment that the table does not choose.
 
     A list as `concurrency`, or as a setting of the strategy, is an axis: one arm for each of its values.
     """
@@ -39,6 +42,7 @@ class ArmTable(Table):
     workload: str | None = None
     upstream: str | None = None
     route: Route | None = None
+    environment: str | None = None
     control: bool = False
 
 
@@ -75,7 +79,7 @@ class ClaimTable(Table):
 class Experiment(Table):
     """Workloads × strategies × upstreams × routes × axes, in rounds. `planning` makes the plan of a run of it."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=MOST_CHARACTERS)
+    name: str = Field(pattern=NAME, max_length=MOST_CHARACTERS)
     question: str
     source: Source | None = None
     uncontrolled: list[str] = []
@@ -87,6 +91,7 @@ class Experiment(Table):
     instead: dict[str, str] = {}  # strategy → its replacement where it is not installed
     rounds: int = Field(default=3, ge=1, le=MOST_ROUNDS_OF_A_RUN)
     seed: int = 1
+    environments: dict[EnvironmentName, EnvironmentSpec] = {}
     workloads: dict[str, WorkloadTable] = {}
     arms: dict[str, ArmTable] = {}
     claims: dict[str, ClaimTable] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,20 @@ from clientlab.experiments.planning import Circumstances, make_plan
 from clientlab.experiments.toml_lines import has, line_of
 from clientlab.results.plan import Plan
 
-_FIXED = frozenset({"headers", "body", "seed", "timeout", "warmup"})
+_FIXED = frozenset(
+    {
+        "headers",
+        "body",
+        "replay",
+        "replay_sha256",
+        "seed",
+        "timeout",
+        "deadline",
+        "request_limit",
+        "memory_limit",
+        "warmup",
+    }
+)
 """Fields of a workload that cannot be an axis: they have to be equal for all arms, or hold several values."""
 
 _Fields = dict[str, Any]
@@ -150,19 +164,48 @@ def _parsed(path: Path, text: str) -> _Fields:
 def _located(path: Path, text: str, within: FieldKey, document: _Fields) -> Experiment:
     """The document as an experiment. `within`: the table of an error, where the document was changed."""
     try:
-        return _experiment({"name": path.stem, **document})
+        return _experiment({"name": path.stem, **document}, path.parent)
     except FieldError as error:
         raise _wrong(path, text, error.within(*within)) from error
 
 
-def _experiment(document: _Fields) -> Experiment:
+def _experiment(document: _Fields, folder: Path) -> Experiment:
+    """The document as an experiment. `folder`: of its file, from where the file of `replay` is named."""
     tables: _Tables = _valid(_Tables.model_validate, document, ())
     workloads = {
-        name: _workload({**tables.common, **fields}, ("workloads", name)) for name, fields in tables.workloads.items()
+        name: _workload(_anchored({**tables.common, **fields}, folder), ("workloads", name))
+        for name, fields in tables.workloads.items()
     }
     rest = {key: value for key, value in document.items() if key not in _Tables.model_fields}
+    if isinstance(environments := rest.get("environments"), dict):
+        rest["environments"] = {name: _anchored_environment(spec, folder) for name, spec in environments.items()}
     experiment: Experiment = _valid(Experiment.model_validate, {**rest, "workloads": workloads}, ())
     return experiment
+
+
+def _anchored_environment(spec: Any, folder: Path) -> Any:
+    """The table with absolute paths: of a virtual environment, and of requirements that are folders or files."""
+    if not isinstance(spec, dict):
+        return spec
+    named, requirements = spec.get("folder"), spec.get("requirements")
+    changes: _Fields = {}
+    if isinstance(named, str):
+        changes["folder"] = str(folder.absolute() / Path(named).expanduser())
+    if isinstance(requirements, list):
+        changes["requirements"] = [_anchored_requirement(one, folder) for one in requirements]
+    return spec | changes
+
+
+def _anchored_requirement(requirement: Any, folder: Path) -> Any:
+    """A path, as pip knows one: it begins with a dot, a slash or a tilde."""
+    is_path = isinstance(requirement, str) and requirement.startswith((".", "/", "~"))
+    return str((folder / Path(requirement).expanduser()).resolve()) if is_path else requirement
+
+
+def _anchored(fields: _Fields, folder: Path) -> _Fields:
+    """The fields with an absolute path of recorded requests, since trials run in folders of their own."""
+    named = fields.get("replay")
+    return {**fields, "replay": str((folder / named).resolve())} if isinstance(named, str) else fields
 
 
 def _workload(fields: _Fields, key: FieldKey) -> WorkloadTable:
@@ -197,7 +240,7 @@ def _valid(validate: Any, document: _Fields, key: FieldKey, outside: int = 0) ->
     except ValidationError as error:
         first = error.errors()[0]
         message = first["msg"].removeprefix("Value error, ")
-        if isinstance(first["input"], list) and "list" not in first["type"] and "short" not in first["type"]:
+        if isinstance(first["input"], list) and not re.search("list|short|extra", first["type"]):
             message += "; axes are a workload's fields, an arm's concurrency and its settings"
         raise FieldError((*key, *first["loc"][outside:]), message) from error
 

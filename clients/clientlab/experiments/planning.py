@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TypedDict, Unpack
 
 from clientlab.errors import FieldError
 from clientlab.experiments.claims import planned_claims
 from clientlab.experiments.expansion import expand, resolve, table_of
 from clientlab.experiments.experiment import Experiment
-from clientlab.results.plan import Arm, Plan
+from clientlab.results.plan import Arm, EnvironmentSpec, Plan
 from clientlab.upstreams import MOST, UPSTREAMS
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import Workload, pinned
 
 
 class Circumstances(TypedDict, total=False):
@@ -33,16 +34,19 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
     """
     _check_lists(experiment)
     _check_workers(experiment.workers)
+    if experiment.instead and experiment.environments:
+        raise FieldError(("instead",), "the lab's own Python decides it, and arms run in environments; leave it out")
     replaced = circumstances.get("replaced", {})
     expanded = expand(experiment, replaced, circumstances.get("left_out", {}))
     _check_twice(experiment, expanded)
     arms = [arm for arm, _ in expanded]
-    workloads = {arm.workload: workload for arm, workload in expanded}
+    workloads = {arm.workload: _pinned(arm, workload) for arm, workload in expanded}
     used = {arm.strategy for arm in arms}
     return Plan.model_validate(
         {
             **experiment.model_dump(include={"name", "question", "rounds", "seed", "uncontrolled", "workers"}),
             "source": experiment.source,
+            "environments": {name: _absolute(spec) for name, spec in experiment.environments.items()},
             "arms": arms,
             "workloads": workloads,
             "baseline": experiment.baseline and resolve(experiment.baseline, arms, ("baseline",)),
@@ -54,8 +58,16 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
     )
 
 
+def _pinned(arm: Arm, workload: Workload) -> Workload:
+    """The workload with the digest of its recorded requests. Raises FieldError for a file that cannot be sent."""
+    try:
+        return pinned(workload)
+    except FieldError as error:
+        raise error.within("workloads", arm.group or arm.workload) from error
+
+
 def _check_lists(experiment: Experiment) -> None:
-    """No name stands twice in a list, and every workload of an arm is there."""
+    """No name stands twice in a list, and every workload and environment of an arm is there."""
     for field, one in (("strategies", "strategy"), ("upstreams", "upstream"), ("routes", "route")):
         names = getattr(experiment, field)
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -67,6 +79,18 @@ def _check_lists(experiment: Experiment) -> None:
         if arm.workload is not None and arm.workload not in experiment.workloads:
             known = ", ".join(experiment.workloads)
             raise FieldError(("arms", name, "workload"), f"no workload {arm.workload!r}; there are {known}")
+        if arm.environment is not None and arm.environment not in experiment.environments:
+            known = ", ".join(experiment.environments) or "none"
+            raise FieldError(
+                ("arms", name, "environment"), f"no environment {arm.environment!r}; [environments] has {known}"
+            )
+
+
+def _absolute(spec: EnvironmentSpec) -> EnvironmentSpec:
+    """With a folder that a run which goes on finds from another current folder, too."""
+    if spec.folder is None:
+        return spec
+    return EnvironmentSpec(folder=str(Path(spec.folder).expanduser().absolute()))
 
 
 def _check_workers(workers: Mapping[str, int]) -> None:
@@ -84,7 +108,7 @@ def _check_twice(experiment: Experiment, expanded: Sequence[tuple[Arm, Workload]
     for arm, workload in expanded:
         if arm.name in by_name:
             raise FieldError(table_of(experiment, arm), f"arm {arm.name!r} is there twice")
-        work = repr((arm.strategy, workload, arm.upstream, arm.route))
+        work = repr((arm.strategy, arm.environment, workload, arm.upstream, arm.route))
         if work in by_work:
             raise FieldError(
                 table_of(experiment, arm),

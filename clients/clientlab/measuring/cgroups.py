@@ -30,9 +30,30 @@ def memory_limit(root: Path = Path("/")) -> int | None:
     return min(limits, default=None)
 
 
+def memory_left(root: Path = Path("/")) -> int | None:
+    """Bytes that may still be taken within the groups; the kernel can free their unused file pages first.
+
+    None: no limit, or no control groups.
+    """
+    found = [
+        int(limit[0]) - int(used[0]) + _inactive_file(folder)
+        for folder in _folders("memory", root)
+        for names in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
+        if (limit := _words(folder / names[0])) and limit[0].isdigit() and int(limit[0]) < _UNLIMITED
+        if (used := _words(folder / names[1]))
+    ]
+    return min(found, default=None)
+
+
 def cpu_pressure_file(root: Path = Path("/")) -> Path | None:
     """The file with the CPU pressure of this process's own group. None where there is none."""
     return next((path for folder in _folders("cpu", root) if (path := folder / "cpu.pressure").exists()), None)
+
+
+def _inactive_file(folder: Path) -> int:
+    """Bytes of cached file pages that were not used for a while; 0 if unknown."""
+    words = (line.split() for line in _lines(folder / "memory.stat"))
+    return next((int(value) for name, value in words if name in {"inactive_file", "total_inactive_file"}), 0)
 
 
 def _quota(folder: Path) -> float | None:

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 from clientlab.measuring.connections import Address
 from clientlab.strategies import Strategy
+from clientlab.workload.load import requests_in
 from clientlab.workload.workload import Workload
 
 CONTEXT_FILE = "context.pickle"
 """Where the trial's process finds its context, in the trial's folder."""
+
+WARM_UP_FOLDER = "warm-up"
+"""In the trial's folder: the sample log of a warm-up whose connections are closed before the measured part."""
 
 
 @dataclass(frozen=True)
@@ -41,4 +45,4 @@ class TrialContext:
     @property
     def concurrency(self) -> int:
         """Largest number of requests in flight at once, over all processes."""
-        return self.strategy.in_flight(self.workload.concurrency, self.workload.requests)
+        return self.strategy.in_flight(self.workload.concurrency, requests_in(self.workload))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +14,16 @@ import psutil
 
 from clientlab import strategies
 from clientlab.measuring import memory, noise, usage
-from clientlab.measuring.context import TrialContext
+from clientlab.measuring.context import WARM_UP_FOLDER, TrialContext
 from clientlab.measuring.external_tool import ToolNote, read_note
+from clientlab.measuring.interpreter import OWN, Interpreter
+from clientlab.measuring.limits import Limits
 from clientlab.measuring.memory import Footprint
 from clientlab.measuring.noise import Disturbance
-from clientlab.measuring.trial_handle import PATIENCE, TrialHandle
+from clientlab.measuring.trial_handle import PATIENCE, TrialFailed, TrialHandle
 from clientlab.samples.log import ProcessNote, process_notes
 from clientlab.samples.log_reader import FinishedCounter, Samples, read
+from clientlab.workload.load import longest_pause
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class Outcome:
     `began` is on the monotonic clock. `processes` counts the processes that sent requests. `connections_in_all`:
     connections opened, those of a warm-up that stay open included. Memory at the end of the warm-up and at its peak:
     `rss` as sums of resident sets, `pss` with shared pages in proportion and without the sample log, which is None
-    where the system does not count it.
+    where the system does not count it. `extended`: whether requests were begun after the workload's duration, because
+    too few had begun; None without a duration.
     """
 
     began: float
@@ -44,6 +49,7 @@ class Outcome:
     idle_pss_bytes: int | None = None
     peak_pss_bytes: int | None = None
     disturbance: Disturbance | None = None
+    extended: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -59,34 +65,34 @@ def _nothing(*_arguments: object) -> None:
     """Default callback."""
 
 
-def measure(
+def measure(  # noqa: PLR0913 - a trial's callbacks and limits
     context: TrialContext,
     *,
+    interpreter: Interpreter = OWN,
     on_start: Callable[[], None] = _nothing,
     on_end: Callable[[], None] = _nothing,
     on_progress: Callable[[int], None] = _nothing,
+    on_failures: Callable[[int], None] = _nothing,
     patience: float = PATIENCE,
+    deadline: float = math.inf,
 ) -> Measurement:
-    """Run one trial in a fresh interpreter and read its samples from `context.folder`.
+    """Run one trial in a fresh process of `interpreter` and read its samples from `context.folder`.
 
     The trial waits while `on_start` runs, just before the measured part, and while `on_end` runs, just after it.
-    `on_progress` gets the number of finished requests, every half second. `patience`: seconds beyond the workload's
-    timeout after which a trial without progress counts as stalled.
+    `on_progress` gets the number of finished requests, every half second. Until the last of them has ended,
+    `on_failures` gets the number of requests that failed since the last one that succeeded. `patience`: seconds beyond
+    the workload's timeout after which a trial without progress counts as stalled, unless it has a `request_limit`.
+    `deadline`: seconds from the start of its process after which the trial has failed.
 
-    Raises TrialFailed when the strategy cannot do its workload. After any other exception, KeyboardInterrupt and
-    those of the callbacks included, no process of the trial is left.
+    Raises TrialFailed when the strategy cannot do its workload, or reaches one of its limits. After any exception,
+    KeyboardInterrupt and those of the callbacks included, no process of the trial is left.
     """
     folder = Path(context.folder)
-    counter = FinishedCounter(folder)
-    stall_seconds = context.workload.timeout + patience
-
-    def progress() -> int:
-        finished = counter.count()
-        on_progress(finished)
-        return finished
-
-    with TrialHandle(context) as process:
-        process.event("ready", progress, stall_seconds)
+    with TrialHandle(context, interpreter) as process:
+        limits = Limits(context, process.pid, patience)
+        stall_seconds = longest_pause(context.workload) + max(context.workload.timeout + patience, limits.seconds)
+        progress = _Progress(folder, on_progress, on_failures, deadline, limits.check)
+        process.event("ready", progress.look, stall_seconds)
         # An external tool reports nothing before its end, and enforces the workload's timeout itself.
         has_tool = bool(strategies.client_spec(context.strategy.client).program)
         rests = _Rests(process, folder)
@@ -94,11 +100,13 @@ def measure(
         before = _Tree.of(process, folder)
         idle = _settle({process.pid, *(note.pid for note in before.notes)})
         rests.start()
+        limits.begin("measured", counted=not has_tool)
         process.resume()
-        process.event("sent", progress, math.inf if has_tool else stall_seconds)
+        process.event("sent", progress.look, math.inf if has_tool else stall_seconds)
         rests.sent()
+        limits.begin("end")
         process.resume()
-        done = process.event("done", progress, stall_seconds)
+        done = process.event("done", progress.finished, stall_seconds)
         rests.end()
         after = _Tree.of(process, folder)
         on_end()
@@ -110,6 +118,46 @@ def measure(
     if tool is not None:  # by its own clock: ours also held its start and the reading of its report
         outcome = replace(outcome, wall_seconds=tool.wall_seconds, cpu_seconds=tool.cpu_seconds)
     return Measurement(outcome, read(folder, outcome.began), tool)
+
+
+class _Progress:
+    """How far the requests of a trial are, as its sample logs show it: that of the trial, and that of its warm-up."""
+
+    def __init__(
+        self, folder: Path, on_progress: Callable[[int], None], on_failures: Callable[[int], None], deadline: float,
+        check: Callable[[int, int], None] = _nothing,
+    ) -> None:  # fmt: skip
+        self._counter = FinishedCounter(folder)
+        self._warm_up = FinishedCounter(folder / WARM_UP_FOLDER)
+        self._on_progress = on_progress
+        self._on_failures = on_failures
+        self._deadline = deadline
+        self._check = check
+        self._began = time.monotonic()
+        self._before = (0, 0)
+        self._in_a_row = 0
+
+    def finished(self) -> int:
+        """Number of finished requests, those of the warm-up included. Raises TrialFailed after the deadline."""
+        finished, warmed_up = self._counter.count(), self._warm_up.count()
+        self._check(finished, warmed_up)
+        if time.monotonic() - self._began > self._deadline:
+            raise TrialFailed(
+                f"not done within its deadline of {self._deadline:,g} s, with {finished:,} requests finished; "
+                "choose another with --deadline, or `deadline` in the workload's table"
+            )
+        self._on_progress(finished)
+        return finished + warmed_up
+
+    def look(self) -> int:
+        """The same, and `on_failures` is called. A success in the last half second ends a row of failures."""
+        finished = self.finished()
+        failed = self._counter.failed + self._warm_up.failed
+        fresh, fresh_failed = finished - self._before[0], failed - self._before[1]
+        self._in_a_row = self._in_a_row + fresh_failed if fresh == fresh_failed else 0
+        self._before = finished, failed
+        self._on_failures(self._in_a_row)
+        return finished
 
 
 class _Rests:
@@ -174,6 +222,7 @@ def _outcome(done: dict[str, Any], before: _Tree, after: _Tree, idle: int, peak:
         connections_opened=after.count("opened") - before.count("opened"),
         connections_in_all=after.count("opened"),
         processes=max(1, len(after.notes)),
+        extended=done["extended"],
     )
 
 
@@ -196,5 +245,6 @@ def _peak(note: ProcessNote) -> int:
     """Peak memory of a pool process in bytes: from its own note, or from the kernel while it is alive."""
     if note.peak_rss_bytes:
         return note.peak_rss_bytes
-    status = Path(f"/proc/{note.pid}/status")
-    return usage.high_water(status.read_text(encoding="ascii")) if status.exists() else 0
+    with contextlib.suppress(OSError):  # it has ended meanwhile, or this is not Linux
+        return usage.high_water(Path(f"/proc/{note.pid}/status").read_text(encoding="ascii"))
+    return 0

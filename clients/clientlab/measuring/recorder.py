@@ -15,12 +15,16 @@ from time import perf_counter
 from typing import cast
 
 from clientlab.clients.interfaces import AsyncClient, AsyncTiming, Client, Timing
+from clientlab.executors.interfaces import AsyncCaller, Caller
 from clientlab.measuring import loops
+from clientlab.measuring.admission import Admission, PacedAsyncioCaller, PacedCaller
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.external_tool import ToolRecorder
 from clientlab.measuring.recording import Recording
 from clientlab.measuring.sending import AsyncSend, ElapsedRecorder, Send, all_at_once, asend_of, send_of
 from clientlab.samples.log import RECORD_SIZE, write_record
+from clientlab.workload.arrivals import Arrivals
+from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Request, encodes_each
 
 
@@ -38,18 +42,26 @@ class CallerFactory:
     def warm(self) -> bool:
         return self.context.warm
 
-    def open(self, connections: int) -> BlockingCaller:
-        caller_class = TimedCaller if self.context.workload.elapsed else BlockingCaller
-        return caller_class(Recording(self.context, connections), connections)
+    @property
+    def schedule(self) -> Arrivals | None:
+        return arrivals_of(self.context.workload)
 
-    async def aopen(self, connections: int) -> AsyncioCaller:
+    def open(self, connections: int) -> Caller:
+        caller_class = TimedCaller if self.context.workload.elapsed else BlockingCaller
+        recording, schedule = Recording(self.context, connections), self.schedule
+        caller = caller_class(recording, connections)
+        return caller if schedule is None else PacedCaller(caller, Admission(recording, schedule))
+
+    async def aopen(self, connections: int) -> AsyncCaller:
         caller_class = AsyncioTimedCaller if self.context.workload.elapsed else AsyncioCaller
-        caller = caller_class(Recording(self.context, connections))
+        recording, schedule = Recording(self.context, connections), self.schedule
+        caller = caller_class(recording)
         await caller.open()
-        return caller
+        return caller if schedule is None else PacedAsyncioCaller(caller, Admission(recording, schedule))
 
     def record(self, connections: int) -> SteppedCaller:
-        return SteppedCaller(Recording(self.context, connections))
+        recording, schedule = Recording(self.context, connections), self.schedule
+        return SteppedCaller(recording, None if schedule is None else Admission(recording, schedule))
 
     def drive(self) -> ToolRecorder:
         return ToolRecorder(Path(self.context.folder), Recording(self.context, self.concurrency))
@@ -114,13 +126,17 @@ class BlockingCaller:
 class SteppedCaller:
     """Times requests in steps, for an executor that drives the client itself: `begin`, then `finish` or `fail`."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, admission: Admission | None = None) -> None:
         self._recording = recording
+        self._admission = admission
         self.client = recording.client
         self.client.open()
         self._encodes = encodes_each(recording.context.workload)
         self._parses = recording.context.workload.parse
         self._starts: dict[int, float] = {}
+
+    def admits(self, number: int) -> bool:
+        return self._admission is None or self._admission.admits(number)
 
     def begin(self, number: int) -> Request:
         recording = self._recording

@@ -14,7 +14,9 @@ from clientlab.measuring import connections, usage
 from clientlab.measuring.connections import NOWHERE
 from clientlab.measuring.context import TrialContext
 from clientlab.samples.log import SampleLog
-from clientlab.workload.workload import Workload, requests_of, varies
+from clientlab.workload.load import requests_in
+from clientlab.workload.making import requests_of
+from clientlab.workload.workload import Workload, varies
 
 _GUESSED_RATE = 20_000
 """Requests per second, for the size of the log of a trial that a duration ends."""
@@ -49,13 +51,14 @@ class Recording:
         self.errors: ErrorTable = (*getattr(client_class, "errors", ()), (json.JSONDecodeError, "protocol"))
         self.request = requests_of(context.workload, context.base_url, awaited=spec.kind == "asyncio")
         self.same = None if varies(context.workload) else self.request(0)
+        self._counts = not spec.quirks.uncounted
         settings = strategies.chosen(context.strategy, spec.import_path)
         self.client: Any = client_class(_budget(context, connections_limit), self.log.connected, **settings)
 
     def failed(self, error: Exception) -> int:
         """The log's code of an exception. Counts a connection that was attempted and not opened."""
         kind = kind_of(error, self.errors)
-        if unopened(error, kind):
+        if self._counts and unopened(error, kind):
             self.log.unopened()
         return self.log.error_code(kind, f"{type(error).__name__}: {error}")
 
@@ -83,6 +86,6 @@ def _log_of(context: TrialContext) -> SampleLog:
 
 def _expected(workload: Workload) -> int:
     """Number of records to make room for; a guess where a duration ends the trial."""
-    if workload.requests is not None:
-        return workload.requests
+    if (requests := requests_in(workload)) is not None:
+        return requests
     return int((workload.duration or 0.0) * _GUESSED_RATE) + 1

@@ -20,9 +20,13 @@ import psutil
 from clientlab import child_processes
 from clientlab.measuring import usage
 from clientlab.measuring.context import CONTEXT_FILE, TrialContext
+from clientlab.measuring.interpreter import Interpreter
 
 TICK_SECONDS = 0.5
 PATIENCE = 30.0
+_LOOK_SECONDS = 2.0
+"""After so long without progress, and again after as long, the lab looks whether a process of the trial is stopped."""
+
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
@@ -30,10 +34,14 @@ class TrialFailed(Exception):
     """The strategy could not do its workload; the reason in one line."""
 
 
-class TrialHandle:
-    """The process of one trial. It and all its children are one process group."""
+class TrialStalled(TrialFailed):
+    """No request finished for longer than a request may take."""
 
-    def __init__(self, context: TrialContext) -> None:
+
+class TrialHandle:
+    """The process of one trial. It and all its children are one process group, which is killed at the end."""
+
+    def __init__(self, context: TrialContext, interpreter: Interpreter) -> None:
         """Write the context into the trial's folder and start the process. Raises OSError.
 
         The context may hold a large body. A pipe would block until the process has started, and a signal could cut
@@ -45,15 +53,21 @@ class TrialHandle:
         self._log = folder / "trial.log"
         self._events, child_events = os.pipe()
         child_input, self._input = os.pipe()
-        environment = {k: v for k, v in os.environ.items() if k.lower() not in _PROXY_VARIABLES}
+        environment = {k: v for k, v in interpreter.variables().items() if k.lower() not in _PROXY_VARIABLES}
         # Otherwise some clients send the passwords of ~/.netrc, and others do not. The path cannot exist: requests and
         # niquests would open an existing empty file for each request.
         environment["NETRC"] = f"{os.devnull}/none"
-        command = [sys.executable, "-m", "clientlab.measuring.trial_process", str(folder), str(child_events)]
+        command = interpreter.command("clientlab.measuring.trial_process", str(folder), str(child_events))
         self._process = child_processes.start(command, self._log, environment, [child_events], stdin=child_input)
         os.close(child_events)
         os.close(child_input)
         self._unread = b""
+        # Processes of a pool inherit the pipe's other end, and keep it open when the trial's own process has ended.
+        self._ended = _pidfd(self._process.pid)
+        self._poll = select.poll()  # unlike select(), it takes file descriptors of any number
+        for descriptor in (self._events, self._ended):
+            if descriptor is not None:
+                self._poll.register(descriptor, select.POLLIN)
 
     def __enter__(self) -> Self:
         return self
@@ -62,8 +76,9 @@ class TrialHandle:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         child_processes.stop(self._process, patience=0)
-        os.close(self._input)
-        os.close(self._events)
+        for descriptor in (self._input, self._events, self._ended):
+            if descriptor is not None:
+                os.close(descriptor)
 
     @property
     def pid(self) -> int:
@@ -73,20 +88,21 @@ class TrialHandle:
         """Wait for the next event, which must be `name`, and return its figures.
 
         `progress` returns the number of finished requests; it is called every half second. Raises TrialFailed when
-        the trial failed, ended, or did not finish a request for `stall_seconds`.
+        the trial failed, ended or was stopped, and TrialStalled when no request finished for `stall_seconds`.
         """
-        finished, last_progress = progress(), time.monotonic()
-        poll = select.poll()  # unlike select(), it takes file descriptors of any number
-        poll.register(self._events, select.POLLIN)
+        finished, since = progress(), time.monotonic()
+        looked = since
         while b"\n" not in self._unread:
-            if poll.poll(TICK_SECONDS * 1000):
-                self._read()
+            if self._has_read():
                 continue
-            now_finished = progress()
-            if now_finished != finished:
-                finished, last_progress = now_finished, time.monotonic()
-            elif time.monotonic() - last_progress > stall_seconds:
-                raise TrialFailed(f"stalled: no request finished for {stall_seconds:g} s")
+            latest, now = progress(), time.monotonic()
+            if latest != finished:
+                finished, since = latest, now
+            elif now - since > stall_seconds:
+                raise TrialStalled(f"stalled: no request finished for {stall_seconds:g} s")
+            if now - max(since, looked) > _LOOK_SECONDS:
+                self._check_stopped()
+                looked = time.monotonic()
         line, _, self._unread = self._unread.partition(b"\n")
         figures: dict[str, Any] = json.loads(line)
         if figures["event"] == "failed":
@@ -126,11 +142,31 @@ class TrialHandle:
         except subprocess.TimeoutExpired:
             raise TrialFailed(f"did not end within {PATIENCE:g} s of its last request") from None
 
-    def _read(self) -> None:
-        block = os.read(self._events, 65536)
-        if not block:
+    def _has_read(self) -> bool:
+        """Wait half a second for a part of an event. Raises TrialFailed where the trial's process has ended."""
+        ready = [descriptor for descriptor, _ in self._poll.poll(TICK_SECONDS * 1000)]
+        if self._events in ready and (block := os.read(self._events, 65536)):
+            self._unread += block
+            return True
+        if self._events in ready or self._process.poll() is not None:
             raise TrialFailed(self._how_it_ended())
-        self._unread += block
+        return False
+
+    def _check_stopped(self) -> None:
+        """Raises TrialFailed where a process of the trial is stopped, as by SIGSTOP: it would never go on."""
+        if stopped := child_processes.stopped(self.pid):
+            raise TrialFailed(f"frozen: its process {stopped[0]} is stopped")
 
     def _how_it_ended(self) -> str:
         return f"its process {child_processes.how_it_ended(self._process, self._log)}"
+
+
+def _pidfd(pid: int) -> int | None:
+    """A file descriptor that is readable as soon as the process has ended (pidfd_open(2)); None without one.
+
+    Without one (not Linux, or a sandbox that forbids it), the end is noticed within half a second.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            return os.pidfd_open(pid)
+    return None

@@ -28,13 +28,16 @@ from types import FrameType
 from typing import Any
 
 from clientlab import strategies
+from clientlab.executors import timers
 from clientlab.executors.interfaces import Executor, Numbers
+from clientlab.executors.pacing import PacedNumbers
 from clientlab.measuring import usage
-from clientlab.measuring.context import CONTEXT_FILE, TrialContext
+from clientlab.measuring.context import CONTEXT_FILE, WARM_UP_FOLDER, TrialContext
 from clientlab.measuring.recorder import CallerFactory
 from clientlab.measuring.recording import preallocate
+from clientlab.samples.log import begin_schedule
 from clientlab.strategies import plugins
-from clientlab.workload.workload import Workload
+from clientlab.workload.load import arrivals_of
 
 
 @dataclass
@@ -58,6 +61,7 @@ def main(arguments: list[str]) -> None:
     folder, descriptor = arguments
     signal.signal(signal.SIGTERM, _end_all(os.getpid()))
     usage.raise_descriptor_limit()
+    usage.offer_to_the_oom_killer()
     usage.keep_status_open()
     events = Events(int(descriptor))
     context: TrialContext | None = None
@@ -124,24 +128,32 @@ class _Stopwatch:
 def _run_cold(context: TrialContext, events: Events) -> None:
     """Make and close pools, loops, sessions and connections inside the clock. The lab's log is made before.
 
-    The warm-up has an executor of its own: code is loaded and specialised then, and nothing else is warm.
+    The warm-up has an executor of its own: code is loaded and specialised then, and nothing else is warm. In an open
+    load, the executor is opened before the schedule begins, as a service is there before its first request. Its
+    connections are opened inside the clock.
     """
     if context.workload.warmup:
         _warm_up_apart(context)
     preallocate(context)
     executor = make_executor(context)
+    is_open = arrivals_of(context.workload) is not None
+    if is_open:
+        timers.prepare()
+        executor.open()
     events.send_and_wait("ready")
     clock = _Stopwatch()
-    executor.open()
-    executor.run(_numbers(context.workload, clock.began))
+    if not is_open:
+        executor.open()
+    numbers = _numbers(context, clock.began)
+    executor.run(numbers)
     clock.rest(events)
     executor.close()
-    _send_done(events, clock)
+    _send_done(events, clock, numbers)
 
 
 def _warm_up_apart(context: TrialContext) -> None:
     """Run the warm-up and free its memory, so that the measured part's memory is counted from here."""
-    executor = make_executor(replace(context, folder=str(Path(context.folder) / "warm-up")))
+    executor = make_executor(replace(context, folder=str(Path(context.folder) / WARM_UP_FOLDER)))
     executor.open()
     executor.run(Numbers(context.workload.warmup))
     executor.close()
@@ -154,23 +166,34 @@ def _run_warm(context: TrialContext, events: Events) -> None:
     executor = make_executor(context)
     executor.open()
     executor.run(Numbers(context.warm_up, first=-context.warm_up))
+    if arrivals_of(context.workload) is not None:
+        timers.prepare()
     events.send_and_wait("ready")
     clock = _Stopwatch()
-    executor.run(_numbers(context.workload, clock.began))
+    numbers = _numbers(context, clock.began)
+    executor.run(numbers)
     clock.rest(events)
-    _send_done(events, clock)
+    _send_done(events, clock, numbers)
     executor.close()
 
 
-def _send_done(events: Events, clock: _Stopwatch) -> None:
+def _send_done(events: Events, clock: _Stopwatch, numbers: Numbers) -> None:
     wall, cpu = clock.read()
-    events.send_and_wait("done", began=clock.began, wall_seconds=wall, cpu_seconds=cpu, peak_rss_bytes=usage.peak_rss())
+    extended = numbers.extended if numbers.count is None else None
+    figures = {"began": clock.began, "wall_seconds": wall, "cpu_seconds": cpu, "extended": extended}
+    events.send_and_wait("done", **figures, peak_rss_bytes=usage.peak_rss())
 
 
-def _numbers(workload: Workload, began: float) -> Numbers:
+def _numbers(context: TrialContext, began: float) -> Numbers:
+    """All numbers of the measured part. A duration is extended until as many began as may be in flight."""
+    workload = context.workload
+    schedule = arrivals_of(workload)
+    if schedule is not None:
+        begin_schedule(Path(context.folder), began)
+        return PacedNumbers(schedule, began)
     if workload.requests is not None:
         return Numbers(workload.requests)
-    return Numbers(None, began + (workload.duration or 0.0))
+    return Numbers(None, began + (workload.duration or 0.0), least=context.concurrency)
 
 
 def _reason(error: Exception, context: TrialContext | None) -> str:

@@ -61,6 +61,12 @@ def raise_descriptor_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def offer_to_the_oom_killer() -> None:
+    """If memory runs out, let the kernel end this process and its children before other programs (proc(5))."""
+    with contextlib.suppress(OSError):  # no Linux, or not permitted
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
 def high_water(status: str) -> int:
     """VmHWM in the text of /proc/PID/status, in bytes; 0 for a process that has ended."""
     for line in status.splitlines():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from clientlab import strategies
 from clientlab.results.plan import Arm, Plan
 from clientlab.workload import delays
+from clientlab.workload.load import arrivals_of, requests_in
 from clientlab.workload.workload import Workload
 
 _TRIAL_SECONDS = 0.7
@@ -27,19 +28,22 @@ def most_in_flight(plan: Plan) -> int:
 
 
 def _in_flight(arm: Arm, workload: Workload) -> int:
-    return strategies.find(arm.strategy).in_flight(workload.concurrency, workload.requests)
+    return strategies.find(arm.strategy).in_flight(workload.concurrency, requests_in(workload))
 
 
 def _trial(arm: Arm, workload: Workload) -> float:
+    if (schedule := arrivals_of(workload)) is not None:
+        return _TRIAL_SECONDS + schedule.length
     if workload.requests is None:
         return _TRIAL_SECONDS + (workload.duration or 0.0)
     in_flight = _in_flight(arm, workload)
-    delay = _mean_delay(workload)
+    delay = mean_delay(workload)
     waves = max(1.0, workload.requests / in_flight)
     return _TRIAL_SECONDS + workload.warmup * delay + max(waves * delay, workload.requests * _REQUEST_SECONDS)
 
 
-def _mean_delay(workload: Workload) -> float:
+def mean_delay(workload: Workload) -> float:
+    """Mean seconds of delay that the requests of the workload ask for, estimated from the first hundred."""
     if workload.delay is None:
         return 0.0
     delay = delays.parse(workload.delay)

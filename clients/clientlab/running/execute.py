@@ -21,11 +21,20 @@ from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.stop_rules import ended
+from clientlab.workload.load import requests_in
 from clientlab.workload.workload import Workload
 
 
 class TrialLost(Exception):
     """The trial's worker vanished, and nothing is known of the trial. The text names the worker and the reason."""
+
+
+class TrialInterrupted(KeyboardInterrupt):
+    """Ctrl-C, or a signal like it. `trial` is lost; it holds the requests that had finished."""
+
+    def __init__(self, trial: Trial) -> None:
+        super().__init__(trial.reason)
+        self.trial = trial
 
 
 class Measure(Protocol):
@@ -96,16 +105,16 @@ def execute(
     store.save(run)
     observer.run_started(run, folder)
     began, rounds, reason = clock(), _rounds_of(run), None
-    due, parts = _due(run, rounds), (measure, store, observer)
+    due, parts = due_trials(run, rounds), (measure, store, observer)
     try:
         while reason is None:
             if due:
                 run = _one_trial(run, due.popleft(), len(due), parts)
                 if run.trials[-1].status == "lost":
-                    due = _due(run, rounds)
+                    due = due_trials(run, rounds)
             elif (reason := ended(run, rounds, clock() - began)) is None:
                 rounds += 1
-                due = _due(run, rounds)
+                due = due_trials(run, rounds)
     except KeyboardInterrupt as error:  # between two trials: the journal may have one more than `run`
         store.save(with_judgement(store.read(run.run).model_copy(update={"status": "incomplete"})))
         raise IncompleteRun(f"interrupted between two trials; what was done is in {folder}") from error
@@ -132,7 +141,8 @@ def _one_trial(run: Run, due: _Due, left: int, parts: tuple[Measure, Store, Obse
     except (KeyboardInterrupt, IncompleteRun, OSError) as error:
         reason = str(error) or "interrupted"
         if len(run.trials) == planned.order:
-            run = _with(run, Trial.of(planned, status="lost", reason=reason, started=started))
+            found = error.trial if isinstance(error, TrialInterrupted) else None
+            run = _with(run, found or Trial.of(planned, status="lost", reason=reason, started=started))
         store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
         raise IncompleteRun(
             f"{reason} in trial {planned.order + 1} of {trials}; what was done is in {folder}"
@@ -155,24 +165,19 @@ def _rounds_of(run: Run) -> int:
     return max([run.experiment.rounds, *(trial.round for trial in run.trials)])
 
 
-def order_of(run: Run, rounds: int | None = None) -> list[_Due]:
-    """(round, arm) of all trials: the schedule, and behind it once more those of its trials that were lost."""
+def due_trials(run: Run, rounds: int | None = None) -> deque[_Due]:
+    """What is left to measure, of so many rounds: the trials of the schedule, and behind them those to repeat.
+
+    A lost trial is repeated once. A run that was resumed repeats what was lost or failed before, as if it had not been.
+    """
     plan = run.experiment
     order = schedule([arm.name for arm in plan.arms], rounds or _rounds_of(run), plan.seed)
-    lost = dict.fromkeys((trial.round, trial.arm) for trial in run.trials if trial.status == "lost")
-    return [*order, *lost]
-
-
-def _due(run: Run, rounds: int) -> deque[_Due]:
-    """What was not measured, of all trials of so many rounds."""
-    made = Counter((trial.round, trial.arm) for trial in run.trials)
-    due: deque[_Due] = deque()
-    for one in order_of(run, rounds):
-        if made[one]:
-            made[one] -= 1
-        else:
-            due.append(one)
-    return due
+    present = run.trials[run.resumed[-1].trials :] if run.resumed else run.trials
+    known, tried = {(trial.round, trial.arm) for trial in run.trials}, Counter((t.round, t.arm) for t in present)
+    done = {(trial.round, trial.arm) for trial in run.trials if trial.status == "done"}
+    lost = {(trial.round, trial.arm) for trial in present if trial.status == "lost"}
+    again = [one for one in order if one in known - done and tried[one] < (2 if one in lost else 1)]
+    return deque([*(one for one in order if one not in known), *again])
 
 
 def _with(run: Run, trial: Trial) -> Run:
@@ -191,6 +196,7 @@ def _planned(run: Run, number: int, name: str) -> tuple[PlannedTrial, Workload]:
         workload=arm.workload,
         round=number,
         order=len(run.trials),
-        concurrency=strategies.find(arm.strategy).in_flight(workload.concurrency, workload.requests),
+        concurrency=strategies.find(arm.strategy).in_flight(workload.concurrency, requests_in(workload)),
+        environment=arm.environment,
     )
     return planned, workload

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from clientlab import strategies
 from clientlab.analysis import summary
 from clientlab.analysis.histogram import Floats, histogram_of
-from clientlab.judging.verdict import Shares, verdict
+from clientlab.judging.verdict import Shares, of_schedule, verdict
 from clientlab.measuring.external_tool import ToolNote
 from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.results.trial import Bound, Noise, PlannedTrial, ServerUse, Trial
 from clientlab.running.busy_shares import ServersUse, in_flight, shares_of
+from clientlab.running.open_load import kept_schedule
 from clientlab.samples.log_reader import Samples
+from clientlab.workload.load import requests_in
 from clientlab.workload.workload import Workload, delay_of
 
 _COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds")
@@ -34,21 +36,35 @@ def spent(before: Reading, after: Reading) -> ServersUse:
     return ServersUse(_less(after.upstream, before.upstream), _less(after.proxy, before.proxy))
 
 
-def finished_trial(
-    planned: PlannedTrial, workload: Workload, measurement: Measurement, servers: ServersUse, started: str
-) -> Trial:
+@dataclass(frozen=True)
+class Begun:
+    """A trial whose process was started. `started`: UTC, ISO 8601."""
+
+    planned: PlannedTrial
+    workload: Workload
+    started: str
+    deadline_seconds: float | None = None
+
+    def trial(self, **outcome: Any) -> Trial:
+        """The trial as it ended. Raises ValidationError for figures that no trial can have."""
+        return Trial.of(self.planned, started=self.started, deadline_seconds=self.deadline_seconds, **outcome)
+
+
+def finished_trial(begun: Begun, measurement: Measurement, servers: ServersUse) -> Trial:
     """The trial with every figure that its samples, its outcome and the servers' counters give.
 
-    `started`: UTC, ISO 8601. Raises ValidationError for figures that no trial can have.
+    Raises ValidationError for figures that no trial can have.
     """
+    planned, workload = begun.planned, begun.workload
     outcome, found = measurement.outcome, measurement.samples
     delay = delay_of(workload)
-    delays = sum(map(delay, found.numbers.tolist())) if delay else None
+    kept = kept_schedule(found, workload)
+    delays = sum(map(delay, (kept.sent if kept else found).numbers.tolist())) if delay else None
     held = in_flight(float(found.records["seconds"].sum()), outcome.wall_seconds, servers)
     shares = shares_of(planned, outcome, delays, servers, held)
     reason = _failure(found, workload)
     figures = {
-        "connections_opened": outcome.connections_opened,
+        "connections_opened": None if _hides_connections(planned) else outcome.connections_opened,
         "cpu_seconds": outcome.cpu_seconds,
         "idle_rss_bytes": outcome.idle_rss_bytes,
         "peak_rss_bytes": outcome.peak_rss_bytes,
@@ -59,22 +75,40 @@ def finished_trial(
         "proxy_use": servers.proxy,
         "busy": {part: share for part, share in vars(shares).items() if share is not None},
         "in_flight": held,
-        "verdict": _verdict(planned, shares),
-        **_of_samples(found, workload, outcome, delay),
+        "duration_extended": outcome.extended,
+        **_of_samples(found, workload, (outcome.began, outcome.wall_seconds), delay),
+        **_limits(planned, shares, len(found.records), kept.figures(outcome.wall_seconds) if kept else None),
     }
-    figures["waits_for_connection"] = waits = _waits(planned, len(found.records), figures["verdict"])
-    if waits:
+    if figures["waits_for_connection"]:
         figures["overhead_seconds"] = None
     if measurement.tool is not None:
         figures |= _of_tool(planned, measurement.tool)
-    return Trial.of(planned, started=started, status="failed" if reason else "done", reason=reason, **figures)
+    return begun.trial(status="failed" if reason else "done", reason=reason, **figures)
+
+
+def partial_trial(begun: Begun, found: Samples, status: Literal["failed", "lost"], reason: str) -> Trial:
+    """A trial that was ended, with the figures of the requests that had finished, if any had.
+
+    Its wall time is that from the start of its first request to the end of the last one that finished. Raises
+    ValidationError for figures that no trial can have.
+    """
+    if not len(found.records):
+        return begun.trial(status=status, reason=reason)
+    began = float(found.records["start"][0])
+    wall = float((found.records["start"] + found.records["seconds"]).max()) - began
+    figures = _of_samples(found, begun.workload, (began, wall), None)
+    return begun.trial(status=status, reason=reason, partial=True, **figures)
 
 
 def _of_samples(
-    found: Samples, workload: Workload, outcome: Outcome, delay: Callable[[int], float] | None
+    found: Samples, workload: Workload, span: tuple[float, float], delay: Callable[[int], float] | None
 ) -> dict[str, Any]:
-    """Counts, rates and latencies. Quantiles are of all requests."""
-    records, wall = found.records, outcome.wall_seconds
+    """Counts, rates and latencies. Quantiles are of all requests; those of an open load, from the planned starts.
+
+    `span`: monotonic seconds, and wall seconds.
+    """
+    kept, (began, wall) = kept_schedule(found, workload), span
+    sent, records = (kept.sent if kept else found), (kept.from_planned if kept else found).records
     succeeded = records["error"] == 0
     good, failed = records[succeeded], records[~succeeded]
     return {
@@ -85,12 +119,16 @@ def _of_samples(
         "requests_per_second": len(good) / wall,
         "latency_seconds": summary.latency_of(good["seconds"], failed["seconds"]),
         "elapsed_seconds_sum": float(good["elapsed"].sum(dtype="f8")) if workload.elapsed else None,
-        "overhead_seconds": summary.overhead_of(records, found.numbers, delay) if delay else None,
+        "overhead_seconds": summary.overhead_of(sent.records, sent.numbers, delay) if delay else None,
         "bytes_received": int(records["bytes"].sum()),
         "histogram": _histogram(good["seconds"]),
         "failed_histogram": _histogram(failed["seconds"]) if len(failed) else None,
-        "over_time": summary.over_time(records, outcome.began, wall),
+        "over_time": summary.over_time(records, began, wall),
     }
+
+
+def _hides_connections(planned: PlannedTrial) -> bool:
+    return strategies.client_spec(strategies.find(planned.strategy).client).quirks.uncounted
 
 
 def _histogram(seconds: Floats) -> dict[str, str]:
@@ -134,8 +172,9 @@ def _noise(planned: PlannedTrial, outcome: Outcome, servers: ServersUse) -> Nois
 
 def _failure(found: Samples, workload: Workload) -> str | None:
     """Why the trial as a whole has failed: requests are missing, or not one succeeded."""
-    if workload.requests is not None and len(found.records) != workload.requests:
-        return f"{len(found.records)} of {workload.requests} requests were finished"
+    requests = requests_in(workload)
+    if requests is not None and len(found.records) != requests:
+        return f"{len(found.records)} of {requests} requests were finished"
     if not len(found.records):
         return "no request was finished"
     if sum(found.errors.values()) < len(found.records):
@@ -156,6 +195,19 @@ def _grown(after: float | None, before: float | None) -> float | None:
     return None if after is None or before is None else after - before
 
 
+def _limits(planned: PlannedTrial, shares: Shares, requests: int, load: dict[str, Any] | None) -> dict[str, Any]:
+    """The verdict, and whether latencies hold the wait for a connection.
+
+    `requests`: finished ones. `load`: the fields of `OpenLoad`; None for a closed load.
+    """
+    found = _verdict(planned, shares)
+    if load is None:
+        return {"verdict": found, "waits_for_connection": _waits(planned, requests, found)}
+    waits = _waits(planned, load["most_in_flight"], found)
+    queued = max(0, load["in_flight_at_end"] - planned.concurrency)
+    return {"verdict": of_schedule(**load, queued=queued), "waits_for_connection": waits, "open_load": load}
+
+
 def _verdict(planned: PlannedTrial, shares: Shares) -> Bound:
     executor = strategies.executor_spec(strategies.find(planned.strategy).executor)
     return verdict(shares, planned.concurrency, threads=executor.threads)
@@ -164,7 +216,8 @@ def _verdict(planned: PlannedTrial, shares: Shares) -> Bound:
 def _waits(planned: PlannedTrial, requests: int, found: Bound) -> bool:
     """Whether the clock of most requests started before a connection was free for them.
 
-    So it is where all clocks start at once, and where a small pool holds the trial back.
+    So it is where all clocks start at once, and where a small pool holds the trial back. `requests`: of an open load,
+    the most that were in flight at once.
     """
     executor = strategies.executor_spec(strategies.find(planned.strategy).executor)
     return (executor.clock_first and requests > planned.concurrency) or found == "client-connections"

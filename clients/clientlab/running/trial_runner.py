@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import ValidationError
 
@@ -15,23 +14,28 @@ from clientlab import strategies
 from clientlab.errors import ServerLost
 from clientlab.measuring.connections import Address
 from clientlab.measuring.context import TrialContext
+from clientlab.measuring.interpreter import OWN, Interpreter
 from clientlab.measuring.measurement import measure
-from clientlab.measuring.trial_handle import TrialFailed
+from clientlab.measuring.trial_handle import TrialFailed, TrialStalled
 from clientlab.results import kept_samples
-from clientlab.results.trial import PlannedTrial, Trial, first_problem, utc_now
-from clientlab.running.execute import TrialLost
-from clientlab.running.trial_result import Reading, finished_trial, spent
+from clientlab.results.part import first_problem
+from clientlab.results.trial import PlannedTrial, Trial, utc_now
+from clientlab.running.deadline import deadline_of
+from clientlab.running.execute import TrialInterrupted
+from clientlab.running.trial_result import Begun, Reading, finished_trial, partial_trial, spent
+from clientlab.running.trial_watch import Servers, TrialWatch
+from clientlab.samples.log_reader import read_measured
 from clientlab.workload.workload import Workload
 
-_LOOK_SECONDS = 2.0
-"""To look at all processes of the servers takes a millisecond beside the trial."""
 
-
-class Testbed(Protocol):
+class Testbed(Servers, Protocol):
     """The servers that a trial runs against, and their counters."""
 
     def serve(self, upstream: str) -> None:
-        """Start that upstream unless it is running. Raises IncompleteRun where it does not start."""
+        """Start that upstream unless it is running. Raises IncompleteRun where it does not start.
+
+        Raises ServerLost where a server that the lab did not start does not answer.
+        """
 
     def base_url(self, upstream: str, route: str) -> str:
         """Scheme, host and port."""
@@ -45,56 +49,46 @@ class Testbed(Protocol):
     def reading(self, upstream: str, route: str) -> Reading:
         """The counters now. Raises ServerLost where a server has ended or does not answer."""
 
-    def check(self) -> None:
-        """Raises ServerLost where a server of this machine has ended, or is frozen."""
+
+_Ended = Literal["failed", "lost"]
 
 
 def _nothing() -> None:
     """Default callback."""
 
 
-class ServerWatch:
-    """Ends a trial whose servers are gone. Called with the number of finished requests, twice a second.
-
-    Without it, a client would wait for the timeout of each request, which can take hours.
-    """
-
-    def __init__(self, testbed: Testbed, progressed: Callable[[int], None]) -> None:
-        self._testbed = testbed
-        self._progressed = progressed
-        self._looked = time.monotonic()
-
-    def __call__(self, finished: int) -> None:
-        """Raises ServerLost where a server has ended, or is frozen."""
-        self._progressed(finished)
-        if time.monotonic() - self._looked > _LOOK_SECONDS:
-            self._testbed.check()
-            self._looked = time.monotonic()
-
-
 @dataclass(frozen=True)
 class TrialRunner:
     """Measures trials as child processes of this one, against the upstreams of a testbed.
 
-    `on_start` and `on_end` are called directly before and after the measured part of each trial.
+    `on_start` and `on_end` are called directly before and after the measured part of each trial. `interpreters`: name
+    of an environment → its Python.
     """
 
     testbed: Testbed
     keep_samples: bool = False
     on_start: Callable[[], None] = _nothing
     on_end: Callable[[], None] = _nothing
+    interpreters: Mapping[str, Interpreter] = field(default_factory=dict)
 
     def __call__(
         self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Callable[[int], None]
     ) -> Trial:
         """The trial with its figures. Its sample log is removed; with `keep_samples`, a compressed copy stays.
 
-        A trial has failed when its process fails, or when a figure is impossible. Then its log and samples stay.
-        Raises TrialLost where a server has ended, or is frozen.
+        A trial has failed when its process fails, when it does not get on, or when a figure is impossible. It is lost
+        where a server has ended, or is frozen. Then its log and samples stay, and its figures are partial: those of
+        the requests that had finished. Raises TrialInterrupted with such a trial.
         """
-        started = utc_now()
-        self.testbed.serve(planned.upstream)
+        deadline = deadline_of(workload, planned.concurrency)
+        begun = Begun(planned, workload, utc_now(), deadline)
+        try:
+            self.testbed.serve(planned.upstream)
+        except ServerLost as loss:
+            return begun.trial(status="lost", reason=str(loss))
         place = folder / f"trial-{planned.order:04d}"
+        if place.exists():  # of a trial that was killed with the lab: its records would count as this one's
+            shutil.rmtree(place)
         readings: list[Reading] = []
 
         def start() -> None:
@@ -114,18 +108,39 @@ class TrialRunner:
             self.testbed.address(*target),
             self.testbed.ca_file(*target),
         )
+        watch = TrialWatch(self.testbed, planned, workload, progressed)
+        python = OWN if planned.environment is None else self.interpreters[planned.environment]
         try:
-            watch = ServerWatch(self.testbed, progressed)
-            measurement = measure(context, on_start=start, on_end=end, on_progress=watch)
-            trial = finished_trial(planned, workload, measurement, spent(*readings), started)
-        except ServerLost as loss:
-            raise TrialLost(str(loss)) from loss
-        except TrialFailed as failure:
-            return Trial.of(planned, started=started, status="failed", reason=str(failure))
+            measurement = measure(
+                context, interpreter=python, on_start=start, on_end=end, on_progress=watch.progress,
+                on_failures=watch.failures, deadline=deadline,
+            )  # fmt: skip
+            trial = finished_trial(begun, measurement, spent(*readings))
+        except (ServerLost, TrialFailed) as failure:
+            return self._ended_early(begun, place, *self._why(begun, failure))
+        except KeyboardInterrupt as interrupt:
+            raise TrialInterrupted(self._ended_early(begun, place, "lost", "interrupted")) from interrupt
         except ValidationError as error:
-            reason = f"impossible figure: {first_problem(error)}"
-            return Trial.of(planned, started=started, status="failed", reason=reason)
+            return begun.trial(status="failed", reason=f"impossible figure: {first_problem(error)}")
         if self.keep_samples and measurement.tool is None:
             kept_samples.write(folder, trial, workload, measurement.samples, measurement.outcome.began)
         shutil.rmtree(place)
+        return trial
+
+    def _why(self, begun: Begun, failure: ServerLost | TrialFailed) -> tuple[_Ended, str]:
+        """How a trial ended that did not finish, and the reason. A trial that stalled may have lost its server."""
+        trouble = None
+        if isinstance(failure, TrialStalled):
+            trouble = self.testbed.trouble(begun.planned.upstream, begun.planned.route, begun.workload)
+        return "lost" if isinstance(failure, ServerLost) else "failed", "; ".join(filter(None, (str(failure), trouble)))
+
+    def _ended_early(self, begun: Begun, place: Path, status: _Ended, reason: str) -> Trial:
+        """The trial with partial figures, where requests of its measured part had finished."""
+        found = read_measured(place)
+        try:
+            trial = partial_trial(begun, found, status, reason)
+        except ValidationError as error:
+            return begun.trial(status=status, reason=f"{reason}; impossible figure: {first_problem(error)}")
+        if self.keep_samples and trial.partial:
+            kept_samples.write(place.parent, trial, begun.workload, found, float(found.records["start"][0]))
         return trial

@@ -26,7 +26,10 @@ from clientlab.errors import KINDS
 RECORDS_FILE = "trial.samples"
 ERRORS_FILE = "trial.errors"  # one JSON line per error kind: its code and its first example
 MAGIC = b"CLABSMP1"
-HEADER = struct.Struct("<8sq16x")  # magic, number of the first place's request
+HEADER = struct.Struct("<8sq16x")  # magic, number of the first place's request; then when the schedule began
+_HEAD = struct.Struct("<8sq")  # as each process writes it: the rest stays
+BEGAN = struct.Struct("<d")
+BEGAN_AT = 16
 RECORD_SIZE = 32
 RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, packed
     ("start", "<f8"),  # seconds of the machine's monotonic clock
@@ -45,6 +48,9 @@ _ELAPSED_AT = 28
 ERROR_CODES = {kind: code for code, kind in enumerate(KINDS, start=1)}
 _FIRST_OWN_CODE = 64
 _LAST_CODE = 255
+
+NOTE_SUFFIX = ".process"
+"""Of the name of each process's own file."""
 
 _PROCESS = struct.Struct("<8sqQQQ")  # magic, process id, connections begun, peak RSS in bytes, connections not opened
 _PROCESS_MAGIC = b"CLABPRC2"
@@ -71,20 +77,29 @@ class SampleLog:
         self._errors = os.open(folder / ERRORS_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         self.base = HEADER.size - first * RECORD_SIZE
         self.buffer = self._map(HEADER.size + expected * RECORD_SIZE)
-        HEADER.pack_into(self.buffer, 0, MAGIC, first)
+        _HEAD.pack_into(self.buffer, 0, MAGIC, first)
         self._connections = self._unopened = 0
-        self._process = _small_file(folder / f"{os.getpid()}.process", _PROCESS.size)
+        self._process = _small_file(folder / f"{os.getpid()}{NOTE_SUFFIX}", _PROCESS.size)
 
     def begin(self) -> None:
         """Register this process as one that sends requests."""
         _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, os.getpid(), 0, 0, 0)
 
+    @property
+    def schedule_began(self) -> float:
+        """When the schedule of an open load began, in seconds of the monotonic clock; 0 before."""
+        began: float = BEGAN.unpack_from(self.buffer, BEGAN_AT)[0]
+        return began
+
     def write_late(  # noqa: PLR0913, PLR0917 - a record's fields
         self, number: int, start: float, seconds: float, size: int, status: int, code: int
     ) -> mmap.mmap:
-        """Write a record beyond the end of the buffer. Returns the larger buffer for the next records."""
+        """Write a record beyond the end of the buffer. Returns the larger buffer for the next records.
+
+        A status that no record can hold is written as 0.
+        """
         at = self._place(number)
-        write_record(self.buffer, at, start, seconds, size, status, code, 1)
+        write_record(self.buffer, at, start, seconds, size, status if 0 <= status < 1 << 16 else 0, code, 1)
         return self.buffer
 
     def write_elapsed(self, number: int, seconds: float) -> None:
@@ -136,6 +151,15 @@ class SampleLog:
         return mmap.mmap(self._file, size)
 
 
+def begin_schedule(folder: Path, began: float) -> None:
+    """Let all processes of the trial in `folder` know when the schedule of its open load began. The log exists."""
+    file = os.open(folder / RECORDS_FILE, os.O_WRONLY)
+    try:
+        os.pwrite(file, BEGAN.pack(began), BEGAN_AT)
+    finally:
+        os.close(file)
+
+
 @dataclass(frozen=True)
 class ProcessNote:
     """Figures that a process of a trial wrote about itself. `peak_rss_bytes` is 0 while the process runs.
@@ -155,12 +179,16 @@ class ProcessNote:
 
 def process_notes(folder: Path) -> list[ProcessNote]:
     """The notes of all processes that sent requests, in the trial's folder."""
-    notes = []
-    for path in sorted(folder.glob("*.process")):
-        block = path.read_bytes()
-        if len(block) == _PROCESS.size and block.startswith(_PROCESS_MAGIC):
-            notes.append(ProcessNote(*_PROCESS.unpack(block)[1:]))
-    return notes
+    found = (process_note(path) for path in sorted(folder.glob(f"*{NOTE_SUFFIX}")))
+    return [note for note in found if note is not None]
+
+
+def process_note(path: Path) -> ProcessNote | None:
+    """The note of one process; None if the process has not begun to send requests."""
+    block = path.read_bytes()
+    if len(block) == _PROCESS.size and block.startswith(_PROCESS_MAGIC):
+        return ProcessNote(*_PROCESS.unpack(block)[1:])
+    return None
 
 
 def error_names(folder: Path) -> dict[int, tuple[str, str]]:

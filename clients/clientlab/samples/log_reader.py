@@ -12,7 +12,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from clientlab.samples.log import ERROR_CODES, HEADER, MAGIC, RECORD_FIELDS, RECORD_SIZE, RECORDS_FILE, error_names
+from clientlab.samples.log import (
+    BEGAN,
+    BEGAN_AT,
+    ERROR_CODES,
+    HEADER,
+    MAGIC,
+    RECORD_FIELDS,
+    RECORD_SIZE,
+    RECORDS_FILE,
+    error_names,
+)
 
 RECORD = np.dtype(list(RECORD_FIELDS))
 Records = npt.NDArray[np.void]
@@ -32,6 +42,7 @@ class Samples:
 
     `records`: one per finished request, sorted by start time. `numbers`: the request number of each record.
     `errors`: error kind → count. `examples`: error kind → first message. `kinds`: error code → error kind.
+    `schedule_began`: when the schedule of an open load began, in seconds of the monotonic clock; 0 without one.
     """
 
     records: Records
@@ -39,6 +50,7 @@ class Samples:
     errors: dict[str, int]
     examples: dict[str, str]
     kinds: dict[int, str]
+    schedule_began: float = 0.0
 
 
 def read(folder: Path, began: float = 0.0) -> Samples:
@@ -47,7 +59,21 @@ def read(folder: Path, began: float = 0.0) -> Samples:
     `began` is in seconds of the monotonic clock. The warm-up ends before it.
     """
     first, records = _read_file(folder / RECORDS_FILE)
-    places = np.flatnonzero((records["done"] == 1) & (records["start"] >= began))
+    return _samples(folder, first, records, records["start"] >= began)
+
+
+def read_measured(folder: Path) -> Samples:
+    """The samples of a trial whose beginning is not known, because it was ended: those with a number from 0 on.
+
+    The requests of a warm-up have numbers below 0, or a log of their own.
+    """
+    first, records = _read_file(folder / RECORDS_FILE)
+    return _samples(folder, first, records, np.arange(len(records)) >= -first)
+
+
+def _samples(folder: Path, first: int, records: Records, wanted: Flags) -> Samples:
+    """The finished ones of the wanted records. `first`: number of the first record's request."""
+    places = np.flatnonzero((records["done"] == 1) & wanted)
     places = places[np.argsort(records["start"][places], kind="stable")]
     records = records[places]
     names = {code: kind for kind, code in ERROR_CODES.items()}
@@ -56,30 +82,35 @@ def read(folder: Path, began: float = 0.0) -> Samples:
     codes, counts = np.unique(records["error"][records["error"] > 0], return_counts=True)
     errors = {names[code]: count for code, count in zip(codes.tolist(), counts.tolist(), strict=True)}
     examples = {kind: example for kind, example in named.values() if kind in errors}
-    return Samples(records, places + first, errors, examples, names)
+    return Samples(records, places + first, errors, examples, names, _schedule_began(folder / RECORDS_FILE))
 
 
 class FinishedCounter:
-    """Counts the finished requests of a running trial, the warm-up included.
+    """Counts the finished requests of a running trial, the warm-up included. `failed`: of those of the last count.
 
     It reads each record only until that record is done, so that a count costs little in a long trial.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / RECORDS_FILE
-        self._settled = 0  # all places before this one are done
+        self._settled = self._settled_failed = 0  # all places before this one are done
+        self.failed = 0
 
     def count(self) -> int:
         """Number of requests that have finished so far. 0 before the log exists."""
         if not self._path.exists():
             return 0
-        ahead, unbroken = 0, True
+        ahead, self.failed, unbroken = 0, self._settled_failed, True
         with self._path.open("rb") as log:
             log.seek(HEADER.size + self._settled * RECORD_SIZE)
             while block := log.read(_BLOCK * RECORD_SIZE):
-                done = np.frombuffer(block, RECORD, len(block) // RECORD_SIZE)["done"] == 1
+                rows = np.frombuffer(block, RECORD, len(block) // RECORD_SIZE)
+                done = rows["done"] == 1
+                failed = done & (rows["error"] != 0)
                 leading = _leading(done) if unbroken else 0
                 self._settled += leading
+                self._settled_failed += int(failed[:leading].sum())
+                self.failed += int(failed.sum())
                 ahead += int(done.sum()) - leading
                 unbroken = unbroken and leading == len(done)
                 if not done.any():
@@ -99,7 +130,8 @@ class LogFollower:
     """Reads the log of a running trial again and again, and returns each record once. The warm-up is left out.
 
     The processes of a trial write to parts of the file that lie far apart, and requests finish out of order.
-    A block is read until all its records are done, and never again.
+    A block is read until all its records are done, and never again. `schedule_began`: when the schedule of an open load
+    began, in seconds of the monotonic clock; 0 before.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -107,6 +139,7 @@ class LogFollower:
         self._settled: set[int] = set()
         self._seen: dict[int, Flags] = {}
         self._mapped: Records | None = None
+        self.schedule_began = 0.0
 
     def new_records(self, *, last: bool = False) -> NewRecords:
         """The records that were written since the previous call.
@@ -128,6 +161,7 @@ class LogFollower:
             if whole < 1 or not head.startswith(MAGIC):
                 return  # the trial's process has made the file and not yet written the header
             first: int = HEADER.unpack(head)[1]
+            self.schedule_began = BEGAN.unpack_from(head, BEGAN_AT)[0]
             blocks = set(range(-(-whole // _BLOCK))) if last else self._started_blocks(whole)
             for block in sorted(blocks - self._settled):
                 log.seek(HEADER.size + block * _BLOCK * RECORD_SIZE)
@@ -166,6 +200,15 @@ class LogFollower:
 def _leading(done: Flags) -> int:
     """Number of records that are done before the first that is not."""
     return len(done) if done.all() else int(done.argmin())
+
+
+def _schedule_began(path: Path) -> float:
+    if not path.exists():
+        return 0.0
+    with path.open("rb") as log:
+        head = log.read(HEADER.size)
+    began: float = BEGAN.unpack_from(head, BEGAN_AT)[0] if len(head) == HEADER.size else 0.0
+    return began
 
 
 def _read_file(path: Path) -> tuple[int, Records]:

@@ -10,12 +10,13 @@ from typing import IO
 
 import certifi
 
-from clientlab.errors import IncompleteRun, LabError
+from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.measuring.connections import Address
 from clientlab.running.trial_result import Reading
 from clientlab.testbeds.local import ROUTES
-from clientlab.testbeds.scrape import Endpoint, proxy_use, upstream_use
+from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
 from clientlab.upstreams import UPSTREAMS, special
+from clientlab.workload.workload import Workload
 
 ADDRESSES = {
     "FLASK_ADDRESS": "flask:8000",
@@ -48,14 +49,12 @@ class ComposeTestbed:
         self._bundle: IO[str] | None = None
 
     def serve(self, upstream: str) -> None:
-        """Nothing to do: the containers are running."""
+        """The containers are running. Raises ServerLost where that upstream does not answer a health check."""
+        if trouble := unhealthy(self._at(_variable(upstream, "direct"))):
+            raise ServerLost(trouble)
 
     def base_url(self, upstream: str, route: str) -> str:
-        name = _variable(upstream, route)
-        if route != "proxy-tls":
-            return self._at(name).url
-        host, port = self._named[name]
-        return f"https://{host}:{port}"
+        return self._endpoint(upstream, route).url
 
     def address(self, upstream: str, route: str) -> Address:
         return Address(self._named[_variable(upstream, route)][1])
@@ -77,9 +76,18 @@ class ComposeTestbed:
     def check(self) -> None:
         """Nothing to do: the containers' processes are not ours."""
 
+    def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - not needed here
+        """Why the upstream's health check fails, by itself or by the route; None where it is answered."""
+        direct = unhealthy(self._at(_variable(upstream, "direct")))
+        return direct or (None if route == "direct" else unhealthy(self._endpoint(upstream, route)))
+
     def programs(self) -> dict[str, str]:
         """The addresses of the servers, for the run's surroundings."""
         return {name.lower(): f"{name}={host}:{port}" for name, (host, port) in self._named.items()}
+
+    def _endpoint(self, upstream: str, route: str) -> Endpoint:
+        name, authority = _variable(upstream, route), self.ca_file(upstream, route)
+        return self._at(name) if authority is None else Endpoint(*self._named[name], Path(authority))
 
     def _at(self, name: str) -> Endpoint:
         """The endpoint of a variable, with its IP address. Raises IncompleteRun where the name is not found."""

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from clientlab.clients.http_client import HttpClient
 from clientlab.clients.interfaces import Budget
-from clientlab.errors import FieldError
+from clientlab.errors import FieldError, ServerLost
 from clientlab.measuring.connections import Address
 from clientlab.running.trial_result import Reading
-from clientlab.workload.workload import Workload, requests_of
+from clientlab.workload.making import requests_of
+from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request, Workload
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class _Answered(Exception):
+    """The body of a response has begun."""
+
+
+def _answered(_chunk: bytes) -> None:
+    """Read no more of a body, which may be endless."""
+    raise _Answered
 
 
 class ExternalTarget:
@@ -33,29 +45,60 @@ class ExternalTarget:
         self.name = parts.netloc
         self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._address = _address(parts, public=public)
+        self._unanswered: Workload | None = None
 
     def probe(self, workload: Workload) -> None:
         """Send one request of the workload. Raises FieldError where the response is missing or an error."""
-        client = HttpClient(Budget(1, workload.timeout, self._ca_file), lambda: None)
-        client.open()
         request = requests_of(workload, self._base)(0)
+        url = request.url
         try:
-            status = client.stream(request, len)
+            status = self._send(request, workload.timeout, len)
         except ssl.SSLError as error:
             message = f"{error}; clients verify certificates: name the CA's PEM file with `ca_file`"
-            raise FieldError(["url"], message, value=request.url) from error
+            raise FieldError(["url"], message, value=url) from error
         except Exception as error:
             reason = str(error) or type(error).__name__
             message = f"no response to {workload.method} ({reason}); is this the server's address?"
-            raise FieldError(["url"], message, value=request.url) from error
-        finally:
-            client.close()
+            raise FieldError(["url"], message, value=url) from error
         if status >= 400:
             message = f"status {status} for {workload.method}, so every request would be an error"
-            raise FieldError(["url"], f"{message}; correct the path, the method or the headers", value=request.url)
+            raise FieldError(["url"], f"{message}; correct the path, the method or the headers", value=url)
+
+    def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - there is only one
+        """Why a request of the workload gets no response; None where it gets one, of whatever status.
+
+        The lab knows no health check of a foreign server. An error status is an answer: to refuse load with 503 is a
+        result. The workload's own time limit holds, because the server may be slow by nature.
+        """
+        self._unanswered = workload
+        request = requests_of(workload, self._base)(0)
+        try:
+            with contextlib.suppress(_Answered):
+                self._send(request, workload.timeout, _answered, chunk_size=1)
+        except Exception as error:  # noqa: BLE001 - whatever its kind, there was no response
+            reason = str(error) or type(error).__name__
+            return f"{self.name} does not answer a plain {request.method} within {workload.timeout:g} s ({reason})"
+        self._unanswered = None
+        return None
+
+    def _send(
+        self, request: Request, timeout: float, sink: Callable[[bytes], object], chunk_size: int = DEFAULT_CHUNK_SIZE
+    ) -> int:
+        """Send one request on a connection of its own. The status of the response.
+
+        `sink` gets the body in chunks of that size, and may raise.
+        """
+        client = HttpClient(Budget(1, timeout, self._ca_file, chunk_size), lambda: None)
+        client.open()
+        try:
+            return client.stream(request, sink)
+        finally:
+            client.close()
 
     def serve(self, upstream: str) -> None:
-        """Nothing to do: the server is running."""
+        """The server is running. Raises ServerLost where it did not answer in an earlier trial, nor does now."""
+        if self._unanswered is not None and (trouble := self.trouble(upstream, "direct", self._unanswered)):
+            raise ServerLost(trouble)
 
     def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002 - there is only one
         return self._base

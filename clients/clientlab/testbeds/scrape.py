@@ -14,6 +14,8 @@ from clientlab.errors import IncompleteRun, ServerLost
 from clientlab.results.trial import ServerUse
 
 _TIMEOUT = 10.0
+HEALTH_SECONDS = 5.0
+"""Limit of a health check during a trial. A server that works answers at once, unless requests hold all its threads."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,16 @@ def get(endpoint: Endpoint, path: str, timeout: float = _TIMEOUT) -> tuple[int, 
         return response.status, response.read().decode()
     finally:
         connection.close()
+
+
+def unhealthy(endpoint: Endpoint) -> str | None:
+    """Why the server's health check fails; None where it is answered."""
+    where = f"{endpoint.url}/healthz"
+    try:
+        status = get(endpoint, "/healthz", HEALTH_SECONDS)[0]
+    except (OSError, http.client.HTTPException) as error:
+        return f"{where} does not answer within {HEALTH_SECONDS:g} s ({str(error) or type(error).__name__})"
+    return None if status == http.HTTPStatus.OK else f"{where} answers {status}"
 
 
 def upstream_use(endpoint: Endpoint) -> ServerUse:

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.testbeds.scrape import Endpoint, get, upstream_use
@@ -57,23 +55,19 @@ class Server:
         """Raises ServerLost if the process has ended, or if it or a worker of it is stopped, as by SIGSTOP."""
         if self.process.poll() is not None:
             raise ServerLost(f"{self.name} {child_processes.how_it_ended(self.process, self.log)} (log: {self.log})")
-        with contextlib.suppress(psutil.NoSuchProcess):  # a worker was replaced just now, or the server ends
-            own = psutil.Process(self.process.pid)
-            for process in (own, *own.children(recursive=True)):
-                if process.status() == psutil.STATUS_STOPPED:
-                    raise ServerLost(f"{self.name} is frozen: its process {process.pid} is stopped (log: {self.log})")
+        if frozen := child_processes.stopped(self.process.pid):
+            raise ServerLost(f"{self.name} is frozen: its process {frozen[0]} is stopped (log: {self.log})")
 
     def wait(self) -> None:
         """Return when it is ready. Raises LabError if it ends before, or is not ready in time."""
         deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline:
+        while not self.ready():
             if self.process.poll() is not None:
                 how = child_processes.how_it_ended(self.process, self.log)
                 raise LabError(f"{self.name} did not start: it {how} (log: {self.log})")
-            if self.ready():
-                return
+            if time.monotonic() > deadline:  # looked at last: the lab itself may have been stopped meanwhile
+                raise LabError(f"{self.name} did not answer within {_START_SECONDS:g} s (log: {self.log})")
             time.sleep(_POLL_SECONDS)
-        raise LabError(f"{self.name} did not answer within {_START_SECONDS:g} s (log: {self.log})")
 
 
 def listener_on(name: str, port: int) -> socket.socket:

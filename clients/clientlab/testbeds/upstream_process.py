@@ -7,6 +7,7 @@ import re
 import socket
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from clientlab import child_processes
@@ -15,7 +16,7 @@ from clientlab.testbeds.scrape import Endpoint
 from clientlab.testbeds.server_process import LOOPBACK, Server
 from clientlab.upstreams import Upstream
 
-_REPOSITORY = Path(__file__).parents[3]
+_GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:mockupstream.gunicorn_config")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ def workers_for(concurrency: int) -> WorkerCounts:
 
 def start(upstream: Upstream, workers: WorkerCounts, listener: socket.socket, logs: Path) -> Server:
     """Start to serve on a bound socket, which the caller still owns. Raises LabError, OSError."""
+    _check_installed(upstream)
     descriptor = listener.fileno()
     command, environment = _gunicorn(upstream, workers, descriptor)
     if upstream.development:
@@ -67,12 +69,14 @@ def description(upstream: Upstream, workers: WorkerCounts) -> str:
     return f"gunicorn gthread, {count} workers x {_threads(upstream, workers)} threads"
 
 
-def project_file(name: str) -> Path:
-    """The path of a file of the repository. Raises LabError where it is missing."""
-    path = _REPOSITORY / name
-    if not path.is_file():
-        raise LabError(f"{path} is missing: the lab runs from a clone of its repository")
-    return path
+def _check_installed(upstream: Upstream) -> None:
+    """Raises LabError where a part of the upstream is missing, as in the image of clients. Imports nothing."""
+    for module in ("mockupstream", "gunicorn", upstream.framework):
+        if find_spec(module) is None:
+            raise LabError(
+                f"{module} is not installed, so upstream {upstream.name!r} can't be started; pip install clientlab, "
+                "or measure a server of yours with --url"
+            )
 
 
 def _gunicorn(upstream: Upstream, workers: WorkerCounts, descriptor: int) -> tuple[list[str], dict[str, str]]:
@@ -83,7 +87,7 @@ def _gunicorn(upstream: Upstream, workers: WorkerCounts, descriptor: int) -> tup
         "MOCKUPSTREAM_THREADS": str(_threads(upstream, workers)),
         "MOCKUPSTREAM_WORKER_CLASS": upstream.worker_class,
     }
-    return [sys.executable, "-m", "gunicorn", "-c", str(project_file("servers/gunicorn.conf.py"))], environment
+    return list(_GUNICORN), environment
 
 
 def _workers(upstream: Upstream, workers: WorkerCounts) -> int:

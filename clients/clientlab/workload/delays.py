@@ -47,7 +47,7 @@ class DelayDistribution:
 
     def of(self, seed: int, number: int) -> float:
         """Seconds that request `number` waits under `seed`: nothing but these two decides."""
-        return self.quantile(_share(seed, number)) if self.constant is None else self.constant
+        return self.quantile(share(seed, number)) if self.constant is None else self.constant
 
 
 def parse(text: str) -> DelayDistribution:
@@ -106,9 +106,9 @@ _FORMS: dict[str, tuple[int, Callable[..., Callable[[float], float]]]] = {
 }
 
 
-def _share(seed: int, number: int) -> float:
-    """A number in (0, 1) from (seed, number): splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
-    state = (seed * 0x9E3779B97F4A7C15 + (number + 1) * 0xBF58476D1CE4E5B9) & _MASK
+def share(seed: int, number: int, stream: int = 0) -> float:
+    """A number in (0, 1) from its arguments alone: splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+    state = (seed * 0x9E3779B97F4A7C15 + (number + 1) * 0xBF58476D1CE4E5B9 + stream * 0x94D049BB133111EB) & _MASK
     state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
     return (((state ^ (state >> 31)) >> 12) + 0.5) / (1 << 52)  # a bit fewer than a float has: 1 is never reached

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
-import random
-import re
-import string
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from clientlab import __version__
 from clientlab.errors import FieldError
-from clientlab.workload import delays
-from clientlab.workload.uploads import AsyncUpload, Upload
+from clientlab.workload import delays, replay
+from clientlab.workload.request_line import check_request_line
 
 NUMBER_FIELD = "{k}"
 """Placeholder in a path for the number of the request (``/todos/{k}``)."""
 
 DEFAULT_REQUESTS = 1000
 DEFAULT_CHUNK_SIZE = 65_536
+LEAST_MEMORY = 64 << 20
+"""Bytes. The smallest client takes 20 MiB."""
 MOST_REQUESTS = 1_000_000_000
 """In one trial. Their records take 32 GB of disk space."""
 
-# Characters that a request line and a header may hold unquoted (RFC 9110, 5.6.2; RFC 3986). Libraries quote, refuse
-# or send all others differently, so they would not do the same work.
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_NOT_IN_PATH = re.compile(r"[^A-Za-z0-9/?:@!$&'()*+,;=%._~\[\]-]")
-_HEADER_VALUE = re.compile(r"[ -~\t]*")
-
 Body = bytes | Any
 """Bytes, or an `Upload` (an `AsyncUpload` for asyncio clients). The libraries share no type for uploads."""
-
-_PINNED_HEADERS = {
-    # Equal for all clients: none negotiates compression, and none sends a longer name than another.
-    "Accept": "*/*",
-    "Accept-Encoding": "identity",
-    "User-Agent": f"clientlab/{__version__}",
-}
 
 
 @dataclass(slots=True, eq=False)
@@ -53,18 +37,27 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A workload of the closed model: `concurrency` requests in flight until `requests` or `duration` is reached.
+    """What a trial sends. Closed model: `concurrency` requests in flight until `requests` or `duration` is reached.
 
-    Durations are in seconds. The body of a request is one of three: `body` as text; a JSON object whose field ``data``
-    has `payload_size` random letters and digits; or `upload_size` random bytes, which are in memory (``whole``) or made
-    while they are sent (``stream``). The seed decides the random content. With `read` ``chunks``, the client reads at
-    most `chunk_size` bytes of a response at a time and keeps none. `elapsed` also records the library's own time.
+    Open model: requests arrive by `rate` or `stages` (see `load`). Durations are in seconds. The body of a request is
+    one of three: `body` as text; a JSON object whose field ``data`` has `payload_size` random letters and digits; or
+    `upload_size` random bytes, in memory (``whole``) or made while they are sent (``stream``). The seed decides them.
+    With `read` ``chunks``, the client reads at most `chunk_size` bytes of a response at a time and keeps none.
+    `elapsed` also records the library's own time. `replay`: a file of recorded requests, which take the place of path,
+    method and body; `replay_sha256`: its digest. A trial fails `deadline` seconds after the start of its process; None
+    is the lab's choice. `timeout` limits connecting and each wait for bytes. `request_limit` (seconds of a whole
+    request; None: 30 more than the timeout) and `memory_limit` (bytes of all processes) end a trial that reaches them:
+    see measuring/limits.py.
     """
 
     path: str = "/"
     method: str = "GET"
     headers: dict[str, str] = field(default_factory=dict)
     body: str | None = None
+    replay: str | None = None
+    replay_sha256: str | None = field(
+        default=None, metadata={"meaning": "SHA-256 of that file. The plan fills it in, and trials check it"}
+    )
     payload_size: int | None = None
     encode: Literal["once", "each"] = "once"
     parse: bool = False
@@ -76,8 +69,15 @@ class Workload:
     delay: str | None = None
     requests: int | None = None
     duration: float | None = None
+    rate: float | str | None = None
+    stages: str | None = None
+    arrivals: Literal["uniform", "poisson"] = "uniform"
+    max_late: float | None = None
     concurrency: int | None = None
     timeout: float = 30.0
+    deadline: float | None = None
+    request_limit: float | None = None
+    memory_limit: int | None = None
     connections: Literal["cold", "warm"] = "cold"
     warmup: int = 10
     seed: int = 1
@@ -95,26 +95,10 @@ def delay_of(workload: Workload) -> Callable[[int], float] | None:
     return lambda number: delay.of(workload.seed, number)
 
 
-def requests_of(workload: Workload, base_url: str, *, awaited: bool = False) -> Callable[[int], Request]:
-    """A function from k to request k of the workload at `base_url` (scheme, host and port).
-
-    If all requests are alike, it returns one object, so that building costs nothing. `awaited`: for an asyncio client,
-    which iterates streamed uploads with `async for`.
-    """
-    url_of = _urls_of(workload, base_url)
-    body_of = _bodies_of(workload, awaited=awaited)
-    headers = _headers_of(workload)
-    method = workload.method
-    if not varies(workload):
-        same = Request(method, url_of(0), headers, body_of())
-        return lambda _: same
-    return lambda number: Request(method, url_of(number), headers, body_of())
-
-
 def varies(workload: Workload) -> bool:
     """Whether requests of the workload differ, or each one is encoded anew."""
     drawn = workload.delay is not None and delays.parse(workload.delay).constant is None
-    return NUMBER_FIELD in workload.path or drawn or encodes_each(workload)
+    return NUMBER_FIELD in workload.path or drawn or encodes_each(workload) or workload.replay is not None
 
 
 def encodes_each(workload: Workload) -> bool:
@@ -122,56 +106,11 @@ def encodes_each(workload: Workload) -> bool:
     return workload.encode == "each" and workload.payload_size is not None
 
 
-def payload(workload: Workload) -> dict[str, str]:
-    """The JSON object of `payload_size`: upper-case letters and digits, which the seed decides."""
-    letters = string.ascii_uppercase + string.digits
-    draw = random.Random(workload.seed)  # noqa: S311 - a payload, not a secret
-    return {"data": "".join(draw.choices(letters, k=workload.payload_size or 0))}
-
-
-def _urls_of(workload: Workload, base_url: str) -> Callable[[int], str]:
-    base = base_url.rstrip("/") + workload.path
-    joint = "&" if "?" in workload.path else "?"
-    delay = delay_of(workload)
-
-    def url_of(number: int) -> str:
-        url = base.replace(NUMBER_FIELD, str(number))
-        return url if delay is None else f"{url}{joint}delay={delay(number):.6f}"
-
-    return url_of
-
-
-def _bodies_of(workload: Workload, *, awaited: bool) -> Callable[[], Body | None]:
-    if workload.body is not None:
-        given = workload.body.encode()
-        return lambda: given
-    if workload.upload_size is not None:
-        sent = _upload(workload, Upload(workload.upload_size, workload.seed), awaited=awaited)
-        return lambda: sent
-    if workload.payload_size is None:
-        return lambda: None
-    document = payload(workload)
-    if encodes_each(workload):
-        return lambda: json.dumps(document).encode()
-    encoded = json.dumps(document).encode()
-    return lambda: encoded
-
-
-def _upload(workload: Workload, upload: Upload, *, awaited: bool) -> Body:
-    if workload.upload == "whole":
-        return b"".join(upload)
-    return AsyncUpload(upload) if awaited else upload
-
-
-def _headers_of(workload: Workload) -> dict[str, str]:
-    headers = dict(_PINNED_HEADERS)
-    if workload.upload_size is not None:
-        # Without a length, each library would choose its own framing.
-        headers |= {"Content-Type": "application/octet-stream", "Content-Length": str(workload.upload_size)}
-    if workload.payload_size is not None:
-        headers["Content-Type"] = "application/json"
-    given = {name.lower() for name in workload.headers}
-    return {n: v for n, v in headers.items() if n.lower() not in given} | workload.headers
+def pinned(workload: Workload) -> Workload:
+    """The workload with the digest of its recorded requests: trials that find another file fail. Raises FieldError."""
+    if workload.replay is None:
+        return workload
+    return replace(workload, replay_sha256=replay.read(workload.replay, workload.replay_sha256).digest)
 
 
 def check(workload: Workload) -> None:
@@ -181,9 +120,14 @@ def check(workload: Workload) -> None:
     _check_range(workload, "warmup", 0, "requests before the measured ones")
     if not 0 < workload.timeout < math.inf:
         raise FieldError(["timeout"], "write more than 0 seconds", value=f"{workload.timeout:g}")
+    if workload.deadline is not None and not (workload.duration or 0.0) < workload.deadline < math.inf:
+        message = "write more than the trial needs, its duration included"
+        raise FieldError(["deadline"], message, value=f"{workload.deadline:g}")
+    _check_limits(workload)
     _check_body(workload)
     _check_reading(workload)
-    _check_request_line(workload)
+    check_request_line(workload.method, workload.path.replace(NUMBER_FIELD, ""), workload.headers)
+    _check_replay(workload)
     if workload.delay is not None:
         try:
             delays.parse(workload.delay)
@@ -199,7 +143,8 @@ def _check_range(workload: Workload, field: str, least: int, meaning: str, most:
 
 
 def _check_amount(workload: Workload) -> None:
-    if workload.requests is not None and workload.duration is not None:
+    closed = workload.rate is None and workload.stages is None
+    if closed and workload.requests is not None and workload.duration is not None:
         raise FieldError(
             ["requests"], "a trial ends after a number of requests or after a duration; leave out one of them",
             also=["duration"],
@@ -207,6 +152,16 @@ def _check_amount(workload: Workload) -> None:
     _check_range(workload, "requests", 1, "requests in all", MOST_REQUESTS)
     if workload.duration is not None and not 0 < workload.duration < math.inf:
         raise FieldError(["duration"], "write more than 0 seconds", value=f"{workload.duration:g}")
+
+
+def _check_limits(workload: Workload) -> None:
+    limit = workload.request_limit
+    if limit is not None and not workload.timeout <= limit < math.inf:
+        raise FieldError(
+            ["request_limit"], "a whole request may take no less than one wait for bytes; write at least `timeout`, "
+            f"which is {workload.timeout:g} s", value=f"{limit:g}", also=["timeout"],
+        )  # fmt: skip
+    _check_range(workload, "memory_limit", LEAST_MEMORY, "bytes of memory that a trial's processes may hold")
 
 
 def _check_body(workload: Workload) -> None:
@@ -231,15 +186,15 @@ def _check_reading(workload: Workload) -> None:
                 raise FieldError([field], message, also=["read"])
 
 
-def _check_request_line(workload: Workload) -> None:
-    path = workload.path
-    if not _TOKEN.fullmatch(workload.method):
-        raise FieldError(["method"], "write one word, as POST", value=repr(workload.method))
-    if not path.startswith("/"):
-        raise FieldError(["path"], "write it from the root, as /todos/1", value=repr(path))
-    if found := _NOT_IN_PATH.search(path.replace(NUMBER_FIELD, "")):
-        raise FieldError(["path"], f"{found[0]!r} cannot stand in a URL; write it percent-encoded", value=repr(path))
-    for name, value in workload.headers.items():
-        if not _TOKEN.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            line = repr(f"{name}: {value}")
-            raise FieldError(["headers"], "write name and value in ASCII, on one line", value=line)
+def _check_replay(workload: Workload) -> None:
+    """Raises FieldError for a field that recorded requests bring with them."""
+    if workload.replay is None:
+        if workload.replay_sha256 is not None:
+            raise FieldError(["replay_sha256"], "it is the digest of the file of `replay`, which is missing")
+        return
+    for name in ("path", "method", "body", "payload_size", "upload_size", "encode", "upload"):
+        if getattr(workload, name) != getattr(_PLAIN, name):
+            raise FieldError(["replay"], f"recorded requests have their own; leave out `{name}`", also=[name])
+
+
+_PLAIN = Workload()

@@ -1,0 +1,96 @@
+"""What an environment holds, and which strategies it can run. Its own Python runs this module.
+
+Standard input has a pickled list of pairs, strategy and workload. Standard output gets one JSON object. Like a trial's
+process, this module imports the standard library, the strategies' libraries, and modules of the lab that need no more.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import pickle
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import clientlab
+import clientlab.measuring.trial_process
+from clientlab import strategies
+from clientlab.errors import FieldError, LabError
+from clientlab.results.compiled import compiled_into
+from clientlab.results.machine import python_build
+from clientlab.strategies.availability import missing
+from clientlab.workload.workload import Workload
+
+
+def main() -> None:
+    """Write the report. What libraries print while they are imported goes to standard error."""
+    report = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    pairs = pickle.load(sys.stdin.buffer)  # noqa: S301 - the parent process wrote it
+    refusals = [_refusal(name, workload) for name, workload in pairs]
+    packages = _packages()
+    found = {
+        "lab": str(Path(clientlab.measuring.trial_process.__file__).resolve()),
+        "refusals": refusals,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "python_build": python_build(),
+        "openssl": _openssl(),
+        "packages": packages,
+        "compiled": compiled_into(packages),
+    }
+    with os.fdopen(report, "w", encoding="utf-8") as file:
+        json.dump(found, file)
+
+
+def _refusal(name: str, workload: Workload) -> dict[str, Any] | None:
+    """Why the environment can't run the strategy, as the parts of a FieldError; None if it can."""
+    try:
+        strategy = strategies.find(name)
+        if lacking := ", ".join(distribution for distribution, _ in missing(strategy)):
+            return _parts(LabError(f"strategy {name!r} needs {lacking}; install it there"))
+        strategies.check_settings(strategy)
+        strategies.check_capabilities(strategy, workload)
+    except LabError as error:
+        return _parts(error)
+    return None
+
+
+def _parts(error: LabError) -> dict[str, Any]:
+    if isinstance(error, FieldError):
+        return {"key": error.key, "message": error.message, "value": str(error.value), "also": error.also}
+    return {"key": (), "message": str(error), "value": "", "also": ()}
+
+
+def _packages() -> dict[str, str]:
+    """Every installed distribution → its version. The first of two on the path is the one that is imported."""
+    found: dict[str, str] = {}
+    for distribution in importlib.metadata.distributions():
+        name = distribution.metadata["Name"]
+        if name:  # the rest of a package that was removed has none
+            found.setdefault(name.lower(), f"{distribution.version}{_origin(distribution)}")
+    return dict(sorted(found.items()))
+
+
+def _origin(distribution: importlib.metadata.Distribution) -> str:
+    """Where a distribution comes from, unless from an index: a branch often has the version of the last release.
+
+    By direct_url.json, https://packaging.python.org/en/latest/specifications/direct-url/.
+    """
+    origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+    place = origin.get("vcs_info", {}).get("commit_id") or origin.get("url")
+    return f" ({place})" if place else ""
+
+
+def _openssl() -> str | None:
+    try:
+        import ssl  # noqa: PLC0415 - a Python may be built without it
+    except ImportError:
+        return None
+    return ssl.OPENSSL_VERSION
+
+
+if __name__ == "__main__":
+    main()

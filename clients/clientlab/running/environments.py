@@ -1,0 +1,130 @@
+"""The environments of a plan: each is inspected and checked before anything is measured."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import clientlab
+from clientlab.errors import FieldError, LabError
+from clientlab.measuring.interpreter import Interpreter
+from clientlab.own_folder import OwnFolder
+from clientlab.results.document import Environment
+from clientlab.results.plan import Arm, Plan
+from clientlab.running.built_environments import built, check_version
+
+_PATIENCE = 60.0
+_FIRST_LOOK = "import json, sys; print(json.dumps([list(sys.version_info[:3]), sys.prefix]))"
+"""Any Python can run it."""
+_CHECK = "clientlab.running.environment_check"
+_PACKAGE = Path(clientlab.__file__).parent
+
+
+@dataclass(frozen=True)
+class Environments:
+    """By name: the Python of each, and what it holds, for the run file."""
+
+    interpreters: Mapping[str, Interpreter]
+    held: dict[str, Environment]
+
+
+@contextlib.contextmanager
+def opened(plan: Plan) -> Iterator[Environments]:
+    """The environments of a plan, each of which can run its arms. Raises LabError that names the environment.
+
+    While they are open, a temporary folder leads their Pythons to the lab's package, and to none of its libraries.
+    """
+    if not plan.environments:
+        yield Environments({}, {})
+        return
+    with contextlib.ExitStack() as stack:
+        own = stack.enter_context(OwnFolder("environments"))
+        (own.path / _PACKAGE.name).symlink_to(_PACKAGE)
+        folders = {
+            name: spec.folder or str(stack.enter_context(built(name, spec))) for name, spec in plan.environments.items()
+        }
+        found = {name: Interpreter(_program(name, given), str(own.path)) for name, given in folders.items()}
+        _check_different(found)
+        held = {name: Environment(folder=folders[name], **_inspected(name, plan, found[name])) for name in found}
+        yield Environments(found, held)
+
+
+def _program(name: str, given: str) -> str:
+    """The path of the Python. It is not resolved: a virtual environment's Python is a link to another one."""
+    path = Path(given).absolute()
+    program = path if path.is_file() else path / "bin" / "python"
+    if not program.is_file():
+        reason = f"{path} has no bin/python" if path.exists() else f"there is no {path}"
+        raise _wrong(name, f"{reason}; name the folder of a virtual environment, or a Python")
+    return str(program)
+
+
+def _check_different(interpreters: Mapping[str, Interpreter]) -> None:
+    """Every Python is new enough, and no two names have one environment."""
+    names: dict[str, str] = {}
+    for name, python in interpreters.items():
+        version, prefix = _answer(name, [python.program, "-c", _FIRST_LOOK], python)
+        check_version(name, version)
+        place = os.path.realpath(prefix)
+        if place in names:
+            raise _wrong(name, f"it is the same as {names[place]!r}: {place}; leave one of them out")
+        names[place] = name
+
+
+def _inspected(name: str, plan: Plan, python: Interpreter) -> dict[str, Any]:
+    """What the environment holds, as fields of `Environment`. Raises LabError if it can't run one of its arms."""
+    arms = [arm for arm in plan.arms if arm.environment == name]
+    pairs = [(arm.strategy, plan.workloads[arm.workload]) for arm in arms]
+    found: dict[str, Any] = _answer(name, python.command(_CHECK), python, pickle.dumps(pairs))
+    _check_lab(name, found)
+    for arm, refusal in zip(arms, found.pop("refusals"), strict=True):
+        if refusal is not None:
+            raise _refused(name, arm, refusal)
+    return found
+
+
+def _check_lab(name: str, found: dict[str, Any]) -> None:
+    """The trial's process would import this lab, and no other is installed. Takes the key ``lab`` out of `found`."""
+    own, imported = _PACKAGE.resolve(), Path(found.pop("lab")).parents[1]
+    if imported != own:
+        raise _wrong(name, f"its Python imports the lab from {imported}, not from {own}; run from another folder")
+    installed = found["packages"].get("clientlab", clientlab.__version__).partition(" ")[0]
+    if installed != clientlab.__version__:
+        here = clientlab.__version__
+        raise _wrong(name, f"it has clientlab {installed}, and this is {here}; remove it there, or install {here}")
+
+
+def _refused(name: str, arm: Arm, refusal: dict[str, Any]) -> LabError:
+    """The error of a strategy that the environment can't run. A field of the workload is named as without one."""
+    if refusal["key"]:
+        return FieldError(refusal["key"], refusal["message"], value=refusal["value"], also=refusal["also"])
+    return _wrong(name, f"arm {arm.name!r}: {refusal['message']}")
+
+
+def _answer(name: str, command: list[str], python: Interpreter, given: bytes = b"") -> Any:
+    """The JSON that a process of the environment wrote to its standard output. Raises LabError if it failed."""
+    try:
+        ended = subprocess.run(
+            command, input=given, capture_output=True, env=python.variables(), timeout=_PATIENCE, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = getattr(error, "strerror", None) or f"no answer within {_PATIENCE:g} s"
+        raise _wrong(name, f"{python.program} does not run: {reason}") from error
+    if ended.returncode:
+        last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise _wrong(name, f"{python.program} can't run the lab's trials: {last or f'exit code {ended.returncode}'}")
+    try:
+        return json.loads(ended.stdout)
+    except ValueError as error:
+        raise _wrong(name, f"{python.program} does not answer as a Python does") from error
+
+
+def _wrong(name: str, message: str) -> LabError:
+    return LabError(f"environment {name!r}: {message}")

@@ -1,0 +1,98 @@
+"""The load model of a workload. Closed: `concurrency` requests in flight. Open: requests arrive by a schedule."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from clientlab.errors import FieldError
+from clientlab.workload import arrivals
+from clientlab.workload.arrivals import Arrivals
+from clientlab.workload.workload import MOST_REQUESTS, Workload
+
+LoadModel = Literal["closed", "open"]
+
+
+def is_open(workload: Workload) -> bool:
+    """Whether requests arrive by a schedule."""
+    return workload.rate is not None or workload.stages is not None
+
+
+def arrivals_of(workload: Workload) -> Arrivals | None:
+    """The schedule of an open load; None for a closed load."""
+    if not is_open(workload):
+        return None
+    # A duration decides the number of requests; with both, they agree.
+    return arrivals.planned(
+        workload.rate, workload.stages, workload.arrivals, workload.seed, workload.requests, workload.duration
+    )
+
+
+def requests_in(workload: Workload) -> int | None:
+    """How many requests a trial has. None where nobody knows it before: a closed load for a duration."""
+    schedule = arrivals_of(workload)
+    return workload.requests if schedule is None else schedule.count
+
+
+def most_late(workload: Workload) -> float:
+    """Seconds behind its planned start after which a request is dropped: `max_late`, or else the timeout."""
+    return workload.timeout if workload.max_late is None else workload.max_late
+
+
+def longest_pause(workload: Workload) -> float:
+    """Seconds of the longest pause that the schedule itself has between two requests; 0 for a closed load."""
+    schedule = arrivals_of(workload)
+    return 0.0 if schedule is None else schedule.longest_gap
+
+
+def check_load(workload: Workload) -> None:
+    """Raises FieldError for an open load that cannot be sent, and for its options in a closed load."""
+    if not is_open(workload):
+        _check_closed(workload)
+        return
+    if workload.rate is not None and workload.stages is not None:
+        raise FieldError(["rate"], "a load has one rate or several stages; leave out one of them", also=["stages"])
+    if workload.max_late is not None and not 0 < workload.max_late < float("inf"):
+        raise FieldError(["max_late"], "write more than 0 seconds", value=f"{workload.max_late:g}")
+    _check_readable(workload)
+    _check_count(workload)
+
+
+def _check_closed(workload: Workload) -> None:
+    for field, given in (("arrivals", workload.arrivals != "uniform"), ("max_late", workload.max_late is not None)):
+        if given:
+            message = "only an open load has it; set `rate` or `stages`, or leave it out"
+            raise FieldError([field], message, value=getattr(workload, field))
+
+
+def _check_readable(workload: Workload) -> None:
+    field = "rate" if workload.rate is not None else "stages"
+    try:
+        stages = arrivals.stages_of(workload.stages) if workload.stages is not None else ()
+        if workload.rate is not None:
+            arrivals.rate_of(workload.rate)
+    except ValueError as error:
+        raise FieldError([field], str(error)) from error
+    if stages and workload.duration is not None and stages[-1].begins >= workload.duration:
+        message = f"the last stage begins at {stages[-1].begins:g} s, and the trial is over then; write a longer one"
+        raise FieldError(["duration"], message, value=f"{workload.duration:g} s")
+
+
+def _check_count(workload: Workload) -> None:
+    """Raises FieldError for a schedule without requests, with too many, or with other ones than `requests`."""
+    fields = workload.rate, workload.stages
+    if workload.duration is not None:
+        evenly = arrivals.planned(*fields, "uniform", workload.seed, None, workload.duration).count
+        if evenly > MOST_REQUESTS:
+            raise FieldError(["duration"], f"it plans {evenly:,} requests; no trial has more than {MOST_REQUESTS:,}")
+        count = arrivals.planned(*fields, workload.arrivals, workload.seed, None, workload.duration).count
+        if not count:
+            raise FieldError(["duration"], "no request arrives in it; write a longer one", value=workload.duration)
+        if workload.requests is not None and workload.requests != count:
+            message = f"{count:,} requests arrive in {workload.duration:g} s; leave out one of them"
+            raise FieldError(["requests"], message, value=workload.requests, also=["duration"])
+    elif workload.stages is not None:
+        schedule = arrivals_of(workload)
+        last = arrivals.stages_of(workload.stages)[-1].begins
+        if schedule is not None and schedule.length <= last:
+            message = f"{schedule.count:,} requests are over before the last stage begins; set `duration` instead"
+            raise FieldError(["stages"], message)
