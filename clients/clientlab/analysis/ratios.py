@@ -43,6 +43,7 @@ class Ratio(Estimate):
     confidence: float = CONFIDENCE
 
 
+@np.errstate(over="ignore")  # an end beyond all numbers is infinite
 def paired_ratio(
     these: Mapping[int, float], those: Mapping[int, float], confidence: float = CONFIDENCE
 ) -> Ratio | None:

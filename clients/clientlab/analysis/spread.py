@@ -40,6 +40,7 @@ def spread_ratio(
     return Ratio(value, low, high, len(both), confidence)
 
 
+@np.errstate(over="ignore")  # an end beyond all numbers is infinite
 def spread_interval(x: Floats, y: Floats, confidence: float = CONFIDENCE) -> tuple[Floats, Floats, Floats]:
     """Ratio of spreads, and both ends of its interval, over the last axis of paired values.
 

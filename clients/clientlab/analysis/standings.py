@@ -21,7 +21,11 @@ GroupKey = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class TrialCost:
-    """The figures of a trial that the standings need: arm and group, seconds per successful request, concurrency."""
+    """The figures of a trial that the standings need. `seconds`: what its arm is ranked by, the less the better.
+
+    `rate`: planned requests per second of an open load; None for a closed load. `at_least`: `seconds` is only a lower
+    bound, because requests failed.
+    """
 
     name: str
     group: GroupKey
@@ -29,15 +33,17 @@ class TrialCost:
     seconds: float
     errors: int
     concurrency: int = 1
+    rate: float | None = None
+    at_least: bool = False
 
 
 @dataclass(frozen=True)
 class Standing:
     """An arm in its group. `ratio`: to the fastest of its class, the arms of the group that have its concurrency.
 
-    `to_baseline`: to the experiment's baseline.
+    Arms of an open load must also have its rate. `to_baseline`: to the experiment's baseline.
 
-    A ratio is None if no round has both arms, or if the group has no baseline.
+    A ratio is None if no round has both arms, if the group has no baseline, or if a figure is only a lower bound.
     """
 
     name: str
@@ -51,7 +57,7 @@ class Standing:
 def standings(
     trials: Iterable[TrialCost], confidence: float = CONFIDENCE, baseline: tuple[GroupKey, str] | None = None
 ) -> dict[GroupKey, list[Standing]]:
-    """The arms of each group by typical seconds per request; groups in the order of their first trial.
+    """The arms of each group by typical seconds; groups in the order of their first trial.
 
     Arms of unlike concurrency are ranked apart, the class with the fastest arm first: where arms wait for the server,
     one with 32 requests in flight is up to 32 times as fast as one with a single request, whatever their clients do.
@@ -81,16 +87,17 @@ def _of_group(
     for arms in classes:
         levels = dict(zip(arms, typical_levels([_by_round(trials) for trials in arms.values()]).tolist(), strict=True))
         order = sorted(arms, key=levels.__getitem__)
+        order.sort(key=lambda name: _bounded(arms[name]))  # behind all others: nobody knows by how much
         clean = [name for name in order if not _errors(arms[name])]
         reference = (clean or order)[0]
         for name in order:
-            ratio = paired_ratio(_by_round(arms[name]), _by_round(arms[reference]), of_pairs)
+            ratio = _ratio(arms[name], arms[reference], of_pairs)
             rows.append(
                 Standing(
                     name,
                     len(arms[name]),
                     ratio and _reconciled(ratio, levels[name] - levels[reference]),
-                    paired_ratio(_by_round(arms[name]), _by_round(baseline), of_one) if baseline else None,
+                    _ratio(arms[name], baseline, of_one) if baseline else None,
                     name == reference,
                     _errors(arms[name]),
                 )
@@ -98,11 +105,22 @@ def _of_group(
     return rows
 
 
+def _ratio(these: list[TrialCost], those: list[TrialCost], confidence: float) -> Ratio | None:
+    """The paired ratio of two arms; None where a figure is only a lower bound, except to itself."""
+    if these is not those and (_bounded(these) or _bounded(those)):
+        return None
+    return paired_ratio(_by_round(these), _by_round(those), confidence)
+
+
+def _bounded(trials: list[TrialCost]) -> bool:
+    return any(trial.at_least for trial in trials)
+
+
 def _classes(by_name: dict[str, list[TrialCost]]) -> list[dict[str, list[TrialCost]]]:
-    """The arms of each concurrency, the class with the fastest arm first."""
-    found: dict[int, dict[str, list[TrialCost]]] = {}
+    """The arms of each concurrency and planned rate, the class with the fastest arm first."""
+    found: dict[tuple[int, float | None], dict[str, list[TrialCost]]] = {}
     for name, trials in by_name.items():
-        found.setdefault(trials[0].concurrency, {})[name] = trials
+        found.setdefault((trials[0].concurrency, trials[0].rate), {})[name] = trials
     return sorted(found.values(), key=lambda arms: min(map(_seconds, arms.values())))
 
 
@@ -110,6 +128,7 @@ def _seconds(trials: list[TrialCost]) -> float:
     return median(trial.seconds for trial in trials)
 
 
+@np.errstate(over="ignore")  # an end beyond all numbers is infinite
 def _reconciled(ratio: Ratio, level: float) -> Ratio:
     """The ratio of two arms with the value that agrees with the ratios of all arms; its interval contains it."""
     value = float(np.exp(level))

@@ -21,7 +21,7 @@ QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 FEWEST_REQUESTS = {"p999": 1000}
 """With fewer requests, the quantile is unknown: it would be the longest request under another name."""
 
-_SLICES = 60
+SLICES = 60
 
 
 def rank_of(percent: float, count: int) -> int:
@@ -80,10 +80,10 @@ def over_time(records: Records, began: float, wall: float) -> list[dict[str, flo
     A quantile that falls on a failed request is unknown and left out.
     """
     ended = records["start"] + records["seconds"] - began
-    length = max(wall / _SLICES, 1e-9)
-    slices = np.minimum((ended / length).astype(np.int64), _SLICES - 1)
+    length = max(wall / SLICES, 1e-9)
+    slices = np.minimum((ended / length).astype(np.int64), SLICES - 1)
     rows = []
-    for index in range(_SLICES):
+    for index in range(SLICES):
         part = records[slices == index]
         good = np.sort(part["seconds"][part["error"] == 0])
         row: dict[str, float] = {"at": index * length, "requests": len(part), "errors": len(part) - len(good)}

@@ -27,6 +27,7 @@ _MOST_EXACT = 50
 """With more rounds on a side, the ranks' distribution is close to normal."""
 
 
+@np.errstate(over="ignore")  # an end beyond all numbers is infinite
 def unpaired_ratio(
     these: Sequence[float], those: Sequence[float], step: float = 0.0, confidence: float = CONFIDENCE
 ) -> Estimate | None:
@@ -56,6 +57,7 @@ def unpaired_difference(
     return Estimate(value, value - half, value + half)
 
 
+@np.errstate(over="ignore")  # an end beyond all numbers is infinite
 def detectable(
     these: Sequence[float], those: Sequence[float], step: float = 0.0, confidence: float = CONFIDENCE
 ) -> float | None:

@@ -12,7 +12,6 @@ from clientlab.analysis.precision import confidence_of, on_the_limit
 from clientlab.analysis.sweeps import in_order
 from clientlab.judging.cautions import cautions_of
 from clientlab.judging.knees import knee_text, shows_knee
-from clientlab.judging.request_cautions import ABOUT_PERCENTILES
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import of_claim
@@ -49,11 +48,13 @@ def _arms(claim: Claim) -> set[str]:
 def _cautions(run: Run, claim: Claim) -> list[str]:
     """The kinds of the cautions that the trials of the claim's arms give rise to, whatever other arms there are.
 
-    A caution about percentiles concerns only a claim that compares one.
+    A caution that doubts certain figures concerns only the claims that compare one of them.
     """
-    others = () if of_claim(claim.figure).name.startswith("latency_") else ABOUT_PERCENTILES
+    key = of_claim(claim.figure).key
     own = run.model_copy(update={"trials": [trial for trial in run.trials if trial.arm in _arms(claim)]})
-    return [caution.kind for caution in cautions_of(own) if caution.arms and caution.kind not in others]
+    return [
+        caution.kind for caution in cautions_of(own) if caution.arms and (not caution.figures or key in caution.figures)
+    ]
 
 
 def _series(run: Run, claim: Claim) -> list[tuple[str, dict[int, float]]]:

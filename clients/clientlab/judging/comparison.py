@@ -17,6 +17,12 @@ from clientlab.results.figures import COMPARED
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 
+NOT_MEASURED = frozenset({"deadline", "replay"})
+"""Fields of a workload that change no figure of a finished trial: runs that differ in them can be compared.
+
+Of recorded requests the digest decides, and not the folder of their file.
+"""
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -101,7 +107,9 @@ def _by_arm(run: Run) -> dict[str, list[Trial]]:
 
 
 def _comparable(figure: Figure, trials: list[Trial]) -> list[Trial]:
-    """The trials that did the same work: a failed request makes a total smaller."""
+    """The trials that did the same work: a failed request makes a total smaller. A schedule decides its own time."""
+    if figure.scheduled:
+        trials = [trial for trial in trials if trial.open_load is None]
     return [trial for trial in trials if not trial.errors] if figure.total else trials
 
 
@@ -130,7 +138,7 @@ def _workloads(base: Run, other: Run, before: dict[str, Arm], after: dict[str, A
         one = asdict(base.experiment.workloads[pair[0]])
         two = asdict(other.experiment.workloads[pair[1]])
         for key in one:
-            if one[key] != two[key]:
+            if key not in NOT_MEASURED and one[key] != two[key]:
                 yield f"workload {pair[0]!r} has {key} {one[key]!r} and {two[key]!r}"
 
 

@@ -53,6 +53,10 @@ def _parts(run: Run) -> dict[str, str]:
     parts |= {_name(field): str(value) for field in _MAY_BE_UNKNOWN if (value := getattr(where, field)) is not None}
     compiled = {f"compiled into {name}": text for name, text in (where.compiled or {}).items()}
     parts |= {"clientlab": run.clientlab}
+    for name, environment in (where.environments or {}).items():
+        parts |= {f"python in {name}": environment.python, f"python build in {name}": environment.python_build}
+        parts |= {f"{package} in {name}": version for package, version in environment.packages.items()}
+        parts |= {f"compiled into {package} in {name}": text for package, text in environment.compiled.items()}
     return parts | (where.dependencies or {}) | where.libraries | compiled | where.programs
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from clientlab.analysis.precision import confidence_of
 from clientlab.analysis.standings import GroupKey, Standing, TrialCost, standings
 from clientlab.results.document import Run
+from clientlab.results.figures import cost_of, ranked_by
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 
@@ -12,10 +13,20 @@ from clientlab.results.trial import Trial
 def ranked(run: Run) -> dict[GroupKey, list[Standing]]:
     """The arms with finished trials of each group, the fastest first; groups in the experiment's order.
 
-    Arms of a group are ranked against arms of equal concurrency only.
+    Arms of a group are ranked against arms of equal concurrency only, and of equal planned rate in an open load. The
+    figure that they are ranked by is that of their load model (`figures.ranked_by`).
     """
     figures = [
-        TrialCost(name, group, trial.round, seconds_per_request(trial), sum(trial.errors.values()), trial.concurrency)
+        TrialCost(
+            name,
+            group,
+            trial.round,
+            cost_of(trial),
+            sum(trial.errors.values()),
+            trial.concurrency,
+            None if trial.open_load is None else trial.open_load.planned_per_second,
+            is_least(trial),
+        )
         for group, trials in finished_by_group(run).items()
         for name, trial in trials
     ]
@@ -44,6 +55,6 @@ def finished_by_group(run: Run) -> dict[GroupKey, list[tuple[str, Trial]]]:
     return {group: trials for group, trials in found.items() if trials}
 
 
-def seconds_per_request(trial: Trial) -> float:
-    """Wall seconds per successful request of a finished trial."""
-    return (trial.wall_seconds or 0.0) / (trial.requests - sum(trial.errors.values()))
+def is_least(trial: Trial) -> bool:
+    """Whether the figure that a trial is ranked by is only a lower bound, because requests failed."""
+    return ranked_by(open_load=trial.open_load is not None).has_bounds([trial])

@@ -18,6 +18,7 @@ from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import find
 from clientlab.units import WRITTEN
 
+_OF_ARM = re.compile(r"\s*(.+):\s+(.+)")
 _CHANGE = re.compile(r"\s*(\w+)\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 _LIMIT = re.compile(r"\s*(\w+)\s*([<>])\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)\s*")
 Outcome = Literal["held", "failed", "not sure"]
@@ -25,12 +26,20 @@ Outcome = Literal["held", "failed", "not sure"]
 
 @dataclass(frozen=True)
 class Threshold:
-    """`text`: as the user wrote it. `value`: a share for a `change`, in the figure's unit for a limit."""
+    """`text`: as the user wrote it. `value`: a share for a `change`, in the figure's unit for a limit.
+
+    `arm`: the one that it is for; None: all.
+    """
 
     text: str
     figure: Figure
     value: float
     change: bool
+    arm: str | None = None
+
+    def applies_to(self, arm: str) -> bool:
+        """Whether it is for that arm."""
+        return self.arm is None or self.arm == arm
 
 
 @dataclass(frozen=True)
@@ -54,34 +63,36 @@ class ThresholdResult:
 
 
 def change_threshold(text: str) -> Threshold:
-    """``p99 +10%``, ``throughput -5%``, ``errors +0``. Raises LabError."""
-    about, (name, sign, number, percent) = _read(text, _CHANGE, "a change, as 'p99 +10%' or 'throughput -5%'")
+    """``p99 +10%``, ``throughput -5%``, ``errors +0``; ``ARM: p99 +10%`` for one arm. Raises LabError."""
+    arm, about, (name, sign, number, percent) = _read(text, _CHANGE, "a change, as 'p99 +10%' or 'throughput -5%'")
     worse = "+" if about.less_is_better else "-"
     if sign != worse:
         raise _unusable(text, f"this is the good direction; write {name} {worse}{number}{percent}")
     if not percent and float(number):
         raise _unusable(text, f"write the change in percent, as {name} {worse}10%")
-    return Threshold(text, about, float(number) / 100, change=True)
+    return Threshold(text, about, float(number) / 100, change=True, arm=arm)
 
 
 def limit(text: str) -> Threshold:
-    """``p99 > 50ms``, ``throughput < 1000``, ``errors > 0``. Raises LabError."""
-    about, (name, sign, number, unit) = _read(text, _LIMIT, "its limit, as 'p99 > 50ms' or 'throughput < 1000'")
+    """``p99 > 50ms``, ``throughput < 1000``, ``errors > 0``; ``ARM: p99 > 50ms`` for one arm. Raises LabError."""
+    arm, about, (name, sign, number, unit) = _read(text, _LIMIT, "its limit, as 'p99 > 50ms' or 'throughput < 1000'")
     worse = ">" if about.less_is_better else "<"
     if sign != worse:
         raise _unusable(text, f"it would fail good results; write {name} {worse} {number}{unit}")
     units = WRITTEN[about.unit]
     if unit not in units and float(number):
         raise _unusable(text, f"write it in {' or '.join(filter(None, units)) or 'a bare number'}")
-    return Threshold(text, about, float(number) * units.get(unit, 1.0), change=False)
+    return Threshold(text, about, float(number) * units.get(unit, 1.0), change=False, arm=arm)
 
 
-def _read(text: str, pattern: re.Pattern[str], wanted: str) -> tuple[Figure, tuple[str, ...]]:
-    """The named figure, and the parts of the pattern."""
-    match = pattern.fullmatch(text)
+def _read(text: str, pattern: re.Pattern[str], wanted: str) -> tuple[str | None, Figure, tuple[str, ...]]:
+    """The arm if one is named, the figure, and the parts of the pattern."""
+    parts = _OF_ARM.fullmatch(text)
+    arm, rest = parts.groups() if parts else (None, text)
+    match = pattern.fullmatch(rest)
     if match is None:
         raise _unusable(text, f"write a figure and {wanted}")
-    return find(match[1], "fail_on", repr(text)), match.groups()
+    return arm, find(match[1], "fail_on", repr(text)), match.groups()
 
 
 def _unusable(text: str, message: str) -> FieldError:
@@ -96,16 +107,30 @@ def judge_changes(comparison: Comparison, thresholds: Sequence[Threshold], *, st
     estimated: the count decides, and a failed trial fails a threshold of errors. An arm without a finished trial
     fails. Raises LabError if there is no interval to judge by.
     """
-    level = simultaneous(len(thresholds) * sum(len(compared.changes) for compared in comparison.others))
+    _check_schedules(comparison, thresholds)
+    pairs = [(one, arm) for one in thresholds for other in comparison.others for arm in other.changes]
+    level = simultaneous(sum(one.applies_to(arm) for one, arm in pairs))
     return [
         ThresholdResult(one, compared.run.run, arm, outcome, _found(change), lost, at_least=_is_bound(change))
         for one in thresholds
         for compared in comparison.others
         for arm, changes in compared.changes.items()
+        if one.applies_to(arm)
         for change in [changes[one.figure.key]]
         for lost in [_lost(one, compared.run, arm)]
         for outcome in ["failed" if lost else _bounded(change) or _outcome(one, change, arm, None if strict else level)]
     ]
+
+
+def _check_schedules(comparison: Comparison, thresholds: Sequence[Threshold]) -> None:
+    """Raises FieldError for a figure that the schedule of an open load decides."""
+    open_arms = {trial.arm for trial in comparison.base.trials if trial.open_load is not None}
+    for one in thresholds:
+        if one.figure.scheduled and (found := [arm for arm in comparison.arms() if arm in open_arms]):
+            chosen = next((arm for arm in found if one.applies_to(arm)), None)
+            if chosen is not None:
+                message = f"the schedule of arm {chosen!r} decides it; judge p99 or achieved_rate"
+                raise _unusable(one.text, message)
 
 
 def judge_limits(run: Run, limits: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:
@@ -114,13 +139,16 @@ def judge_limits(run: Run, limits: Sequence[Threshold], *, strict: bool = False)
     The intervals of all limits and arms together hold the truth in 95 of 100 cases. Errors are counted: their share
     decides. Raises LabError if a median is beyond its limit and too few rounds give it no interval.
     """
-    level = simultaneous(len(limits) * len(run.experiment.arms))
+    arms = [arm.name for arm in run.experiment.arms]
+    level = simultaneous(sum(one.applies_to(arm) for one in limits for arm in arms))
     return list(_limits(run, limits, None if strict else level))
 
 
 def _limits(run: Run, limits: Sequence[Threshold], confidence: float | None) -> Iterator[ThresholdResult]:
     for one in limits:
         for arm in run.experiment.arms:
+            if not one.applies_to(arm.name):
+                continue
             trials = [trial for trial in run.trials if trial.arm == arm.name]
             found = one.figure.over_rounds(trials)
             if found is None and any(trial.status == "done" for trial in trials):

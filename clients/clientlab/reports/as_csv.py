@@ -16,7 +16,7 @@ from clientlab.results.trial import BUSY_PARTS, InFlight, Noise, Quantiles, Serv
 
 _PARTS = (
     "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",
-    "busy", "in_flight", "noise",
+    "busy", "in_flight", "noise", "open_load",
 )  # fmt: skip
 _QUANTILES = tuple(name for name in Quantiles.model_fields if name != "at_least")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}

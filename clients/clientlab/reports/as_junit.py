@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.claims import doubts
+from clientlab.reports.partial import reason_of
 from clientlab.reports.thresholds import sentence
 from clientlab.results.document import Run
 from clientlab.results.failures import failed_for_good
@@ -50,7 +51,7 @@ def _arms(run: Run) -> Iterator[_Case]:
         rounds = len({trial.round for trial in trials})
         missing = run.experiment.rounds - rounds
         if failed:
-            text = f"{len(failed)} of {rounds} trials failed; the first: {failed[0].reason}"
+            text = f"{len(failed)} of {rounds} trials failed; the first: {reason_of(failed[0])}"
             yield _Case(arm.name, "error", text, seconds)
         elif missing > 0:
             yield _Case(arm.name, "error", f"{missing} of {run.experiment.rounds} trials are missing", seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clientlab import units
-from clientlab.reports import estimand, servers
+from clientlab.reports import environments, estimand, partial, servers
 from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.headline import answers
 from clientlab.reports.markdown import code, escaped, table
@@ -22,15 +22,17 @@ def render(run: Run) -> str:
 def _parts(run: Run) -> Iterator[str]:
     yield f"**{escaped(run.experiment.question)}**\n"
     groups = groups_of(run)
-    yield "".join(f"{escaped(sentence)}  \n" for sentence in answers(groups))
+    yield "".join(f"{escaped(sentence)}  \n" for sentence in [*answers(groups), *environments.sentences(run)])
     if run.cautions:
         yield "".join(f"> **{escaped(one.text)}** - {escaped(one.advice)}  \n" for one in run.cautions)
     for group in groups:
         yield f"{escaped(group.title)}\n\n{table(*heads_and_rows(group))}"
     if any(len(group.rows) > 1 for group in groups):
-        yield f"{escaped(estimand.FASTEST)}\n"
+        yield f"{escaped(estimand.standings(group.open_load for group in groups))}\n"
     if cells := servers.rows(run):
         yield f"{escaped(servers.TITLE)}\n\n{table(servers.HEADS, cells, left=servers.LEFT)}"
+    if early := partial.rows(run):
+        yield f"{escaped(partial.TITLE)}\n\n{table(partial.HEADS, early)}"
     if run.claims:
         yield table(("claim", "verdict", "ratio (95 %)", "rounds", "measured"), map(_claim, run.claims), left=5)
         yield f"{escaped(estimand.PAIRED)}\n"
@@ -40,6 +42,7 @@ def _parts(run: Run) -> Iterator[str]:
         f"{escaped(where.system)} {escaped(where.kernel)}, {escaped(where.python)}, "
         f"clientlab {escaped(run.clientlab)}. Command: {code(run.experiment.command)}\n"
     )
+    yield from (f"Environment {escaped(line)}\n" for line in environments.lines(run))
 
 
 def _claim(claim: ClaimResult) -> list[str]:

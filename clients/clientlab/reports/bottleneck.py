@@ -16,6 +16,8 @@ _NAMES = {
     "client-connections": "client's connections",
     "client-lock": "client's lock",
     "upstream-threads": "upstream's threads",
+    "on-schedule": "none, on schedule",
+    "behind-schedule": "behind schedule",
 }
 """Verdicts whose name in reports differs."""
 

@@ -39,3 +39,4 @@ class OutputFile:
 
 CHART = OutputFile("chart", "--chart", (".png", ".svg"))
 PAGE = OutputFile("report", "--html", (".html", ".htm"))
+JUNIT = OutputFile("results", "--junit", (".xml",))

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from clientlab import units
+from clientlab.reports.partial import reason_of
 from clientlab.results.document import Run
 from clientlab.results.trial import PlannedTrial, Trial
 
@@ -77,7 +78,7 @@ class LiveBar:
 def _line(trial: Trial, planned: int) -> str:
     head = f"[{trial.order + 1}/{planned}] round {trial.round} {trial.upstream} {trial.route} {trial.arm}: "
     if trial.status != "done":
-        return f"{head}{trial.status.upper()}, {trial.reason}"
+        return f"{head}{trial.status.upper()}, {reason_of(trial)}"
     count = sum(trial.errors.values())
     errors = f", {count:,} errors" if count else ""
     return f"{head}{units.time(trial.wall_seconds)}, {units.rate(trial.requests_per_second)} requests/s{errors}"

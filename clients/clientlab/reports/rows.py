@@ -7,30 +7,38 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+from clientlab import units
 from clientlab.analysis.ratios import Ratio
 from clientlab.analysis.standings import Standing
-from clientlab.judging.noise import is_noisy, is_wide
-from clientlab.judging.ranking import baseline_of, finished_by_group, ranked, seconds_per_request
+from clientlab.judging.cautions.noise import is_noisy, is_wide
+from clientlab.judging.ranking import baseline_of, finished_by_group, ranked
 from clientlab.reports.bottleneck import shares_of
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
-from clientlab.results.figures import FIGURES
+from clientlab.results.figures import FIGURES, cost_of
 from clientlab.results.trial import Trial
 
 LARGE_BODY = 1 << 20
+
+
+WAITS = "*"
+"""Marks latencies that hold the wait for a free connection. A caution explains it."""
+
+Load = tuple[int, float | None]
+"""Requests in flight, and of an open load the planned requests per second."""
 
 
 @dataclass(frozen=True)
 class Row:
     """An arm with its figures over the rounds.
 
-    `name`: the arm's name within its group. `fastest`: of the arms with its concurrency. `ratio`: to that arm,
-    `to_baseline`: to the experiment's baseline.
+    `name`: the arm's name within its group. `fastest`: of the arms with its concurrency, and in an open load with its
+    planned `rate` (per second). `ratio`: to that arm, `to_baseline`: to the experiment's baseline.
     `figures`: key → median over the trials that have the figure, or None. `bounds`: keys of those that are only lower
-    bounds, because requests failed. `costs`: seconds per successful request, by
+    bounds, because requests failed. `costs`: the seconds that the arm is ranked by, by
     round. `errors`: kind → how many, summed. `body_bytes`: received per request. `verdict`: the commonest of the
     trials' verdicts, or None. `waits`: whether latencies hold the wait for a free connection. `shares`: part → median
-    of its busy share, of the trials with that verdict. `trials`: by round. `alone`: the arm has a concurrency that no
+    of its busy share, of the trials with that verdict. `trials`: by round. `alone`: the arm has a load that no
     other arm of its group has, so it is ranked against none of them. `doubtful`: a caution names noisy trials or widely
     differing rounds.
     """
@@ -52,6 +60,12 @@ class Row:
     bounds: frozenset[str] = frozenset()
     alone: bool = False
     doubtful: bool = False
+    rate: float | None = None
+
+    @property
+    def load(self) -> Load:
+        """Arms of a group are ranked against those with the same load."""
+        return self.concurrency, self.rate
 
     @property
     def first(self) -> bool:
@@ -63,9 +77,17 @@ class Row:
         """The name, with the mark of cautions behind that of a doubtful arm."""
         return f"{self.name} !" if self.doubtful else self.name
 
+    @property
+    def mark(self) -> str:
+        """The mark of its latencies."""
+        return WAITS if self.waits else ""
+
     def text(self, figure: Figure) -> str:
         """The figure as reports show it."""
-        return figure.text(self.figures[figure.key], at_least=figure.key in self.bounds)
+        value = self.figures[figure.key]
+        holds_waits = figure.bounded is not None and not figure.before_send
+        mark = self.mark if holds_waits and value is not None else ""
+        return f"{figure.text(value, at_least=figure.key in self.bounds)}{mark}"
 
 
 @dataclass(frozen=True)
@@ -85,6 +107,11 @@ class Group:
     baseline: str | None = None
 
     @property
+    def open_load(self) -> bool:
+        """Whether its requests arrive by a schedule."""
+        return any(row.rate is not None for row in self.rows)
+
+    @property
     def large(self) -> bool:
         """Whether bodies are so large that they matter for the memory of a trial."""
         received = [row.body_bytes for row in self.rows if row.body_bytes is not None]
@@ -101,21 +128,28 @@ class Group:
         return when == "always" or any(row.figures[figure.key] is not None for row in self.rows)
 
     @property
-    def by_concurrency(self) -> list[list[Row]]:
-        """The rows of each concurrency: arms are compared within these only."""
-        found: dict[int, list[Row]] = {}
+    def by_load(self) -> list[list[Row]]:
+        """The rows of each load: arms are compared within these only."""
+        found: dict[Load, list[Row]] = {}
         for row in self.rows:
-            found.setdefault(row.concurrency, []).append(row)
+            found.setdefault(row.load, []).append(row)
         return list(found.values())
 
     @property
     def mixed(self) -> bool:
-        """Whether arms have unlike concurrency."""
-        return len({row.concurrency for row in self.rows}) > 1
+        """Whether arms have unlike concurrency, or unlike rates."""
+        return len({row.load for row in self.rows}) > 1
+
+    def place_of(self, row: Row) -> str:
+        """The part of the arm's load in which arms of the group differ: ``c=32``, ``200/s``."""
+        parts = [f"c={row.concurrency}"] if len({one.concurrency for one in self.rows}) > 1 else []
+        if row.rate is not None and len({one.rate for one in self.rows}) > 1:
+            parts.append(f"{units.rate(row.rate)}/s")
+        return ", ".join(parts)
 
     def name_of(self, row: Row) -> str:
-        """The arm's name, with its concurrency where arms of the group differ in it."""
-        return f"{row.name} (c={row.concurrency})" if self.mixed else row.name
+        """The arm's name, with its load where arms of the group differ in it."""
+        return f"{row.name} ({self.place_of(row)})" if self.mixed else row.name
 
     @property
     def title(self) -> str:
@@ -151,12 +185,16 @@ def _upload(run: Run, trials: list[Trial]) -> int:
 
 def _rows(standings: list[Standing], trials: list[tuple[str, Trial]]) -> list[Row]:
     by_name = {one.name: [trial for name, trial in trials if name == one.name] for one in standings}
-    flights = Counter(found[0].concurrency for found in by_name.values())
+    loads = Counter(_load(found[0]) for found in by_name.values())
     return [
-        _row(one, found, alone=len(flights) > 1 and flights[found[0].concurrency] == 1)
+        _row(one, found, alone=len(loads) > 1 and loads[_load(found[0])] == 1)
         for one in standings
         for found in [by_name[one.name]]
     ]
+
+
+def _load(trial: Trial) -> Load:
+    return trial.concurrency, None if trial.open_load is None else trial.open_load.planned_per_second
 
 
 def _row(standing: Standing, trials: list[Trial], *, alone: bool) -> Row:
@@ -170,7 +208,7 @@ def _row(standing: Standing, trials: list[Trial], *, alone: bool) -> Row:
         fastest=standing.fastest,
         ratio=standing.ratio,
         to_baseline=standing.to_baseline,
-        costs=tuple(map(seconds_per_request, trials)),
+        costs=tuple(map(cost_of, trials)),
         figures={figure.key: figure.over_rounds(trials) for figure in FIGURES},
         errors=dict(errors),
         body_bytes=_body_bytes(trials),
@@ -182,6 +220,7 @@ def _row(standing: Standing, trials: list[Trial], *, alone: bool) -> Row:
         bounds=frozenset(figure.key for figure in FIGURES if figure.is_bound(trials)),
         alone=alone,
         doubtful=is_wide(trials) or any(map(is_noisy, trials)),
+        rate=_load(trials[0])[1],
     )
 
 

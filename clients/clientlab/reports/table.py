@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
-from clientlab.reports import bottleneck, estimand, servers
+from clientlab.reports import bottleneck, environments, estimand, partial, servers
 from clientlab.reports.headline import answers
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
@@ -20,12 +20,9 @@ from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import FIGURES
 
 _Column = tuple[str, list[str]]
-_RATIOS_AFTER = "throughput"
+_RATIOS_AFTER = {False: "throughput", True: "p99"}
+"""Open load or not → the figure behind which the ratios stand."""
 _SHARES = "shares"
-_LATENCIES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
-_WAITS = "*"
-"""Marks a latency that holds the wait for a free connection. A caution explains it."""
-
 _UNBOUNDED = 1000
 """A width that every table fits into."""
 
@@ -39,9 +36,11 @@ def render(run: Run) -> RenderableType:
         parts += [Text(), _Fitted(group)]
     if cells := servers.rows(run):
         parts += [Text(), Text(servers.TITLE, style="bold"), _servers(cells)]
+    if early := partial.rows(run):
+        parts += [Text(), Text(partial.TITLE, style="bold"), _partial(early)]
     if any(len(group.rows) > 1 for group in groups):
-        parts.append(Text(estimand.FASTEST, style="dim"))
-    parts += [Text(), *(Text(sentence, style="bold") for sentence in answers(groups))]
+        parts.append(Text(estimand.standings(group.open_load for group in groups), style="dim"))
+    parts += [Text(), *(Text(sentence, style="bold") for sentence in [*answers(groups), *environments.sentences(run)])]
     return Lines(*parts)
 
 
@@ -59,11 +58,22 @@ def _servers(rows: list[tuple[str, ...]]) -> Table:
     return table
 
 
+def _partial(rows: list[tuple[str, ...]]) -> Table:
+    table = plain_table()
+    for place, head in enumerate(partial.HEADS):
+        text = head in (partial.HEADS[0], partial.HEADS[-1])
+        table.add_column(head, justify="left" if text else "right", overflow="fold", no_wrap=not text and place < 7)
+    for cells in rows:
+        table.add_row(*map(Text, cells))
+    return table
+
+
 def _heading(run: Run) -> Text:
     machine = run.surroundings
     text = Text()
     text.append(f"{run.experiment.question}\n", style="bold")
     text.append(f"run {run.run} · {run.status} · {machine.cpu_model}, {machine.cpu_usable:g} cores · {machine.python}")
+    text.append("".join(f"\nenvironment {line}" for line in environments.lines(run)))
     return text
 
 
@@ -106,7 +116,7 @@ def _columns(group: Group) -> Iterator[_Column]:
     for figure in FIGURES:
         if figure.column is not None and group.shows(figure, figure.column.when):
             yield figure.column.heading, [_cell(row, figure) for row in rows]
-        if figure.key == _RATIOS_AFTER:
+        if figure.key == _RATIOS_AFTER[group.open_load]:
             yield from _ratios(group)
     yield "bottleneck", [bottleneck.name_of(row.verdict) for row in rows]
     if any(row.shares for row in rows):
@@ -116,17 +126,16 @@ def _columns(group: Group) -> Iterator[_Column]:
 def _cell(row: Row, figure: Figure) -> str:
     if figure.key == "errors" and row.errors:
         return ", ".join(f"{count:,} {kind}" for kind, count in row.errors.items())
-    mark = _WAITS if row.waits and figure.key in _LATENCIES and row.figures[figure.key] is not None else ""
-    return f"{row.text(figure)}{mark}"
+    return row.text(figure)
 
 
 def _ratios(group: Group) -> Iterator[_Column]:
-    """Time per request over that of the fastest with equal concurrency, and over that of the baseline."""
-    head = "x fastest of c (95 %)" if group.mixed else "x fastest (95 %)"
-    yield head, [_ratio(row) for row in group.rows]
+    """What arms are ranked by, over that of the best one with equal concurrency and rate, and that of the baseline."""
+    what = "x least p99" if group.open_load else "x fastest"
+    yield f"{what} of c (95 %)" if group.mixed else f"{what} (95 %)", [_ratio(row) for row in group.rows]
     base = next((row for row in group.rows if row.name == group.baseline), None)
     if base is not None:
-        yield f"x {group.name_of(base)}", [_to_baseline(row, base) for row in group.rows]
+        yield f"x {group.name_of(base)}", [_to_baseline(group, row, base) for row in group.rows]
 
 
 def _ratio(row: Row) -> str:
@@ -135,11 +144,11 @@ def _ratio(row: Row) -> str:
     return units.ratio_of(row.ratio)
 
 
-def _to_baseline(row: Row, base: Row) -> str:
+def _to_baseline(group: Group, row: Row, base: Row) -> str:
     """The ratio to the baseline, marked where the two differ in concurrency: then it is mostly the ratio of that."""
     if row is base:
         return "1"
-    mark = "" if row.concurrency == base.concurrency else f" at c={row.concurrency}"
+    mark = "" if row.load == base.load else f" at {group.place_of(row)}"
     return f"{units.ratio_of(row.to_baseline)}{mark}"
 
 

@@ -16,11 +16,11 @@ from clientlab.errors import FieldError, LabError
 from clientlab.results import kept_samples
 from clientlab.results.document import Run
 from clientlab.results.journal import JOURNAL_FILE
+from clientlab.results.regular_file import MOST_BYTES as MOST_RUN_BYTES
 from clientlab.results.store import RUN_FILE, Store, read_run, run_of
 
 MOST_BYTES = 1 << 32
 """Of all that a parcel holds, as its members are; samples stay compressed in it."""
-MOST_RUN_BYTES = 1 << 28
 MOST_SAMPLE_BYTES = 1 << 34
 """Of one trial's samples when they are read: a hundred million requests."""
 _COPY_BYTES = 1 << 20
@@ -34,7 +34,7 @@ def pack(store: Store, name: str, target: Path) -> int:
     file = store.find(name)
     run = read_run(file)
     goes_on = file.with_name(JOURNAL_FILE).exists()
-    samples = sorted(path for path in (file.parent / kept_samples.FOLDER).glob("*.npz"))
+    samples = sorted(path for path in (file.parent / kept_samples.FOLDER).glob("*.npz") if path.is_file())
     beside = target.with_suffix(".part")
     try:
         with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as parcel:
@@ -68,8 +68,11 @@ def unpack(store: Store, source: Path, *, force: bool) -> Run:
                 for member in parcel.infolist():
                     _take(parcel, member, coming, run, source)
                 if place.exists():
-                    shutil.rmtree(place)
-                coming.replace(place)
+                    with store.hold(run.run):  # refused while it is measured
+                        place.rename(Path(folder) / "replaced")
+                        coming.replace(place)
+                else:
+                    coming.replace(place)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise LabError(f"{source}: not a whole zip of a run ({error})") from error
     except OSError as error:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from clientlab.results.plan import AxisValue, Plan, check_workloads
-from clientlab.results.trial import Part, Time, Trial
+from clientlab.results.part import Part
+from clientlab.results.plan import MOST_ITEMS, AxisValue, Plan, check_once, check_workloads, identity_of
+from clientlab.results.trial import Time, Trial
+
+_LONGEST_NAME = 255
+"""Bytes of a folder's name."""
 
 
 class ClaimResult(Part):
@@ -46,6 +50,17 @@ class ClaimResult(Part):
     cautions: Annotated[list[str], Field(description="kinds of the cautions about the claim's arms")] = []
 
 
+class Environment(Part):
+    """A Python with its packages, in which trials ran instead of in the lab's own."""
+
+    folder: str
+    python: str
+    python_build: Annotated[str, Field(description="GIL, compiler, optimisation, PGO, LTO")]
+    openssl: Annotated[str | None, Field(description="of Python's module ssl; null without the module")]
+    packages: Annotated[dict[str, str], Field(description="every installed distribution to its version")]
+    compiled: Annotated[dict[str, str], Field(description="libraries compiled into its packages, such as libcurl")]
+
+
 class Surroundings(Part):
     """The machine and the software of a run."""
 
@@ -61,8 +76,8 @@ class Surroundings(Part):
     open_files_limit: int
     load_average: Annotated[float, Field(description="over the minute before the run")]
     python: str
-    libraries: dict[str, str]
-    programs: Annotated[dict[str, str], Field(description="servers and their settings")]
+    libraries: Annotated[dict[str, str], Field(max_length=MOST_ITEMS)]
+    programs: Annotated[dict[str, str], Field(description="servers and their settings", max_length=MOST_ITEMS)]
     clock: Annotated[str, Field(description="implementation and resolution")]
     dependencies: Annotated[
         dict[str, str] | None, Field(description="versions of what the measured libraries require; null: unknown")
@@ -76,6 +91,9 @@ class Surroundings(Part):
     smt: Annotated[bool | None, Field(description="whether two threads share a core")] = None
     virtualization: Annotated[str | None, Field(description="virtual machine, container, or none")] = None
     lab_commit: Annotated[str | None, Field(description="commit of the lab's clone, and whether it was changed")] = None
+    environments: Annotated[
+        dict[str, Environment] | None, Field(description="by name; null: all trials ran in the lab's own Python")
+    ] = None
 
 
 class Caution(Part):
@@ -85,6 +103,7 @@ class Caution(Part):
     text: str
     advice: str
     arms: Annotated[list[str], Field(description="arms whose trials it doubts; empty: it is about the whole run")] = []
+    figures: Annotated[list[str], Field(description="keys of the figures that it doubts; empty: all of them")] = []
 
 
 class Resumption(Part):
@@ -95,11 +114,18 @@ class Resumption(Part):
     differences: Annotated[list[str], Field(description="how the surroundings differed from those of the beginning")]
 
 
+def _folder_name(name: str) -> str:
+    """The name of a run, which is that of its folder. Raises ValueError for a path, or for what no folder can have."""
+    if name in ("", ".", "..") or "/" in name or len(name.encode()) > _LONGEST_NAME:
+        raise ValueError(f"{name[:80]!r} can't be a folder's name")
+    return name
+
+
 class Run(Part):
     """One execution of an experiment."""
 
     format: Literal[3] = 3
-    run: Annotated[str, Field(description="the run's name, unique")]
+    run: Annotated[str, AfterValidator(_folder_name), Field(description="the run's name, unique")]
     clientlab: Annotated[str, Field(description="version")]
     created: Time
     status: Annotated[
@@ -111,14 +137,38 @@ class Run(Part):
     rounds_ended: Annotated[
         Literal["planned", "precision", "time-budget"] | None, Field(description="what ended the rounds")
     ] = None
-    resumed: Annotated[list[Resumption], Field(description="when the run went on after it had stopped")] = []
-    cautions: list[Caution] = []
-    claims: list[ClaimResult] = []
+    resumed: Annotated[
+        list[Resumption], Field(description="when the run went on after it had stopped", max_length=MOST_ITEMS)
+    ] = []
+    cautions: Annotated[list[Caution], Field(max_length=MOST_ITEMS)] = []
+    claims: Annotated[list[ClaimResult], Field(max_length=MOST_ITEMS)] = []
     trials: list[Trial] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_each_trial_once(cls, document: Any) -> Any:
+        """Trials have places of their own. Looked at first: to validate a trial a million times would take minutes."""
+        trials = document.get("trials") if isinstance(document, dict) else None
+        if isinstance(trials, list):
+            orders = (
+                trial.get("order") if isinstance(trial, dict) else getattr(trial, "order", None) for trial in trials
+            )
+            check_once("trials", "order", (order for order in orders if isinstance(order, int)))
+        return document
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        """Trials are of the experiment's arms, and each arm was done once in a round."""
         check_workloads("trial of", ((trial.arm, trial.workload) for trial in self.trials), self.experiment.workloads)
+        arms = {(arm.name, *identity_of(arm)) for arm in self.experiment.arms}
+        for trial in self.trials:
+            if (trial.arm, *identity_of(trial)) not in arms:
+                raise ValueError(
+                    f"trial {trial.order}: the experiment has no arm {trial.arm!r} of {identity_of(trial)}"
+                )
+        check_once("claims", "name", (claim.name for claim in self.claims))
+        done = ((trial.arm, trial.round, *identity_of(trial)) for trial in self.trials if trial.status == "done")
+        check_once("trials that are done", "arm and round", done)
         return self
 
 

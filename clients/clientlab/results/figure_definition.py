@@ -28,6 +28,15 @@ class Direction:
     less_is_better: bool = True
 
 
+FASTER = Direction("faster", "slower")
+LESS = Direction("less", "more")
+FEWER = Direction("fewer", "more")
+MORE = Direction("more", "fewer", less_is_better=False)
+
+RESOLUTION = 1e-3
+"""Of latencies: reports show three significant digits, and older run files have quantiles of a histogram of three."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a run's table.
@@ -60,7 +69,9 @@ class Figure:
     the smallest relative difference that can be measured. `column`, `metric`: None where there is none. `cost`: the
     HTML report draws it beside time, as a resource. `compared`: `clientlab compare` always shows it. `claimable`: a
     claim may compare it. `total`: it grows with the number of requests. `needs`: the field of a workload without which
-    it is unknown. `of_failed`: failed trials that sent requests have it too, and rounds are averaged.
+    it is unknown. `of_failed`: failed trials that sent all their requests have it too, and rounds are averaged.
+    `scheduled`: the schedule of an open load decides it, so that arms cannot be compared by it there. `before_send`: it
+    ends when a request is sent, so it never holds the wait for a connection.
     """
 
     key: str
@@ -79,6 +90,8 @@ class Figure:
     total: bool = False
     needs: Literal["elapsed", "delay"] | None = None
     of_failed: bool = False
+    scheduled: bool = False
+    before_send: bool = False
     bounded: Callable[[Trial], bool] | None = None
 
     @property
@@ -118,7 +131,7 @@ class Figure:
 
     def _counted(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, float]]:
         for trial in trials:
-            if trial.status == "done" or (self.of_failed and trial.requests):
+            if trial.status == "done" or (self.of_failed and trial.requests and not trial.partial):
                 value = self.of(trial)
                 if value is not None:
                     yield trial, float(value)

@@ -9,15 +9,19 @@ from typing import Any
 
 from clientlab.analysis.summary import FEWEST_REQUESTS
 from clientlab.errors import FieldError
-from clientlab.results.figure_definition import Column, Direction, Figure, Metric
+from clientlab.results.figure_definition import (
+    FASTER,
+    FEWER,
+    LESS,
+    MORE,
+    RESOLUTION,
+    Column,
+    Direction,
+    Figure,
+    Metric,
+)
+from clientlab.results.open_load_figures import OPEN_LOAD_FIGURES
 from clientlab.results.trial import Trial
-
-_RESOLUTION = 1e-3
-"""Of latencies: reports show three significant digits, and older run files have quantiles of a histogram of three."""
-
-FASTER = Direction("faster", "slower")
-LESS = Direction("less", "more")
-FEWER = Direction("fewer", "more")
 
 
 def _latency(key: str, label: str, **shown: Any) -> Figure:
@@ -29,11 +33,16 @@ def _latency(key: str, label: str, **shown: Any) -> Figure:
     def bounded(trial: Trial) -> bool:
         return key in trial.bounds(trial.latency_seconds)
 
-    text = f"{label} of all requests of a trial, failed ones included"
+    text = f"{label} of all requests of a trial, failed ones included; of an open load, from the planned start"
     if least := FEWEST_REQUESTS.get(key):
         text += f"; unknown with fewer than {least:,} requests"
     name = f"latency_{key}_seconds"
-    return Figure(key, name, label, text, "seconds", of, FASTER, resolution=_RESOLUTION, bounded=bounded, **shown)
+    return Figure(key, name, label, text, "seconds", of, FASTER, resolution=RESOLUTION, bounded=bounded, **shown)
+
+
+def _seconds_per_request(trial: Trial) -> float:
+    """Wall seconds per successful request of a finished trial."""
+    return (trial.wall_seconds or 0.0) / (trial.requests - sum(trial.errors.values()))
 
 
 def _overhead(trial: Trial) -> float | None:
@@ -80,19 +89,20 @@ FIGURES: tuple[Figure, ...] = (
         "wall", "wall_seconds", "wall time",
         "time from the first request of a trial to the end of its last",
         "seconds", lambda trial: trial.wall_seconds, FASTER,
-        column=Column("wall"), metric=Metric("wall_seconds"), compared=True, total=True,
+        column=Column("wall"), metric=Metric("wall_seconds"), compared=True, total=True, scheduled=True,
     ),
     Figure(
         "throughput", "requests_per_second", "requests per second",
         "successful requests per second of wall time",
         "per-second", lambda trial: trial.requests_per_second, Direction("faster", "slower", less_is_better=False),
-        column=Column("req/s"), metric=Metric("requests_per_second"), compared=True,
+        column=Column("req/s"), metric=Metric("requests_per_second"), compared=True, scheduled=True,
     ),
     Figure(
         "received", "bytes_received_per_second", "bytes received per second",
         "bytes of the bodies of all responses per second of wall time",
         "bytes-per-second", _received, Direction("faster", "slower", less_is_better=False),
         column=Column("received", "large bodies"), metric=Metric("bytes_received_per_second"), compared=True,
+        scheduled=True,
     ),
     _latency("mean", "mean latency"),
     _latency("p50", "median latency", column=Column("p50"), metric=Metric("latency_seconds", "0.5"), compared=True),
@@ -104,6 +114,7 @@ FIGURES: tuple[Figure, ...] = (
     ),
     _latency("p999", "99.9th percentile of latency"),
     _latency("max", "longest latency"),
+    *OPEN_LOAD_FIGURES,
     Figure(
         "overhead", "overhead_p50_seconds", "median overhead",
         "median of latency minus the delay that the upstream was asked for, of all requests",
@@ -118,7 +129,7 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "errors", "errors_share", "share of failed requests",
-        "failed requests among all finished ones; failed trials count as well",
+        "failed requests among all finished ones; failed trials count as well, partial ones do not",
         "share", lambda trial: _per_request(sum(trial.errors.values()), trial), FEWER,
         column=Column("errors"), compared=True, claimable=False, of_failed=True,
     ),
@@ -131,7 +142,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure(
         "reuse", "requests_per_connection", "requests per connection",
         "finished requests divided by the connections that the client opened; unknown where it opened none",
-        "count", _reuse, Direction("more", "fewer", less_is_better=False),
+        "count", _reuse, MORE,
         column=Column("req/conn", "durations"), metric=Metric("requests_per_connection"),
     ),
     Figure(
@@ -178,6 +189,26 @@ BY_KEY = {figure.key: figure for figure in FIGURES}
 EXPORTED = tuple((figure, figure.metric) for figure in FIGURES if figure.metric is not None)
 COMPARED = tuple(figure for figure in FIGURES if figure.compared)
 _BY_NAME = {name: figure for figure in FIGURES for name in (figure.key, figure.name)}
+
+
+_TIME_PER_REQUEST = Figure(
+    "cost", "seconds_per_request", "time per request", "wall time divided by the successful requests",
+    "seconds", _seconds_per_request, FASTER,
+)  # fmt: skip
+"""No column: it is the inverse of throughput."""
+
+
+def ranked_by(*, open_load: bool) -> Figure:
+    """The figure that arms are ranked by: time per request in a closed load, and p99 in an open load.
+
+    The schedule of an open load decides its wall time. Its p99 is that from the planned start.
+    """
+    return BY_KEY["p99"] if open_load else _TIME_PER_REQUEST
+
+
+def cost_of(trial: Trial) -> float:
+    """The figure of a finished trial that its arm is ranked by, in seconds."""
+    return ranked_by(open_load=trial.open_load is not None).of(trial) or 0.0
 
 
 def find(name: str, field: str, value: str = "") -> Figure:

@@ -9,13 +9,16 @@ reported as saved.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from clientlab.errors import LabError
-from clientlab.results.trial import Trial, first_problem
+from clientlab.results.part import first_problem, is_printable
+from clientlab.results.regular_file import content_of
+from clientlab.results.trial import Trial
 
 JOURNAL_FILE = "trials.jsonl"
 
@@ -37,7 +40,7 @@ def append(path: Path, trial: Trial) -> None:
 def read(path: Path) -> list[Trial]:
     """All trials of a journal; none where there is no journal. Raises LabError for a line that is no trial."""
     try:
-        *lines, _incomplete = path.read_bytes().split(b"\n")
+        *lines, _incomplete = content_of(path).split(b"\n")
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -47,6 +50,9 @@ def read(path: Path) -> list[Trial]:
 
 def _trial(line: bytes, where: str) -> Trial:
     try:
-        return Trial.model_validate_json(line)
+        return Trial.of_document(json.loads(line), walked=is_printable(line))
     except ValidationError as error:
-        raise LabError(f"{where}: {first_problem(error)}; the file was changed or damaged") from error
+        problem = first_problem(error)
+    except (ValueError, RecursionError) as error:
+        problem = f"Invalid JSON: {error}"
+    raise LabError(f"{where}: {problem}; the file was changed or damaged")

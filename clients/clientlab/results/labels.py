@@ -22,6 +22,6 @@ def legend(arm: str, strategy: str) -> str:
     So each strategy can have one colour, whatever an experiment calls its arms.
     """
     bare = strategy.partition("?")[0]
-    if re.fullmatch(rf"{re.escape(bare)}(\?.*)?( \(.*\))?(\[.*\])?", arm):
+    if re.fullmatch(rf"{re.escape(bare)}(\?.*)?( \(.*\))?(\[.*\])?( in [\w.-]+)?", arm):
         return arm
     return f"{arm} · {bare}"

@@ -8,7 +8,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.results.figures import of_claim
-from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, Part
+from clientlab.results.part import Part
+from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, PlannedTrial
 from clientlab.workload.workload import Workload
 
 AxisValue = bool | Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | Annotated[float, Field(allow_inf_nan=False)] | str
@@ -22,12 +23,18 @@ def _claimable(name: str) -> str:
 FigureName = Annotated[str, AfterValidator(_claimable)]
 """Key or full name of a figure that a claim may compare."""
 
+MOST_ITEMS = 10_000
+"""Limit of a list or a mapping in a run document, such as arms, claims or cautions."""
+
+MOST_TRIALS = 1_000_000
+"""Of a run. At a second each, they take eleven days."""
+
 FEWEST_IN_SWEEP = 3
 """With fewer arms, none lies between two others."""
 
 
 class Arm(Part):
-    """One strategy on one upstream and route, doing one workload: what a run compares."""
+    """One strategy in one environment, on one upstream and route, doing one workload: what a run compares."""
 
     name: Annotated[str, Field(description="unique in the run")]
     label: Annotated[str | None, Field(description="name among the arms of its group; the strategy if missing")] = None
@@ -41,6 +48,21 @@ class Arm(Part):
     control: Annotated[
         bool, Field(description="not in the source: it shows the effect of what the source did not control")
     ] = False
+    environment: Annotated[str | None, Field(description="where its trials run; null: in the lab's own Python")] = None
+
+
+class EnvironmentSpec(Part):
+    """Where an environment is, or of what uv builds it."""
+
+    folder: Annotated[str | None, Field(description="of a virtual environment, or the path of its Python")] = None
+    python: Annotated[str | None, Field(description="version, as 3.13; null: the lab's own")] = None
+    requirements: Annotated[list[str], Field(description="what is installed, as pip names it")] = []
+
+    @model_validator(mode="after")
+    def _is_found_or_built(self) -> Self:
+        if (self.folder is None) == (self.python is None and not self.requirements):
+            raise ValueError("write folder for an environment that exists, else python, requirements, or both")
+        return self
 
 
 class Source(Part):
@@ -86,9 +108,12 @@ class Plan(Part):
     ] = None
     time_budget: Annotated[float | None, Field(description="seconds, after which no round was added")] = None
     seed: int
-    arms: list[Arm]
+    arms: Annotated[list[Arm], Field(max_length=MOST_ITEMS)]
     baseline: Annotated[str | None, Field(description="the arm that the others are compared with")] = None
-    workloads: dict[str, Workload]
+    workloads: Annotated[dict[str, Workload], Field(max_length=MOST_ITEMS)]
+    environments: Annotated[
+        dict[str, EnvironmentSpec], Field(description="by the names that arms have", max_length=MOST_ITEMS)
+    ] = {}
     source: Source | None = None
     uncontrolled: Annotated[list[str], Field(description="what the source did not control")] = []
     workers: Annotated[
@@ -98,7 +123,7 @@ class Plan(Part):
     changed: Annotated[
         list[str], Field(description="what options of the command line replaced, except rounds and seed")
     ] = []
-    claims: list[Claim] = []
+    claims: Annotated[list[Claim], Field(max_length=MOST_ITEMS)] = []
     replaced: Annotated[dict[str, str], Field(description="strategy that is not installed to its replacement")] = {}
     left_out: Annotated[dict[str, str], Field(description="strategy that could not be loaded to the reason")] = {}
     command: Annotated[str, Field(description="the command line that repeats the run")]
@@ -107,10 +132,31 @@ class Plan(Part):
     def _fits(self) -> Self:
         """Arms do workloads of the plan, and each claim names the arms that its kind compares."""
         check_workloads("arm", ((arm.name, arm.workload) for arm in self.arms), self.workloads)
+        if self.rounds * len(self.arms) > MOST_TRIALS:
+            raise ValueError(f"{self.rounds:,} rounds of {len(self.arms):,} arms are more than {MOST_TRIALS:,} trials")
+        check_once("arms", "name", ((arm.name, *identity_of(arm)) for arm in self.arms))
+        check_once("claims", "name", (claim.name for claim in self.claims))
+        for arm in self.arms:
+            if arm.environment is not None and arm.environment not in self.environments:
+                raise ValueError(f"arm {arm.name!r}: there is no environment {arm.environment!r}")
         arms = {arm.name: arm for arm in self.arms}
         for claim in self.claims:
             _check_claim(claim, arms)
         return self
+
+
+def identity_of(arm: Arm | PlannedTrial) -> tuple[str | None, ...]:
+    """What an arm, or a trial of it, measures: strategy, upstream, route, workload, environment."""
+    return arm.strategy, arm.upstream, arm.route, arm.workload, arm.environment
+
+
+def check_once(what: str, key: str, values: Iterable[object]) -> None:
+    """Raises ValueError for the first value that is there twice."""
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise ValueError(f"two {what} have the {key} {value!r}")
+        seen.add(value)
 
 
 def check_workloads(what: str, used: Iterable[tuple[str, str]], known: Collection[str]) -> None:

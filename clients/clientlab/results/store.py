@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -27,18 +26,17 @@ from clientlab.results import journal
 from clientlab.results.conversion import UnknownFormat, converted
 from clientlab.results.document import Run
 from clientlab.results.journal import JOURNAL_FILE
-from clientlab.results.trial import Trial, first_problem
+from clientlab.results.part import first_problem, is_printable, shortened
+from clientlab.results.regular_file import content_of
+from clientlab.results.trial import Trial
 
 RUN_FILE = "run.json"
-MOST_BYTES = 100 << 20
-"""Limit of a run file: some 20,000 trials. To validate as much takes seconds, and memory of several times its size."""
-
 _LOCK_FILE = ".measuring"
-_HOLD_FILE = ".held"
+HOLD_FILE = ".held"
 _LOOK_SECONDS, _MOMENT = 1.0, 0.01
 """A process that looks whether a run is held (`is_held`) locks it for a moment itself."""
 
-_OWN_NAME = re.compile(r"\d{8}-\d{6}")
+OWN_NAME = re.compile(r"\d{8}-\d{6}")
 
 
 class Store:
@@ -109,13 +107,15 @@ class Store:
     @contextlib.contextmanager
     def hold(self, name: str) -> Iterator[None]:
         """Let no other process measure the run of that name. Raises LabError while one does."""
-        file = os.open(self.folder / name / _HOLD_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        file = os.open(self.folder / name / HOLD_FILE, os.O_RDWR | os.O_CREAT, 0o644)
         until = time.monotonic() + _LOOK_SECONDS
         try:
             while not _locked(file):
                 if time.monotonic() > until:
                     raise LabError(f"run {name} is being measured by another process; wait for its end")
                 time.sleep(_MOMENT)
+            if not os.fstat(file).st_nlink:
+                raise LabError(f"run {name} was removed by another process")
             yield
         finally:
             os.close(file)
@@ -139,12 +139,13 @@ class Store:
         raise LabError(f"run {name!r} is not in {self.folder}{known}")
 
     def names(self) -> list[str]:
-        """The names of all runs, the oldest first."""
-        return sorted(file.parent.name for file in self.folder.glob(f"*/{RUN_FILE}") if file.is_file())
+        """The names of all runs, the oldest first. A name that no terminal and no page can show is none of a run."""
+        names = (file.parent.name for file in self.folder.glob(f"*/{RUN_FILE}") if file.is_file())
+        return sorted(name for name in names if name.isprintable())
 
     def _begun(self, name: str) -> str:
         """When a run began, as the names of the lab's own runs say it; of another name: when its file was written."""
-        if _OWN_NAME.match(name):
+        if OWN_NAME.match(name):
             return name
         written = datetime.fromtimestamp((self.folder / name / RUN_FILE).stat().st_mtime, UTC)
         return f"{written:%Y%m%d-%H%M%S}{written.microsecond // 1000:03}"
@@ -157,8 +158,10 @@ class Store:
         return place.resolve().name
 
     def remove(self, name: str) -> None:
-        """Remove a run of that whole name with all that is kept of it. Raises LabError."""
+        """Remove a run of that whole name with all that is kept of it. Raises LabError, also while it is measured."""
         place = self.folder / self.inside(name)
+        if is_held(place):
+            raise LabError(f"run {place.name} is being measured; stop it, or wait for its end")
         try:
             shutil.rmtree(place)
         except OSError as error:
@@ -172,7 +175,7 @@ class Store:
 def is_held(folder: Path) -> bool:
     """Whether a process measures the run of that folder now."""
     try:
-        file = os.open(folder / _HOLD_FILE, os.O_RDONLY)
+        file = os.open(folder / HOLD_FILE, os.O_RDONLY | os.O_NONBLOCK)  # it may be a pipe, as any file here
     except OSError:  # nobody on this machine ever did
         return False
     try:
@@ -189,19 +192,12 @@ def read_run(path: Path) -> Run:
     # The journal first: when a run ends, its file takes over the trials before the journal goes.
     saved = journal.read(path.with_name(JOURNAL_FILE)) if path.name == RUN_FILE else []
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):  # to read a pipe would wait for ever
-            raise LabError(f"{path}: it is no regular file; name a run file")
-        if found.st_size > MOST_BYTES:
-            raise LabError(
-                f"{path}: {found.st_size:,} bytes, and no run has more than {MOST_BYTES:,}; it is no run file"
-            )
-        run = run_of(path.read_bytes(), str(path))
+        run = run_of(content_of(path), str(path))
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from error
     known = {trial.order for trial in run.trials}
     more = [trial for trial in saved if trial.order not in known]
-    return _validated(dict(run) | {"trials": [*run.trials, *more]}, str(path)) if more else run
+    return _validated(dict(run) | {"trials": [*run.trials, *more]}, str(path), walked=True) if more else run
 
 
 def run_of(content: bytes, path: str) -> Run:
@@ -213,17 +209,19 @@ def run_of(content: bytes, path: str) -> Run:
     try:
         present = converted(document if isinstance(document, dict) else {})
     except UnknownFormat as error:
-        raise LabError(f"{path}: {error}; read it with the version that wrote it") from error
+        raise LabError(f"{path}: {shortened(error)}; read it with the version that wrote it") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise LabError(f"{path}: {type(error).__name__}: {error}; the file was changed or damaged") from error
-    return _validated(present, path)
+        problem = f"{type(error).__name__}: {error}"
+        raise LabError(f"{path}: {shortened(problem)}; the file was changed or damaged") from error
+    return _validated(present, path, walked=is_printable(content))
 
 
-def _validated(document: dict[str, Any], path: str) -> Run:
+def _validated(document: dict[str, Any], path: str, *, walked: bool) -> Run:
     try:
-        return Run.model_validate(document)
-    except ValidationError as error:
-        raise LabError(f"{path}: {first_problem(error)}; the file was changed or damaged") from error
+        return Run.of_document(document, walked=walked)
+    except ValueError as error:
+        problem = first_problem(error) if isinstance(error, ValidationError) else shortened(error)
+        raise LabError(f"{path}: {problem}; the file was changed or damaged") from error
 
 
 def _locked(file: int) -> bool:

@@ -9,20 +9,23 @@ import resource
 import ssl
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
 from clientlab import strategies
 from clientlab.measuring.cgroups import cpu_quota, memory_limit
 from clientlab.results import machine
-from clientlab.results.dependencies import compiled_into, dependencies_of
-from clientlab.results.document import Surroundings
+from clientlab.results.compiled import compiled_into
+from clientlab.results.dependencies import dependencies_of
+from clientlab.results.document import Environment, Surroundings
 from clientlab.strategies import plugins
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _PATIENCE = 10.0
+NONE: Mapping[str, Environment] = MappingProxyType({})
 _SERVED_BY = {
     "flask": ("flask", "gunicorn", "werkzeug"),
     "aiohttp": ("aiohttp", "gunicorn", "uvloop"),
@@ -31,8 +34,10 @@ _SERVED_BY = {
 """Upstream or proxy that the lab itself starts → distributions that serve it."""
 
 
-def surroundings(distributions: Iterable[str], programs: dict[str, str]) -> Surroundings:
-    """This machine as it is now. `distributions`: packages whose versions matter to the run."""
+def surroundings(
+    distributions: Iterable[str], programs: dict[str, str], environments: Mapping[str, Environment] = NONE
+) -> Surroundings:
+    """This machine as it is now. `distributions`: packages of the lab's own Python whose versions matter to the run."""
     clock = time.get_clock_info("perf_counter")
     distributions = set(distributions)
     return Surroundings(
@@ -59,6 +64,7 @@ def surroundings(distributions: Iterable[str], programs: dict[str, str]) -> Surr
         smt=machine.smt(),
         virtualization=machine.virtualization(),
         lab_commit=machine.lab_commit(),
+        environments=dict(environments) or None,
     )
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.analysis.histogram import checked_histogram
 from clientlab.analysis.summary import FEWEST_REQUESTS
-from clientlab.printable import printable
+from clientlab.results.part import Measured
 
 MOST = 1e12
 """Limit of seconds and of requests per second. A larger figure was not measured, and no chart could draw it."""
@@ -25,9 +24,15 @@ MOST_KINDS = 1000
 MOST_SLICES = 10_000
 
 
+_YEARS = range(1970, 3000)
+"""Of a run. Python can't convert the first and the last days of its calendar to other time zones."""
+
+
 def _time(text: str) -> str:
-    """The time as it was written. Raises ValueError for a text that is none."""
-    datetime.fromisoformat(text)
+    """The time as it was written. Raises ValueError for a text that is none, or that has no time zone."""
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None or found.year not in _YEARS:
+        raise ValueError(f"{text!r} is no time with a time zone, as 2024-05-06T07:08:09+00:00")
     return text
 
 
@@ -46,8 +51,13 @@ Bound = Literal[
     "outside",
     "mixed",
     "unclear",
+    "on-schedule",
+    "behind-schedule",
 ]
-"""What limited a trial. Runs before the shares of queues were measured may have ``unclear``."""
+"""What limited a trial; the last two are of open loads.
+
+Runs before the shares of queues were measured may have ``unclear``.
+"""
 
 BUSY_PARTS = {
     "client": "CPU time of the client, of the cores that it can use",
@@ -64,41 +74,7 @@ BUSY_PARTS = {
 """The keys of `Trial.busy`: part → what its share is a share of."""
 
 
-def _printable(value: Any) -> Any:
-    """The texts of a value, and of a mapping or a list in it, made printable."""
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, dict):
-        return {_printable(key): _printable(inner) for key, inner in value.items()}
-    if isinstance(value, list) and any(isinstance(inner, str) for inner in value):
-        return [_printable(inner) for inner in value]
-    return value
-
-
-class Part(BaseModel):
-    """A part of the run document: immutable, without unknown keys, and with printable texts only."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_printable_texts(cls, fields: Any) -> Any:
-        """Texts come from measured servers, plug-ins and files. Parts inside this one have this validator, too."""
-        return _printable(fields) if isinstance(fields, dict) else fields
-
-
 Share = Annotated[float, Field(ge=0, le=MOST)]
-
-
-class Measured(Part):
-    """A part whose numbers are finite."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with changes, validated. Pydantic's own copies take any value. Raises ValidationError."""
-        copy = super().model_copy(deep=deep)
-        return type(self).model_validate({**dict(copy), **update}) if update else copy
 
 
 class Quantiles(Measured):
@@ -135,6 +111,38 @@ class Slice(Measured):
     errors: Count
     p50: Seconds | None = None
     p99: Seconds | None = None
+
+
+class LoadSlice(Measured):
+    """A part of the wall time of an open load."""
+
+    at: Annotated[Seconds, Field(description="seconds from the trial's beginning")]
+    planned: Annotated[Count, Field(description="requests whose planned start is in it")]
+    sent: Annotated[Count, Field(description="requests that were sent in it")]
+    dropped: Annotated[Count, Field(description="requests that were dropped in it")]
+    backlog: Annotated[Count, Field(description="requests that were due and neither sent nor dropped, at its end")]
+
+
+class OpenLoad(Measured):
+    """How a trial kept to the schedule of its open load."""
+
+    planned_per_second: Annotated[float, Field(ge=0, le=MOST, description="requests over the schedule's length")]
+    achieved_per_second: Annotated[
+        float, Field(ge=0, le=MOST, description="requests sent over the schedule's length, or until the last was sent")
+    ]
+    lateness_seconds: Annotated[
+        Quantiles | None, Field(description="from planned to real start, of all requests; null: none was sent")
+    ]
+    sent_seconds: Annotated[
+        Quantiles | None, Field(description="from the real start, of the requests that were sent; null: none succeeded")
+    ]
+    dropped: Annotated[Count, Field(description="not sent, because they were too late; errors of that kind")]
+    most_backlog: Annotated[Count, Field(description="the most requests that were due and not sent at a moment")]
+    most_in_flight: Annotated[Count, Field(description="the most requests that were sent and not answered at a moment")]
+    in_flight_at_end: Annotated[
+        Count | None, Field(description="requests sent and not answered when the schedule ended; null: not counted")
+    ] = None
+    over_time: Annotated[list[LoadSlice], Field(max_length=MOST_SLICES)] = []
 
 
 class ServerUse(Measured):
@@ -199,6 +207,7 @@ class PlannedTrial(Measured):
     round: Annotated[int, Field(ge=1, le=MOST_ROUNDS_OF_A_RUN, description="from 1")]
     order: Annotated[Count, Field(description="place in the whole run, from 0")]
     concurrency: Count
+    environment: Annotated[str | None, Field(description="where it runs; null: in the lab's own Python")] = None
 
 
 class Trial(PlannedTrial):
@@ -209,8 +218,25 @@ class Trial(PlannedTrial):
         Field(description="lost: its worker vanished, or the run stopped in it; the run measures the arm once more"),
     ]
     reason: Annotated[str | None, Field(description="why the trial is not done")] = None
+    partial: Annotated[
+        Literal[True] | None,
+        Field(
+            description="true: the trial was ended early, and its figures are of the requests that had finished; they "
+            "count in no ranking, claim or median"
+        ),
+    ] = None
     started: Time
+    deadline_seconds: Annotated[
+        Seconds | None, Field(description="after which the trial would have failed, from the start of its process")
+    ] = None
     wall_seconds: Seconds | None = None
+    duration_extended: Annotated[
+        bool | None,
+        Field(
+            description="whether requests were begun after the workload's duration, because fewer had begun than may "
+            "be in flight; null without a duration"
+        ),
+    ] = None
     requests: Annotated[Count, Field(description="finished, errors included")] = 0
     errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)] = {}
     error_examples: Annotated[dict[str, str], Field(max_length=MOST_KINDS)] = {}
@@ -237,7 +263,10 @@ class Trial(PlannedTrial):
     peak_pss_bytes: Annotated[
         Count | None, Field(description="as peak_rss_bytes; shared pages in proportion, without the sample log")
     ] = None
-    latency_seconds: Quantiles | None = None
+    latency_seconds: Annotated[
+        Quantiles | None, Field(description="of an open load: from the planned start of each request")
+    ] = None
+    open_load: Annotated[OpenLoad | None, Field(description="null: a closed load")] = None
     elapsed_seconds_sum: Annotated[
         Seconds | None, Field(description="the library's own measure, over successful requests")
     ] = None
@@ -287,8 +316,12 @@ class Trial(PlannedTrial):
         """A finished trial has a wall time and at least one successful request."""
         if self.status != "done":
             return self
+        if self.partial:
+            raise ValueError("a trial that is done is whole, and not partial")
         if self.wall_seconds is None or self.wall_seconds <= 0:
             raise ValueError(f"a trial that is done took some time, and not wall_seconds {self.wall_seconds}")
+        if self.open_load is not None and (self.latency_seconds is None or self.latency_seconds.p99 <= 0):
+            raise ValueError("a trial of an open load that is done has latencies above 0")
         errors = sum(self.errors.values())
         if errors >= self.requests:
             raise ValueError(f"a trial that is done has a request that succeeded: {errors} errors of {self.requests}")
@@ -298,10 +331,3 @@ class Trial(PlannedTrial):
 def utc_now() -> str:
     """The present time as `Trial.started` holds it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def first_problem(error: ValidationError) -> str:
-    """The first failed check in one line: ``connections_opened: Input should be greater than or equal to 0``."""
-    first = error.errors()[0]
-    where = [".".join(map(str, first["loc"]))] if first["loc"] else []
-    return ": ".join([*where, first["msg"].removeprefix("Value error, ")])

@@ -9,9 +9,10 @@ from clientlab import units
 from clientlab.analysis.ratios import Ratio, typical_figure
 from clientlab.analysis.sweeps import TurningPoint, Value, in_order, turning_point
 from clientlab.judging.knees import knee_text
-from clientlab.judging.ranking import seconds_per_request
 from clientlab.results.document import Run
+from clientlab.results.figures import cost_of, ranked_by
 from clientlab.results.plan import Arm
+from clientlab.workload.load import is_open
 
 REQUESTS = 1000
 """Charts show the time for this many requests where trials sent unlike numbers of requests."""
@@ -20,8 +21,29 @@ _FEWEST_POINTS = 3
 
 
 @dataclass(frozen=True)
+class ChartedSeconds:
+    """What the seconds of a chart are: the time for so many requests, or of an open load what its arms are ranked by.
+
+    `requests`: None for an open load.
+    """
+
+    requests: int | None
+
+    def of(self, cost: float) -> float:
+        """The seconds of an arm that is ranked by `cost`."""
+        return cost if self.requests is None else cost * self.requests
+
+    @property
+    def label(self) -> str:
+        """The axis of the chart."""
+        if self.requests is None:
+            return f"{ranked_by(open_load=True).label}, from the planned start"
+        return f"time for {self.requests:,} requests"
+
+
+@dataclass(frozen=True)
 class SweepPoint:
-    """An arm of a sweep at its `value` on the axis: seconds for the sweep's requests.
+    """An arm of a sweep at its `value` on the axis: seconds as its sweep charts them.
 
     `typical`: the median of all `rounds`, with its 95 % confidence interval. `clean`: round → seconds, of the rounds
     without an error, by which claims are judged.
@@ -79,12 +101,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The curves along one axis on one upstream and route. Their seconds are for `requests` requests."""
+    """The curves along one axis on one upstream and route, and what their seconds are."""
 
     axis: str
     where: str
     curves: list[Curve]
-    requests: int
+    charted: ChartedSeconds
 
     def name_of(self, curve: Curve) -> str:
         """The curve's name, with its concurrency where the curves differ in it."""
@@ -101,16 +123,16 @@ def sweeps_of(run: Run) -> list[Sweep]:
     """A sweep for each axis, upstream and route, with a curve for all arms that have at least three values on it."""
     found = []
     for (axis, where), named in _series(run).items():
-        requests = _requests(run, [arm for arms in named.values() for arm in arms])
+        charted = _charted(run, [arm for arms in named.values() for arm in arms])
         values = in_order(arm.axes[axis] for arms in named.values() for arm in arms)
         curves = []
         for name, arms in named.items():
-            points = [point for arm in arms if (point := _point(run, arm, axis, requests))]
+            points = [point for arm in arms if (point := _point(run, arm, axis, charted))]
             if len(points) >= _FEWEST_POINTS:
                 points.sort(key=lambda point: values.index(point.value))
                 curves.append(Curve(name, arms[0].strategy, points, _concurrency(run, arms)))
         if curves:
-            found.append(Sweep(axis, where, curves, requests))
+            found.append(Sweep(axis, where, curves, charted))
     return found
 
 
@@ -138,14 +160,17 @@ def _without(strategy: str, axes: Iterable[str]) -> str:
     return "?".join(filter(None, (name, "&".join(kept))))
 
 
-def _requests(run: Run, arms: list[Arm]) -> int:
-    counts = {run.experiment.workloads[arm.workload].requests for arm in arms}
-    return counts.pop() or REQUESTS if len(counts) == 1 else REQUESTS
+def _charted(run: Run, arms: list[Arm]) -> ChartedSeconds:
+    workloads = [run.experiment.workloads[arm.workload] for arm in arms]
+    if all(map(is_open, workloads)):
+        return ChartedSeconds(None)
+    counts = {workload.requests for workload in workloads}
+    return ChartedSeconds(counts.pop() or REQUESTS if len(counts) == 1 else REQUESTS)
 
 
-def _point(run: Run, arm: Arm, axis: str, requests: int) -> SweepPoint | None:
+def _point(run: Run, arm: Arm, axis: str, charted: ChartedSeconds) -> SweepPoint | None:
     trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
-    rounds = {trial.round: seconds_per_request(trial) * requests for trial in trials}
+    rounds = {trial.round: charted.of(cost_of(trial)) for trial in trials}
     typical = typical_figure(rounds)
     if typical is None:
         return None

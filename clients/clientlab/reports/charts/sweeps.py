@@ -39,7 +39,7 @@ def _plot(sweep: Sweep, looks: list[Look]) -> LineChart:
         x_ticks=x_ticks,
         y_ticks=y.ticks(units.time),
         x_axis=sweep.axis + (" (logarithmic)" if x.log else ""),
-        y_axis=f"time for {sweep.requests:,} requests" + (" (logarithmic)" if y.log else ""),
+        y_axis=sweep.charted.label + (" (logarithmic)" if y.log else ""),
         summary=" ".join(curve.summary for curve in curves),
         notes=[_NOTE],
         table=_table(sweep.axis, values, curves),

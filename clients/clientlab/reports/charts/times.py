@@ -10,7 +10,7 @@ from statistics import median
 
 from clientlab import units
 from clientlab.analysis.ratios import Ratio, typical_figure
-from clientlab.reports.charts.curves import REQUESTS, sweeps_of
+from clientlab.reports.charts.curves import REQUESTS, ChartedSeconds, sweeps_of
 from clientlab.reports.charts.palette import Look, looks_of
 from clientlab.reports.charts.scale import Scale, even
 from clientlab.reports.charts.shapes import Bar, BarChart
@@ -38,10 +38,11 @@ class _Panel:
     workload: str
     requests: int | None
     rows: list[Row]
+    open_load: bool = False
 
     @property
     def slowest(self) -> float:
-        """Seconds for a request."""
+        """Seconds for a request, or of an open load its p99."""
         return max(max(row.costs) for row in self.rows)
 
     @property
@@ -77,9 +78,11 @@ def _panels(run: Run, groups: Sequence[Group]) -> Iterator[_Panel]:
         if len(some) > 1 and len({row.name for row in rows}) == len(rows):
             requests = {group.requests for group in some}
             rows = _like_with_like(rows)
-            yield _Panel(workload, workload, requests.pop() if len(requests) == 1 else None, rows)
+            count = requests.pop() if len(requests) == 1 else None
+            yield _Panel(workload, workload, count, rows, some[0].open_load)
         else:
-            yield from (_Panel(group.title, workload, group.requests, group.rows) for group in some)
+            for group in some:
+                yield _Panel(group.title, workload, group.requests, group.rows, group.open_load)
 
 
 def _like_with_like(rows: list[Row]) -> list[Row]:
@@ -94,46 +97,46 @@ def _alike(panels: list[_Panel], looks: dict[str, Look]) -> Iterator[BarChart]:
     """Panels of one workload have one scale, so that bars can be compared by eye, unless some would be too short."""
     counts = {panel.requests for panel in panels}
     requests = panels[0].requests or REQUESTS if len(counts) == 1 else REQUESTS
+    charted = ChartedSeconds(None if panels[0].open_load else requests)
     slowest = [panel.slowest for panel in panels]
     if max(slowest) > _FAR * min(slowest):
         for panel in panels:
-            yield _chart(panel, requests, _scale([panel], requests), looks, ["This chart has its own scale."])
+            yield _chart(panel, charted, _scale([panel], charted), looks, ["This chart has its own scale."])
     else:
-        scale = _scale(panels, requests)
-        yield from (_chart(panel, requests, scale, looks, []) for panel in panels)
+        scale = _scale(panels, charted)
+        yield from (_chart(panel, charted, scale, looks, []) for panel in panels)
 
 
-def _scale(panels: list[_Panel], requests: int) -> Scale:
-    slowest = max(panel.slowest for panel in panels) * requests
+def _scale(panels: list[_Panel], charted: ChartedSeconds) -> Scale:
+    slowest = charted.of(max(panel.slowest for panel in panels))
     found = [_typical(row) for panel in panels for row in panel.rows]
-    ends = [one.high * requests for one in found if one and one.high]
+    ends = [charted.of(one.high) for one in found if one and one.high]
     return even([slowest, min(max(ends, default=0.0), slowest * _REACH)])
 
 
-def _chart(panel: _Panel, requests: int, scale: Scale, looks: dict[str, Look], notes: list[str]) -> BarChart:
+def _chart(panel: _Panel, charted: ChartedSeconds, scale: Scale, looks: dict[str, Look], notes: list[str]) -> BarChart:
     faulty = [row.name for row in panel.rows if row.errors]
     if faulty:
         notes = [*notes, f"Requests failed with {', '.join(faulty)}: look at the errors before the speed."]
     if panel.concurrency is None:
         notes = [*notes, UNLIKE]
     highs = {row.name: found.high for row in panel.rows if (found := _typical(row)) and found.high}
-    wide = [name for name, high in highs.items() if high * requests > scale.high]
+    wide = [name for name, high in highs.items() if charted.of(high) > scale.high]
     if wide:
         notes = [*notes, f"The interval ends beyond the chart for {', '.join(wide)}."]
     return BarChart(
         title=panel.title,
-        rows=[_bar(row, panel, requests, scale, looks[row.strategy]) for row in panel.rows],
+        rows=[_bar(row, panel, charted, scale, looks[row.strategy]) for row in panel.rows],
         ticks=scale.ticks_across(units.time),
-        axis=f"time for {requests:,} requests{'' if panel.concurrency is None else f', c={panel.concurrency}'}; "
-        "shorter is better",
+        axis=f"{charted.label}{'' if panel.concurrency is None else f', c={panel.concurrency}'}; shorter is better",
         notes=notes,
     )
 
 
-def _bar(row: Row, panel: _Panel, requests: int, scale: Scale, look: Look) -> Bar:
-    seconds = [cost * requests for cost in row.costs]
+def _bar(row: Row, panel: _Panel, charted: ChartedSeconds, scale: Scale, look: Look) -> Bar:
+    seconds = [charted.of(cost) for cost in row.costs]
     found = _typical(row)
-    ends = [end * requests for end in (found and found.interval) or ()]
+    ends = [charted.of(end) for end in (found and found.interval) or ()]
     rounds = ", ".join(map(units.time, seconds))
     title = f"{row.name}: median {units.time(median(seconds))} of {len(seconds)} rounds ({rounds})"
     if ends:

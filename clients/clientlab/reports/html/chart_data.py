@@ -9,7 +9,7 @@ from functools import cached_property
 from clientlab.analysis.histogram import Distribution, merged
 from clientlab.analysis.latencies import Latencies, latencies_of
 from clientlab.reports.charts.palette import Look, distinct, looks_of
-from clientlab.reports.rows import Group, Row, groups_of
+from clientlab.reports.rows import WAITS, Group, Row, groups_of
 from clientlab.results.document import Run
 from clientlab.results.trial import Histogram, Trial
 
@@ -40,6 +40,11 @@ class ChartArm:
         failed = _merged(trial.failed_histogram for trial in stored)
         failures = sum(sum(trial.errors.values()) for trial in stored)
         return latencies_of(answered, [failed] if failed else [], failures)
+
+
+def notes_of_waits(arms: Iterable[ChartArm]) -> list[str]:
+    """What the mark of latencies means, where an arm has it."""
+    return [f"{WAITS} holds the wait for a free connection."] if any(arm.row.waits for arm in arms) else []
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from clientlab.analysis.bounded import BoundedValue, median_of
 from clientlab.analysis.latencies import Latencies
 from clientlab.reports.charts.scale import Scale, logarithmic
 from clientlab.reports.charts.shapes import Bar, BarChart
-from clientlab.reports.html.chart_data import ChartArm, ChartGroup
+from clientlab.reports.html.chart_data import ChartArm, ChartGroup, notes_of_waits
 
 _BINS = 90
 _TAIL = 0.999  # up to where areas are drawn
@@ -37,7 +37,7 @@ def _chart(group: ChartGroup) -> BarChart | None:
         rows=[_area(arm, scale) for arm in group.arms if arm.latencies],
         ticks=scale.ticks_across(units.time),
         axis=f"latency of successful requests, up to their {_TAIL:.1%} quantile".replace("%", " %"),
-        notes=[f"The numbers are p50 · p99 of all rounds together.{delay}"],
+        notes=[f"The numbers are p50 · p99 of all rounds together.{delay}", *notes_of_waits(group.arms)],
     )
 
 
@@ -47,11 +47,12 @@ def _area(arm: ChartArm, scale: Scale) -> Bar:
         raise ValueError(f"{arm.name} has no latencies")
     p50, p99 = latencies.quantile(0.5), latencies.quantile(0.99)
     shares = latencies.answered.shares(np.geomspace(scale.low, scale.high, _BINS + 1))
+    mark = arm.row.mark
     return Bar(
         name=arm.name,
         look=arm.look,
-        value=f"{_time(p50)} · {_time(p99)}",
-        title=f"{arm.name}: p50 {_time(p50)}, p99 {_time(p99)}{_failed(latencies)}",
+        value=f"{_time(p50)}{mark} · {_time(p99)}{mark}",
+        title=f"{arm.name}: p50 {_time(p50)}{mark}, p99 {_time(p99)}{mark}{_failed(latencies)}",
         rings=[scale.place(one.value) for one in (p50, p99) if not one.at_least],
         area=(shares / shares.max()).tolist(),
         first=arm.row.first,

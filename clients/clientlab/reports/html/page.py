@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import jinja2
 
 from clientlab import units
-from clientlab.reports import estimand
+from clientlab.judging.thresholds import ThresholdResult
+from clientlab.reports import environments, estimand, thresholds
 from clientlab.reports.charts import palette, sweeps, times
 from clientlab.reports.claims import SIGNS, source_first
 from clientlab.reports.headline import answers
@@ -37,15 +39,18 @@ _TEMPLATES.globals |= {
 _TEMPLATES.filters |= {"line": svg.line_path, "dots": svg.dots_path, "band": svg.band_path, "area": svg.area_path}
 
 
-def render(run: Run) -> str:
-    """The whole report as one HTML document."""
+def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
+    """The whole report as one HTML document. `judged`: the limits of its user, with their outcomes."""
     groups = chart_groups(run)
     drawn = groups[:MOST_GROUPS]
     return _TEMPLATES.get_template("report.html.j2").render(
         run=run,
         source_url=_link(run),
-        answers=answers(groups),
+        answers=[*environments.sentences(run), *answers(groups)],
+        limits=thresholds.lines(judged),
+        limits_failed=any(one.outcome == "failed" for one in judged),
         omitted_groups=len(groups) - len(drawn),
+        standings_note=estimand.standings(group.open_load for group in groups),
         tables=[(group.title, tables.figures(group)) for group in groups],
         **_charts(run, drawn),
         **_texts(run),
@@ -72,8 +77,10 @@ def _texts(run: Run) -> dict[str, Any]:
         "claims": source_first(run.claims),
         "errors": tables.errors(run),
         "failures": tables.failures(run),
+        "partial": sum(bool(trial.partial) for trial in run.trials),
         "workloads": tables.workloads(run),
         "surroundings": tables.surroundings(run),
+        "environments": environments.tables(run),
         "trials_done": sum(trial.status == "done" for trial in run.trials),
         "requests": sum(trial.requests for trial in run.trials),
     }

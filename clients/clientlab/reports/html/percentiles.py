@@ -11,7 +11,7 @@ from clientlab.analysis.bounded import BoundedValue
 from clientlab.analysis.latencies import Latencies
 from clientlab.reports.charts.scale import Scale, Tick, logarithmic
 from clientlab.reports.charts.shapes import DataTable, Line, LineChart, placed
-from clientlab.reports.html.chart_data import MOST_LINES, ChartArm, ChartGroup, coloured_and_grey
+from clientlab.reports.html.chart_data import MOST_LINES, ChartArm, ChartGroup, coloured_and_grey, notes_of_waits
 
 _POINTS, _FAINT_POINTS = 80, 24
 _LABELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
@@ -24,17 +24,17 @@ def charts(groups: list[ChartGroup]) -> list[LineChart]:
 
 
 def _chart(group: ChartGroup) -> LineChart | None:
-    known = [(arm, arm.latencies) for arm in group.arms]
-    found = {arm.name: latencies for arm, latencies in known if latencies}
+    arms = [arm for arm in group.arms if arm.latencies]
+    found = {_name(arm): latencies for arm in arms if (latencies := arm.latencies)}
     if not found:
         return None
-    coloured, grey = coloured_and_grey([arm for arm in group.arms if arm.name in found])
+    coloured, grey = coloured_and_grey(arms)
     x = Scale(0.0, max(math.log10(max(2, latencies.recorded.total)) for latencies in found.values()))
     y = logarithmic([float(end) for latencies in found.values() for end in latencies.answered.seconds[[0, -1]]])
     if y is None:
         return None
-    lines = [_line(arm, found[arm.name], x, y, faint=True) for arm in grey]
-    lines += [_line(arm, found[arm.name], x, y) for arm in coloured]
+    lines = [_line(arm, found[_name(arm)], x, y, faint=True) for arm in grey]
+    lines += [_line(arm, found[_name(arm)], x, y) for arm in coloured]
     return LineChart(
         title=group.title,
         lines=lines,
@@ -43,9 +43,13 @@ def _chart(group: ChartGroup) -> LineChart | None:
         x_axis="percentile of the requests of all rounds of an arm",
         y_axis="latency",
         summary=_summary(found),
-        notes=[*_failures(found), *_notes(grey)],
+        notes=[*_failures(found), *notes_of_waits(arms), *_notes(grey)],
         table=_table(found),
     )
+
+
+def _name(arm: ChartArm) -> str:
+    return f"{arm.name}{arm.row.mark}"
 
 
 def _line(arm: ChartArm, found: Latencies, x: Scale, y: Scale, *, faint: bool = False) -> Line:
@@ -55,7 +59,7 @@ def _line(arm: ChartArm, found: Latencies, x: Scale, y: Scale, *, faint: bool = 
     shares = np.minimum(1 - 10**-rarities, 1 - 1 / total)
     shares[-1] = 1.0  # the slowest of all
     points = list(zip(rarities.tolist(), found.known(shares), strict=True))
-    return Line(arm.name, arm.look, placed(points, x, y), f"{arm.name}: {_text(found)}", faint)
+    return Line(_name(arm), arm.look, placed(points, x, y), f"{_name(arm)}: {_text(found)}", faint)
 
 
 def _rarity(share: float) -> float:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from clientlab import units
-from clientlab.reports import table
+from clientlab.reports import partial, table
 from clientlab.reports.charts.shapes import DataTable
 from clientlab.reports.html.chart_data import ChartGroup
 from clientlab.results.document import Run
-from clientlab.results.trial import Trial
+from clientlab.workload.arrivals import rate_of
 from clientlab.workload.workload import Workload
 
-_SECONDS = ("timeout", "duration")
+_SECONDS = ("timeout", "deadline", "duration", "max_late")
 
 
 def figures(group: ChartGroup) -> DataTable:
@@ -22,12 +22,15 @@ def figures(group: ChartGroup) -> DataTable:
 
 
 def errors(run: Run) -> DataTable | None:
-    """Errors by arm and kind, their share of the arm's requests, and the first example. None without errors."""
+    """Errors by arm and kind, their share of the arm's requests, and the first example. None without errors.
+
+    Those of trials that were ended early stand beside the reason of their end.
+    """
     counts: dict[tuple[str, str], int] = {}
     requests: dict[str, int] = {}
     examples: dict[tuple[str, str], str] = {}
-    for trial in sorted(run.trials, key=arm_of):
-        name = arm_of(trial)
+    for trial in sorted((trial for trial in run.trials if not trial.partial), key=partial.arm_of):
+        name = partial.arm_of(trial)
         requests[name] = requests.get(name, 0) + trial.requests
         for kind, count in trial.errors.items():
             counts[name, kind] = counts.get((name, kind), 0) + count
@@ -40,19 +43,20 @@ def errors(run: Run) -> DataTable | None:
 
 
 def failures(run: Run) -> DataTable | None:
-    """Failed trials with their reasons. None without failed trials."""
+    """Failed trials with their reasons, and what was finished of those that were ended early. None without any."""
+    heads = ["arm", "round", "reason", *partial.HEADS[2:-1]]
+    unknown = (units.UNKNOWN,) * (len(heads) - 4)
     rows = [
-        [arm_of(trial), str(trial.round), trial.reason or "unknown", f"{trial.requests:,}"]
-        for trial in sorted(run.trials, key=arm_of)
+        [
+            partial.arm_of(trial),
+            str(trial.round),
+            trial.reason or "unknown",
+            *(partial.cells(run, trial) if trial.requests else ("0", *unknown)),
+        ]
+        for trial in sorted(run.trials, key=partial.arm_of)
         if trial.status != "done"
     ]
-    return DataTable(["arm", "round", "reason", "requests finished"], rows) if rows else None
-
-
-def arm_of(trial: Trial) -> str:
-    """The arm's name. An arm named like its strategy gets its workload, upstream and route as well."""
-    parts = [part for part in (trial.workload, trial.upstream, trial.route) if part not in trial.arm]
-    return f"{trial.arm} ({', '.join(parts)})" if parts and trial.arm == trial.strategy else trial.arm
+    return DataTable(heads, rows) if rows else None
 
 
 def workloads(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -67,6 +71,8 @@ def _fields_of(workload: Workload) -> Iterator[tuple[str, str]]:
             yield from ((f"header {name}", text) for name, text in value.items())
         elif field.name in _SECONDS and value is not None:
             yield field.name, units.time(value)
+        elif field.name == "rate" and value is not None:
+            yield field.name, f"{units.rate(rate_of(value))}/s"
         elif value is not None:
             plain = isinstance(value, bool | str)
             yield field.name.replace("_", " "), str(value) if plain else f"{value:,}"

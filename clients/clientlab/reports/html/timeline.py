@@ -21,11 +21,12 @@ _JOINED = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30)  # slices of 60 in a point
 
 @dataclass(frozen=True)
 class ArmTimeline:
-    """Throughput and latency of an arm's trials."""
+    """Throughput and latency of an arm's trials; of an open load also the backlog."""
 
     name: str
     throughput: LineChart
     latency: LineChart | None
+    backlog: LineChart | None
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def _timeline(arm: ChartArm, trials: Sequence[Trial]) -> ArmTimeline:
     every = [rate for points in rates for _, rate in points]
     summary = f"{arm.name}: {len(trials)} rounds, from {units.rate(min(every))} to {units.rate(max(every))} requests/s."
     throughput = _plot("requests/s", lines, x, (y, units.rate), summary)
-    return ArmTimeline(arm.name, throughput, _latency(arm, trials, x))
+    return ArmTimeline(arm.name, throughput, _latency(arm, trials, x), _backlog(arm, trials, x))
 
 
 def _latency(arm: ChartArm, trials: Sequence[Trial], x: Scale) -> LineChart | None:
@@ -88,6 +89,22 @@ def _latency(arm: ChartArm, trials: Sequence[Trial], x: Scale) -> LineChart | No
     ]
     summary = f"{arm.name}: {', '.join(ranges)}."
     return _plot("latency: p50, and p99 as a thin line", lines, x, (y, units.time), summary)
+
+
+def _backlog(arm: ChartArm, trials: Sequence[Trial], x: Scale) -> LineChart | None:
+    """Requests that were due and neither sent nor dropped, at the end of each sixtieth of a trial."""
+    kept = [(trial, trial.open_load.over_time) for trial in trials if trial.open_load and trial.open_load.over_time]
+    if not kept:
+        return None
+    most = max(part.backlog for _, parts in kept for part in parts)
+    y = even([float(max(1, most))])
+    lines = []
+    for trial, parts in kept:
+        length = (trial.wall_seconds or 0.0) / len(parts)
+        points = placed(((part.at + length, float(part.backlog)) for part in parts), x, y)
+        lines.append(Line("backlog", arm.look, points, f"{arm.name}, round {trial.round}: backlog"))
+    summary = f"{arm.name}: a backlog of up to {units.count(most)} requests."
+    return _plot("backlog: requests due and not sent", lines, x, (y, units.count), summary)
 
 
 def _known(part: Slice, name: str) -> float | None:

@@ -10,7 +10,7 @@ others took less than 0.2 cores (14 trials, themselves from 0.76 to 1.40):
 
 Pressure does not separate them: it was 0.05 to 0.25 where others took less than 0.2 cores, because client and upstream
 wait for each other's core, and 0.13 to 1 beside others. Steal was 0.03 cores at most. Of 79 arms of five published
-articles, measured on a quiet machine, 66 have a spread below 0.1, and half of all one below 0.022.
+articles, 58 have a spread below 0.1, and half of all one below 0.041; some of them were measured beside other programs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from math import log
 from statistics import stdev
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS
-from clientlab.judging.ranking import seconds_per_request
+from clientlab.judging.cautions.doubted import arms_of, by_arm, finished, names_of
 from clientlab.judging.verdict import SHORT_SECONDS
 from clientlab.results.document import Caution, Run
+from clientlab.results.figures import cost_of, ranked_by
 from clientlab.results.trial import Trial
 
 OTHERS = 0.2
@@ -36,6 +37,9 @@ WAITED = 0.05
 
 STOLEN = 0.05
 """Cores that the hypervisor took on average, from which on a trial is noisy. Steal is counted only while one waits."""
+
+BUSY_LOAD = 0.5
+"""Load average per usable core above which something else was running before."""
 
 WIDE = 0.1
 """Spread from which on the rounds of an arm differ widely."""
@@ -62,8 +66,8 @@ def is_noisy(trial: Trial) -> bool:
 
 
 def spread_of(trials: Iterable[Trial]) -> float | None:
-    """Standard deviation of the logarithms of an arm's time per request; 0.1 is 10 %. None with fewer than 3 rounds."""
-    logarithms = [log(seconds_per_request(trial)) for trial in trials if trial.status == "done"]
+    """Standard deviation of the logarithms of what the arm is ranked by; 0.1 is 10 %. None with fewer than 3 rounds."""
+    logarithms = [log(cost_of(trial)) for trial in trials if trial.status == "done"]
     return stdev(logarithms) if len(logarithms) >= FEWEST_ROUNDS else None
 
 
@@ -75,32 +79,45 @@ def is_wide(trials: Iterable[Trial]) -> bool:
 
 def noisy_trials(run: Run) -> Iterator[Caution]:
     """The caution that names the arms of noisy trials."""
-    done = [trial for trial in run.trials if trial.status == "done"]
+    done = finished(run)
     noisy = [trial for trial in done if is_noisy(trial)]
     if noisy:
         most = max(cores_taken(trial) for trial in noisy)
-        arms = sorted({trial.arm for trial in noisy})
         yield Caution(
             kind="noisy-trials",
-            arms=arms,
+            arms=arms_of(noisy),
             text=f"others took up to {most:.2f} of {run.surroundings.cpu_count} cores during {len(noisy)} of "
-            f"{len(done)} trials, of {', '.join(arms)}",
+            f"{len(done)} trials, of {names_of(noisy)}",
             advice="programs beside the lab, or other guests of the host, disturbed them: measure on a quiet machine",
         )
 
 
 def wide_spread(run: Run) -> Iterator[Caution]:
     """The caution that names the arms whose rounds differ widely."""
-    by_arm: dict[str, list[Trial]] = {}
-    for trial in run.trials:
-        by_arm.setdefault(trial.arm, []).append(trial)
-    spreads = {arm: spread for arm, trials in sorted(by_arm.items()) if (spread := spread_of(trials)) is not None}
+    spreads = {arm: spread for arm, trials in sorted(by_arm(run).items()) if (spread := spread_of(trials)) is not None}
     wide = {arm: spread for arm, spread in spreads.items() if spread >= WIDE}
     if wide:
         yield Caution(
             kind="wide-spread",
             arms=list(wide),
-            text="rounds differ widely in time per request (standard deviation): "
+            text=f"rounds differ widely in {_ranked_by(run, wide)} (standard deviation): "
             f"{', '.join(f'{arm} ({spread:.0%})' for arm, spread in wide.items())}",
             advice="small differences of these arms are hidden: raise -n, so that a trial takes longer, or --rounds",
+        )
+
+
+def _ranked_by(run: Run, arms: Iterable[str]) -> str:
+    """What those arms are ranked by."""
+    kinds = {trial.open_load is not None for trial in finished(run) if trial.arm in arms}
+    return " or ".join(ranked_by(open_load=kind).label for kind in sorted(kinds))
+
+
+def busy_machine(run: Run) -> Iterator[Caution]:
+    """The caution about what ran in the minute before the run."""
+    load, cores = run.surroundings.load_average, run.surroundings.cpu_usable
+    if load > BUSY_LOAD * cores:
+        yield Caution(
+            kind="busy-machine",
+            text=f"the machine's load average was {load:.1f} on {cores:g} cores before the run began",
+            advice="something else ran in the minute before the run, perhaps a setup: run again when it has ended",
         )

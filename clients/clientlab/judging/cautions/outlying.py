@@ -10,8 +10,10 @@ import numpy as np
 from clientlab.analysis.levels import typical_levels
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.analysis.typical import Floats
-from clientlab.judging.ranking import finished_by_group, seconds_per_request
+from clientlab.judging.cautions.doubted import arms_of
+from clientlab.judging.ranking import finished_by_group
 from clientlab.results.document import Caution, Run
+from clientlab.results.figures import cost_of
 from clientlab.results.trial import Trial
 
 FAR = 5.0
@@ -40,6 +42,10 @@ def outlying_trials(run: Run) -> list[OutlyingTrial]:
     return sorted(found, key=lambda one: -abs(np.log(one.times)))
 
 
+_WHAT = {False: "trials took much longer or shorter", True: "trials had a much longer or shorter p99, or wall time,"}
+"""Whether trials of open loads are among them → how they differ."""
+
+
 def outlying_caution(run: Run) -> Iterator[Caution]:
     """One caution that names the outlying trials."""
     found = outlying_trials(run)
@@ -48,8 +54,9 @@ def outlying_caution(run: Run) -> Iterator[Caution]:
         more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
         yield Caution(
             kind="outlying-trials",
-            arms=sorted({one.trial.arm for one in found}),
-            text=f"trials took much longer or shorter than other rounds of their arms: {', '.join([*shown, *more])}",
+            arms=arms_of(one.trial for one in found),
+            text=f"{_WHAT[any(one.trial.open_load for one in found)]} than other rounds of their arms: "
+            f"{', '.join([*shown, *more])}",
             advice="ratios are medians over rounds, so one such trial moves them little; "
             "find out what else ran, or measure more rounds",
         )
@@ -62,7 +69,7 @@ def _of_group(trials: list[tuple[str, Trial]]) -> Iterator[OutlyingTrial]:
     rounds = sorted({trial.round for _, trial in trials})
     if len(rounds) < FEWEST_ROUNDS:
         return
-    costs = [{number: seconds_per_request(trial) for number, trial in arm.items()} for arm in by_arm.values()]
+    costs = [{number: cost_of(trial) for number, trial in arm.items()} for arm in by_arm.values()]
     logs = np.log([[arm.get(number, np.nan) for number in rounds] for arm in costs], dtype=np.float64)
     away = _residuals(logs - typical_levels(costs)[:, None])
     usual = _NORMAL * float(np.nanmedian(np.abs(away)))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from clientlab.judging.cautions.doubted import arms_of, finished, names_of
+from clientlab.judging.cautions.percentiles import OF_LATENCY
 from clientlab.judging.verdict import SATURATED, SHORT_SECONDS
 from clientlab.results.document import Caution, Run
+from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Trial
 
 
@@ -17,25 +20,25 @@ def server_bound(run: Run) -> Iterator[Caution]:
         ("upstream-threads", "the upstream's threads were", "give it more threads or workers"),
     ):
         # ApacheBench and the like are meant to measure the server or the proxy.
-        trials = [trial for trial in _done(run) if trial.verdict == bound and not _drives(run, trial)]
+        trials = [trial for trial in finished(run) if trial.verdict == bound and not _drives(run, trial)]
         if trials:
             yield Caution(
                 kind=bound,
-                arms=_arms(trials),
-                text=f"{part} the bottleneck for {_names(trials)}",
+                arms=arms_of(trials),
+                text=f"{part} the bottleneck for {names_of(trials)}",
                 advice=f"these trials measured the server and not the client: {advice}",
             )
 
 
 def machine_bound(run: Run) -> Iterator[Caution]:
     """Trials on a machine whose cores were all busy."""
-    trials = [trial for trial in _done(run) if trial.verdict == "machine"]
+    trials = [trial for trial in finished(run) if trial.verdict == "machine"]
     if trials:
         own = sum(map(_taken, trials)) / len(trials)
         yield Caution(
             kind="machine",
-            arms=_arms(trials),
-            text=f"all cores were full, and no part alone, in trials of {_names(trials)}; "
+            arms=arms_of(trials),
+            text=f"all cores were full, and no part alone, in trials of {names_of(trials)}; "
             f"the lab's parts took {own:.1f} of {run.surroundings.cpu_usable:g} cores",
             advice="the parts, or other programs, competed for the cores: "
             "stop what else runs, use fewer workers, or set a delay",
@@ -44,13 +47,13 @@ def machine_bound(run: Run) -> Iterator[Caution]:
 
 def driver_bound(run: Run) -> Iterator[Caution]:
     """Trials in which an external tool could not send faster."""
-    trials = [trial for trial in _done(run) if trial.verdict == "client-bound" and _drives(run, trial)]
+    trials = [trial for trial in finished(run) if trial.verdict == "client-bound" and _drives(run, trial)]
     if trials:
         where = ", ".join(sorted({trial.upstream for trial in trials}))
         yield Caution(
             kind="driver-bound",
-            arms=_arms(trials),
-            text=f"{_names(trials)} could not send faster, to {where}",
+            arms=arms_of(trials),
+            text=f"{names_of(trials)} could not send faster, to {where}",
             advice="the server can do at least as much: the tool has one thread, give it a CPU core of its own",
         )
 
@@ -58,30 +61,37 @@ def driver_bound(run: Run) -> Iterator[Caution]:
 def shared_cores(run: Run) -> Iterator[Caution]:
     """Trials in which an external tool and the server competed for the cores."""
     cores = run.surroundings.cpu_usable
-    crowded = [trial for trial in _done(run) if _drives(run, trial) and _taken(trial) >= SATURATED * cores]
+    crowded = [trial for trial in finished(run) if _drives(run, trial) and _taken(trial) >= SATURATED * cores]
     served = sorted({trial.upstream for trial in crowded})
     if served:
         yield Caution(
             kind="shared-cores",
-            arms=_arms(crowded),
-            text=f"{_names(crowded)} and the server took {max(map(_taken, crowded)):.1f} of {cores:g} cores together, "
-            f"with {', '.join(served)}",
+            arms=arms_of(crowded),
+            text=f"{names_of(crowded)} and the server took {max(map(_taken, crowded)):.1f} of {cores:g} cores "
+            f"together, with {', '.join(served)}",
             advice="they competed for the cores: this machine cannot show what more workers would do",
         )
 
 
 def waits_for_connection(run: Run) -> Iterator[Caution]:
     """Trials whose latencies hold the wait for a connection."""
-    trials = [trial for trial in _done(run) if trial.waits_for_connection]
+    trials = [trial for trial in finished(run) if trial.waits_for_connection]
     if trials:
         yield Caution(
             kind="waits-for-connection",
-            arms=_arms(trials),
-            text=f"latencies of {_names(trials)} hold the wait for a free connection (marked *), "
+            arms=arms_of(trials),
+            figures=[key for key in OF_LATENCY if not BY_KEY[key].before_send],
+            text=f"latencies of {names_of(trials)} hold the wait for a free connection (marked *), "
             "since all clocks start at once or the pool is small",
-            advice="they have no overhead: compare their wall time, or their latency with executors "
+            advice=f"they have no overhead: compare {_instead(trials)} with executors "
             "that wait before the clock starts (semaphore, workers, threads)",
         )
+
+
+def _instead(trials: list[Trial]) -> str:
+    """What of such trials can be compared."""
+    open_load = any(trial.open_load is not None for trial in trials)
+    return "latencies from the planned start" if open_load else "their wall time, or their latency"
 
 
 def _taken(trial: Trial) -> float:
@@ -95,15 +105,3 @@ def _taken(trial: Trial) -> float:
 def _drives(run: Run, trial: Trial) -> bool:
     """Whether an external tool, or its replacement, measures the server in this trial."""
     return trial.driver is not None or trial.strategy in run.experiment.replaced.values()
-
-
-def _done(run: Run) -> list[Trial]:
-    return [trial for trial in run.trials if trial.status == "done"]
-
-
-def _arms(trials: Iterable[Trial]) -> list[str]:
-    return sorted({trial.arm for trial in trials})
-
-
-def _names(trials: Iterable[Trial]) -> str:
-    return ", ".join(_arms(trials))

@@ -1,0 +1,53 @@
+"""Whether a run that is about to begin can be judged by its limits: nobody should measure an hour to learn it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from clientlab.analysis.ratios import FEWEST_ROUNDS
+from clientlab.errors import FieldError
+from clientlab.judging.thresholds import Threshold
+from clientlab.results.open_load_figures import OPEN_LOAD_FIGURES
+from clientlab.results.plan import Plan
+from clientlab.workload.load import is_open
+from clientlab.workload.workload import Workload
+
+
+def check_limits(limits: Sequence[Threshold], plan: Plan, *, strict: bool) -> None:
+    """Raises FieldError for a limit of an unknown arm, of a figure that an arm will not have, or of too few rounds."""
+    check_arms(limits, [arm.name for arm in plan.arms])
+    for one in limits:
+        if plan.rounds < FEWEST_ROUNDS and not strict and not one.figure.of_failed:
+            raise unusable(
+                one.text,
+                f"{plan.rounds} of at least {FEWEST_ROUNDS} rounds have no interval to judge by; "
+                "measure more `rounds`, or judge by the estimate with `strict`",
+            )
+        for arm in plan.arms:
+            if one.applies_to(arm.name) and (why := _lacks(one, plan.workloads[arm.workload])):
+                raise unusable(one.text, f"arm {arm.name!r} {why}")
+
+
+def check_arms(thresholds: Sequence[Threshold], arms: Sequence[str]) -> None:
+    """Raises FieldError for a threshold of an arm that is none of these."""
+    for one in thresholds:
+        if one.arm is not None and one.arm not in arms:
+            near = difflib.get_close_matches(one.arm, arms, n=3, cutoff=0.3)
+            hint = f"; nearest: {', '.join(near)}" if near else ""
+            raise unusable(one.text, f"no arm is named {one.arm!r}{hint}")
+
+
+def unusable(text: str, message: str) -> FieldError:
+    """The error of a threshold, which quotes it."""
+    return FieldError(["fail_on"], message, value=repr(text))
+
+
+def _lacks(limit: Threshold, workload: Workload) -> str | None:
+    """Why a trial of the workload will not have the figure; None where it will."""
+    figure = limit.figure
+    if figure.needs and not getattr(workload, figure.needs):
+        return f"will have no {figure.label}; set `{figure.needs}`"
+    if figure in OPEN_LOAD_FIGURES and not is_open(workload):
+        return f"will have no {figure.label}: only an open load has it; set `rate`"
+    return None
