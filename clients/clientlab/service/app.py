@@ -13,11 +13,13 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from clientlab import __version__
 from clientlab.service import api, middleware, page, run_metrics
 from clientlab.service.lab import Lab, ThisLab
+from clientlab.service.request_checks import WrongKey
 from clientlab.service.run_manager import RunManager
 
 _operations = APIRouter(default_response_class=PlainTextResponse)
@@ -35,13 +37,16 @@ def application(lab: Lab, hosts: Iterable[str]) -> FastAPI:
         redirect_slashes=False,
         separate_input_output_schemas=False,
         exception_handlers={
+            WrongKey: page.on_wrong_key,
             HTTPException: middleware.on_http_error,
             RequestValidationError: middleware.on_invalid,
+            ClientDisconnect: middleware.on_gone,
         },
     )
     app.state.lab = lab
     app.state.refusals = deque(maxlen=middleware.MOST_REFUSALS)
     app.state.registry = _registry(lab)
+    app.add_middleware(middleware.PlainBodies)
     app.add_middleware(middleware.KnownHosts, hosts=hosts)
     app.add_middleware(middleware.SecurityHeaders)
     for router in (page.router, api.workers, api.results, api.public, _operations):

@@ -92,6 +92,9 @@ class Dispatcher:
         self._tell()
         try:
             while not (await asyncio.wait([result], timeout=_TICK))[0]:
+                before, now = now, time.monotonic()
+                if (late := now - before - _TICK) > _TICK:  # this process was stopped, and could hear of nobody
+                    trial.since, trial.seen = min(now, trial.since + late), min(now, trial.seen + late)
                 self._look_after(trial)
             return result.result()
         finally:

@@ -11,9 +11,11 @@ from fastapi import Depends, Request
 
 from clientlab.errors import LabError
 from clientlab.experiments.file import bundled, read_experiment
+from clientlab.results import leftovers
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.service.dispatcher import Bounds, Dispatcher
+from clientlab.service.page_key import PageKey
 from clientlab.service.run_index import RunIndex
 from clientlab.service.run_manager import RunManager
 from clientlab.service.schemas import Start, command_of
@@ -27,6 +29,7 @@ class LabSettings:
 
     folder: Path
     token: str
+    key: PageKey
     grafana: str
     first: Plan | None
     programs: dict[str, str]
@@ -35,24 +38,30 @@ class LabSettings:
 
 @dataclass(frozen=True)
 class Lab:
-    """One service. `token` is the workers' own, empty where everybody is trusted; `grafana` a URL or empty."""
+    """One service. `token` is the workers' own, empty where everybody is trusted; `grafana` is a URL or empty.
+
+    `key` is that of the page's buttons.
+    """
 
     store: Store
     dispatcher: Dispatcher
     run_manager: RunManager
     run_index: RunIndex
     token: str
+    key: PageKey
     grafana: str
 
     @classmethod
     def begin(cls, settings: LabSettings) -> Self:
         """A lab in the running event loop. It continues its unfinished run, or starts the first. Raises LabError."""
         store, dispatcher = Store(settings.folder), Dispatcher(settings.bounds)
+        leftovers.sweep(store)
         asked = "" if settings.first is None else settings.first.name
         run_manager = RunManager(store, dispatcher, settings.programs, _log.info, asked)
         if run_manager.resume() is None and settings.first is not None:
             run_manager.start(settings.first)
-        return cls(store, dispatcher, run_manager, RunIndex(store, _log.warning), settings.token, settings.grafana)
+        index = RunIndex(store, _log.warning)
+        return cls(store, dispatcher, run_manager, index, settings.token, settings.key, settings.grafana)
 
     def start(self, wanted: Start) -> str:
         """Start a run and return its name. Raises LabError."""

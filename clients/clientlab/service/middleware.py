@@ -18,8 +18,10 @@ from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clientlab.service.log_limit import REQUESTS
 from clientlab.service.schemas import Problem
 
 HOSTS = "LAB_HOSTS"
@@ -39,7 +41,7 @@ _HEADERS = {
     "Server": "clientlab",
 }
 
-_log = logging.getLogger("clientlab.service")
+_log = logging.getLogger(REQUESTS)
 
 
 class SecurityHeaders:
@@ -94,15 +96,39 @@ class KnownHosts:
             return False
 
 
+class PlainBodies:
+    """ASGI middleware: answers 415 to a compressed body, before it is read. A megabyte can unpack to a gigabyte."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        encoding = request.headers.get("content-encoding", "identity")
+        if encoding.strip().lower() in ("identity", ""):
+            await self._app(scope, receive, send)
+        else:
+            line = f"Content-Encoding {encoding[:100]!a}: send the body as it is"
+            await refusal(request, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, line)(scope, receive, send)
+
+
 def refusal(request: Request, status: int, line: str) -> JSONResponse:
-    """The answer to a refused request. The log and the page show it, unless no such path or method exists."""
+    """The answer to a refused request. The log and the page show it, unless no such path or method exists.
+
+    The connection ends with it if the request has a body, because nobody will read that.
+    """
     if status not in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
         client = request.client.host if request.client else "an unknown client"
         message = f"{request.method} {_raw_path(request)} from {client}: {status:d}, {line}"
         _log.warning("%s", message)
         refusals: deque[str] = request.app.state.refusals
         refusals.append(f"{datetime.now(UTC):%H:%M:%S} {message[:_MOST_CHARACTERS]}")
-    return JSONResponse(Problem(error=line).model_dump(), status)
+    headers = {"Connection": "close"} if _has_body(request) else None
+    return JSONResponse(Problem(error=line).model_dump(), status, headers)
+
+
+def _has_body(request: Request) -> bool:
+    return "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
 
 
 def _raw_path(request: Request) -> str:
@@ -117,6 +143,13 @@ async def on_http_error(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, HTTPException):
         raise error
     return refusal(request, error.status_code, error.detail)
+
+
+async def on_gone(request: Request, error: Exception) -> JSONResponse:
+    """A client that went away in its request gets no answer; the log has its line."""
+    if not isinstance(error, ClientDisconnect):
+        raise error
+    return refusal(request, HTTPStatus.BAD_REQUEST, "the client went away before the end of its request")
 
 
 async def on_invalid(request: Request, error: Exception) -> JSONResponse:

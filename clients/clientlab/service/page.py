@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from functools import cache
+from typing import Any
 
 import jinja2
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
-from clientlab import units
 from clientlab.errors import LabError
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.reports import html
 from clientlab.results.plan import Plan
 from clientlab.service.api import FoundRun, problems, state_of
-from clientlab.service.lab import Lab, ThisLab
-from clientlab.service.middleware import first_line
-from clientlab.service.request_checks import Form, read_form
+from clientlab.service.lab import Lab, ThisLab, lab_of
+from clientlab.service.middleware import first_line, refusal
+from clientlab.service.request_checks import Form, WrongKey, read_form
 from clientlab.service.schemas import Start
-from clientlab.service.standings import interval_text, standings_of
+from clientlab.service.standings import standings_of
 from clientlab.testbeds.compose import check_plain
 
 _TEMPLATES = jinja2.Environment(
@@ -33,14 +33,19 @@ _TEMPLATES = jinja2.Environment(
 _REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_START_FORM = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/x-www-form-urlencoded": {"schema": Start.model_json_schema()}},
-    }
-}
+_KEY = {"key": {"type": "string", "description": "the page's key, from the link in the lab's log"}}
 
-_TEMPLATES.globals |= {"rate": units.rate, "interval_text": interval_text}
+
+def _form(schema: dict[str, Any]) -> dict[str, Any]:
+    """The description of a form with these fields and the key."""
+    fields = {"type": "object"} | schema
+    fields["properties"] = fields.get("properties", {}) | _KEY
+    fields["required"] = [*fields.get("required", []), *_KEY]
+    return {"requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": fields}}}}
+
+
+_START_FORM = _form(Start.model_json_schema())
+_BUTTON = _form({})
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -63,7 +68,9 @@ async def start(request: Request, lab: ThisLab, fields: Form) -> Response:
     return RedirectResponse("/", 303)
 
 
-@router.post("/stop", status_code=303, responses=problems(403, 409), dependencies=[Depends(read_form)])
+@router.post(
+    "/stop", status_code=303, responses=problems(403, 409), dependencies=[Depends(read_form)], openapi_extra=_BUTTON
+)
 async def stop(request: Request, lab: ThisLab) -> Response:
     """The page's button that stops the run in progress."""
     try:
@@ -80,7 +87,13 @@ async def report(found: FoundRun) -> Response:
     return HTMLResponse(text, headers={"Content-Security-Policy": _REPORT_POLICY})
 
 
-@router.post("/runs/{run}/again", status_code=303, responses=problems(403, 404, 409), dependencies=[Depends(read_form)])
+@router.post(
+    "/runs/{run}/again",
+    status_code=303,
+    responses=problems(403, 404, 409),
+    dependencies=[Depends(read_form)],
+    openapi_extra=_BUTTON,
+)
 async def again(request: Request, lab: ThisLab, found: FoundRun) -> Response:
     """The page's button that runs a run again."""
     try:
@@ -88,6 +101,14 @@ async def again(request: Request, lab: ThisLab, found: FoundRun) -> Response:
     except LabError as error:
         return await _page(request, lab, str(error), 409)
     return RedirectResponse("/", 303)
+
+
+async def on_wrong_key(request: Request, error: Exception) -> Response:
+    """Answer a form without the page's key with the page, which then has a field for it."""
+    if not isinstance(error, WrongKey):
+        raise error
+    refusal(request, error.status_code, error.detail)  # for the log and the page
+    return await _page(request, lab_of(request), error.detail, error.status_code)
 
 
 async def _page(request: Request, lab: Lab, problem: str = "", status: int = 200) -> Response:
@@ -101,6 +122,7 @@ async def _page(request: Request, lab: Lab, problem: str = "", status: int = 200
         experiments=found,
         left_out=left_out,
         problem=problem,
+        wrong_key=status == 403,
         grafana=lab.grafana,
     )
     return HTMLResponse(text, status)

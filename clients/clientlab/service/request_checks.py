@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
@@ -11,8 +12,13 @@ from fastapi import Depends, HTTPException, Request, Response
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
+from clientlab.service.connections import trust
 from clientlab.service.lab import lab_of
 
+BODY_SECONDS = 10.0
+"""For a whole body. Workers send some hundred kilobytes at most."""
+
+FORM_BODY = 4 << 10
 SMALL_BODY = 64 << 10
 RESULT_BODY = 2 << 20
 """Bytes: a result holds a histogram and the trial's course over time."""
@@ -61,6 +67,8 @@ async def check_token(request: Request) -> None:
     given = await BEARER(request)
     if token and not (given and hmac.compare_digest(given.credentials.encode("latin-1"), token.encode())):
         raise HTTPException(401, "wrong token: give the worker the lab's own CLIENTLAB_TOKEN")
+    if token:
+        trust(request.scope)
 
 
 def _check_json(request: Request) -> None:
@@ -70,26 +78,37 @@ def _check_json(request: Request) -> None:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body. Raises HTTPException (413) as soon as it is known to be larger than `limit` bytes."""
+    """The body. Raises HTTPException: 413 as soon as it is known to be larger than `limit` bytes, 408 if it is late."""
     too_large = HTTPException(413, f"the body is larger than {limit:,} bytes")
     if int(request.headers.get("content-length", "0")) > limit:
         raise too_large
     content = bytearray()
-    async for block in request.stream():
-        content += block
-        if len(content) > limit:
-            raise too_large
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for block in request.stream():
+                content += block
+                if len(content) > limit:
+                    raise too_large
+    except TimeoutError as error:
+        raise HTTPException(408, f"the body did not arrive within {BODY_SECONDS:g} s") from error
     return bytes(content)
 
 
+class WrongKey(HTTPException):
+    """A form without the page's key."""
+
+
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form of the service's own page. Raises HTTPException (403, 413, 422)."""
+    """The fields of a form of the service's own page, without its key. Raises HTTPException (403, 408, 413, 422)."""
     check_origin(request)
-    content = await read_body(request, SMALL_BODY)
+    content = await read_body(request, FORM_BODY)
     try:
-        return dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+        fields = dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
     except ValueError as error:
         raise HTTPException(422, f"the form can't be read: {error}") from error
+    if not lab_of(request).key.fits(fields.pop("key", "")):
+        raise WrongKey(403, "the key is missing or wrong; open the link that the lab printed when it started")
+    return fields
 
 
 Form = Annotated[dict[str, str], Depends(read_form)]
@@ -99,6 +118,9 @@ def check_origin(request: Request) -> None:
     """Raises HTTPException (403) for a form of another site: a browser names the site that a form is of."""
     site = request.headers.get("Sec-Fetch-Site")
     origin = request.headers.get("Origin")
-    same = site == "same-origin" if site else origin is not None and urlsplit(origin).netloc == request.headers["host"]
-    if not same:
+    try:
+        own = origin is not None and urlsplit(origin).netloc == request.headers.get("host", "")
+    except ValueError:  # such as http://[
+        own = False
+    if not (site == "same-origin" if site else own):
         raise HTTPException(403, "the form was not sent from this page; for programs there is /api/openapi.json")

@@ -7,7 +7,8 @@ rendered when one is added, and not for each scrape.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -21,11 +22,12 @@ from clientlab.reports.headline import answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
 from clientlab.results.store import RUN_FILE, Store
+from clientlab.results.trial import Trial
 from clientlab.service import run_metrics
 from clientlab.service.schemas import RunRow
 
 NEWEST = 50
-_HEAD = 1000  # characters; the status stands before the experiment
+_HEAD = 1000  # bytes; the status stands before the experiment
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class RunIndex:
         self._store = store
         self._say = say
         self._known: dict[str, _Known] = {}
-        self._rendered: tuple[tuple[str, ...], bytes] = ((), b"")
+        self._rendered: tuple[list[_Known], bytes] = ([], b"")
         self._lock = threading.Lock()
 
     def rows(self) -> list[RunRow]:
@@ -55,9 +57,9 @@ class RunIndex:
         """The finished runs in Prometheus' text format."""
         with self._lock:
             self._look(unfinished=False)
-            ended = {name: known.run for name, known in self._known.items() if known.run is not None}
-            if self._rendered[0] != tuple(ended):
-                self._rendered = tuple(ended), _render(ended.values(), self._say)
+            ended = [known for known in self._known.values() if known.run is not None]
+            if self._rendered[0] != ended:
+                self._rendered = ended, self._render(known.run for known in ended if known.run is not None)
             return self._rendered[1]
 
     def _look(self, *, unfinished: bool) -> None:
@@ -77,26 +79,58 @@ class RunIndex:
 
     def _running(self, name: str) -> bool:
         """Whether a run is unfinished, by the first lines of its file: it may be long."""
-        with (self._store.folder / name / RUN_FILE).open(encoding="utf-8") as file:
-            return '"status": "running"' in file.read(_HEAD)
+        try:
+            with (self._store.folder / name / RUN_FILE).open("rb") as file:
+                return b'"status": "running"' in file.read(_HEAD)
+        except OSError:  # `_read` names it
+            return False
 
     def _read(self, name: str, changed: tuple[int, int, bool]) -> _Known:
         try:
-            run = find_judged(self._store, name)
+            return _known(name, changed, find_judged(self._store, name))
         except LabError as error:
-            self._say(str(error))
-            row = RunRow(run=name, experiment="", created="", status="unreadable", trials=0, findings=[str(error)])
-            return _Known(changed, row, None)
-        ended = run.status != "running"
-        row = RunRow(
-            run=name,
-            experiment=run.experiment.name,
-            created=run.created,
-            status=run.status,
-            trials=len(run.trials),
-            findings=_findings(run) if ended else [],
-        )
-        return _Known(changed, row, _lean(run) if ended else None)
+            problem = str(error)
+            self._say(problem)
+        except Exception as error:  # noqa: BLE001 - anybody can write a run file, and one must not hide all the others
+            problem = f"run {name} can't be shown: {type(error).__name__}: {error}"
+            self._fail(problem)
+        row = RunRow(run=name, experiment="", created="", status="unreadable", trials=0, findings=[problem])
+        return _Known(changed, row, None)
+
+    def _render(self, runs: Iterable[Run]) -> bytes:
+        """Metrics of all runs. One of which none can be made is left out, and named."""
+        text = run_metrics.families()
+        for run in runs:
+            found = run_metrics.families()
+            try:
+                whole = run_metrics.fill(found, run)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._fail(f"run {run.run} is not in /metrics: {type(error).__name__}: {error}")
+                continue
+            if not whole:
+                self._say(f"run {run.run} has more than {run_metrics.MOST_SERIES} series: its arms are not in /metrics")
+            for name, family in found.items():
+                text[name].samples += family.samples
+        registry = CollectorRegistry()
+        registry.register(_Finished(text))
+        return generate_latest(registry)
+
+    def _fail(self, problem: str) -> None:
+        """Log a defect of the lab's own, with its place."""
+        self._say(f"{problem}\n{traceback.format_exc()}")
+
+
+def _known(name: str, changed: tuple[int, int, bool], run: Run) -> _Known:
+    ended = run.status != "running"
+    row = RunRow(
+        run=name,
+        experiment=run.experiment.name,
+        created=run.created,
+        status=run.status,
+        trials=len(run.trials),
+        findings=_findings(run) if ended else [],
+    )
+    return _Known(changed, row, _lean(run, name) if ended else None)
 
 
 def _findings(run: Run) -> list[str]:
@@ -106,11 +140,14 @@ def _findings(run: Run) -> list[str]:
     return [*found, f"cautions: {', '.join(kinds)}"] if kinds else found
 
 
-def _lean(run: Run) -> Run:
-    trials = [
-        trial.model_copy(update={"histogram": None, "failed_histogram": None, "over_time": []}) for trial in run.trials
-    ]
-    return run.model_copy(update={"trials": trials})
+def _lean(run: Run, name: str) -> Run:
+    """What metrics are made of, under the name of its folder: a copied folder holds a run of the same name."""
+    return run.model_copy(update={"trials": [_without_curves(trial) for trial in run.trials], "run": name})
+
+
+def _without_curves(trial: Trial) -> Trial:
+    of = None if trial.open_load is None else trial.open_load.model_copy(update={"over_time": []})
+    return trial.model_copy(update={"histogram": None, "failed_histogram": None, "over_time": [], "open_load": of})
 
 
 class _Finished(Collector):
@@ -119,13 +156,3 @@ class _Finished(Collector):
 
     def collect(self) -> list[Metric]:
         return list(self._found.values())
-
-
-def _render(runs: object, say: Callable[[str], None]) -> bytes:
-    found = run_metrics.families()
-    for run in runs:  # type: ignore[attr-defined]
-        if not run_metrics.fill(found, run):
-            say(f"run {run.run} has more than {run_metrics.MOST_SERIES} series: its arms are not in /metrics")
-    registry = CollectorRegistry()
-    registry.register(_Finished(found))
-    return generate_latest(registry)

@@ -11,14 +11,15 @@ from pathlib import Path
 
 from clientlab import __version__
 from clientlab.errors import IncompleteRun, LabError
-from clientlab.experiments.checks import check_stored
+from clientlab.experiments.checks import check_served, check_stored
 from clientlab.judging.judgement import with_judgement
+from clientlab.reports.partial import reason_of
 from clientlab.results.document import Run
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, surroundings
 from clientlab.results.trial import PlannedTrial, Trial
-from clientlab.running.execute import execute, new_run, order_of, run_name
+from clientlab.running.execute import due_trials, execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.schemas import MOST_ROUNDS, State
 from clientlab.testbeds.compose import check_plain
@@ -74,6 +75,7 @@ class RunManager:
     def start(self, plan: Plan) -> str:
         """Begin a run of a checked plan and return the run's name. Raises LabError."""
         self._check_idle()
+        check_served(plan)
         check_plain(arm.upstream for arm in plan.arms)
         measured = distributions_of(arm.strategy for arm in plan.arms)
         return self._begin(new_run(run_name(plan), plan, surroundings(measured, self._programs)))
@@ -104,7 +106,7 @@ class RunManager:
 
     def resume(self) -> str | None:
         """Go on with the run that the service had begun last, if it is not finished; None where there is none."""
-        served = [name for name in self._store.names() if (self._store.folder / name / MARK).exists()]
+        served = [name for name in self._store.names() if (self._store.folder / name / MARK).is_file()]
         try:
             run = self._store.read(served[-1]) if served else None
         except LabError as error:
@@ -112,8 +114,8 @@ class RunManager:
             return None
         if run is None or run.status != "running":
             return None
-        if run.clientlab != __version__:
-            self.say(f"{run.run} was begun by clientlab {run.clientlab}, and is left as it is")
+        if why := _not_to_go_on(run):
+            self.say(f"{run.run} is left as it is: {why}")
             return None
         if not self._is_asked(run):
             try:
@@ -125,7 +127,7 @@ class RunManager:
             self.say(f"{run.run} is left incomplete with {len(run.trials)} trials: {self._asked!r} is asked for now")
             return None
         self._resumed = True
-        self.say(f"going on with {run.run} at trial {len(run.trials) + 1} of {len(order_of(run))}")
+        self.say(f"going on with {run.run} at trial {len(run.trials) + 1} of {_planned(run)}")
         self._carry(run)
         return run.run
 
@@ -204,7 +206,7 @@ class RunManager:
         if self._run is not None:
             self._run = self._run.model_copy(update={"trials": [*self._run.trials, trial]})
         self._loop.call_soon_threadsafe(self._dispatcher.saved)
-        how = f"{trial.requests:,} requests" if trial.status == "done" else f"{trial.status}: {trial.reason}"
+        how = f"{trial.requests:,} requests" if trial.status == "done" else f"{trial.status}: {reason_of(trial)}"
         self.say(f"trial {trial.order + 1}, {trial.arm}, {trial.upstream}, {trial.route}, round {trial.round}: {how}")
 
     def _check_idle(self) -> None:
@@ -219,7 +221,7 @@ class RunManager:
         return run.run
 
     def _carry(self, run: Run) -> None:
-        self._run, self._trial, self._planned = run, None, len(order_of(run))
+        self._run, self._trial, self._planned = run, None, _planned(run)
         self._unwanted.clear()
         self._thread = threading.Thread(target=self._carry_out, args=(run,), name="run", daemon=True)
         self._thread.start()
@@ -291,3 +293,19 @@ class RunManager:
         name, experiment = self._run.run, self._run.experiment.name
         given = self._dispatcher.give(name, experiment, planned, workload, progressed, resumed=resumed)
         return asyncio.run_coroutine_threadsafe(given, self._loop).result()
+
+
+def _planned(run: Run) -> int:
+    """Trials in all: those of the run, and those that are due."""
+    return len(run.trials) + len(due_trials(run))
+
+
+def _not_to_go_on(run: Run) -> str | None:
+    """Why a service must not go on with a run that lies in its folder, whoever put it there; None where it may."""
+    if run.clientlab != __version__:
+        return f"it was begun by clientlab {run.clientlab}"
+    try:
+        check_stored(run.experiment)
+    except LabError as error:
+        return str(error)
+    return None

@@ -26,6 +26,7 @@ MOST_SERIES = 3000
 _CLAIM = ("run", "experiment", "claim")
 _SENTENCE = 300
 """Characters of a claim's sentence that become a label. A run has as many sentences as claims."""
+_NOT_HASHED = frozenset({"load_average", "host", "lab_commit"})
 
 _MARGIN = (
     "Half the width of the interval of a figure's median over rounds, of its logarithm. All figures and arms of a run "
@@ -69,7 +70,8 @@ def _of_figures() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     seen = set()
     for figure, metric in EXPORTED:
         if metric.name not in seen:
-            text = "exact quantiles of the latency of all requests" if metric.quantile else figure.description
+            what = metric.name.removesuffix("_seconds")
+            text = f"exact quantiles of the {what} of all requests" if metric.quantile else figure.description
             yield metric.name, f"{text[0].upper()}{text[1:]}.", ((*ARM, "quantile") if metric.quantile else ARM)
         seen.add(metric.name)
     for figure, metric in EXPORTED:
@@ -113,7 +115,9 @@ def surroundings_hash(run: Run) -> str:
     host's name, which is a new one for each container, and the lab's commit, since a commit that changes no figure
     would part all runs before it from those after it.
     """
-    machine = run.surroundings.model_dump(exclude={"load_average", "host", "lab_commit"}, exclude_none=True)
+    machine = run.surroundings.model_dump(exclude={*_NOT_HASHED, "environments"}, exclude_none=True)
+    if environments := run.surroundings.environments:
+        machine["environments"] = {name: one.model_dump(exclude={"folder"}) for name, one in environments.items()}
     return hashlib.sha256(json.dumps(machine, sort_keys=True).encode()).hexdigest()[:8]
 
 

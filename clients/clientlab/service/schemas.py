@@ -106,7 +106,7 @@ class State(_Schema):
 
 
 class StandingsRow(_Schema):
-    """An arm with its speed over the rounds that have ended."""
+    """An arm with its speed over the rounds that have ended; of an open load, with its p99 from the planned start."""
 
     name: Annotated[str, Field(description="within its group")]
     strategy: str
@@ -114,9 +114,12 @@ class StandingsRow(_Schema):
     concurrency: int
     rounds: Annotated[int, Field(description="finished trials of the arm")]
     requests_per_second: Annotated[float | None, Field(description="successful ones, median over the rounds")]
+    value: Annotated[float | None, Field(description="what the arm is ranked by, in the group's unit")]
+    text: Annotated[str, Field(description="the value with its unit, as reports show it")]
     interval: Annotated[
-        tuple[float, float] | None, Field(description="95 %, of that median; null with fewer than three rounds")
+        tuple[float, float] | None, Field(description="95 %, of the value; null with fewer than three rounds")
     ]
+    interval_text: str
     errors: Annotated[int, Field(description="failed requests, all rounds")]
 
 
@@ -124,7 +127,8 @@ class StandingsGroup(_Schema):
     """The arms with one workload, upstream and route, the fastest first."""
 
     title: str
-    scale: Annotated[float | None, Field(description="the speed at the end of the page's scale")]
+    figure: Annotated[Literal["req/s", "p99"], Field(description="what the arms are ranked by: requests/s or seconds")]
+    scale: Annotated[float | None, Field(description="the value at the end of the page's scale")]
     rows: list[StandingsRow]
 
 

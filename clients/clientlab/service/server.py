@@ -6,13 +6,19 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import uvicorn
 
+from clientlab.service import log_limit
 from clientlab.service.app import application
+from clientlab.service.connections import BoundedProtocol, Connections
+from clientlab.service.entrance import Entrance
 from clientlab.service.lab import Lab, LabSettings
 
 _GRACE_SECONDS = 1
+_TICKS = 5
+"""Of uvicorn's loop, a tenth of a second each, between two looks for slow connections."""
 
 
 async def serve(
@@ -36,12 +42,13 @@ def _ignore_signals() -> None:
 
 
 class LabServer(uvicorn.Server):
-    """uvicorn, which tells when it has started, and ends the polls of workers before it waits for requests to end."""
+    """uvicorn with bounds. It tells when it has started, and ends the polls of workers before it waits for requests."""
 
     def __init__(self, lab: Lab, hosts: Iterable[str], started: Callable[[], None]) -> None:
+        self.connections = Connections()
         config = uvicorn.Config(
             application(lab, hosts),
-            http="h11",
+            http=self.connections.protocol(),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -54,10 +61,29 @@ class LabServer(uvicorn.Server):
         self._lab = lab
         self._tell = started
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        with log_limit.limited() as self._log_limit:
+            await super().serve(sockets)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup([])  # the entrance accepts connections
+        self._entrance = Entrance(sockets or [], self._protocol, self.connections)
+        self._entrance.open()
         self._tell()
+
+    def _protocol(self) -> BoundedProtocol:
+        made: Any = self.config.http_protocol_class
+        protocol: BoundedProtocol = made(self.config, self.server_state, self.lifespan.state)
+        return protocol
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS == 0:
+            self._entrance.look()
+            self.connections.look()
+            self._log_limit.look()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._lab.dispatcher.close()
+        self._entrance.close()
         await super().shutdown(sockets)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from clientlab import units
+from clientlab.analysis.ratios import Estimate, typical_estimate
 from clientlab.reports.charts.palette import HUES, colour_of
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.reports.speed import speed_of
 from clientlab.results.document import Run
+from clientlab.results.figures import ranked_by
 from clientlab.service.schemas import Standings, StandingsGroup, StandingsRow
 
+_P99 = ranked_by(open_load=True)
 _REACH = 1.5  # how far beyond the longest bar an interval is drawn
 
 
@@ -26,16 +31,18 @@ def standings_of(run: Run | None) -> Standings:
 
 
 def _group(group: Group) -> StandingsGroup:
-    rows = [_row(row) for row in group.rows]
-    speeds = [row.requests_per_second for row in rows if row.requests_per_second is not None]
-    if not speeds:
-        return StandingsGroup(title=group.title, scale=None, rows=rows)
+    rows = [_row(row, open_load=group.open_load) for row in group.rows]
+    values = [row.value for row in rows if row.value is not None]
     ends = [row.interval[1] for row in rows if row.interval is not None]
-    return StandingsGroup(title=group.title, scale=min(max([*speeds, *ends]), max(speeds) * _REACH), rows=rows)
+    scale = min(max([*values, *ends]), max(values) * _REACH) if values else None
+    return StandingsGroup(title=group.title, figure="p99" if group.open_load else "req/s", scale=scale, rows=rows)
 
 
-def _row(row: Row) -> StandingsRow:
+def _row(row: Row, *, open_load: bool) -> StandingsRow:
     speed = speed_of(row.trials)
+    found = _p99_of(row) if open_load else speed
+    interval = None if found is None else found.interval
+    shown = units.time if open_load else units.digits
     return StandingsRow(
         name=row.name,
         strategy=row.strategy,
@@ -43,11 +50,19 @@ def _row(row: Row) -> StandingsRow:
         concurrency=row.concurrency,
         rounds=len(row.trials),
         requests_per_second=None if speed is None else speed.value,
-        interval=None if speed is None else speed.interval,
+        value=None if found is None else found.value,
+        text=row.text(_P99) if open_load else units.rate(None if found is None else found.value),
+        interval=interval,
+        interval_text=units.UNKNOWN if interval is None else " to ".join(map(shown, interval)),
         errors=sum(row.errors.values()),
     )
 
 
-def interval_text(row: StandingsRow) -> str:
-    """The ends of a row's interval, as the page shows them."""
-    return units.UNKNOWN if row.interval is None else " to ".join(map(units.digits, row.interval))
+def _p99_of(row: Row) -> Estimate | None:
+    """The p99 of an arm over its rounds. No interval where failed requests make it a lower bound."""
+    values = _P99.values(row.trials)
+    if not values:
+        return None
+    if _P99.has_bounds(row.trials):
+        return Estimate(float(median(values)), None, None)
+    return typical_estimate(values)

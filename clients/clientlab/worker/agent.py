@@ -14,15 +14,17 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
+import threading
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from multiprocessing.connection import Connection, Pipe
 from types import FrameType
 from typing import Any
 
-from clientlab import child_processes
+from clientlab import child_processes, own_folder
 from clientlab.errors import LabError
+from clientlab.own_folder import OwnFolder
 from clientlab.worker.channel import JobInput, JobMetrics
 from clientlab.worker.lab_client import LabClient, Refused
 from clientlab.worker.log import log
@@ -34,6 +36,13 @@ POLL_TIMEOUT = 40.0
 
 _STOP_SECONDS = 2.0
 """A job that is told to end stops its trial and sends its last metrics."""
+
+_DISCOVERY_SECONDS = 15.0
+"""Until Prometheus scrapes a new worker: it resolves the workers' name every 2 s (dashboards/prometheus), and its
+discovery and its scrape manager take up to 5 s each to pass a new address on."""
+
+_LOOK_SECONDS = 5.0
+"""To look whether the job is stopped."""
 
 
 class Ended(Exception):
@@ -62,6 +71,7 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     try:
+        own_folder.sweep()
         lab = LabClient(settings.lab, os.environ.get(TOKEN, ""))
         lab.split()
         _Agent(settings, lab).work()
@@ -81,6 +91,7 @@ class _Agent:
         self._metrics = JobMetrics()
         self._server = _serve(settings, self._metrics)
         self._scrapes_before = 0  # the present job
+        self._expected = settings.scraped  # a first scrape
 
     def work(self) -> None:
         """Poll the lab and do what it assigns. Raises Ended, Refused or LabError."""
@@ -94,27 +105,68 @@ class _Agent:
             if assignment is not None:
                 self._do(assignment)
 
+    def _patience(self) -> float:
+        """Seconds to wait for a trial's last scrape: once for a Prometheus that has yet to learn of this worker."""
+        expected, self._expected = self._expected and not self._server.scrapes, False
+        return max(self._settings.linger, _DISCOVERY_SECONDS) if expected else self._settings.linger
+
     def _do(self, assignment: dict[str, Any]) -> None:
         """Run a job to its end, and keep its last metrics until they are scraped."""
         scrapes, self._scrapes_before = self._scrapes_before, self._server.scrapes
-        with tempfile.TemporaryDirectory(prefix="clientlab-job-") as folder:
-            process, connection = _start_job()
+        with OwnFolder("job") as folder:
+            process, connection = _start_job(str(folder.path))
+            watch = JobWatch(process)
             try:
                 with contextlib.suppress(OSError, EOFError):  # its process has ended: see its exit code
-                    connection.send(JobInput(assignment, self._name, self._lab, folder))
+                    connection.send(JobInput(assignment, self._name, self._lab, str(folder.path)))
                     self._metrics.attach(connection)
                 process.wait()
             finally:
+                watch.over.set()
                 child_processes.stop(process, _STOP_SECONDS)
                 self._metrics.detach()
                 connection.close()
                 if process.returncode == 0 and (self._settings.scraped or self._server.scrapes > scrapes):
-                    self._server.wait_for_scrape(time.monotonic(), self._settings.linger)
+                    self._server.wait_for_scrape(time.monotonic(), self._patience())
                 self._metrics.clear()
         if process.returncode == LabError.exit_code:
             raise LabError("the lab refused this worker's token during a job")
         if process.returncode:
-            log(f"the process of a job ended with code {process.returncode}; the lab assigns the trial once more")
+            self._report_lost(assignment, watch.how_it_ended())
+
+    def _report_lost(self, assignment: dict[str, Any], how: str) -> None:
+        """Tell the lab that the trial of a job is lost: it would wait, and could only say that nobody was heard of."""
+        log(f"the process of a job {how}; the lab assigns the trial once more")
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        outcome = {"status": "lost", "reason": f"the process of its job {how}", "started": started}
+        document = {"worker": self._name, "run": assignment["run"], "trial": {**assignment["trial"], **outcome}}
+        try:
+            self._lab.insist("/api/results", document, 10.0, lambda error: log(f"the lab is away: {error}"))
+        except Refused as error:  # it has lost the trial before, or has its result
+            log(str(error))
+
+
+class JobWatch:
+    """A thread that ends a job which a signal such as SIGSTOP has stopped: the worker would wait for it for ever."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.over = threading.Event()
+        self._process = process
+        self._was_stopped = False
+        threading.Thread(target=self._look, name="job", daemon=True).start()
+
+    def how_it_ended(self) -> str:
+        """In words that follow "the process"."""
+        code = self._process.wait()
+        if self._was_stopped:
+            return "was stopped, as by SIGSTOP, and was ended"
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+    def _look(self) -> None:
+        while not self.over.wait(_LOOK_SECONDS):
+            if self._process.pid in child_processes.stopped(self._process.pid):
+                self._was_stopped = True
+                self._process.kill()
 
 
 def _serve(settings: AgentSettings, metrics: JobMetrics) -> MetricsServer:
@@ -126,10 +178,13 @@ def _serve(settings: AgentSettings, metrics: JobMetrics) -> MetricsServer:
         raise LabError(f"{where}: {error.strerror or error}; name another or stop what listens there") from error
 
 
-def _start_job() -> tuple[subprocess.Popen[bytes], Connection]:
-    """The process of a job, and the connection to it. The token is not in its environment."""
+def _start_job(folder: str) -> tuple[subprocess.Popen[bytes], Connection]:
+    """The process of a job, and the connection to it. Its temporary files are in the folder.
+
+    The token is not in its environment.
+    """
     ours, theirs = Pipe()
-    environment = {name: value for name, value in os.environ.items() if name != TOKEN}
+    environment = {name: value for name, value in os.environ.items() if name != TOKEN} | {"TMPDIR": folder}
     command = [sys.executable, "-m", "clientlab.worker.job", str(theirs.fileno())]
     with theirs:
         return child_processes.start(command, None, environment, [theirs.fileno()]), ours

@@ -12,6 +12,8 @@ import psutil
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from clientlab import strategies
+from clientlab.analysis.histogram import Floats
 from clientlab.errors import ERROR_OTHER, KINDS
 from clientlab.measuring.memory import LiveMemory
 from clientlab.results import labels
@@ -20,6 +22,7 @@ from clientlab.samples.log import ERROR_CODES, process_notes
 from clientlab.samples.log_reader import LogFollower, NewRecords
 from clientlab.worker.channel import waiting
 from clientlab.workload import delays
+from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Workload, delay_of
 
 BUCKETS = (
@@ -40,6 +43,7 @@ class Exporter(Collector):
         self._most_in_flight = planned.concurrency
         self._delay = None if workload.delay is None else delays.parse(workload.delay)
         self._delay_of = delay_of(workload)
+        self._schedule = arrivals_of(workload)
         self._folder = folder
         self._log = LogFollower(folder)
         self._lock = threading.Lock()
@@ -47,6 +51,7 @@ class Exporter(Collector):
         self._buckets = np.zeros(len(BUCKETS) + 1, np.int64)
         self._seconds = self._delayed = self._in_flight = 0.0
         self._connections = self._connections_before = 0
+        self._hidden = strategies.client_spec(strategies.find(planned.strategy).client).quirks.uncounted
         self._memory = LiveMemory()
         self._cpu = self._cpu_before = 0.0
         self._shown: dict[str, float] = {}  # counters as they were scraped last
@@ -74,8 +79,10 @@ class Exporter(Collector):
                 self._look(last=True)
             self._ended = self._ended or time.time()
             self._in_flight = 0.0
-            if trial is not None and trial.cpu_seconds is not None and trial.connections_opened is not None:
-                self._cpu, self._connections = trial.cpu_seconds, trial.connections_opened
+            if trial is not None and trial.cpu_seconds is not None:
+                self._cpu = trial.cpu_seconds
+            if trial is not None and trial.connections_opened is not None:
+                self._connections = trial.connections_opened
             if trial is not None and trial.peak_pss_bytes is not None:
                 self._memory.bytes = trial.peak_pss_bytes
 
@@ -107,14 +114,24 @@ class Exporter(Collector):
             kind = _KIND_OF.get(code, ERROR_OTHER)
             self._outcomes[kind] = self._outcomes.get(kind, 0) + count
         # A failed request was not answered: it ranks after every successful one, as in the quantiles of the run file.
-        places = np.where(fresh.records["error"] == 0, np.searchsorted(BUCKETS, fresh.records["seconds"]), len(BUCKETS))
+        seconds = self._latencies(fresh)
+        places = np.where(fresh.records["error"] == 0, np.searchsorted(BUCKETS, seconds), len(BUCKETS))
         self._buckets += np.bincount(places, minlength=len(BUCKETS) + 1)
-        self._seconds += float(fresh.records["seconds"].sum())
+        self._seconds += float(seconds.sum())
         if self._delay is not None and self._delay_of is not None:
             if self._delay.constant is not None:
                 self._delayed += self._delay.constant * len(fresh.numbers)
             else:
                 self._delayed += sum(map(self._delay_of, fresh.numbers.tolist()))
+
+    def _latencies(self, fresh: NewRecords) -> Floats:
+        """Seconds of each request; of an open load, from its planned start."""
+        seconds: Floats = fresh.records["seconds"]
+        began = self._log.schedule_began
+        if self._schedule is None or not began:
+            return seconds
+        starts = np.fromiter(map(self._schedule.start_of, fresh.numbers.tolist()), np.float64, len(seconds))
+        return np.asarray(fresh.records["start"] + seconds - began - starts, np.float64)
 
     def _measured(self) -> float:
         return 0.0 if self._started is None else (self._ended or time.time()) - self._started
@@ -145,7 +162,8 @@ class Exporter(Collector):
         yield requests
         histogram = HistogramMetricFamily(
             "clientlab_request_seconds",
-            "Latency of all requests. A failed request counts in the bucket +Inf alone, however fast it failed.",
+            "Latency of all requests; of an open load, from the planned start. A failed request counts in the bucket "
+            "+Inf alone, however fast it failed.",
             labels=labels.ARM,
         )
         below = np.cumsum(self._buckets).tolist()
@@ -166,7 +184,8 @@ class Exporter(Collector):
             "Seconds that the trial has been measured: requests over these are its throughput.",
             self._measured(),
         )
-        yield self._counter("clientlab_connections_opened", "Connections opened.", self._connections)
+        if not self._hidden:
+            yield self._counter("clientlab_connections_opened", "Connections opened.", self._connections)
         yield self._counter("clientlab_cpu_seconds", "CPU time of the trial's processes.", self._cpu)
         text = "Memory of the trial's processes, shared pages in proportion (PSS); after the trial, its peak."
         yield self._gauge("clientlab_memory_bytes", text, self._memory.bytes)

@@ -97,6 +97,6 @@ def _understood(status: int, content: bytes) -> dict[str, Any] | None:
     line = document.get("error") if isinstance(document, dict) else None
     if status == http.HTTPStatus.UNAUTHORIZED:
         raise WrongToken(f"the lab answered 401: {line}")
-    if 400 <= status < 500:
+    if 400 <= status < 500 and status != http.HTTPStatus.REQUEST_TIMEOUT:  # a body that was late may be in time again
         raise Refused(status, str(line))
     raise http.client.HTTPException(f"answered {status}: {line}")

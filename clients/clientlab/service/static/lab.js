@@ -1,10 +1,40 @@
-// Keeps "Now", "Standings" and "Workers" up to date; all text goes in as text.
+// Keeps "Now", "Standings" and "Workers" up to date, and the key of the buttons; all text goes in as text.
 "use strict";
 
 const part = (name) => document.querySelector(`[data-state="${name}"]`);
 let shown = null;
 let standing = null; // the trials that the standings on the page count: run and number
 let leaders = null;
+
+// null where the user's settings forbid it: then the key is lost with the page.
+function storage() {
+  try {
+    return localStorage;
+  } catch {
+    return null;
+  }
+}
+
+// The key comes after the "#" of the link in the lab's log. It is kept for this host and port, and written into the forms.
+function unlock() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("key");
+  if (given) {
+    // Another site may link here with any key: it must not take the place of one that worked.
+    if (!storage()?.getItem("key")) storage()?.setItem("key", given);
+    history.replaceState(null, "", location.pathname);
+  } else if (part("wrong-key")) {
+    storage()?.removeItem("key");
+  }
+  const key = given || storage()?.getItem("key") || null;
+  for (const field of document.querySelectorAll('input[name="key"]')) field.value = key ?? "";
+  for (const shown of document.querySelectorAll(".key")) shown.hidden = key !== null;
+}
+
+// Who types the key once need not type it again.
+function remember(event) {
+  const field = event.target.elements.namedItem("key");
+  if (field?.value) storage()?.setItem("key", field.value);
+}
 
 function element(name, text = "", attributes = {}) {
   const made = document.createElement(name);
@@ -21,20 +51,14 @@ function rect(x, y, width, height, attributes) {
   return made;
 }
 
-// Three significant digits; digits before the decimal point are never cut, as in the lab's reports.
-function digits(value) {
-  if (value === null) return "–";
-  return value >= 99.95 ? Math.round(value).toLocaleString("en") : value.toPrecision(3);
-}
-
 function bar(row, scale) {
   const made = cell("");
-  if (row.requests_per_second === null) return made;
+  if (row.value === null) return made;
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const attributes = { viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" };
   for (const [key, value] of Object.entries(attributes)) svg.setAttribute(key, value);
   const place = (value) => Math.min((100 * value) / scale, 100);
-  svg.append(rect(0, 0, place(row.requests_per_second), 8, { fill: row.colour }));
+  svg.append(rect(0, 0, place(row.value), 8, { fill: row.colour }));
   if (row.interval) {
     const [low, high] = row.interval.map(place);
     svg.append(rect(low, 3.2, high - low, 1.6, { class: "interval" }));
@@ -45,9 +69,8 @@ function bar(row, scale) {
 
 function ranked(row, group, planned) {
   const made = element("tr");
-  const interval = row.interval ? row.interval.map(digits).join(" to ") : "–";
   made.append(element("th", row.name, { scope: "row" }), cell(row.concurrency), bar(row, group.scale));
-  made.append(cell(digits(row.requests_per_second)), cell(interval));
+  made.append(cell(row.text), cell(row.interval_text));
   made.append(cell(planned ? `${row.rounds} of ${planned}` : row.rounds), cell(row.errors));
   return made;
 }
@@ -55,7 +78,7 @@ function ranked(row, group, planned) {
 function table(group, planned) {
   const made = element("table", "", { class: "standings" });
   const head = element("tr");
-  for (const name of ["arm", "c", "", "req/s", "95 % interval", "rounds", "errors"]) {
+  for (const name of ["arm", "c", "", group.figure, "95 % interval", "rounds", "errors"]) {
     head.append(element("th", name, { scope: "col" }));
   }
   head.children[2].append(element("span", "bar", { class: "unseen" }));
@@ -117,4 +140,7 @@ async function look() {
   setTimeout(look, 1000);
 }
 
+addEventListener("hashchange", unlock); // the link was opened where the page is open already
+addEventListener("submit", remember);
+unlock();
 look();
