@@ -19,6 +19,7 @@ from clientlab.cli.claims import claims
 from clientlab.cli.compare import compare
 from clientlab.cli.conform import conform
 from clientlab.cli.doctor import doctor
+from clientlab.cli.init import init
 from clientlab.cli.listing import list_
 from clientlab.cli.plugin_errors import say
 from clientlab.cli.report import report
@@ -47,7 +48,7 @@ _OPTION_NAMES = {
 }
 """Field → its option: the core names fields, and the command line shows options."""
 
-for _command in (run, report, compare, claims, runs, list_, conform, up, doctor, serve, work):
+for _command in (run, init, report, compare, claims, runs, list_, conform, up, doctor, serve, work):
     commands.add_command(_command)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from clientlab.cli import completion
 from clientlab.cli.option_types import OUT, console
 from clientlab.errors import LabError
 from clientlab.judging.claims import judged
@@ -20,7 +21,7 @@ _CONTRADICTED = 1
 
 
 @click.command()
-@click.argument("name", metavar="RUN")
+@click.argument("name", metavar="RUN", shell_complete=completion.runs)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option("--require", is_flag=True, help="Exit with code 1 if a claim is contradicted.")
 @OUT

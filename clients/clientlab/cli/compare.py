@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
+from clientlab.cli import completion
 from clientlab.cli.option_types import OUT, console
 from clientlab.errors import LabError
 from clientlab.judging.comparison import compare as compare_runs
 from clientlab.judging.judgement import find_judged
+from clientlab.judging.threshold_checks import check_arms
 from clientlab.judging.thresholds import change_threshold, judge_changes
 from clientlab.reports import comparison
 from clientlab.results.figures import find
@@ -19,7 +21,7 @@ THRESHOLD_FAILED = 1
 
 
 @click.command()
-@click.argument("names", metavar="RUN...", nargs=-1)
+@click.argument("names", metavar="RUN...", nargs=-1, shell_complete=completion.runs)
 @click.option(
     "--fail-on",
     "texts",
@@ -54,6 +56,7 @@ def compare(  # noqa: PLR0913 - one argument per option
     store = Store(folder)
     base, *others = (find_judged(store, name) for name in names)
     found = compare_runs(base, others, [*more, *(one.figure for one in thresholds)], force=force)
+    check_arms(thresholds, found.arms())
     judged = judge_changes(found, thresholds, strict=strict)
     if as_json:
         click.echo(comparison.as_json(found, judged))

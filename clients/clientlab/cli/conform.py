@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from clientlab import units
+from clientlab.cli import completion
 from clientlab.cli.option_types import console
 from clientlab.cli.plugin_errors import faults_of, tell
 from clientlab.conformance import CheckResult
@@ -22,7 +23,7 @@ _ABREAST = 5
 
 
 @click.command()
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.strategies)
 @click.option("--json", "as_json", is_flag=True, help="Print every check of every strategy as JSON.")
 def conform(names: tuple[str, ...], *, as_json: bool) -> int:
     """Check strategies against a server that records everything it receives. Exit code 1: a check failed.

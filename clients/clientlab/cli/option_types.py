@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ from typing import Any
 import click
 from rich.console import Console
 
+from clientlab import units
+from clientlab.experiments.experiment import ENVIRONMENT
 from clientlab.workload import delays
+from clientlab.workload.arrivals import rate_of
 
 PIPE_COLUMNS = 150
 """Columns of a table if the output is not a terminal."""
@@ -49,6 +53,23 @@ class SecondsType(click.ParamType[float]):
 SECONDS = SecondsType()
 
 
+class RateType(click.ParamType[float]):
+    """A rate above 0: 500/s, 500 or 30/m."""
+
+    name = "rate"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return rate_of(str(value))
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
+
+
+RATE = RateType()
+
+
 class ShareType(click.ParamType[float]):
     """A share between 0 and 1: 3% or 0.03."""
 
@@ -68,6 +89,25 @@ class ShareType(click.ParamType[float]):
 
 
 SHARE = ShareType()
+
+
+class SizeType(click.ParamType[int]):
+    """A number of bytes: 512MiB, 2GiB or 1000000."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        text = str(value).strip()
+        found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]*)", text)
+        unit = units.WRITTEN["bytes"].get(found[2] or "B") if found else None
+        if found is None or unit is None:
+            self.fail(f"{text!r} is not a number of bytes; write 512MiB, 2GiB or 1000000.", param, ctx)
+        return int(float(found[1]) * unit)
+
+
+SIZE = SizeType()
 
 
 class BodyType(click.ParamType[str]):
@@ -109,6 +149,19 @@ def headers_of(_context: click.Context, option: click.Parameter, lines: tuple[st
             raise click.BadParameter(f"{line!r} is not 'Name: value'.", param=option)
         headers[name.strip()] = value.strip()
     return headers or None
+
+
+def environments_of(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
+    """``NAME=PATH`` texts as a mapping; None without a text. Raises click.BadParameter."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, path = text.partition("=")
+        if not re.fullmatch(ENVIRONMENT, name) or not path:
+            raise click.BadParameter(f"{text!r} is not NAME=PATH, with a NAME like old or py3.13.", param=option)
+        if name in found:
+            raise click.BadParameter(f"{name!r} is given twice; name each environment once.", param=option)
+        found[name] = path
+    return found or None
 
 
 class RenamedOption(click.Option):

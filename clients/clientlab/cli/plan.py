@@ -7,6 +7,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import click
+
 from clientlab.analysis.precision import FEWEST_ROUNDS
 from clientlab.cli.plugin_errors import faults_of, tell
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions
@@ -15,10 +17,12 @@ from clientlab.experiments.checks import TLS_ROUTES, check_plan, replacements
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, read_experiment
 from clientlab.experiments.planning import make_plan
-from clientlab.results.plan import Plan
+from clientlab.judging.comparison import NOT_MEASURED
+from clientlab.results.plan import EnvironmentSpec, Plan
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.running.stop_rules import DEFAULT_TIME_BUDGET
 from clientlab.testbeds.external import ExternalTarget
+from clientlab.workload import replay
 from clientlab.workload.workload import Workload
 
 _QUESTION = "Which of these strategies is fastest here?"
@@ -91,11 +95,13 @@ def _changes(base: Experiment, target: ExternalTarget | None, options: RunOption
     if options.strategies:
         changes["instead"] = {}  # the named strategies and no others
     numbers = {"rounds": options.rounds, "seed": options.seed}
+    if options.environments:
+        changes["environments"] = {name: EnvironmentSpec(folder=path) for name, path in options.environments.items()}
     changes |= {field: number for field, number in numbers.items() if number is not None}
     workload_changes = _workload_changes(options)
     if target is not None:
         changes |= {"upstreams": [target.name], "routes": ["direct"]}
-        workload_changes["path"] = target.path
+        workload_changes |= _path_of(base, target, replayed=options.replay is not None)
         _check_no_delay(base)
     _check_changes(base, changes, workload_changes)
     changes["workloads"] = {
@@ -108,9 +114,33 @@ def _changes(base: Experiment, target: ExternalTarget | None, options: RunOption
     return changes | {"rounds": rounds if options.precision is None else max(FEWEST_ROUNDS, rounds)}
 
 
+def _path_of(base: Experiment, target: ExternalTarget, *, replayed: bool) -> dict[str, Any]:
+    """The path of the URL, unless the requests have paths of their own. Raises LabError for both."""
+    if not replayed and all(table.first.replay is None for table in base.workloads.values()):
+        return {"path": target.path}
+    if target.path != "/":
+        raise LabError(f"--url with {target.path}: recorded requests have their own paths; name scheme and host alone")
+    return {}
+
+
 def _workload_changes(options: RunOptions) -> dict[str, Any]:
-    """Fields of the workload that the options replace. A number of requests and a duration replace each other."""
+    """Fields of the workload that the options replace.
+
+    A number of requests and a duration replace each other, and so do a rate and stages. Recorded requests are sent once
+    each, if no number of requests is named and they are not drawn by weight.
+    """
     changes = options.workload_fields()
+    for one, other in (("rate", "stages"), ("stages", "rate")):
+        if one in changes:
+            changes.setdefault(other, None)
+    if options.replay is not None:
+        changes["replay"] = str(options.replay.resolve())
+        recorded = replay.read(changes["replay"])
+        if recorded.left_out:
+            line = f"{recorded.left_out:,} entries of {options.replay} are no HTTP requests, and are left out"
+            click.echo(f"clientlab: {line}", err=True)
+        if not recorded.weighted and "duration" not in changes:
+            changes.setdefault("requests", len(recorded.requests))
     if "duration" in changes:
         changes.setdefault("requests", None)
     elif "requests" in changes:
@@ -134,8 +164,14 @@ def _check_changes(base: Experiment, changes: dict[str, Any], workload_changes: 
             raise LabError(f"{OPTION_NAMES[swept]}: {swept} is an axis of workload {name!r}; change it in a file")
     if "strategies" in changes and base.arms:
         raise LabError(f"-t with experiment {base.name!r}: it names its arms; leave out -t, or change it in a file")
+    if len(changes.get("environments", ())) > 1 and (base.claims or base.baseline):
+        raise LabError(
+            f"--env with experiment {base.name!r}: its claims and its baseline name arms, and every environment would "
+            "have them; name one environment, or strategies with -t"
+        )
     for name, arm in base.arms.items():
         own = {"upstreams": arm.upstream, "routes": arm.route, "concurrency": arm.concurrency}
+        own |= {"environments": arm.environment}
         if fixed := next((field for field in own if own[field] and field in {**changes, **workload_changes}), None):
             raise LabError(f"{OPTION_NAMES[fixed]}: arm {name!r} has its own value; change it in a file")
 
@@ -150,7 +186,7 @@ def _time_budget(options: RunOptions) -> float | None:
 
 
 def changed(base: Experiment, experiment: Experiment) -> list[str]:
-    """What the options changed, for the run file. Rounds and seed do not count: they measure the same."""
+    """What the options changed, for the run file. Rounds, seed and deadline do not count: they measure the same."""
     found = [
         f"{field}: {', '.join(before)} → {', '.join(after)}"
         for field in ("strategies", "upstreams", "routes")
@@ -161,6 +197,6 @@ def changed(base: Experiment, experiment: Experiment) -> list[str]:
         found += [
             f"{field}: {'none' if before is None else before} → {'none' if after is None else after}"
             for field, before in asdict(table.first).items()
-            if field != "seed" and before != (after := fields[field])
+            if field not in {"seed", *NOT_MEASURED} and before != (after := fields[field])
         ]
     return list(dict.fromkeys(found))

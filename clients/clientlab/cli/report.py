@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from clientlab.cli.exports import export, exports
+from clientlab.cli import completion
+from clientlab.cli.exports import export, exports, judged_by
 from clientlab.cli.option_types import OUT, console
 from clientlab.judging.judgement import find_judged
+from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import files, table
 from clientlab.reports.claims import verdicts
 from clientlab.reports.files import OutputFile
@@ -41,8 +44,13 @@ HTML = click.option(
 )
 
 
+JUNIT = click.option(
+    "--junit", type=_Output(files.JUNIT), help="Write arms, claims and limits as JUnit XML to this file (.xml)."
+)
+
+
 @click.command()
-@click.argument("name", metavar="RUN")
+@click.argument("name", metavar="RUN", shell_complete=completion.runs)
 @CHART
 @HTML
 @exports
@@ -50,11 +58,12 @@ HTML = click.option(
 def report(name: str, chart: Path | None, html: Path | None, folder: Path, **formats: Any) -> int:
     """Show a run. RUN is a name, the beginning of a name, "last", or the path of a run file."""
     found = find_judged(Store(folder), name)
-    taken, code = export(found, formats)
+    judged = judged_by(found, formats)
+    taken, code = export(found, formats, judged)
     if not taken:
         show(found, stderr=False)
     draw(found, chart, stderr=taken)
-    write_page(found, html, stderr=taken)
+    write_page(found, html, judged, stderr=taken)
     return code
 
 
@@ -75,10 +84,10 @@ def draw(run: Run, chart: Path | None, *, stderr: bool) -> None:
         click.echo(f"chart: {chart}", err=stderr)
 
 
-def write_page(run: Run, page: Path | None, *, stderr: bool) -> None:
-    """Write the HTML report of a run, if a path is given, and print the path. Raises LabError."""
+def write_page(run: Run, page: Path | None, judged: Sequence[ThresholdResult], *, stderr: bool) -> None:
+    """Write the HTML report of a run with its limits, if a path is given, and print the path. Raises LabError."""
     if page is not None:
         from clientlab.reports.html import write  # noqa: PLC0415 - no other command needs templates
 
-        write(run, page)
+        write(run, page, judged)
         click.echo(f"report: {page}", err=stderr)

@@ -13,17 +13,25 @@ from pathlib import Path
 
 import click
 
+from clientlab import own_folder
 from clientlab.cli.claims import code_of
+from clientlab.cli.exports import limits_of, tell
 from clientlab.cli.option_types import PatientConsole
 from clientlab.cli.plan import plan_of
-from clientlab.cli.report import draw, show
+from clientlab.cli.report import draw, show, write_page
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options, target_options
 from clientlab.errors import IncompleteRun, LabError
+from clientlab.judging.threshold_checks import check_limits
+from clientlab.judging.thresholds import Threshold, ThresholdResult, judge_limits
+from clientlab.reports import as_junit
+from clientlab.reports.files import JUNIT
 from clientlab.reports.progress import LiveBar, PlainLines
+from clientlab.results import leftovers
 from clientlab.results.document import Run, Surroundings
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
+from clientlab.running.environments import Environments, opened
 from clientlab.running.estimate import most_in_flight
 from clientlab.running.execute import execute, new_run, resumed, run_name
 from clientlab.running.trial_runner import Testbed, TrialRunner
@@ -31,9 +39,23 @@ from clientlab.testbeds.compose import ComposeTestbed, check_plain
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.testbeds.local import LocalTestbed, check_upstreams
 from clientlab.testbeds.upstream_process import workers_for
+from clientlab.workload.workload import pinned
 
 _POLL_SECONDS = 0.5
-_WITH_RESUME = ("resume", "folder", "chart", "keep_samples", "as_json", "require_claims", "testbed")
+_WITH_RESUME = (
+    "resume",
+    "folder",
+    "chart",
+    "keep_samples",
+    "as_json",
+    "require_claims",
+    "testbed",
+    "yes",
+    "fail_on",
+    "strict",
+    "html",
+    "junit",
+)
 
 
 @click.command()
@@ -44,6 +66,9 @@ def run(options: RunOptions) -> int:
     Without it, name the strategies with -t. Options win over the experiment's values.
     """
     store, console = Store(options.folder), PatientConsole(stderr=True)
+    limits = limits_of(options.fail_on, strict=options.strict)
+    leftovers.sweep(store)
+    own_folder.sweep()
     with contextlib.ExitStack() as stack:
         stored = None if options.resume is None else _stored(options, store, stack)
         if stored is not None:
@@ -51,15 +76,29 @@ def run(options: RunOptions) -> int:
         target = _target_of(options)
         plan = stored.experiment if stored else plan_of(options, target, shlex.join(["clientlab", *sys.argv[1:]]))
         _check(options, plan, target)
+        check_limits(limits, plan, strict=options.strict)
+        if stored and plan.environments and not options.yes:
+            raise LabError(f"--resume {stored.run}: it runs or installs {_named(plan)}; permit it with --yes")
+        environments = stack.enter_context(opened(plan))
         name = stored.run if stored else _claimed(run_name(plan), store, stack)
         if options.testbed == "compose" and target is None:
             stack.enter_context(store.alone(_waiting(console)))
         testbed, servers = _testbed(options, plan, target, store.folder / name / "logs", stack)
-        where = _surroundings(plan, servers)
+        where = _surroundings(plan, servers, environments)
         planned = _go_on(stored, where) if stored else new_run(name, plan, where)
         observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
-        finished = execute(planned, TrialRunner(testbed, options.keep_samples), store, observer)
-    return _show(options, finished)
+        runner = TrialRunner(testbed, options.keep_samples, interpreters=environments.interpreters)
+        finished = execute(planned, runner, store, observer)
+    return _show(options, finished, limits)
+
+
+def _named(plan: Plan) -> str:
+    """What the environments of a plan are made of: code that runs on this machine."""
+    made = {
+        name: spec.folder or " ".join([spec.python or "", *spec.requirements])
+        for name, spec in plan.environments.items()
+    }
+    return ", ".join(f"{name} ({of.strip()})" for name, of in made.items())
 
 
 def _claimed(name: str, store: Store, stack: contextlib.ExitStack) -> str:
@@ -78,6 +117,8 @@ def _stored(options: RunOptions, store: Store, stack: contextlib.ExitStack) -> R
     run = store.read(name)
     if run.status == "done":
         raise LabError(f"--resume {name}: the run is whole; measure another with {run.experiment.command!r}")
+    for workload in run.experiment.workloads.values():
+        pinned(workload)
     return run
 
 
@@ -94,7 +135,7 @@ def _target_of(options: RunOptions) -> ExternalTarget | None:
     if options.url is None:
         if options.ca_file is not None:
             raise LabError("--ca-file without --url: the lab's own routes bring their CA; leave it out")
-        if options.yes:
+        if options.yes and options.resume is None:
             raise LabError("--yes without --url: the lab's own upstreams are on this machine; leave it out")
         return None
     for field in ("upstreams", "routes", "delay", "path"):
@@ -136,24 +177,37 @@ def _testbed(
     return stack.enter_context(local), local.programs()
 
 
-def _surroundings(plan: Plan, servers: dict[str, str]) -> Surroundings:
+def _surroundings(plan: Plan, servers: dict[str, str], environments: Environments) -> Surroundings:
     """Versions of what is measured and of what serves. Called when the servers run, since it reads the load."""
-    strategies = [arm.strategy for arm in plan.arms]
-    return surroundings(distributions_of(strategies), servers | programs_of(strategies))
+    programs = programs_of(arm.strategy for arm in plan.arms)
+    own = [arm.strategy for arm in plan.arms if arm.environment is None]
+    return surroundings(distributions_of(own), servers | programs, environments.held)
 
 
-def _show(options: RunOptions, finished: Run) -> int:
-    """Show the finished run. The exit code."""
+def _show(options: RunOptions, finished: Run, limits: list[Threshold]) -> int:
+    """Show the finished run, and write its files. The exit code."""
     show(finished, stderr=options.as_json)
     if options.as_json:
         click.echo(finished.model_dump_json(indent=1))
+    judged = judge_limits(finished, limits, strict=options.strict)
     try:
         draw(finished, options.chart, stderr=options.as_json)
+        write_page(finished, options.html, judged, stderr=options.as_json)
+        _write_junit(finished, options, judged)
     except LabError as error:
         raise IncompleteRun(f"{error}; the run is saved in {options.folder / finished.run}") from error
+    failed = tell(judged, stderr=options.as_json)
     if finished.status == "incomplete":
         return IncompleteRun.exit_code
-    return code_of(finished.claims) if options.require_claims else 0
+    return failed or (code_of(finished.claims) if options.require_claims else 0)
+
+
+def _write_junit(finished: Run, options: RunOptions, judged: list[ThresholdResult]) -> None:
+    """Write JUnit XML, if a path is given, and print the path. Raises LabError."""
+    if options.junit is not None:
+        with JUNIT.writing(options.junit):
+            options.junit.write_text(as_junit.render(finished, judged), encoding="utf-8", errors="replace")
+        click.echo(f"junit: {options.junit}", err=options.as_json)
 
 
 def _waiting(console: PatientConsole) -> Callable[[], None]:

@@ -15,8 +15,22 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
-from clientlab.cli.option_types import BODY, METHOD, OUT, SECONDS, SHARE, RenamedChoice, RenamedOption, headers_of
-from clientlab.cli.report import CHART
+from clientlab.cli import completion
+from clientlab.cli.exports import FAIL_ON, STRICT
+from clientlab.cli.option_types import (
+    BODY,
+    METHOD,
+    OUT,
+    RATE,
+    SECONDS,
+    SHARE,
+    SIZE,
+    RenamedChoice,
+    RenamedOption,
+    environments_of,
+    headers_of,
+)
+from clientlab.cli.report import CHART, HTML, JUNIT
 from clientlab.errors import LabError
 from clientlab.testbeds.local import ROUTES
 from clientlab.workload.workload import Workload
@@ -34,15 +48,35 @@ class _Option:
 class RunOptions:
     """What one `clientlab run` was given. Fields of the workload have the names of `Workload`'s fields."""
 
-    experiment: Annotated[str | None, click.argument("experiment", required=False)] = None
-    strategies: Annotated[tuple[str, ...], _Option("-t --strategy", "A strategy; may be repeated (see 'list').")] = ()
+    experiment: Annotated[
+        str | None, click.argument("experiment", required=False, shell_complete=completion.experiments)
+    ] = None
+    strategies: Annotated[
+        tuple[str, ...],
+        _Option("-t --strategy", "A strategy; may be repeated (see 'list').", shell_complete=completion.strategies),
+    ] = ()
     requests: Annotated[int | None, _Option("-n --requests", "Requests of each trial.  [default: 1000]")] = None
     duration: Annotated[
         float | None,
         _Option("-d --duration", "Run each trial for this long (10s), not for a number of requests.", type=SECONDS),
     ] = None
+    rate: Annotated[
+        float | None,
+        _Option("--rate", "Open load: requests arrive at this rate (500/s), whatever became of others.", type=RATE),
+    ] = None
+    stages: Annotated[
+        str | None, _Option("--stages", "Open load in steps: '0s:100/s,30s:1000/s' from each time on.")
+    ] = None
+    arrivals: Annotated[
+        Literal["uniform", "poisson"] | None,
+        _Option("--arrivals", "Open load: evenly spaced, or as independent users would send.  [default: uniform]"),
+    ] = None
+    max_late: Annotated[
+        float | None,
+        _Option("--max-late", "Open load: drop a request that is later than this.  [default: --timeout]", type=SECONDS),
+    ] = None
     concurrency: Annotated[
-        int | None, _Option("-c --concurrency", "Requests in flight at once.  [default: the strategy's own]")
+        int | None, _Option("-c --concurrency", "Most requests in flight at once.  [default: the strategy's own]")
     ] = None
     rounds: Annotated[int | None, _Option("--rounds", "Trials of each strategy, interleaved.  [default: 3]")] = None
     precision: Annotated[
@@ -55,21 +89,39 @@ class RunOptions:
     ] = None
     quick: Annotated[bool, _Option("--quick", "The experiment's short form; the run lists what it changed.")] = False
     require_claims: Annotated[bool, _Option("--require-claims", "Exit 1 where a claim is contradicted.")] = False
+    fail_on: Annotated[tuple[str, ...], _Option("--fail-on", FAIL_ON, metavar="LIMIT")] = ()
+    strict: Annotated[bool, _Option("--strict", STRICT)] = False
     warmup: Annotated[int | None, _Option("--warmup", "Requests before the measured ones.  [default: 10]")] = None
     connections: Annotated[
         Literal["cold", "warm"] | None, _Option("--connections", "Open connections inside the clock, or before it.")
     ] = None
     resume: Annotated[
-        str | None, _Option("--resume", "Go on with this run, which was interrupted: its name, or last.", metavar="RUN")
+        str | None,
+        _Option(
+            "--resume",
+            "Measure what this run lacks: what was interrupted or failed. Its name, or last.",
+            metavar="RUN",
+            shell_complete=completion.runs,
+        ),
     ] = None
     seed: Annotated[int | None, _Option("--seed", "Decides orders, payloads and delays.  [default: 1]")] = None
+    environments: Annotated[
+        dict[str, str] | None,
+        _Option(
+            "--env",
+            "Run every strategy in this virtual environment: its folder, or its Python. Repeat it to compare several.",
+            metavar="NAME=PATH",
+            multiple=True,
+            callback=environments_of,
+        ),
+    ] = None
     upstreams: Annotated[
         tuple[str, ...],
         _Option("--upstream", "flask, aiohttp, or one with settings: 'flask?workers=4'.  [default: aiohttp]"),
     ] = ()
     routes: Annotated[tuple[str, ...], _Option("--route", "[default: direct]", type=click.Choice(ROUTES))] = ()
     url: Annotated[str | None, _Option("--url", "Measure against this server of yours; the lab starts none.")] = None
-    yes: Annotated[bool, _Option("--yes", "Permit load to an address of the internet, with --url.")] = False
+    yes: Annotated[bool, _Option("--yes", "Permit load to an address of the internet, with --url or --resume.")] = False
     ca_file: Annotated[
         Path | None,
         _Option(
@@ -87,6 +139,14 @@ class RunOptions:
         int | None, _Option("--payload-size", "Send a JSON object with a field of so many random characters.")
     ] = None
     body: Annotated[str | None, _Option("--body", "Send this text, or @FILE.", type=BODY)] = None
+    replay: Annotated[
+        Path | None,
+        _Option(
+            "--replay",
+            "Send the requests of this file (JSON Lines, or HAR), once each unless -n or -d is given.",
+            type=click.Path(dir_okay=False, path_type=Path),
+        ),
+    ] = None
     encode: Annotated[
         Literal["once", "each"] | None, _Option("--encode", "Encode the payload once, or for each request.")
     ] = None
@@ -111,6 +171,30 @@ class RunOptions:
         float | None,
         _Option("--timeout", "Limit for connecting and for each wait for bytes.  [default: 30s]", type=SECONDS),
     ] = None
+    deadline: Annotated[
+        float | None,
+        _Option(
+            "--deadline",
+            "A trial that takes longer has failed.  [default: by requests, timeout, delay and duration]",
+            type=SECONDS,
+        ),
+    ] = None
+    request_limit: Annotated[
+        float | None,
+        _Option(
+            "--request-limit",
+            "Limit for a whole request: a trial in which none ends for so long fails.  [default: timeout + 30s]",
+            type=SECONDS,
+        ),
+    ] = None
+    memory_limit: Annotated[
+        int | None,
+        _Option(
+            "--memory-limit",
+            "A trial whose processes hold more memory fails (2GiB).  [default: 75% of the free memory]",
+            type=SIZE,
+        ),
+    ] = None
     testbed: Annotated[
         Literal["local", "compose"],
         _Option(
@@ -126,6 +210,8 @@ class RunOptions:
     ] = "local"
     folder: Annotated[Path, OUT] = Path("results")
     chart: Annotated[Path | None, CHART] = None
+    html: Annotated[Path | None, HTML] = None
+    junit: Annotated[Path | None, JUNIT] = None
     keep_samples: Annotated[
         bool, _Option("--keep-samples", "Keep every request's sample, in one compressed file per trial.")
     ] = False
@@ -180,11 +266,13 @@ def _decorator(one: Field[Any]) -> Callable[..., Any]:
     return click.option(*option.names, one.name, **{**default, **_inferred(hint), **option.attributes})
 
 
-_TARGET = ("url", "yes", "ca_file", "testbed")
+_TARGET = ("url", "ca_file", "testbed")
 
 
 def target_options(command: str) -> dict[str, Any]:
     """The fields that say what a stored command line measured against. Its other options are in the run's plan.
+
+    Its `--yes` does not count: a run may be imported, and only its user can permit load to the internet.
 
     Raises LabError for a command that is none.
     """

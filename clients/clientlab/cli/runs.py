@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from clientlab.cli import completion
 from clientlab.cli.option_types import OUT, console
 from clientlab.errors import LabError
 from clientlab.reports import run_list
-from clientlab.results import archive
+from clientlab.results import archive, leftovers
 from clientlab.results.store import Store
 
 
@@ -45,18 +46,29 @@ def _given(context: click.Context, _option: click.Parameter, folder: Path | None
 
 
 @runs.command()
-@click.argument("names", metavar="RUN...", nargs=-1, required=True)
+@click.argument("names", metavar="RUN...", nargs=-1, required=True, shell_complete=completion.runs)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @_out
 def rm(names: tuple[str, ...], folder: Path, *, yes: bool) -> None:
-    """Remove runs with their samples and logs. Runs outside the results folder are refused."""
+    """Remove runs with their samples and logs, and folders without a run file that killed runs left.
+
+    Runs outside the results folder are refused, and those that are being measured.
+    """
     store = Store(folder)
-    found = list(dict.fromkeys(store.inside(name) for name in names))
+    found = list(dict.fromkeys(name if _is_leftover(store, name) else store.inside(name) for name in names))
     if not yes:
         _confirm(found)
     for name in found:
-        store.remove(name)
+        if _is_leftover(store, name):
+            leftovers.remove(store, name)
+        else:
+            store.remove(name)
         click.echo(f"removed: {name}")
+
+
+def _is_leftover(store: Store, name: str) -> bool:
+    """Whether it is the whole name of a folder without a run file, which a run that was killed has left."""
+    return Path(name).name == name and leftovers.is_leftover(store.folder / name)
 
 
 def _confirm(names: list[str]) -> None:
@@ -70,7 +82,7 @@ def _confirm(names: list[str]) -> None:
 
 
 @runs.command()
-@click.argument("name", metavar="RUN")
+@click.argument("name", metavar="RUN", shell_complete=completion.runs)
 @click.argument("target", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 @_out
 def export(name: str, target: Path, folder: Path) -> None:

@@ -25,6 +25,9 @@ from clientlab.worker.token import TOKEN, keep_token
 if TYPE_CHECKING:
     from clientlab.service.lab import LabSettings
 
+_ANY = ("0.0.0.0", "::")  # noqa: S104 - compared only
+"""Addresses that a service may listen on, and nobody can open."""
+
 _SECONDS = click.FloatRange(0, min_open=True)
 
 
@@ -38,6 +41,7 @@ _SECONDS = click.FloatRange(0, min_open=True)
     "--port", envvar="LAB_PORT", type=click.IntRange(0, 65535), default=8000, help="0 takes any that is free."
 )
 @click.option("--grafana", envvar="GRAFANA_URL", default="", show_default=False, help="What the page links to.")
+@click.option("--page", envvar="LAB_PAGE", default="", show_default=False, help="The page's own URL, if it is another.")
 @click.option("--patience", type=_SECONDS, default=30.0, help="Seconds in which a worker for a strategy is to come.")
 @click.option("--generic-after", type=_SECONDS, default=5.0, help="Seconds before a worker for '*' takes a strategy.")
 @click.option("--lost-after", type=_SECONDS, default=10.0, help="Seconds without a sign after which a worker is lost.")
@@ -49,39 +53,51 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
     CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE, which the service writes. Without a token, the service listens
     on loopback only.
 
-    The variables EXPERIMENT, ROUNDS, QUICK, LAB_HOST, LAB_PORT and GRAFANA_URL set options, too; an option on the
-    command line wins. The service answers requests to loopback names, its host, `lab`, and the names in LAB_HOSTS
+    The buttons of the page need a key. The service prints a link with it; LAB_KEY sets another one.
+
+    The variables EXPERIMENT, ROUNDS, QUICK, LAB_HOST, LAB_PORT, LAB_PAGE and GRAFANA_URL set options, too; an option on
+    the command line wins. The service answers requests to loopback names, its host, `lab`, and the names in LAB_HOSTS
     (separated by commas).
     """
     from clientlab.service.lab import LabSettings  # noqa: PLC0415 - no other subcommand needs a web server
     from clientlab.service.middleware import HOSTS, known_hosts  # noqa: PLC0415 - as above
+    from clientlab.service.page_key import page_key  # noqa: PLC0415 - as above
 
     file = read_experiment(path_of(experiment), quick=quick, rounds=rounds)
     first = file.checked_plan(command=command_of(experiment, rounds, quick=quick))
     token, host, grafana = keep_token(os.environ), options["host"], options["grafana"]
     if not token and not _loopback(host):
         raise LabError(f"--host {host}: others can reach it, and there is no token; set {TOKEN} here and for workers")
-    if grafana and not grafana.startswith(("http://", "https://")):
-        raise LabError(f"--grafana {grafana!r}: write it as http://127.0.0.1:3000")
+    for option, url in (("--grafana", grafana), ("--page", options["page"])):
+        if url and not url.startswith(("http://", "https://")):
+            raise LabError(f"{option} {url!r}: write it as http://127.0.0.1:3000")
     settings = LabSettings(
         folder=folder,
         token=token,
+        key=page_key(os.environ, folder),
         grafana=grafana,
         first=None if idle else first,
         programs=ComposeTestbed(os.environ).programs(),
         bounds=Bounds(options["patience"], options["generic_after"], options["lost_after"]),
     )
-    _serve(settings, known_hosts(host, os.environ.get(HOSTS, "")), host, options["port"])
+    _serve(settings, known_hosts(host, os.environ.get(HOSTS, "")), host, options["port"], options["page"])
 
 
-def _serve(settings: LabSettings, hosts: Iterable[str], host: str, port: int) -> None:
+def _serve(settings: LabSettings, hosts: Iterable[str], host: str, port: int, page: str) -> None:
     """Serve until SIGTERM or SIGINT. Raises LabError."""
     from clientlab.service.server import serve as run  # noqa: PLC0415 - as above
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     listener = _listen(host, port)
-    url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-    asyncio.run(run(settings, hosts, listener, lambda: click.echo(f"Running on {url} (Ctrl-C ends it)", err=True)))
+    bound = listener.getsockname()[1]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{bound}"
+    if not page:
+        page = f"http://localhost:{bound}" if host in _ANY else url
+
+    def started() -> None:
+        click.echo(f"Running on {url} (Ctrl-C ends it)\n{settings.key.line(page.rstrip('/'))}", err=True)
+
+    asyncio.run(run(settings, hosts, listener, started))
 
 
 def _listen(host: str, port: int) -> socket.socket:

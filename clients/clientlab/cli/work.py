@@ -24,7 +24,12 @@ from clientlab.worker.token import TOKEN, read_token
 @click.option("--host", envvar="WORKER_HOST", default="127.0.0.1", help="Address of the worker's own page.")
 @click.option("--port", envvar="WORKER_PORT", type=click.IntRange(0, 65535), default=9100, help="0 takes a free one.")
 @click.option("--linger", type=click.FloatRange(0), default=5.0, help="Seconds to wait for a trial's last scrape.")
-@click.option("--scraped", envvar="WORKER_SCRAPED", is_flag=True, help="Wait for it after the first trial already.")
+@click.option(
+    "--scraped",
+    envvar="WORKER_SCRAPED",
+    is_flag=True,
+    help="Wait for it after the first trial already, until Prometheus knows the worker.",
+)
 def work(  # noqa: PLR0913 - the command's words
     names: tuple[str, ...], lab: str, host: str, port: int, linger: float, *, scraped: bool
 ) -> None:

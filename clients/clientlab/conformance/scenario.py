@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from clientlab.measuring.trial_handle import TrialFailed
-from clientlab.strategies import Strategy
+from clientlab.strategies import Strategy, client_spec
 
 E = TypeVar("E")
 
@@ -15,8 +15,8 @@ Check = Callable[[E], str]
 """What is broken, in one sentence; empty if nothing is."""
 
 
-Part = Literal["strategy", "client", "executor"]
-"""The parts of a strategy that a scenario's outcome can depend on."""
+Part = Literal["strategy", "client", "executor", "library", "library kind"]
+"""The parts of a strategy that a scenario's outcome can depend on. Library kind: blocking or asyncio, native or not."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class CheckResult:
     """The result of a check.
 
     `broken`: what the strategy breaks, in one sentence; empty where it keeps to it. `kind`: of a check
-    that provokes a fault, the kind of error that the strategy makes of it. `unchecked`: why this machine
-    can't check it.
+    that provokes a fault, the kind of error that the strategy makes of it. `unchecked`: why it cannot be
+    checked on this machine, or of this client.
     """
 
     strategy: str
@@ -45,6 +45,16 @@ def _all_strategies(_strategy: Strategy) -> bool:
 
 def _no_kind(_found: object, _check: str) -> str | None:
     return None
+
+
+_COUNTS = frozenset({"connections counted", "connections over TLS counted", "refused connection not opened"})
+"""Checks of the lab's count of connections."""
+
+
+def _unchecked(strategy: Strategy, check: str) -> str:
+    """Why a check says nothing about a strategy; empty if it does."""
+    hidden = check in _COUNTS and client_spec(strategy.client).quirks.uncounted
+    return "its library hides its connections, so the lab counts none" if hidden else ""
 
 
 class CannotProvoke(Exception):
@@ -76,6 +86,8 @@ class Scenario(Generic[E]):
         except TrialFailed as failure:
             return [CheckResult(strategy.name, name, f"the trial failed: {failure}") for name in self.checks]
         return [
-            CheckResult(strategy.name, name, check(found), self.kind(found, name))
+            CheckResult(strategy.name, name, unchecked=why)
+            if (why := _unchecked(strategy, name))
+            else CheckResult(strategy.name, name, check(found), self.kind(found, name))
             for name, check in self.checks.items()
         ]

@@ -8,8 +8,12 @@ from typing import Any
 from clientlab.conformance.budget import BUDGET, ONE, SEVEN
 from clientlab.conformance.connecting import REFUSED, UNANSWERED
 from clientlab.conformance.ending import DURATION, STOP
+from clientlab.conformance.endless import WITHOUT_END
 from clientlab.conformance.faults import OVER_HTTP2
 from clientlab.conformance.faults import SCENARIO as FAULTS
+from clientlab.conformance.handshake import HANDSHAKE
+from clientlab.conformance.hostile import HOSTILE
+from clientlab.conformance.hostile_h2 import HOSTILE_H2, WITHOUT_END_H2
 from clientlab.conformance.scenario import Part, Scenario
 from clientlab.conformance.verifying import TLS
 from clientlab.strategies import Strategy, client_spec, executor_spec
@@ -20,6 +24,11 @@ SCENARIOS: tuple[Scenario[Any], ...] = (
     SEVEN,
     FAULTS,
     OVER_HTTP2,
+    HOSTILE,
+    HOSTILE_H2,
+    HANDSHAKE,
+    WITHOUT_END,
+    WITHOUT_END_H2,
     TLS,
     REFUSED,
     UNANSWERED,
@@ -72,6 +81,9 @@ def _value(part: Part, strategy: Strategy) -> Hashable:
         return strategy.name
     if part == "executor":
         return strategy.executor, settings
+    if part in {"library", "library kind"}:
+        spec = client_spec(strategy.client)
+        return (spec.distribution, spec.http) if part == "library" else (spec.kind, spec.native)
     return strategy.client, settings, _own_way_of_sending(strategy)
 
 

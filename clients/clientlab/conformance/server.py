@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import struct
 import threading
@@ -12,9 +13,6 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from clientlab.conformance.accepting import accepting
-
-Answer = bytes | None
-"""The raw bytes to send back; None closes the connection without an answer."""
 
 PATIENCE = 10.0
 """Seconds that the server waits for a client to close a silent connection."""
@@ -42,6 +40,22 @@ class Stall(Last):
 
 
 @dataclass(frozen=True)
+class Endless:
+    """The start of an answer, then `block` again and again, every `pause` seconds, until the client closes.
+
+    The server gives up after `PATIENCE`.
+    """
+
+    start: bytes
+    block: bytes
+    pause: float = 0.0
+
+
+Answer = bytes | Endless | None
+"""The raw bytes to send back; None closes the connection without an answer."""
+
+
+@dataclass(frozen=True)
 class Seen:
     """One request, as received."""
 
@@ -57,8 +71,8 @@ class CountingServer:
     """What the server has received so far.
 
     `connections`: those that a request came on, `accepted`: all. `in_flight`: requests read and not yet answered,
-    `most_in_flight`: at once. `let_go`: for each target that stalled, the seconds from its request to the client's
-    closing of the connection.
+    `most_in_flight`: at once. `let_go`: for each target whose answer stalled or had no end, the seconds from its
+    request to the client's closing of the connection.
     """
 
     port: int = 0
@@ -87,10 +101,17 @@ def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
 
 
 @contextlib.contextmanager
-def counting_server(answer: Callable[[Seen], Answer] = lambda _: ok(), hold: float = 0.0) -> Iterator[CountingServer]:
-    """A server on a free port of loopback that holds each request for `hold` seconds and then answers."""
+def counting_server(
+    answer: Callable[[Seen], Answer] = lambda _: ok(),
+    hold: float = 0.0,
+    greeting: Callable[[], bytes | None] = lambda: None,
+) -> Iterator[CountingServer]:
+    """A server on a free port of loopback that holds each request for `hold` seconds and then answers.
+
+    If `greeting` returns bytes for a new connection, they are sent before any request, and the connection is closed.
+    """
     state = CountingServer()
-    service = _Service(state, answer, hold)
+    service = _Service(state, answer, hold, greeting)
     try:
         with accepting(service.take) as state.port:
             yield state
@@ -99,10 +120,17 @@ def counting_server(answer: Callable[[Seen], Answer] = lambda _: ok(), hold: flo
 
 
 class _Service:
-    def __init__(self, state: CountingServer, answer: Callable[[Seen], Answer], hold: float) -> None:
+    def __init__(
+        self,
+        state: CountingServer,
+        answer: Callable[[Seen], Answer],
+        hold: float,
+        greeting: Callable[[], bytes | None],
+    ) -> None:
         self._state = state
         self._answer = answer
         self._hold = hold
+        self._greeting = greeting
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
 
@@ -120,8 +148,19 @@ class _Service:
                     connection.shutdown(socket.SHUT_RDWR)
 
     def _serve(self, connection: socket.socket) -> None:
+        with contextlib.suppress(ConnectionError), connection:
+            greeting = self._greeting()
+            if greeting is None:
+                self._converse(connection)
+            else:
+                _send(connection, greeting)
+        with self._lock:
+            self._open.discard(connection)
+
+    def _converse(self, connection: socket.socket) -> None:
+        """Answer the requests of a connection until either side closes it."""
         number = None
-        with contextlib.suppress(ConnectionError), connection, connection.makefile("rb") as stream:
+        with connection.makefile("rb") as stream:
             while (request := _read(stream)) is not None:
                 if number is None:
                     with self._lock:
@@ -129,17 +168,16 @@ class _Service:
                         number = self._state.connections
                 seen, began = Seen(*request, connection=number), time.monotonic()
                 answer = self._note(seen)
-                if isinstance(answer, Stall):
+                if isinstance(answer, Endless):
+                    pour(connection, answer)
+                elif isinstance(answer, Stall):
                     _drip(connection, answer)
-                    self._state.let_go[seen.target] = time.monotonic() - began
                 elif answer is not None:
-                    connection.sendall(answer)
-                if isinstance(answer, Reset):
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                if answer is None or isinstance(answer, Last):
+                    _send(connection, answer)
+                if isinstance(answer, Stall | Endless):
+                    self._state.let_go[seen.target] = time.monotonic() - began
+                if answer is None or isinstance(answer, Last | Endless):
                     break
-        with self._lock:
-            self._open.discard(connection)
 
     def _note(self, seen: Seen) -> Answer:
         with self._lock:
@@ -153,6 +191,24 @@ class _Service:
             # Before the answer is out: the client may send its next at once.
             self._state.in_flight -= 1
         return answer
+
+
+def _send(connection: socket.socket, answer: bytes) -> None:
+    connection.sendall(answer)
+    if isinstance(answer, Reset):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def pour(connection: socket.socket, answer: Endless) -> None:
+    """Send an answer without an end until the client closes the connection, or for `PATIENCE`."""
+    connection.settimeout(PATIENCE)
+    until = time.monotonic() + PATIENCE
+    with contextlib.suppress(OSError):  # closed by the client, or out of patience
+        connection.sendall(answer.start)
+        while time.monotonic() < until:
+            connection.sendall(answer.block)
+            if answer.pause and select.select([connection], [], [], answer.pause)[0] and not connection.recv(1 << 16):
+                return
 
 
 def _drip(connection: socket.socket, answer: bytes) -> None:
