@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterable
 
 from clientlab.experiments.file import bundled, read_plan
-from clientlab.strategies import CLIENTS, STRATEGIES
-
-_EXTRA = "clients"
-"""The extra of pyproject.toml that the image installs."""
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, Strategy
+from clientlab.strategies.specs import EXTRA
 
 
 def demo_services() -> str:
@@ -20,7 +18,7 @@ def demo_services() -> str:
 def other_services() -> str:
     """All other strategies, which `docker compose --profile all up` starts."""
     demo = _demo()
-    names = [name for name, strategy in STRATEGIES.items() if _in_image(strategy.client) and name not in demo]
+    names = [name for name, strategy in STRATEGIES.items() if _in_image(strategy) and name not in demo]
     return _services(names, ", profiles: [all]")
 
 
@@ -28,9 +26,9 @@ def _demo() -> list[str]:
     return list(dict.fromkeys(arm.strategy for arm in read_plan(bundled()["demo"]).arms))
 
 
-def _in_image(client: str) -> bool:
-    spec = CLIENTS[client]
-    return spec.extra == _EXTRA and not spec.program
+def _in_image(strategy: Strategy) -> bool:
+    spec = CLIENTS[strategy.client]
+    return spec.extra == EXECUTORS[strategy.executor].extra == EXTRA and not spec.program
 
 
 def _services(names: Iterable[str], more: str) -> str:

@@ -12,19 +12,22 @@ from generate.cli import cell, purpose
 
 
 def workload_table() -> str:
-    """Every field: its default, and the meaning of the option that sets it."""
+    """Every field: its default, and the meaning of the option that sets it; a field without one brings its meaning."""
     options = {option.name: option for option in commands.commands["run"].params}
-    return markdown(
-        [
+    rows = []
+    for field in dataclasses.fields(Workload):
+        option = options.get(field.name)
+        names = [] if option is None else option.opts
+        meaning = field.metadata["meaning"] if option is None else purpose(option)[0]
+        rows.append(
             {
                 "key": f"`{field.name}`",
                 "default": _default(field),
-                "option": cell(", ".join(f"`{name}`" for name in options[field.name].opts)),
-                "meaning": purpose(options[field.name])[0],
+                "option": cell(", ".join(f"`{name}`" for name in names)) if names else "–",
+                "meaning": meaning,
             }
-            for field in dataclasses.fields(Workload)
-        ]
-    )
+        )
+    return markdown(rows)
 
 
 def _default(field: dataclasses.Field[Any]) -> str:

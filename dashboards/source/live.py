@@ -118,7 +118,7 @@ def _figures() -> Iterator[tuple[str, str, str, str]]:
 
 def _so_far(metric: str, by: str, more: str = "") -> str:
     """A figure of the run, in progress or finished."""
-    return " or ".join(f"max by ({by}) (clientlab_{stem}_{metric}{{{CHOSEN}{more}}})" for stem in ("run", "present"))
+    return f'max by ({by}) ({{__name__=~"clientlab_(run|present)_{metric}", {CHOSEN}{more}}})'
 
 
 def _now() -> list[stat.Panel]:
@@ -249,7 +249,7 @@ def _over_time() -> list[Panel]:
                 f"clientlab:request_seconds:{figure.key}{{{CHOSEN}}}",
             )
             for figure, metric in EXPORTED
-            if metric.quantile
+            if metric.quantile and metric.name == "latency_seconds"
         ),
     ]
 

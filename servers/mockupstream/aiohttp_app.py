@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 
 from mockupstream import metrics
 from mockupstream.alarm import Alarm, make_alarm
-from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route
+from mockupstream.contract import ROUTES, UNKNOWN, UNREADABLE, Call, Contract, Reply, Route
 from mockupstream.headers import joined
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ _FEWEST_REMEMBERED = 256
 def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) -> web.Application:
     """Return the application."""
     app = web.Application()
-    upstream = _AiohttpUpstream(Contract(settings), ledger)
+    upstream = _AiohttpUpstream(Contract(settings), ledger, settings.read_timeout)
     app.cleanup_ctx.append(upstream.run)
     app.router.add_get("/healthz", _health)
     app.router.add_get("/metrics", _metrics(exposition))
@@ -41,8 +43,9 @@ def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) ->
 class _AiohttpUpstream:
     """Serves the contract's routes in one event loop."""
 
-    def __init__(self, contract: Contract, ledger: Ledger) -> None:
+    def __init__(self, contract: Contract, ledger: Ledger, read_timeout: float) -> None:
         self._contract = contract
+        self._read_timeout = read_timeout
         self._ledger = ledger
         self._connections = _AiohttpConnections(ledger)
         self._alarm: Alarm
@@ -74,7 +77,10 @@ class _AiohttpUpstream:
     async def _serve(self, route: Route, request: web.Request) -> web.StreamResponse:
         self._ledger.begin()
         try:
-            length, sha256 = await _read(request, digest=route.digest) if request.body_exists else _NO_BODY
+            try:
+                length, sha256 = await self._read(request, digest=route.digest) if request.body_exists else _NO_BODY
+            except (HttpProcessingError, web.RequestPayloadError, TimeoutError):
+                return await self._unreadable(route, request)
             read = time.monotonic()
             reply = self._contract.reply(route, _call(request, length, sha256))
             if reply.seconds:
@@ -86,6 +92,34 @@ class _AiohttpUpstream:
             return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
         finally:
             self._ledger.end()
+
+    async def _read(self, request: web.Request, *, digest: bool) -> tuple[int, str]:
+        """Read the whole body, keep nothing of it, and return its length and SHA-256.
+
+        Raises TimeoutError where no byte comes for the time limit. Only a body that is still to come pays for it.
+        aiohttp wakes no handler that waits for a chunk if a malformed one comes: it would wait for ever.
+        """
+        length, sha256, body = 0, hashlib.sha256(), request.content
+        while not body.at_eof():
+            if body.is_eof():
+                data = await body.readany()
+            else:
+                async with asyncio.timeout(self._read_timeout):
+                    data = await body.readany()
+            length += len(data)
+            if digest:
+                sha256.update(data)
+        return length, sha256.hexdigest()
+
+    async def _unreadable(self, route: Route, request: web.Request) -> web.Response:
+        reply = UNREADABLE
+        self._ledger.ready(route.number, reply.status, 0.0, 0.0, 0, len(reply.body))
+        response = web.Response(body=reply.body, status=reply.status, headers=reply.headers)
+        response.force_close()
+        await response.prepare(request)
+        await response.write_eof()
+        request.protocol.force_close()  # aiohttp itself would wait 10 s for the rest of the body
+        return response
 
     async def _stream(self, request: web.Request, reply: Reply) -> web.StreamResponse:
         response = web.StreamResponse(status=reply.status, headers=reply.headers)
@@ -138,16 +172,6 @@ def _call(request: web.Request, length: int, sha256: str) -> Call:
         lambda: _headers(request),
         lambda: str(request.url),
     )
-
-
-async def _read(request: web.Request, *, digest: bool) -> tuple[int, str]:
-    """Read the whole body, keep nothing of it, and return its length and SHA-256."""
-    length, sha256 = 0, hashlib.sha256()
-    async for data in request.content.iter_any():
-        length += len(data)
-        if digest:
-            sha256.update(data)
-    return length, sha256.hexdigest()
 
 
 def _headers(request: web.Request) -> Mapping[str, str]:

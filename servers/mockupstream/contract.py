@@ -207,6 +207,11 @@ def _refusal(refused: RefusedError, wait: Wait | None) -> Reply:
     return Reply(wait.seconds if wait else 0.0, refused.status, headers, refused.body(), None, None)
 
 
+UNREADABLE = _refusal(
+    RefusedError(400, "the body of the request is malformed, incomplete, or did not arrive in time"), None
+)
+"""The reply to a request whose body cannot be read to its end. The connection is closed behind it."""
+
 ROUTES = (
     Route("/", 0, Contract.root, constant=True),
     Route("/delay/{seconds}", 1, Contract.delay),

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from flask import Flask, Request, Response, request
+from gunicorn.http.errors import ParseException
 from werkzeug.exceptions import NotFound
 from werkzeug.routing import Rule
 
 from mockupstream import metrics
-from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route
+from mockupstream.contract import ROUTES, UNKNOWN, UNREADABLE, Call, Contract, Reply, Route
 from mockupstream.headers import joined
 
 if TYPE_CHECKING:
@@ -77,7 +78,12 @@ class _FlaskUpstream:
         return handle
 
     def _reply(self, route: Route, arguments: dict[str, str]) -> Reply:
-        length, sha256 = _read(request, digest=route.digest)
+        try:
+            length, sha256 = _read(request, digest=route.digest)
+        except (OSError, ParseException):
+            # gunicorn and werkzeug close the connection behind this reply.
+            self._ledger.ready(route.number, UNREADABLE.status, 0.0, 0.0, 0, len(UNREADABLE.body))
+            return UNREADABLE
         read = time.monotonic()
         call = Call(
             request.method,

@@ -29,6 +29,11 @@ def on_starting(_server: Any) -> None:
 def post_fork(_server: Any, worker: Any) -> None:
     """In a worker: store its number. gunicorn calls it age; it starts at 1 and is never reused."""
     _Place.number = worker.age - 1
+    if reading.or_exit(reading.read_serving, os.environ).framework == "flask":
+        from mockupstream.flask_worker import limit_reading  # noqa: PLC0415 - an image has only one of the two
+
+        seconds = reading.or_exit(reading.read_settings, os.environ).read_timeout
+        limit_reading([listener.sock for listener in worker.sockets], seconds, worker.cfg.backlog)
 
 
 def child_exit(_server: Any, worker: Any) -> None:

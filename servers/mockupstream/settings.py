@@ -35,11 +35,12 @@ class Settings:
     most_delay: Limit
     most_body: Limit
     most_size: Limit
+    read_timeout: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """The settings of gunicorn, for `servers/gunicorn.conf.py`."""
+    """The settings of gunicorn, for `gunicorn_config.py`."""
 
     framework: Framework
     bind: str
@@ -55,7 +56,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     """Read the behaviour and the limits; BadVariableError names the variable that cannot be read.
 
     `MOCKUPSTREAM_DELAY`, `_STATUS`, `_SEED` act as if every request's query said so. `MOCKUPSTREAM_MAX_DELAY` is a
-    time, `_MAX_BODY` and `_MAX_SIZE` are bytes of a request's and of a response's body.
+    time, `_MAX_BODY` and `_MAX_SIZE` are bytes of a request's and of a response's body. `_READ_TIMEOUT` limits each
+    wait for bytes of a request, in whole seconds.
     """
     most_delay = _read(environment, "MAX_DELAY", "60s", delays.seconds)
     delay = _read(environment, "DELAY", "0", delays.parse)
@@ -69,6 +71,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         most_delay=Limit(name="delay", value=most_delay, unit="s", variable="MOCKUPSTREAM_MAX_DELAY"),
         most_body=_bytes_limit(environment, "request body", "MAX_BODY", 256 * _MIB),
         most_size=_bytes_limit(environment, "response size", "MAX_SIZE", 256 * _MIB),
+        read_timeout=_read(environment, "READ_TIMEOUT", "10", _between(1, 3600)),
     )
 
 

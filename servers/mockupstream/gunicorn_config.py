@@ -1,4 +1,6 @@
-"""gunicorn's configuration of both upstreams: `gunicorn -c servers/gunicorn.conf.py`, the rest from the environment.
+"""gunicorn's configuration of both upstreams: `gunicorn -c python:mockupstream.gunicorn_config`.
+
+Environment variables, with their defaults:
 
 MOCKUPSTREAM_FRAMEWORK        flask or aiohttp (aiohttp)
 MOCKUPSTREAM_BIND             where to listen, HOST:PORT, or fd://N for an inherited socket (127.0.0.1:8000)
@@ -36,8 +38,9 @@ if _serving.framework == "flask":
     wsgi_app = "mockupstream.serving:flask_application()"
     # gunicorn's default worker, sync, has no keep-alive, and would make each comparison one of new connections. With
     # more than one thread gunicorn would quietly take gthread in its place.
-    worker_class = str(_serving.worker_class)
-    threads = _serving.threads if worker_class == "gthread" else 1
+    threaded = _serving.worker_class == "gthread"
+    worker_class = "mockupstream.flask_worker.UpstreamThreadWorker" if threaded else "sync"
+    threads = _serving.threads if threaded else 1
     # How many connections a worker keeps, idle ones included: the default of 1000 would close those above.
     worker_connections = 16_384
 else:
