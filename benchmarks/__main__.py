@@ -3,10 +3,14 @@
 overhead: what the lab adds to a bare loop of each client, in 15 minutes, three times that at most where noise leaves
 it open. fastest: nine strategies with 32 in flight. scrape: what live metrics add. upstream: how fast and exact it is.
 memory: what a request costs. streaming: what a large body costs. reports: how long a large run takes to be read.
+open-load: planned and achieved rates, and both latencies of a frozen server.
 saving: what the lab does between two trials, early and late in a run.
 truth: real trials with a known bottleneck; simulations of how often intervals, headlines, comparisons and limits hold.
 conformance: how long it takes to check every listed strategy. quick: every bundled experiment in its quick form.
+chaos: SIGKILL and SIGSTOP of each process of the lab, at moments that the seed draws (--incidents, 50).
+hostile: what every client makes of a hostile server, and whether it stops at the limit of a request.
 dashboards: the queries of each, on the Prometheus of a lab that is up.
+siege: health checks of the lab service and a worker, and the trials of a run, while 1,500 clients attack.
 """
 
 from __future__ import annotations
@@ -23,10 +27,14 @@ from rich.table import Table
 
 from benchmarks import (
     bare_loops,
+    besieged_lab,
+    chaos,
     conformance,
     dashboards,
     fastest,
+    hostile,
     memory,
+    open_load,
     overhead,
     quick,
     reports,
@@ -41,11 +49,18 @@ from benchmarks.trials import Site
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.upstream_process import workers_for
 
+_WITHOUT_A_LAB = (
+    ("conformance", conformance),
+    ("hostile", hostile),
+    ("quick", quick),
+    ("dashboards", dashboards),
+    ("siege", besieged_lab),
+)
 SEED = 1
 """Of simulations. The methods were chosen by this seed; any other one checks them."""
 
-_IN_A_LAB = ("overhead", "fastest", "scrape", "memory", "streaming")
-PARTS = (*_IN_A_LAB, "reports", "saving", "truth", "conformance", "quick", "dashboards", "upstream")
+_IN_A_LAB = ("overhead", "fastest", "scrape", "memory", "streaming", "open-load")
+PARTS = (*_IN_A_LAB, "reports", "saving", "truth", "chaos", *(name for name, _ in _WITHOUT_A_LAB), "upstream")
 
 
 def main(words: list[str]) -> int:
@@ -65,13 +80,16 @@ def main(words: list[str]) -> int:
         choices=list(bare_loops.strategies()),
         help="overhead of this client only; may be repeated",
     )
-    parser.add_argument("--seed", type=int, default=SEED, help=f"of the simulations of truth ({SEED})")
-    asked = parser.parse_args(words)
-    if unknown := set(asked.parts) - set(PARTS):
+    parser.add_argument("--seed", type=int, default=SEED, help=f"of the simulations of truth, and of chaos ({SEED})")
+    parser.add_argument("--incidents", type=int, default=50, help="of chaos (50)")
+    chosen = parser.parse_args(words)
+    if chosen.incidents < 1:
+        parser.error("--incidents: write 1 or more")
+    if unknown := set(chosen.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     found: list[BenchmarkRow] = []
     try:
-        for row in rows(asked.parts or list(PARTS), asked.rounds, asked.client, asked.seed):
+        for row in rows(chosen.parts or list(PARTS), chosen):
             says = f"{row.value:.3f} {row.unit} ({row.low:.3f} to {row.high:.3f}, {row.spread})"
             print(f"{row.name}: {says}", file=sys.stderr, flush=True)
             found.append(row)
@@ -80,17 +98,20 @@ def main(words: list[str]) -> int:
     return 0 if all(row.met for row in found) else 1
 
 
-def rows(parts: list[str], rounds: int, clients: list[str], seed: int) -> Iterator[BenchmarkRow]:
-    """The rows of the parts asked for."""
+def rows(parts: list[str], chosen: argparse.Namespace) -> Iterator[BenchmarkRow]:
+    """The rows of the parts, by the options of the command line."""
+    rounds: int = chosen.rounds
     if set(_IN_A_LAB) & set(parts):
-        yield from _in_a_lab(parts, rounds, clients)
+        yield from _in_a_lab(parts, rounds, chosen.client)
     if "reports" in parts:
         yield from reports.rows(max(3, rounds // 6))
     if "saving" in parts:
         yield from saving.rows(max(3, rounds // 3))
     if "truth" in parts:
-        yield from truth.rows(seed)
-    for name, part in (("conformance", conformance), ("quick", quick), ("dashboards", dashboards)):
+        yield from truth.rows(chosen.seed)
+    if "chaos" in parts:
+        yield from chaos.rows(chosen.seed, chosen.incidents)
+    for name, part in _WITHOUT_A_LAB:
         if name in parts:
             yield from part.rows()
     if "upstream" in parts:
@@ -122,6 +143,8 @@ def _in_a_lab(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Ben
             yield memory.row(ways[0])
         if "streaming" in parts:
             yield from streaming.rows(ways[0], ways[-1])
+        if "open-load" in parts:
+            yield from open_load.rows(roots[0])
 
 
 def _table(found: list[BenchmarkRow]) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-from benchmarks.bare import CONCURRENCY, HEADERS, TIMEOUT, Run, expect, expect_h2
+from benchmarks.bare import CONCURRENCY, HEADERS, TIMEOUT, Run, empty_jar, expect, expect_h2
 from benchmarks.bare_asyncio import Send
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ def httpx_client_h2(url: str, ca_file: str) -> Iterator[Run]:
         verify=_context(ca_file),
         limits=limits,
         timeout=httpx.Timeout(TIMEOUT, pool=None),
+        cookies=empty_jar(),
         event_hooks={"response": [_check]},
     ) as client:
+        del client.headers["Connection"]
 
         def run(count: int) -> None:
             for _ in range(count):
@@ -50,8 +52,10 @@ async def httpx_async_h2(url: str, ca_file: str) -> AsyncIterator[Send]:
         verify=_context(ca_file),
         limits=limits,
         timeout=httpx.Timeout(TIMEOUT, pool=None),
+        cookies=empty_jar(),
         event_hooks={"response": [_acheck]},
     ) as client:
+        del client.headers["Connection"]
 
         async def send() -> tuple[int, bytes]:
             response = await client.request("GET", url, headers=HEADERS, content=None)

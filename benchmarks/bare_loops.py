@@ -13,15 +13,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
-from benchmarks import bare_asyncio, bare_blocking, bare_h2
+from benchmarks import bare_asyncio, bare_blocking, bare_h2, bare_httpx2, bare_native
 from benchmarks.bare import CONCURRENCY, TIMEOUT, Run, expect
 from benchmarks.bare_asyncio import Send, in_loop
 from benchmarks.trials import Site
 from clientlab.clients.interfaces import Budget
 from clientlab.strategies import CLIENTS, ClientSpec, find, load
-from clientlab.workload.workload import Workload, requests_of
+from clientlab.workload.making import requests_of
+from clientlab.workload.workload import Workload
 
-_MODULES = (bare_blocking, bare_asyncio, bare_h2)
+_MODULES = (bare_blocking, bare_asyncio, bare_h2, bare_httpx2, bare_native)
 
 
 def strategies() -> dict[str, str]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import sys
+
 from aiohttp import web
 
 BODY = b'{"message": "hello"}\n'
@@ -18,3 +22,14 @@ async def application() -> web.Application:
     app.router.add_get("/", root)
     app.router.add_get("/status/200", root)
     return app
+
+
+def main(arguments: list[str]) -> None:
+    """Serve in one process until it is killed. The file descriptor gets a line with the port."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    os.write(int(arguments[0]), f"{listener.getsockname()[1]}\n".encode())
+    web.run_app(application(), sock=listener, print=None, access_log=None)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -15,7 +15,7 @@ from clientlab.results.surroundings import surroundings
 from clientlab.results.trial import PlannedTrial, ServerUse, Trial
 from clientlab.running.busy_shares import ServersUse
 from clientlab.running.execute import new_run, schedule
-from clientlab.running.trial_result import finished_trial
+from clientlab.running.trial_result import Begun, finished_trial
 from clientlab.samples.log_reader import RECORD, Samples
 from clientlab.workload.workload import Workload
 
@@ -59,6 +59,6 @@ def _trial(draw: np.random.Generator, workload: Workload, planned: PlannedTrial)
     spent = ServersUse(servers, servers if planned.route == "proxy" else None)
     samples = Samples(records, np.arange(REQUESTS), {}, {}, {})
     marks: dict[str, Any] = {"began": 0.0, "wall_seconds": wall, "cpu_seconds": 0.3 * wall, "peak_rss_bytes": 30 << 20}
-    marks |= {"peak_pss_bytes": 30 << 20, "disturbance": None}
+    marks |= {"peak_pss_bytes": 30 << 20, "disturbance": None, "extended": None}
     nothing: dict[str, Any] = dict.fromkeys((field.name for field in fields(Outcome)), 1)
-    return finished_trial(planned, workload, Measurement(Outcome(**nothing | marks), samples), spent, STARTED)
+    return finished_trial(Begun(planned, workload, STARTED), Measurement(Outcome(**nothing | marks), samples), spent)

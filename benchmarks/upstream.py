@@ -82,7 +82,7 @@ def _wrk(port: int, path: str, connections: int = 32) -> tuple[float, float]:
 
 
 def _upstream(workers: int) -> contextlib.AbstractContextManager[int]:
-    command = [sys.executable, "-m", "gunicorn", "-c", str(_REPOSITORY / "servers" / "gunicorn.conf.py")]
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:mockupstream.gunicorn_config"]
     settings = {"MOCKUPSTREAM_FRAMEWORK": "aiohttp", "MOCKUPSTREAM_WORKERS": str(workers)}
     return _serving(command, settings)
 
