@@ -9,6 +9,7 @@ import jinja2
 
 from clientlab import units
 from clientlab.analysis.ratios import CONFIDENCE
+from clientlab.experiments.file import bundled, read_plan
 from clientlab.judging.claims import judged
 from clientlab.judging.judgement import read_judged
 from clientlab.reports import estimand, servers
@@ -98,7 +99,14 @@ def render(found: dict[str, Run]) -> str:
         controls=_tally(claim for claim in all_claims if claim.control),
         estimand=estimand.PAIRED,
         fallen=_fallen(found, len(all_claims)),
+        unmeasured=unmeasured(found),
     )
+
+
+def unmeasured(found: Iterable[str]) -> dict[str, int]:
+    """Bundled experiments after a publication that have no run here yet → how many claims they make."""
+    plans = {name: read_plan(path) for name, path in bundled().items()}
+    return {name: len(plan.claims) for name, plan in plans.items() if plan.source and name not in set(found)}
 
 
 def _fallen(found: dict[str, Run], claims: int) -> list[tuple[str, str]]:
