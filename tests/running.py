@@ -101,7 +101,7 @@ def eventually(holds: Callable[[], bool], what: str, patience: float = _PATIENCE
 @contextlib.contextmanager
 def gunicorn(framework: str, **settings: str) -> Iterator[Server]:
     """Serve an upstream by gunicorn, on a socket it inherits; `settings` are MOCKUPSTREAM_ variables, lower case."""
-    command = [sys.executable, "-m", "gunicorn", "-c", str(ROOT / "servers/gunicorn.conf.py")]
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:mockupstream.gunicorn_config"]
     with _listening() as listener:
         fd = listener.fileno()
         variables = {"FRAMEWORK": framework, "BIND": f"fd://{fd}", "WORKERS": "2", "THREADS": "16"}
@@ -138,7 +138,14 @@ def caddy(flask_port: int, aiohttp_port: int) -> Iterator[Sites]:
         "XDG_DATA_HOME": data.name,
         **{f"PROXY_{name}_PORT": str(port) for name, port in zip(names, ports, strict=True)},
     }
-    command = [caddy_path(), "run", "--config", str(ROOT / "proxy/Caddyfile"), "--adapter", "caddyfile"]
+    command = [
+        caddy_path(),
+        "run",
+        "--config",
+        str(ROOT / "clients/clientlab/proxy/Caddyfile"),
+        "--adapter",
+        "caddyfile",
+    ]
     with data, subprocess.Popen(command, env=environment) as process, stopped(process):
         ca_file = Path(data.name, "caddy/pki/authorities/local/root.crt")
         sites = Sites(

@@ -74,12 +74,12 @@ class Labs:
         own = {"CLIENTLAB_TOKEN": TOKEN, "AIOHTTP_ADDRESS": address, "FLASK_ADDRESS": address}
         return {**os.environ, **own, "TMPDIR": str(self.folder)}
 
-    def serve(self, experiment: str, *words: str, port: int = 0) -> Program:
-        """A lab service that carries out an experiment, given as TOML."""
+    def serve(self, experiment: str, *words: str, port: int = 0, files: int | None = None) -> Program:
+        """A lab service that carries out an experiment, given as TOML. `files`: how many it may open."""
         file = self.folder / "small.toml"
         file.write_text(experiment)
         asked = ["serve", "--experiment", str(file), "--port", str(port), "--out", str(self.store.folder), *words]
-        lab = self.start(asked)
+        lab = self.start(asked, files)
         lab.await_port(r"Running on http://127.0.0.1:(\d+)")
         return lab
 
@@ -90,13 +90,14 @@ class Labs:
         worker.await_port(r"metrics at port (\d+)")
         return worker
 
-    def start(self, words: list[str], **environment: str) -> Program:
+    def start(self, words: list[str], files: int | None = None, **environment: str) -> Program:
         """The command `clientlab` with these words."""
+        limited = [] if files is None else ["bash", "-c", f'ulimit -Sn {files}; exec "$@"', "limited"]
         self.count += 1
         log = self.folder / f"{self.count}-{words[0]}.log"
         with log.open("w") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "clientlab", *words],
+                [*limited, sys.executable, "-m", "clientlab", *words],
                 stdout=output, stderr=output, env={**self.environment(), **environment},
             )  # fmt: skip
         self.stack.callback(_ended, process)

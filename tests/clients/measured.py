@@ -32,6 +32,14 @@ def measure(strategy: str, workload: Workload, url: str, *, ca_file: str | None 
         return Measured(**vars(measurement.measure(context, **callbacks)))
 
 
+def counted(client: str, by_lab: int, by_server: int) -> int:
+    """The lab's count of connections; the server's where the client's library hides them, so that the lab has none."""
+    if strategies.client_spec(strategies.find(client).client).quirks.uncounted:
+        assert by_lab == 0
+        return by_server
+    return by_lab
+
+
 def trial_processes():
     """The processes of trials that this one has started: other tests' servers may be running as well."""
     found = []
@@ -40,3 +48,10 @@ def trial_processes():
             if "clientlab.measuring.trial_process" in child.cmdline():
                 found.append(child)
     return found
+
+
+def is_alive(process):
+    """Whether it runs or is stopped: one that nobody has waited for is not."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False

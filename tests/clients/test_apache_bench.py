@@ -16,7 +16,8 @@ from clientlab.experiments.checks import check_plan
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
 from clientlab.measuring.trial_handle import TrialFailed
-from clientlab.workload.workload import Workload, requests_of
+from clientlab.workload.making import requests_of
+from clientlab.workload.workload import Workload
 from clients.measured import measure
 
 needs_ab = pytest.mark.skipif(

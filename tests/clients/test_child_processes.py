@@ -137,6 +137,24 @@ def test_how_a_program_ended_is_told_with_its_last_words(code, says, start, log)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="parent-death signals are Linux'")
+@pytest.mark.parametrize("listed", [True, False], ids=["the kernel's list", "psutil"])
+def test_a_program_that_is_stopped_is_found_among_its_relatives(listed, start, log, monkeypatch):
+    """By the kernel's list of children, or where there is none, by psutil."""
+    if not listed:
+        monkeypatch.setattr(child_processes, "_LISTS_CHILDREN", False)
+    process = start([sys.executable, "-c", START_A_CHILD])
+    wrote(log, "\n")
+    child = int(log.read_text())
+    assert child_processes.stopped(process.pid) == []
+    for pid, expected in ((child, [child]), (process.pid, [process.pid, child])):
+        os.kill(pid, signal.SIGSTOP)
+        eventually(lambda expected=expected: child_processes.stopped(process.pid) == expected, "it is stopped")
+    process.kill()
+    process.wait()
+    assert child_processes.stopped(process.pid) == []
+    os.kill(child, signal.SIGKILL)
+
+
 def test_no_program_outlives_a_lab_that_is_killed_outright(log):
     """The kernel ends it: nobody else is there to do so."""
     lab = subprocess.Popen([sys.executable, "-c", LAB, str(log)], stdout=subprocess.PIPE, text=True)

@@ -103,7 +103,8 @@ def test_errors_that_wrap_each_other_are_looked_at_once():
 @pytest.mark.parametrize(
     ("status", "kind"),
     [(200, None), (204, None), (302, None), (399, None), (400, "status-4xx"), (499, "status-4xx"),
-     (500, "status-5xx"), (503, "status-5xx"), (599, "status-5xx")],
+     (500, "status-5xx"), (503, "status-5xx"), (599, "status-5xx"),
+     (999, "status-5xx"), (1000, "protocol"), (99999, "protocol")],
 )  # fmt: skip
 def test_a_status_is_an_error_from_400_on(status, kind):
     """Redirects are answers, since nobody follows them."""

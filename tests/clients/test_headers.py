@@ -11,7 +11,8 @@ from clientlab import strategies
 from clientlab.clients.interfaces import Budget
 from clientlab.conformance.server import counting_server
 from clientlab.strategies import CLIENTS
-from clientlab.workload.workload import Workload, requests_of
+from clientlab.workload.making import requests_of
+from clientlab.workload.workload import Workload
 
 PINNED = {"host", "accept", "accept-encoding", "user-agent"}
 OVER_HTTP_1 = [spec.name for spec in CLIENTS.values() if spec.http == "1.1" and not spec.program]

@@ -62,6 +62,8 @@ def test_settings_given_win_over_the_strategys_own():
         ("requests@threads?max_workers=0", "setting max_workers=0; write 1 or more"),
         ("aiohttp@async-processes?chunks=0", "setting chunks=0; write 1 or more"),
         ("aiohttp@workers?loop=trio", "setting loop=trio; write asyncio or uvloop"),
+        ("httpx2-async?trust=system", "setting trust=system; write lab or default"),
+        ("pyqwest?trust=default", "has no setting 'trust'; it has otel, pool"),
         ("requests@processes?start_method=thread", "setting start_method=thread; write fork or forkserver or spawn"),
         ("requests@processes?start_method=3", "setting start_method=3 is to be of type str"),
     ],
@@ -78,8 +80,16 @@ def test_a_setting_that_there_is_not_is_answered_with_those_there_are(name, says
         ("sync_thread", "'sync_thread' is unknown; nearest: sync_threads"),
         ("aiohttp@threads", "aiohttp is a client of kind asyncio and threads runs blocking ones; it goes with await"),
         ("nothing@threads", "'nothing@threads' is unknown"),
+        ("geventhttpclient@threads", "geventhttpclient goes with serial, gevent only"),
+        (
+            "aiohttp@trio",
+            "trio runs only httpx-async, httpx-async-h2, httpx2-async, httpx2-async-h2; aiohttp goes with",
+        ),
         ("urllib3@multi", "multi runs only pycurl; urllib3 goes with serial, threads, .*gevent$"),
-        ("aiohttp@gevent", "gevent runs only requests, requests-session, urllib3; aiohttp goes with await"),
+        (
+            "aiohttp@gevent",
+            "gevent runs only requests, requests-session, urllib3, geventhttpclient; aiohttp goes with await",
+        ),
     ],
 )
 def test_an_unknown_strategy_is_answered_with_what_there_is(name, says):
@@ -114,7 +124,8 @@ def test_the_articles_of_a_strategy_are_those_of_the_bundled_experiments():
     """Those with a published source, in whose arms it stands with or without settings; control arms do not count."""
     found = articles()
     assert set().union(*found.values()) == {
-        "six-strategies", "sessions", "semaphore", "keepalive", "frameworks", "frameworks-servers",
+        "six-strategies", "sessions", "semaphore", "keepalive", "frameworks", "frameworks-servers", "httpx2",
+        "httpx2-blocking",
     }  # fmt: skip
     assert found["requests"] == ["keepalive", "semaphore", "sessions"]
     assert found["sync_threads"] == ["six-strategies"]
@@ -134,12 +145,14 @@ def test_the_list_names_the_articles_of_a_strategy():
     ("name", "module", "install"),
     [
         ("niquests", "niquests", "niquests is not installed; pip install 'clientlab[niquests]'"),
-        ("httpx-client@threads", "httpx", "httpx is not installed; pip install 'clientlab[clients]'"),
-        ("httpx-client-h2", "h2", "h2 is not installed; pip install 'clientlab[clients]'"),
-        ("requests-session@futures", "requests_futures", "requests-futures is not installed; pip install 'clientlab[c"),
-        ("urllib3@gevent", "gevent", "gevent is not installed; pip install 'clientlab[clients]'"),
-        ("async_threads", "asgiref", "asgiref is not installed; pip install 'clientlab[clients]'"),
-        ("aiohttp-uvloop@workers", "uvloop", "uvloop is not installed; pip install 'clientlab[clients]'"),
+        ("httpx-client@threads", "httpx", "httpx is not installed; pip install 'clientlab[all]'"),
+        ("httpx-client-h2", "h2", "h2 is not installed; pip install 'clientlab[all]'"),
+        ("httpx2-aiohttp", "httpx2", "httpx2 is not installed; pip install 'clientlab[all]'"),
+        ("pyqwest@threads", "pyqwest", "pyqwest is not installed; pip install 'clientlab[more]'"),
+        ("requests-session@futures", "requests_futures", "requests-futures is not installed; pip install 'clientlab[a"),
+        ("urllib3@gevent", "gevent", "gevent is not installed; pip install 'clientlab[all]'"),
+        ("async_threads", "asgiref", "asgiref is not installed; pip install 'clientlab[all]'"),
+        ("aiohttp-uvloop@workers", "uvloop", "uvloop is not installed; pip install 'clientlab[all]'"),
     ],
 )
 def test_a_strategy_whose_library_is_missing_is_unavailable(name, module, install, monkeypatch):

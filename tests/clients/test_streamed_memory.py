@@ -11,7 +11,8 @@ from clientlab.clients.interfaces import Budget
 from clientlab.conformance.h2_proxy import h2_proxy
 from clientlab.conformance.server import counting_server
 from clientlab.conformance.tls import CA_FILE
-from clientlab.workload.workload import Workload, requests_of
+from clientlab.workload.making import requests_of
+from clientlab.workload.workload import Workload
 from clients.measured import measure
 from running import eventually
 

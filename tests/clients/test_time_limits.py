@@ -13,7 +13,8 @@ import pytest
 from clientlab import strategies
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.workload.workload import Workload
-from clients.measured import measure
+from clients.ahead import begun_ahead
+from clients.measured import Measured, measure
 
 pytestmark = pytest.mark.slow
 
@@ -52,21 +53,42 @@ def slow() -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.fixture(scope="module")
+def read_slowly(request, slow):
+    """A body that takes longer than the time limit."""
+
+    def trial(strategy: str) -> Measured:
+        times = LONGER if late(strategy) else 1
+        workload = Workload(path=f"/{times}", requests=1, concurrency=1, warmup=0, timeout=times * LIMIT)
+        return measure(strategy, workload, slow)
+
+    yield from begun_ahead(request, "strategy", trial)
+
+
+@pytest.fixture(scope="module")
+def silenced(request):
+    """A body of which the end does not come."""
+
+    def trial(strategy: str) -> Measured:
+        with counting_server(lambda _: Stall(ok(bytes(200_000))[:-5])) as server:
+            return measure(strategy, Workload(requests=1, concurrency=1, warmup=0, timeout=LIMIT), server.url)
+
+    yield from begun_ahead(request, "strategy", trial)
+
+
 @pytest.mark.parametrize("strategy", [*CLIENTS, "pycurl@multi"])
-def test_a_body_that_comes_slowly_but_steadily_is_no_error(strategy, slow):
+def test_a_body_that_comes_slowly_but_steadily_is_no_error(strategy, read_slowly):
     """Though all of it takes longer than the time limit."""
     times = LONGER if late(strategy) else 1
-    workload = Workload(path=f"/{times}", requests=1, concurrency=1, warmup=0, timeout=times * LIMIT)
-    measured = measure(strategy, workload, slow)
+    measured = read_slowly(strategy)
     assert measured.samples.errors == {}
     assert measured.samples.records["bytes"].tolist() == [times * PIECES * 1000]
     assert measured.samples.records["seconds"][0] > times * LIMIT
 
 
 @pytest.mark.parametrize("strategy", [*CLIENTS, "pycurl@multi"])
-def test_silence_in_a_body_is_a_time_out(strategy):
+def test_silence_in_a_body_is_a_time_out(strategy, silenced):
     """Within the time limit, and later only for a library with that quirk."""
-    with counting_server(lambda _: Stall(ok(bytes(200_000))[:-5])) as server:
-        measured = measure(strategy, Workload(requests=1, concurrency=1, warmup=0, timeout=LIMIT), server.url)
+    measured = silenced(strategy)
     assert measured.samples.errors == {"timeout-read": 1}
     assert LIMIT <= measured.samples.records["seconds"][0] < LIMIT + (late(strategy) or EXTRA)

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 import yaml
 
-from clientlab.strategies import CLIENTS, STRATEGIES
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
 from containers.compose import LONG, ROOT
 from running import eventually
 
@@ -71,8 +71,9 @@ def test_no_container_can_do_more_than_it_needs(lab):
 
 def test_services_that_are_not_up_are_as_confined(lab):
     """Grafana and those of the profile, as Compose would start them."""
-    services = json.loads(lab.compose("--profile", "all", "config", "--format", "json").stdout)["services"]
-    assert {"grafana", "client-urllib3"} <= set(services)
+    profiles = ["--profile", "all", "--profile", "terminal"]
+    services = json.loads(lab.compose(*profiles, "config", "--format", "json").stdout)["services"]
+    assert {"grafana", "client-urllib3", "terminal"} <= set(services)
     for name, service in services.items():
         assert service["cap_drop"] == ["ALL"], name
         assert service.get("cap_add", []) in ([], ["NET_BIND_SERVICE"]), name
@@ -84,6 +85,34 @@ def test_services_that_are_not_up_are_as_confined(lab):
     grafana = services["grafana"]["environment"]
     assert (grafana["GF_AUTH_ANONYMOUS_ENABLED"], grafana["GF_AUTH_ANONYMOUS_ORG_ROLE"]) == ("true", "Viewer")
     assert grafana["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+
+
+def test_what_is_measured_can_not_reach_the_lab_and_forms_need_its_key(lab):
+    """Upstreams, proxy and Grafana share no network with it. A worker does, and cannot stop a run."""
+    services = json.loads(lab.compose("--profile", "terminal", "config", "--format", "json").stdout)["services"]
+    for name in ("flask", "aiohttp", "proxy", "grafana", "terminal"):
+        assert set(services[name]["networks"]).isdisjoint(services["lab"]["networks"]), name
+    code = "import socket; socket.create_connection(({!r}, {}), 5)"
+    ways = [("flask", address_of(lab, "lab"), 8080), ("client-any", "lab", 8080), ("client-any", "flask", 8000)]
+    tried = [lab.compose("exec", "-T", one, "python3", "-c", code.format(*other), check=False) for one, *other in ways]
+    reach = [done.returncode == 0 for done in tried]
+    assert reach == [False, True, True]
+    stop = (
+        "import urllib.request; urllib.request.urlopen(urllib.request.Request('http://lab:8080/stop', b'key=guess', "
+        "{'Sec-Fetch-Site': 'same-origin'}))"
+    )
+    done = lab.compose("exec", "-T", "client-any", "python3", "-c", stop, check=False)
+    assert "HTTP Error 403" in done.stderr
+    assert re.search(rf"http://localhost:{lab.ports['LAB_PORT']}/#key=\S{{43}}", lab.compose("logs", "lab").stdout)
+
+
+def address_of(project, service: str) -> str:
+    """The address of a service's container in its one network."""
+    (container,) = [
+        found for found in project.containers() if found["Config"]["Labels"]["com.docker.compose.service"] == service
+    ]
+    (network,) = container["NetworkSettings"]["Networks"].values()
+    return network["IPAddress"]
 
 
 def test_without_env_it_is_said_what_is_missing(engine):  # noqa: ARG001 - needed first
@@ -152,8 +181,8 @@ def test_a_proxy_that_is_away_for_a_while_costs_its_trials_only(lab):
 
 
 def test_a_run_can_be_asked_for_in_a_terminal(lab):
-    """`docker compose run --rm lab run …` measures with the containers' upstreams and prints its table or JSON."""
-    words = ["run", "-T", "--rm", "lab", "run", "-t", "urllib3", "-n", "50", "--route", "proxy-tls", "--json"]
+    """`docker compose run --rm terminal run …` measures with the containers' upstreams and prints its table or JSON."""
+    words = ["run", "-T", "--rm", "terminal", "run", "-t", "urllib3", "-n", "50", "--route", "proxy-tls", "--json"]
     document = json.loads(lab.compose(*words).stdout)
     assert [(trial["status"], trial["requests"]) for trial in document["trials"]] == [("done", 50)] * 3
     assert document["run"] in [row["run"] for row in lab.api("/api/runs")]
@@ -223,7 +252,7 @@ def test_every_strategy_has_a_container_and_the_demos_are_up_by_default():
     assert set(asked) == {"*"} | {
         name
         for name, found in STRATEGIES.items()
-        if CLIENTS[found.client].extra == "clients" and not CLIENTS[found.client].program
+        if CLIENTS[found.client].extra == EXECUTORS[found.executor].extra == "all" and not CLIENTS[found.client].program
     }
     by_default = {name for name, service in clients.items() if "profiles" not in service}
     demo = re.search(

@@ -11,6 +11,7 @@ import pytest
 from clientlab.results.document import ClaimResult
 from clientlab.results.labels import legend
 from clientlab.results.plan import Arm
+from clientlab.results.trial import OpenLoad
 from clients.documents import a_run, a_trial, quantiles
 from containers.compose import ROOT
 from running import eventually
@@ -19,6 +20,7 @@ FOLDER = ROOT / "dashboards" / "grafana" / "dashboards"
 SWEEP = "20240506-070809-sweep-abcd"
 ELSEWHERE = "20240506-080910-sweep-abcd"
 SLOWER = "20240506-080911-sweep-abcd"
+ARRIVALS = "20240506-080912-arrivals-abcd"
 MINUTES = 30
 LATER = "2044-05-06T08:09:10+00:00"
 """When the second run of an experiment began: after the first, whenever that was measured."""
@@ -28,16 +30,16 @@ LATEST = "2045-05-06T08:09:10+00:00"
 
 @pytest.fixture(scope="session")
 def watched(finished, troubled):
-    """The lab after a run, one with errors, and three of an experiment that has an axis and claims.
+    """The lab after a run, one with errors, one of open load, and three of an experiment that has an axis and claims.
 
-    Of these, one is of another machine, and one is surely worse in every figure.
+    Of these three, one is of another machine, and one is surely worse in every figure.
     """
     project, run = finished
     project.up()
     project.idle()
-    for made in (_sweep(SWEEP), _elsewhere(_sweep(ELSEWHERE)), _slower(_sweep(SLOWER))):
+    for made in (_arrivals(), _sweep(SWEEP), _elsewhere(_sweep(ELSEWHERE)), _slower(_sweep(SLOWER))):
         project.write("lab", f"/results/{made.run}/run.json", made.model_dump_json(indent=1))
-        seen = f'clientlab_run_axis_value{{run="{made.run}"}}'
+        seen = f'clientlab_run_wall_seconds{{run="{made.run}"}}'
         eventually(lambda seen=seen: project.prometheus(seen), "the run in Prometheus", 30)
     first = run["experiment"]["arms"][0]
     both = {
@@ -46,7 +48,7 @@ def watched(finished, troubled):
         "arm": legend(first["name"], first["strategy"]),
     }
     everything = dict.fromkeys(("strategy", "upstream", "route"), ".*")
-    runs = {"demo": run["run"], "faulty": troubled["run"], "sweep": SWEEP}
+    runs = {"demo": run["run"], "faulty": troubled["run"], "sweep": SWEEP, "arrivals": ARRIVALS}
     choices = [{**both, **everything, "experiment": name, "run": found} for name, found in runs.items()]
     unlike = {"baseline": SWEEP, "runs": f"{SWEEP}|{ELSEWHERE}", "axis": "concurrency"}
     worse = {"baseline": SWEEP, "runs": f"{SWEEP}|{SLOWER}"}
@@ -88,6 +90,19 @@ def _slower(run):
         )
 
     return run.model_copy(update={"trials": [worse(trial) for trial in run.trials], "created": LATEST})
+
+
+def _arrivals():
+    """A finished run whose requests arrived at a rate."""
+    load = OpenLoad(
+        planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007, at_least=["p99"]),
+        sent_seconds=quantiles(0.001, 0.006), dropped=10, most_backlog=40, most_in_flight=7,
+    )  # fmt: skip
+    missed = {"errors": {"dropped": 30}, "open_load": load}
+    trials = [a_trial("pycurl", number, **missed) for number in (1, 2, 3)]
+    trials += [a_trial("aiohttp@workers", number, open_load=load) for number in (1, 2, 3)]
+    run = a_run(*trials, name=ARRIVALS)
+    return run.model_copy(update={"experiment": run.experiment.model_copy(update={"name": "arrivals"})})
 
 
 def _sweep(name):

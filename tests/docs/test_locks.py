@@ -9,11 +9,11 @@ from generate import locks
 PROJECT = """
 [project]
 name = "clientlab"
+dependencies = ["Flask>=3.1", "numpy>=2.2"]
 
 [project.optional-dependencies]
-servers = ["Flask>=3.1"]
-clients = ["numpy>=2.2", "httpx[http2]>=0.28"]
-dev = ["clientlab[clients,servers]", "ruff==1.0"]
+all = ["httpx[http2]>=0.28"]
+dev = ["clientlab[all]", "ruff==1.0"]
 """
 NUMPY = """\
 numpy==2.4.6 ; python_full_version < '3.12' \\
@@ -24,7 +24,9 @@ numpy==2.5.5 ; python_full_version >= '3.12' \\
     # via clientlab (pyproject.toml)
 """
 LOCKS = {
-    "servers.txt": "flask==3.1.0 \\\n    --hash=sha256:02\n    # via clientlab (pyproject.toml)\n",
+    "servers.in": "# The image of upstreams.\nflask\n",
+    "servers-only.in": "flask\n",
+    "servers.txt": "flask==3.1.0 \\\n    --hash=sha256:02\n    # via\n    #   -r requirements/servers.in\n",
     "clients.txt": NUMPY + "h2==4.0 \\\n    # via httpx\nhttpx==0.28.1 \\\n    # via clientlab (pyproject.toml)\n",
     "development.txt": NUMPY
     + "flask==3.2 \\\n    # via\n    #   clientlab (pyproject.toml)\n    #   other\n"
@@ -60,7 +62,7 @@ def test_locks_fit_that_have_every_library_in_a_permitted_version():
         ("numpy>=2.2", "numpy>=2.5", ["clients.txt has numpy 2.4.6, 2.5.5, not numpy>=2.5",
                                       "development.txt has numpy 2.4.6, 2.5.5, not numpy>=2.5"]),
         ('"ruff==1.0"', '"ruff==1.0", "new>=1"', ["development.txt lacks new>=1"]),
-        ('"Flask>=3.1"', "", ["servers.txt has flask, which pyproject.toml does not name",
+        ('"Flask>=3.1", ', "", ["servers.txt has flask, which pyproject.toml does not name",
                               "development.txt has flask, which pyproject.toml does not name"]),
     ],
     ids=["version", "lacking", "left"],

@@ -28,8 +28,8 @@ def mine(tmp_path, monkeypatch):
 
 
 def test_it_is_a_short_one(mine):
-    """Fifteen lines, imports included."""
-    assert sum(bool(line.strip()) for line in mine.splitlines()) <= 15
+    """Seventeen lines, imports included."""
+    assert sum(bool(line.strip()) for line in mine.splitlines()) <= 17
 
 
 @pytest.mark.slow

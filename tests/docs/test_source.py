@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
-import tomllib
 from collections import Counter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+
+from generate.locks import wanted_by
 
 ROOT = Path(__file__).parents[2]
 NOT_IMPORTED = {"gunicorn", "uvloop"}
@@ -47,9 +47,7 @@ def imported(folder: str) -> set[str]:
 
 @pytest.mark.parametrize("folder", ["clients", "servers"])
 def test_every_dependency_of_an_image_is_imported(folder):
-    """The extra of that name in pyproject.toml has no package that its code does not use."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = {re.match(r"[\w.-]+", line)[0].lower() for line in project["optional-dependencies"][folder]}
+    """Its lock has no package of pyproject.toml that the code of the folder does not use."""
     names = imported(folder)
     used = {
         distribution.lower().replace("_", "-")
@@ -57,4 +55,4 @@ def test_every_dependency_of_an_image_is_imported(folder):
         if module in names
         for distribution in distributions
     }
-    assert wanted - used - NOT_IMPORTED == set()
+    assert wanted_by(folder) - used - NOT_IMPORTED == set()

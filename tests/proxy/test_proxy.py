@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-CADDYFILE = str(ROOT / "proxy/Caddyfile")
+CADDYFILE = str(ROOT / "clients/clientlab/proxy/Caddyfile")
 ACCEPTED = "mockupstream_connections_accepted_total"
 
 
@@ -67,7 +67,7 @@ def test_the_file_is_valid_and_formatted(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert b"Valid configuration" in validated.stdout + validated.stderr
     formatted = subprocess.run([caddy_path(), "fmt", CADDYFILE], check=False, capture_output=True, text=True)
-    assert formatted.stdout == (ROOT / "proxy/Caddyfile").read_text()
+    assert formatted.stdout == (ROOT / "clients/clientlab/proxy/Caddyfile").read_text()
 
 
 def test_sequential_requests_use_one_connection(both: dict[str, Routed]) -> None:

@@ -11,9 +11,9 @@ import time
 import psutil
 import pytest
 
-from running import FRAMEWORKS, ROOT, ask, environment, eventually, gunicorn
+from running import FRAMEWORKS, ask, environment, eventually, gunicorn
 
-COMMAND = [sys.executable, "-m", "gunicorn", "-c", str(ROOT / "servers/gunicorn.conf.py")]
+COMMAND = [sys.executable, "-m", "gunicorn", "-c", "python:mockupstream.gunicorn_config"]
 each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
 
 

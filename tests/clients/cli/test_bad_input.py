@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ def refused(said, says: str, code: int = 2) -> None:
 
 
 RUN = ("run", "-t", "http.client")
+RECORDED = str(Path(__file__).with_name("recorded.jsonl"))
 WRONG_WORDS = [
     (("run", "-t", "reqests-sesion"), "strategy 'reqests-sesion' is unknown; nearest: requests-session"),
     (("run", "-t", "http.client", "-t", "nonsense"), "strategy 'nonsense' is unknown.*clientlab list strategies"),
@@ -41,6 +43,25 @@ WRONG_WORDS = [
     ((*RUN, "-d", "0"), "-d 0: write more than 0 seconds"),
     ((*RUN, "-d", "-1s"), "'-1s' is not a length of time"),
     ((*RUN, "-n", "5", "-d", "1s"), "-n and -d: .*leave out one of them"),
+    ((*RUN, "--rate", "0"), "'--rate'.*0 requests per second never arrive; write more than 0"),
+    ((*RUN, "--rate", "-5/s"), "'--rate'.*'-5/s' is not a rate; write 500/s, 500 or 30/m"),
+    ((*RUN, "--rate", "fast"), "'--rate'.*'fast' is not a rate"),
+    ((*RUN, "--rate", "9/s", "--stages", "0s:5/s"), "--rate and --stages: .*leave out one of them"),
+    ((*RUN, "--rate", "9/s", "-n", "5", "-d", "1s"), "-n and -d 5: 9 requests arrive in 1 s; leave out one"),
+    ((*RUN, "--stages", "5/s"), "--stages: '5/s' is not a stage; write '0s:100/s,30s:1000/s'"),
+    ((*RUN, "--stages", "0s:0/s", "-d", "1s"), "--stages: 0 requests per second never arrive"),
+    ((*RUN, "--stages", "0s:5/s,2s:9/s", "-d", "1s"), "-d 1 s: the last stage begins at 2 s"),
+    ((*RUN, "--max-late", "1s"), "--max-late 1.0: only an open load has it; set --rate or --stages"),
+    ((*RUN, "--arrivals", "poisson"), "--arrivals poisson: only an open load has it"),
+    (("run", "-t", "ab", "-n", "5", "--rate", "9/s"), "--rate: strategy 'ab': ab sends the next .*leave out --rate"),
+    ((*RUN, "--fail-on", "p98 > 1s"), "--fail-on 'p98 > 1s': 'p98' is not one of wall"),
+    ((*RUN, "--fail-on", "p99 +5%"), "--fail-on 'p99 .5%': write a figure and its limit"),
+    ((*RUN, "--fail-on", "http.cleint: p99 > 1s"), "no arm is named 'http.cleint'; nearest: http.client"),
+    ((*RUN, "--rounds", "2", "--fail-on", "p99 > 1s"), "2 of at least 3 rounds .* more --rounds, or .* with --strict"),
+    ((*RUN, "--fail-on", "overhead > 1s"), "arm 'http.client' will have no median overhead; set --delay"),
+    ((*RUN, "--fail-on", "dropped > 1%"), "will have no share of dropped requests: only an open load .*set --rate"),
+    ((*RUN, "--strict"), "--strict without --fail-on"),
+    ((*RUN, "--junit", "x.txt"), "results x.txt: the name must end with .xml"),
     ((*RUN, "--rounds", "0"), "--rounds 0: .*write 1 to 100,000"),
     ((*RUN, "--rounds", "100001"), "--rounds 100001: .*write 1 to 100,000"),
     ((*RUN, "--warmup", "-1"), "--warmup -1: .*write 0 or more"),
@@ -61,6 +82,10 @@ WRONG_WORDS = [
     (("run", "-t", "httplib2", "--read", "chunks"), "--read chunks: strategy 'httplib2' .* can are requests"),
     ((*RUN, "--elapsed"), "--elapsed: strategy 'http.client' .*; clients that can are requests, .*httpx"),
     ((*RUN, "--body", "@none.json"), "'--body'.*@none.json.*No such file"),
+    ((*RUN, "--replay", "none.jsonl"), "--replay .*none.jsonl: there is no such file"),
+    ((*RUN, "--replay", __file__), "--replay .*test_bad_input.py: line 1: "),
+    (("run", "-t", "ab", "--replay", RECORDED), "--replay: strategy 'ab': ab sends one request again and again"),
+    ((*RUN, "--replay", RECORDED, "--path", "/x"), "--replay and --path: recorded requests have their own; leave out"),
     ((*RUN, "--upstream", "nginx"), "upstream 'nginx' is unknown; there are flask, aiohttp"),
     ((*RUN, "--upstream", "flask?worker=4"), "upstream 'flask[?]worker=4' has no setting 'worker'; it has server"),
     ((*RUN, "--upstream", "aiohttp?workers=0"), "upstream 'aiohttp[?]workers=0': setting workers=0; write 1 to 256"),
@@ -247,6 +272,17 @@ def test_a_run_file_that_cannot_be_read_is_refused(change, says, clientlab, resu
     text = json.dumps(json.loads(run.model_dump_json()), separators=(",", ":"))
     results.find(run.run).write_text(change(text))
     refused(clientlab("report", "last"), says)
+
+
+def test_a_run_file_does_not_permit_load_to_the_internet(clientlab, results, monkeypatch):
+    """A run may be imported: the `--yes` of its command is not its user's own, who can add one."""
+    monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: 1)  # nothing leaves this machine
+    command = "clientlab run -t http.client --url http://93.184.215.14/ --yes"
+    run = a_run(a_trial("http.client"), command=command).model_copy(update={"status": "incomplete"})
+    results.claim(run.run)
+    results.save(run)
+    refused(clientlab("run", "--resume", "last"), "load would go to 93.184.215.14 on the internet; add --yes if")
+    refused(clientlab("run", "--resume", "last", "--yes"), "nothing listens at 93.184.215.14:80")
 
 
 @pytest.fixture

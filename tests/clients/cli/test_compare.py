@@ -131,6 +131,25 @@ def test_runs_are_removed_by_name_or_beginning(clientlab, runs):
     assert runs.names() == ["b-same", "c-slow"]
 
 
+def test_a_folder_that_a_killed_run_has_left_is_removed_by_its_whole_name(clientlab, runs):
+    """It has no run file yet. A folder with files of the user's is no such one."""
+    left, mine = (runs.claim(f"20240102-00000000{number}-run-abcd") for number in range(2))
+    (left / ".held").touch()
+    (mine / "notes.txt").touch()
+    said = clientlab("runs", "rm", left.name, "--yes")
+    assert (said.code, said.out) == (0, f"removed: {left.name}\n")
+    assert (left.exists(), clientlab("runs", "rm", mine.name, "--yes").code, mine.exists()) == (False, 2, True)
+
+
+def test_a_run_that_is_being_measured_is_not_removed(clientlab, runs):
+    """Another process holds it."""
+    with runs.hold("a-base"):
+        said = clientlab("runs", "rm", "a-base", "--yes")
+    assert said.code == 2
+    assert "run a-base is being measured; stop it, or wait for its end" in said.err
+    assert (runs.folder / "a-base").exists()
+
+
 @pytest.mark.parametrize(("answer", "left"), [("y\n", 3), ("n\n", 4), ("", 4)])
 def test_removing_is_asked_for(answer, left, clientlab, runs, monkeypatch):
     """No answer is no."""

@@ -18,7 +18,10 @@ import pytest
 from clientlab.conformance.server import counting_server, ok
 from clientlab.conformance.tls import tls_relay
 from clientlab.results.document import schema
+from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.store import Store
+from clients.documents import a_run, a_trial
+from clients.measured import is_alive
 from running import eventually
 from tls_servers import Authority
 
@@ -100,6 +103,32 @@ def test_a_body_comes_from_the_words_or_from_a_file(clientlab, server, tmp_path)
     assert {seen.body for seen in server.seen} == {b"as written", b"from a file\n"}
 
 
+def test_recorded_requests_are_sent_once_each_and_stay_out_of_the_run_file(clientlab, server, results, tmp_path):
+    """By each strategy alike, from a file that an experiment names too; what they hold is a secret of the file's."""
+    recorded = [{"path": f"/{k}", "method": "POST", "body": str(k), "headers": {"X-Key": "hush"}} for k in range(3)]
+    lines = "".join(f"{json.dumps(one)}\n" for one in recorded)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "r.jsonl").write_text(lines, encoding="utf-8")
+    table = 'question = "Mine?"\nstrategies = ["http.client", "urllib3"]\nrounds = 1\n[workloads.w]\nwarmup = 0\n'
+    (tmp_path / "sub" / "e.toml").write_text(f'{table}requests = 3\nreplay = "r.jsonl"\n', encoding="utf-8")
+    run = ("run", "-t", "http.client", "-t", "urllib3", "--rounds", 1, "--warmup", 0, "--replay", "sub/r.jsonl")
+    for words in (run, ("run", "sub/e.toml")):
+        server.seen.clear()
+        said = clientlab(*words, "--url", server.url)
+        assert said.code == 0
+        _, *sent = server.seen
+        assert [(one.target, one.body, one.headers["x-key"]) for one in sent] == [
+            (f"/{k}", str(k).encode(), "hush") for k in (0, 1, 2, 0, 1, 2)
+        ]
+        assert [trial.requests for trial in results.read("last").trials] == [3, 3]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".jsonl"
+                and b"hush" in path.read_bytes()]  # fmt: skip
+    (tmp_path / "sub" / "r.jsonl").write_text(lines.replace("/1", "/9"), encoding="utf-8")
+    results.save(results.read("last").model_copy(update={"status": "incomplete"}))
+    assert "not the one that was planned with" in clientlab("run", "--resume", "last").err
+    assert "recorded requests have their own paths; name scheme" in clientlab(*run, "--url", f"{server.url}/x").err
+
+
 def test_options_win_over_the_experiment(clientlab, server, results, tmp_path):
     """Those not given are the experiment's."""
     (tmp_path / "mine.toml").write_text(
@@ -154,6 +183,56 @@ def test_a_duration_takes_the_place_of_a_number(clientlab, server, results):
     (trial,) = results.read("last").trials
     assert 0.2 <= trial.wall_seconds < 5
     assert trial.requests > 1
+
+
+def test_a_pool_that_takes_the_whole_duration_is_measured_all_the_same(clientlab, server, results):
+    """As on a busy machine: the duration is extended until each process has sent a request, and the run says so."""
+    said = clientlab(
+        "run", "-t", "requests-session@processes", "-c", 3, "-d", "10us", "--rounds", 1, "--url", server.url
+    )
+    assert said.code == 0
+    run = results.read("last")
+    assert [(trial.status, trial.requests, trial.duration_extended) for trial in run.trials] == [("done", 3, True)]
+    assert "extended-durations" in {caution.kind for caution in run.cautions}
+
+
+def test_a_server_of_ones_own_that_freezes_ends_the_trial(clientlab, results, tmp_path):
+    """Not after the timeout of each of its requests: after five in a row and a plain request, which gets no answer."""
+    release = threading.Event()
+
+    def answer(_seen):
+        return ok() if len(server.seen) < 40 else release.wait(60) and None
+
+    with counting_server(answer) as server:
+        said = clientlab("run", "-t", "urllib3", "-n", 1000, "--rounds", 1, "--timeout", "200ms", "--url", server.url,
+                         "--keep-samples")  # fmt: skip
+        release.set()
+    assert said.code == 3
+    (trial,) = results.read("last").trials
+    assert (trial.status, trial.partial) == ("failed", True)
+    reason = f"127.0.0.1:{server.port} does not answer a plain GET within 0.2 s (timed out)"
+    assert trial.reason.endswith(f"failed requests in a row (5 are enough while the health check fails, too): {reason}")
+    assert 28 <= trial.requests - sum(trial.errors.values()) < 40
+    assert f"partial: {trial.requests} requests had finished" in said.err
+    assert "Partial: trials that were ended early" in said.out
+    assert clientlab("report", "last", "--html", "page.html", "--markdown", "page.md").code == 0
+    for page in ("page.html", "page.md"):
+        text = (tmp_path / page).read_text()
+        assert f"{trial.requests} of 1,000" in text
+        assert "does not answer a plain GET" in text
+
+
+def test_a_deadline_is_chosen_and_refused_where_no_trial_can_keep_it(clientlab, server, results):
+    """It is in the run file, and does not make the experiment another."""
+    words = ("run", "-t", "http.client", "--rounds", 1, "--url", server.url)
+    assert clientlab(*words, "-n", 5, "--deadline", "2m").code == 0
+    run = results.read("last")
+    (workload,) = run.experiment.workloads.values()
+    assert (workload.deadline, run.trials[0].deadline_seconds) == (120, 120)
+    said = clientlab(*words, "-d", "10s", "--deadline", "10s")
+    assert (said.code, said.err) == (
+        2, "clientlab: --deadline 10: write more than the trial needs, its duration included\n",
+    )  # fmt: skip
 
 
 def test_a_chart_is_drawn_where_it_is_asked_for(clientlab, server, tmp_path):
@@ -354,6 +433,27 @@ def test_a_run_that_is_killed_outright_leaves_no_process(server, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, the end of a process is noticed later")
+def test_a_trial_that_is_killed_ends_at_once_with_its_pool_and_its_requests_are_shown(server, tmp_path, clientlab):
+    """Not when it counts as stalled, 60 s later: the run ends with the signal as the reason."""
+    words = ["run", "-t", "requests-session@processes", "-c", "3", "-d", "50s", "--rounds", "1", "--url", server.url]
+    with subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as lab:
+        eventually(lambda: len(server.seen) > 50, "the pool sends requests")
+        (trial,) = psutil.Process(lab.pid).children()
+        pool = trial.children()
+        trial.kill()
+        eventually(lambda: not any(map(is_alive, pool)), "the pool ends", patience=5)
+        lab.communicate(timeout=30)
+    assert (lab.returncode, len(pool)) == (3, 3)
+    (found,) = Store(tmp_path / "results").read("last").trials
+    assert (found.status, found.partial) == ("failed", True)
+    assert found.reason.startswith("its process was ended by SIGKILL")
+    assert 30 < found.requests <= len(server.seen)
+    said = clientlab("report", "last").out
+    assert f"{found.requests:,}" in said.partition("Partial: trials that were ended early")[2]
+
+
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_with_what_was_saved(server, tmp_path):
     """A process that may write no file beyond 16 KiB: exit code 3, and the file holds what it could."""
     words = ["run", "-t", "http.client", "-n", "5", "--rounds", "5", "--url", server.url]
@@ -372,3 +472,67 @@ def test_a_full_disk_ends_the_run_with_what_was_saved(server, tmp_path):
     run = Store(tmp_path / "results").read("last")
     assert [trial.status for trial in run.trials] == ["done"] * len(run.trials)
     assert 1 <= len(run.trials) < 5
+
+
+def test_an_open_load_beyond_what_the_strategy_holds_is_late_and_drops(clientlab, results):
+    """Two places of 0.1 s hold 20 requests a second, and 60 arrive. Run file, table and cautions agree on it."""
+    with counting_server(hold=0.1) as server:
+        said = clientlab("run", "-t", "requests-session@threads", "--rate", "60/s", "-n", 30, "-c", 2,
+                         "--max-late", "300ms", "--rounds", 1, "--url", server.url)  # fmt: skip
+    assert said.code == 0
+    run = results.read("last")
+    (trial,) = run.trials
+    of = trial.open_load
+    assert (of.planned_per_second, of.dropped, of.most_in_flight) == (60, trial.errors["dropped"], 2)
+    assert 10 < of.achieved_per_second < 40
+    assert of.lateness_seconds.p95 > 0.2
+    assert trial.latency_seconds.p50 > 0.2 > of.sent_seconds.p50 > 0.1
+    assert "p99" in trial.latency_seconds.at_least
+    counts = [sum(getattr(part, name) for part in of.over_time) for name in ("planned", "sent", "dropped")]
+    assert counts == [30, 30 - of.dropped, of.dropped]
+    assert of.over_time[-1].backlog == 0
+    assert max(part.backlog for part in of.over_time) <= of.most_backlog
+    assert {"behind-schedule", "late-starts"} <= {caution.kind for caution in run.cautions}
+    assert all(words in said.out for words in ("behind schedule", "x least p99", "all places were taken", "≥"))
+    jsonschema.validate(json.loads(run.model_dump_json()), schema())
+
+
+def test_limits_of_a_run_decide_its_exit_code_and_stand_in_junit_and_page(clientlab, tmp_path):
+    """For all arms or for one; a run whose limits hold ends with 0."""
+    with counting_server() as server:
+        words = ("run", "-t", "http.client", "-t", "urllib3", "-n", 20, "--rounds", 1, "--strict", "--url", server.url)
+        limits = ("--fail-on", "errors > 0", "--fail-on", "urllib3: p99 > 1us", "--fail-on", "p99 > 30s")
+        said = clientlab(*words, *limits, "--junit", "found.xml", "--html", "found.html")
+        held = clientlab(*words, "--fail-on", "http.client: p99 > 30s")
+    assert said.code == 1
+    failed = [line for line in said.out.splitlines() if line.startswith("FAILED")]
+    assert len(failed) == 1
+    assert failed[0].startswith("FAILED: urllib3: p99 > 1us · urllib3 · ")
+    assert (tmp_path / "found.xml").read_text().count("<failure") == 1
+    page = (tmp_path / "found.html").read_text()
+    assert "Limits that did not hold" in page
+    assert "urllib3: p99 &gt; 1us" in page
+    assert (held.code, held.out.splitlines()[-1]) == (0, "all thresholds held (1 checked)")
+
+
+@pytest.mark.parametrize(("hold", "verdict"), [(0.4, "behind-schedule"), (0.0, "on-schedule")])
+def test_an_overload_shows_where_each_request_begins_when_it_is_due(hold, verdict, clientlab, results):
+    """None is late or dropped: they queue inside the client. More of them than it has places are there at the end."""
+    with counting_server(hold=hold) as server:
+        words = ("-t", "aiohttp@gather", "--rate", "100", "-n", 60, "-c", 2, "--rounds", 1, "--warmup", 0)
+        assert clientlab("run", *words, "--url", server.url).code == 0
+    (trial,) = results.read("last").trials
+    assert (trial.status, trial.verdict, trial.open_load.dropped) == ("done", verdict, 0)
+    assert (trial.open_load.in_flight_at_end > 2) == (verdict == "behind-schedule")
+
+
+def test_environments_of_a_run_that_goes_on_need_the_users_consent(clientlab, results):
+    """They install or run other code, and the run file may be somebody else's."""
+    run = a_run(a_trial("urllib3"), rounds=2)
+    environments = {"mine": EnvironmentSpec(requirements=["evil @ https://example.org/x.tar.gz"])}
+    experiment = run.experiment.model_copy(update={"environments": environments, "command": "clientlab run"})
+    results.claim(run.run)
+    results.save(run.model_copy(update={"status": "incomplete", "experiment": experiment}))
+    said = clientlab("run", "--resume", run.run)
+    assert said.code == 2
+    assert "it runs or installs mine (evil @ https://example.org/x.tar.gz); permit it with --yes" in said.err

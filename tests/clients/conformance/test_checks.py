@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from clientlab.conformance import scenarios_of
+from clientlab.conformance.endless import LIMIT, SLACK, WITHOUT_END, EndlessOutcome
+from clientlab.conformance.hostile_answers import ENDLESS
 from clientlab.strategies import find
 from clients.conformance.conftest import judge
 
@@ -80,6 +82,14 @@ BROKEN = [
     ("SendsTwiceH2", "faults over HTTP/2", "nothing sent again", "sent again after: .*, answer 404, .*, answer 503"),
     ("FallsBack", "seven", "seven requests", "HTTP/2 is to be spoken, and HTTP/1.1 was"),
     ("PatientH2", "faults over HTTP/2", "time limit kept", r"'no answer' was waited for 3\.\d s"),
+    ("Swallows", "hostile server", "negative Content-Length", "its kind is protocol, and it is recorded as none"),
+    ("KnowsNoKinds", "hostile server", "half a status line", "recorded as other:ProtocolError"),
+    ("ReadsPart", "hostile server", "goes on after a hostile answer", "to get 2 bytes, and got an answer of 12 bytes"),
+    ("Follows", "hostile server", "redirect to itself not followed", "a redirect to itself was followed"),
+    ("KnowsNoKinds", "hostile TLS handshake", "TLS: garbage", "recorded as other:SSLError"),
+    ("SwallowsH2", "hostile server over HTTP/2", "HTTP/2: garbage", "and it is recorded as none"),
+    ("Swallows", "answers without an end", "headers without an end", "an answer without an end is a success"),
+    ("KnowsNoKinds", "answers without an end", "headers without an end", "its kind is unknown: other:ProtocolError"),
     ("Raises", "one", "one request", r"the trial failed: Fault: broken.py can't be opened \(.*broken.py:\d+\)"),
     ("Raises", "stop", "no process left", "the trial failed: "),
 ]  # fmt: skip
@@ -114,6 +124,15 @@ def test_a_users_own_strategy_that_breaks_nothing_passes(asked, judged):
     """Every check, as for the lab's own."""
     strategy, scenario, check = asked
     assert judged(strategy, scenario, check).broken == ""
+
+
+@pytest.mark.parametrize(("seconds", "how"), [(None, "not at all"), (LIMIT + SLACK + 0.1, r"after 4\.1 s")])
+def test_a_client_that_holds_on_to_an_answer_without_an_end_is_found(seconds, how):
+    """The lab ends such trials itself, so that no client can break this check; its evidence is made up."""
+    found = {mode: EndlessOutcome("timeout-read", 1.0) for mode in ENDLESS} | {
+        "a body byte by byte": EndlessOutcome("none", seconds)
+    }
+    assert re.search(how, WITHOUT_END.checks["answers without an end: limit kept"](found))
 
 
 def test_an_answer_that_is_late_once_is_asked_for_again(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from clientlab.running.estimate import most_in_flight
 from clientlab.running.execute import new_run, run_name
 from clientlab.strategies import availability
 from clientlab.upstreams import find as find_upstream
+from clientlab.workload.load import requests_in
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS
 from running import eventually
@@ -53,8 +54,6 @@ def planned(**changes) -> Plan:
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_bundled_experiment_can_be_run(name, quick):
     """In full and in its quick form: it is read, its strategies and claims are known, its workloads can be done."""
-    if quick and name == "demo":
-        pytest.skip("the demo is short as it is")
     file = read_experiment(bundled()[name], quick=quick)
     plan = file.checked_plan(replaced=replacements(file.experiment))
     assert all(find_upstream(arm.upstream) for arm in plan.arms)
@@ -288,3 +287,13 @@ def test_what_is_not_installed_is_replaced_where_the_experiment_says_by_what(mon
     plan = file.checked_plan(replaced=replacements(file.experiment))
     assert {arm.strategy for arm in plan.arms} == set(instead.values())
     assert plan.replaced == instead
+
+
+def test_a_rate_is_an_axis_in_either_form_and_a_bad_one_names_its_line(tmp_path):
+    """Arms at 100/s and at 200/s; strategies that need a number of requests have one by the schedule."""
+    text = SMALLEST.replace('["urllib3"]', '["aiohttp@gather"]') + 'duration = 2\nrate = [100, "200/s"]\n'
+    plan = read_experiment(written(tmp_path, text)).checked_plan()
+    assert [arm.name for arm in plan.arms] == ["aiohttp@gather[rate=100]", "aiohttp@gather[rate=200/s]"]
+    assert [requests_in(plan.workloads[arm.workload]) for arm in plan.arms] == [200, 400]
+    with pytest.raises(LabError, match=r"line 5: workloads.w.rate: 0 requests per second never arrive"):
+        read_experiment(written(tmp_path, text.replace("[100,", "[0,"))).checked_plan()

@@ -43,6 +43,8 @@ def test_a_sound_run_has_no_cautions():
          ["latencies of pycurl hold the wait", "marked *", "no overhead"]),
         (rounds(count=2), "few-rounds", ["2 of at least 3 rounds", "--rounds 3"]),
         ([*rounds(), *rounds("pycurl", wall=0.19)], "short-trials", ["pycurl", "less than 0.2 s", "-n"]),
+        ([*rounds(), *rounds("pycurl", duration_extended=True)], "extended-durations",
+         ["trials of pycurl went on beyond their duration", "raise -d"]),
         ([*rounds(concurrency=1000), *rounds("sync_threads", concurrency=1000, requests=500)],
          "fewer-requests-than-concurrency", ["sync_threads", "raise -n or lower -c"]),
     ],
@@ -61,6 +63,25 @@ def test_a_caution_lists_the_arms_that_it_doubts():
     arms = {caution.kind: caution.arms for caution in cautions_of(a_run(*rounds("a", 2), *rounds("b", 2, wall=0.1)))}
     assert arms["short-trials"] == ["b"]
     assert arms["few-rounds"] == []
+
+
+def test_a_caution_names_the_figures_that_it_doubts():
+    """Keys of figures; a caution about a whole trial names none."""
+    few = rounds("pycurl", requests=50, peak_pss_bytes=None)
+    figures = {caution.kind: caution.figures for caution in cautions_of(a_run(*few, *rounds("a", wall=0.1)))}
+    assert figures == {"few-requests": ["p99"], "memory-unknown": ["memory", "above_idle"], "short-trials": []}
+
+
+def test_a_trial_that_was_lost_and_measured_again_has_not_failed():
+    """One that was lost twice has."""
+    lost = {"status": "lost", "reason": "the proxy did not answer"}
+    again = found(a_failed_trial("urllib3", **lost), *rounds())
+    assert list(again) == ["measured-again"]
+    assert "1 of 4 trials were lost and measured once more: urllib3" in again["measured-again"]
+    assert "the proxy did not answer" in again["measured-again"]
+    assert list(found(a_failed_trial("pycurl", **lost), a_failed_trial("pycurl", **lost), *rounds())) == [
+        "failed-trials"
+    ]
 
 
 def test_what_the_command_line_changed_of_an_experiment_is_told():

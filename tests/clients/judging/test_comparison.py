@@ -172,6 +172,12 @@ def test_unlike_runs_are_refused_unless_forced(other, says):
     assert found.changes["urllib3"]["wall"].word == "within noise"
 
 
+def test_a_deadline_is_no_part_of_the_work():
+    """Runs that differ in it alone are compared, and so are those whose recorded requests lie in another folder."""
+    assert compare(a_run_at(1.0), [other_workload(deadline=60.0)]).others[0].unlike == []
+    assert compare(a_run_at(1.0), [other_workload(replay="/elsewhere/requests.jsonl")]).others[0].unlike == []
+
+
 def test_runs_without_an_arm_in_common_are_refused_even_when_forced():
     """There is nothing to compare."""
     with pytest.raises(LabError, match="runs now and now have no arm in common"):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clientlab.errors import LabError
+from clientlab.errors import FieldError, LabError
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import change_threshold, judge_changes, judge_limits, limit
+from clientlab.results.trial import OpenLoad
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
 
@@ -17,6 +18,18 @@ def a_run_of(*walls: float, **changes):
 
 
 STEADY = (0.99, 1.0, 1.01)
+
+
+def test_what_the_schedule_of_an_open_load_decides_is_no_threshold():
+    """Its throughput is planned; p99 is what a server can miss."""
+    load = OpenLoad(
+        planned_per_second=100.0, achieved_per_second=100.0, lateness_seconds=None, sent_seconds=None, dropped=0,
+        most_backlog=1, most_in_flight=1,
+    )  # fmt: skip
+    run = a_run_of(*STEADY, open_load=load)
+    with pytest.raises(FieldError, match="the schedule of arm 'urllib3' decides it; judge p99"):
+        judge_changes(compare(run, [run]), [change_threshold("throughput -5%")], strict=False)
+    assert judge_changes(compare(run, [run]), [change_threshold("p99 +5%")], strict=False)[0].outcome == "held"
 
 
 def outcome(text: str, before, after, *, strict: bool = False) -> str:
@@ -194,3 +207,12 @@ def test_a_threshold_that_is_written_wrongly_is_refused(read, text, says):
         read(text)
     assert str(caught.value).startswith(f"fail_on: {text!r}: ")
     assert says in str(caught.value)
+
+
+def test_a_threshold_may_be_for_one_arm():
+    """The others are not judged by it, and the fewer the thresholds, the narrower the intervals."""
+    run = a_run(*(a_trial(name, number, 1.0 + number / 100) for name in ("a", "b: c") for number in (1, 2, 3)))
+    judged = judge_limits(run, [limit("b: c: wall > 2s"), limit("wall > 0.5s")])
+    assert [(one.arm, one.outcome) for one in judged] == [("b: c", "held"), ("a", "failed"), ("b: c", "failed")]
+    changes = judge_changes(compare(run, [run]), [change_threshold("a: wall +10%")], strict=False)
+    assert [(one.arm, one.outcome) for one in changes] == [("a", "held")]

@@ -48,10 +48,10 @@ def test_a_queue_is_found_where_no_part_is_saturated(shares, bound):
     ("shares", "bound"),
     [
         (Shares(client=0.4, upstream=0.5, proxy=0.5, machine=0.99), "machine"),
-        (Shares(client=0.3, upstream=0.2, machine=0.9), "machine"),
+        (Shares(client=0.35, proxy=0.47, upstream=0.25, machine=0.89), "machine"),
         (Shares(client=0.8, upstream=0.6, machine=1.0), "client-bound"),
         (Shares(client=0.3, latency=0.7, machine=1.0), "latency-bound"),
-        (Shares(client=0.3, upstream=0.2, machine=0.89), "mixed"),
+        (Shares(client=0.3, upstream=0.2, machine=0.84), "mixed"),
     ],
 )
 def test_a_full_machine_limits_where_no_part_reached_its_own_limit(shares, bound):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.measuring.cgroups import cpu_pressure_file, cpu_quota, memory_limit
+from clientlab.measuring.cgroups import cpu_pressure_file, cpu_quota, memory_left, memory_limit
 
 MIB = 1 << 20
 UNIFIED = "30 23 0:26 {top} /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -70,3 +70,15 @@ def test_without_limits_or_control_groups_there_is_none(tmp_path):
     system = a_system(tmp_path / "linux", "0::/a\n", UNIFIED.format(top="/"), {"a/cpu.max": "max 100000"})
     for root in (system, tmp_path / "nothing"):
         assert (cpu_quota(root), memory_limit(root), cpu_pressure_file(root)) == (None, None, None)
+
+
+def test_memory_left_is_the_least_of_all_groups_and_counts_cached_files_as_free(tmp_path):
+    """The kernel frees unused file pages first. A group without a limit does not count."""
+    system = a_system(
+        tmp_path, "0::/a/b\n", UNIFIED.format(top="/"),
+        {"a/memory.max": str(900 * MIB), "a/memory.current": str(800 * MIB),
+         "a/memory.stat": f"anon 5\ninactive_file {50 * MIB}\n",
+         "a/b/memory.max": "max", "a/b/memory.current": str(800 * MIB)},
+    )  # fmt: skip
+    assert memory_left(system) == 150 * MIB
+    assert memory_left(tmp_path / "none") is None

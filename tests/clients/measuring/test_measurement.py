@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import signal
@@ -15,13 +16,15 @@ import pytest
 
 from clientlab import strategies
 from clientlab.conformance.server import counting_server, ok
-from clientlab.measuring import measurement
+from clientlab.measuring import measurement, trial_handle
 from clientlab.measuring.connections import Address
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.samples import log_reader
+from clientlab.samples.log import SampleLog
 from clientlab.workload.workload import Workload
-from clients.measured import measure, trial_processes
+from clients.measured import is_alive, measure, trial_processes
+from running import eventually
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows it")
 CLIENTS = [name for name, spec in strategies.CLIENTS.items() if spec.http == "1.1" and not spec.program]
@@ -233,6 +236,91 @@ def test_a_trial_that_is_killed_loses_nothing_it_did(tmp_path):
     found = log_reader.read(tmp_path)
     assert len(found.records) >= 5
     assert found.errors == {}
+
+
+@linux
+def test_a_trial_whose_pool_lives_on_is_killed_with_it_at_once(tmp_path):
+    """The pool's processes hold the pipe open: only the process itself shows that it has ended, and how."""
+    pool = []
+
+    def kill_after_some(finished):
+        if finished >= 5 and not pool:
+            (trial,) = (one for one in trial_processes() if one.ppid() == os.getpid())
+            pool.extend(trial.children())
+            trial.kill()
+
+    with counting_server(hold=0.02) as server:
+        workload = Workload(duration=30, concurrency=4, warmup=0)
+        context = context_of("requests-session@processes", workload, server, tmp_path)
+        with pytest.raises(TrialFailed, match="its process was ended by SIGKILL"):
+            measurement.measure(context, on_progress=kill_after_some, patience=-26)
+    assert len(pool) == 4
+    eventually(lambda: not any(map(is_alive, pool)), "the pool ends")
+    found = log_reader.read_measured(tmp_path)
+    assert len(found.records) >= 5
+
+
+@pytest.mark.parametrize("which", ["trial", "pool"])
+def test_a_trial_that_is_stopped_is_frozen(which, tmp_path, monkeypatch):
+    """By SIGSTOP, its process or one of its pool: it would not go on by itself, and the reason names the process."""
+    monkeypatch.setattr(trial_handle, "_LOOK_SECONDS", 0.0)
+    stopped = []
+
+    def stop_after_some(finished):
+        if finished >= 3 and not stopped:
+            (trial,) = (one for one in trial_processes() if one.ppid() == os.getpid())
+            stopped.append(trial if which == "trial" else trial.children()[0])
+            stopped[0].suspend()
+
+    with counting_server(hold=0.02) as server:
+        strategy = "http.client" if which == "trial" else "requests-session@process-chunks"
+        context = context_of(strategy, Workload(requests=100, concurrency=2, warmup=0), server, tmp_path)
+        with pytest.raises(TrialFailed, match=r"frozen: its process \d+ is stopped") as caught:
+            measurement.measure(context, on_progress=stop_after_some)
+    assert f"process {stopped[0].pid} is" in str(caught.value)
+    eventually(lambda: not is_alive(stopped[0]), "the stopped process ends")
+
+
+def test_a_trial_ends_at_its_deadline(tmp_path):
+    """The reason states the deadline, how far the trial was, and the option; no process is left."""
+    with counting_server(hold=0.02) as server:
+        context = context_of("http.client", Workload(requests=10_000, warmup=0), server, tmp_path)
+        with pytest.raises(TrialFailed, match=r"deadline of 1 s, with \d+ requests finished; .* --deadline"):
+            measurement.measure(context, deadline=1.0)
+    assert trial_processes() == []
+
+
+def test_failures_in_a_row_are_counted_until_one_succeeds(tmp_path):
+    """Over several looks; a warm-up with a log of its own counts as well, and is progress."""
+    seen, finished = [], []
+    progress = measurement._Progress(tmp_path, finished.append, seen.append, math.inf)
+    warm_up, log = SampleLog(tmp_path / "warm-up", 0, 4), SampleLog(tmp_path, 0, 20)
+    looks = [progress.look()]
+    warm_up.write_late(0, 1.0, 0.1, 0, 0, 1)
+    looks.append(progress.look())
+    for number in range(3):
+        log.write_late(number, 2.0, 0.1, 0, 0, 1)
+    looks.append(progress.look())
+    log.write_late(3, 3.0, 0.1, 0, 200, 0)
+    log.write_late(4, 3.0, 0.1, 0, 0, 1)
+    looks += [progress.look(), progress.look()]
+    warm_up.close(0)
+    log.close(0)
+    assert (looks, finished, seen) == ([0, 1, 4, 6, 6], [0, 0, 3, 5, 5], [0, 1, 4, 0, 0])
+
+
+@pytest.mark.parametrize("strategy", ["requests-session@processes", "requests-session@threads", "pycurl@multi"])
+def test_a_duration_that_is_too_short_for_a_pool_is_extended(strategy, server):
+    """Until as many requests began as may be in flight: a busy machine must not leave a trial without any."""
+    measured = measure(strategy, Workload(duration=1e-6, concurrency=4, warmup=0), server.url)
+    assert (measured.numbers, measured.outcome.extended) == ([0, 1, 2, 3], True)
+
+
+def test_a_duration_that_is_long_enough_is_not_extended(server):
+    """A number of requests has no duration."""
+    measured = measure("http.client", Workload(duration=0.2, warmup=0), server.url)
+    assert (len(measured.numbers) > 1, measured.outcome.extended) == (True, False)
+    assert measure("http.client", Workload(requests=2, warmup=0), server.url).outcome.extended is None
 
 
 def test_a_trial_in_which_nothing_happens_has_stalled(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import pairwise
 
@@ -202,6 +203,19 @@ def test_a_page_goes_where_it_can_be_written(tmp_path):
     ):
         with pytest.raises(LabError, match=says):
             html.write(a_whole_run(), tmp_path / name)
+
+
+def test_latencies_that_hold_a_wait_for_a_connection_are_marked_in_charts():
+    """In the lines, the areas and the tables below them, with a note; the other arm is not marked."""
+    waiting = a_measured_trial("pycurl", waits_for_connection=True)
+    page = Page(html.render(a_run(a_measured_trial(), waiting)))
+    for section in ("latency", "distribution"):
+        text = page.section(section)
+        assert "* holds the wait for a free connection." in text
+    assert "pycurl*" in page.section("latency")
+    assert "urllib3*" not in page.section("latency")
+    assert re.search(r"ms\* · [\d.]+ ms\*", page.section("distribution"))
+    assert "free connection." not in Page(html.render(a_run(a_measured_trial()))).section("latency")
 
 
 def test_doubts_are_shown_one_below_the_other():

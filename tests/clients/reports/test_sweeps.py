@@ -90,6 +90,8 @@ def test_settings_that_are_an_axis_make_one_curve():
     """Though each makes a strategy of its own name; other settings stay in the curve's name."""
     arms, trials = swept({1: 2.0, 2: 1.0, 4: 1.5})
     arms = [arm.model_copy(update={"strategy": f"urllib3?a=b&c={arm.axes['c']}"}) for arm in arms]
+    strategies = {arm.name: arm.strategy for arm in arms}
+    trials = [trial.model_copy(update={"strategy": strategies[trial.arm]}) for trial in trials]
     (plot,) = plots((arms, trials))
     assert [line.name for line in plot.lines] == ["urllib3?a=b: knee at 2"]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 from pydantic import ValidationError
 
-from clientlab.results.trial import Trial, first_problem, utc_now
+from clientlab.results.part import first_problem, is_printable
+from clientlab.results.trial import Trial, utc_now
 from clients.documents import a_planned_trial
 
 DONE = {"status": "done", "requests": 7, "wall_seconds": 0.1}
@@ -24,6 +26,7 @@ DONE = {"status": "done", "requests": 7, "wall_seconds": 0.1}
         ({"errors": {"reset": 7}}, "a trial that is done has a request that succeeded: 7 errors of 7"),
         ({"wall_seconds": None}, "a trial that is done took some time, and not wall_seconds None"),
         ({"latency_seconds": {"mean": 1.0}}, "latency_seconds.p50: Field required"),
+        ({"partial": True}, "a trial that is done is whole, and not partial"),
         ({"speed": 3}, "speed: Extra inputs are not permitted"),
         ({"status": "planned"}, "status: Input should be 'done', 'failed' or 'lost'"),
     ],
@@ -49,3 +52,18 @@ def test_a_finished_trial_has_what_was_planned():
     trial = Trial.of(planned, started="2024-05-06T07:08:09.000+00:00", **DONE)
     assert {name: getattr(trial, name) for name in type(planned).model_fields} == planned.model_dump()
     assert (trial.status, trial.started) == ("done", "2024-05-06T07:08:09.000+00:00")
+
+
+@pytest.mark.parametrize("text", ["plain", "µ × – 中", 'quote " and \\', "two\nlines\tand a tab"])
+def test_a_document_of_printable_texts_need_not_be_walked(text):
+    """By its bytes alone, whether they are escaped or not."""
+    for ascii_only in (True, False):
+        found = is_printable(json.dumps({text: text}, ensure_ascii=ascii_only).encode())
+        assert found == (text.isascii() or not ascii_only)
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "\x7f", "\x9b", "\u202e", "\u2028", "\r", "\b", "\f", "\x00"])
+def test_a_document_with_a_control_character_is_walked(text):
+    """However it is written."""
+    for ascii_only in (True, False):
+        assert not is_printable(json.dumps([text], ensure_ascii=ascii_only).encode())

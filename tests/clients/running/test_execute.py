@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
+import threading
 
 import jsonschema
+import numpy as np
 import pytest
 
 from clientlab import strategies
@@ -14,11 +18,13 @@ from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import IncompleteRun, ServerLost
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
+from clientlab.judging.ranking import ranked
 from clientlab.measuring.connections import Address
 from clientlab.results.document import Run, schema
+from clientlab.results.figures import FIGURES
 from clientlab.results.store import Store
 from clientlab.results.trial import PlannedTrial, ServerUse, Trial, utc_now
-from clientlab.running.execute import TrialLost, execute, new_run
+from clientlab.running.execute import TrialLost, execute, new_run, resumed
 from clientlab.running.trial_result import Reading
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.workload.workload import Workload
@@ -46,6 +52,9 @@ class FakeTestbed:
 
     def check(self) -> None:
         """The server lives."""
+
+    def trouble(self, upstream: str, route: str, workload: Workload) -> None:
+        """It answers."""
 
     def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
         use = ServerUse(cpu_seconds=0.0, requests=len(self.server.seen), connections=self.server.connections)
@@ -202,6 +211,9 @@ def test_a_strategy_that_fails_is_a_failed_trial_and_the_others_go_on(store):
 def test_a_strategy_whose_process_fails_is_a_failed_trial_with_the_reason(store, monkeypatch):
     """It could not even begin; what it wrote is kept beside the run file."""
     monkeypatch.setitem(strategies.STRATEGIES, "broken", strategies.Strategy("broken", "no-such-client", "serial"))
+    for order in range(2):  # as the lab leaves them that was killed in a trial
+        (store.folder / NAME / f"trial-{order:04d}").mkdir()
+        (store.folder / NAME / f"trial-{order:04d}" / "1.process").touch()
     with counting_server() as server:
         run = execute(planned("broken", "urllib3"), TrialRunner(FakeTestbed(server)), store, Recorder())
     found = {trial.strategy: trial for trial in run.trials}
@@ -210,6 +222,7 @@ def test_a_strategy_whose_process_fails_is_a_failed_trial_with_the_reason(store,
     assert found["broken"].reason.startswith("KeyError: 'no-such-client' (plugins.py:")
     log = store.folder / NAME / f"trial-{found['broken'].order:04d}" / "trial.log"
     assert "Traceback" in log.read_text()
+    assert sorted(path.name for path in log.parent.iterdir()) == ["context.pickle", "trial.log"]
 
 
 def test_a_trial_with_an_impossible_figure_has_failed_and_the_others_go_on(store):
@@ -229,6 +242,102 @@ def test_a_trial_with_an_impossible_figure_has_failed_and_the_others_go_on(store
     assert [trial.status for trial in run.trials] == ["done", "failed", "done"]
     assert run.trials[1].reason == "impossible figure: requests: Input should be greater than or equal to 0"
     assert store.read(NAME) == run
+
+
+def test_the_requests_of_a_trial_that_is_killed_are_kept_as_partial(store):
+    """With its cause. They stand in each report, and in no ranking, figure or judgement."""
+
+    def kill(finished: int) -> None:
+        (trial,) = (one for one in trial_processes() if one.ppid() == os.getpid())
+        if finished >= 5 and recorder.events[-1][1] == "urllib3":
+            trial.kill()
+
+    recorder = Recorder()
+    recorder.progressed = kill
+    with counting_server(lambda seen: ok(b"x" * 50) if seen.target != "/1" else None, hold=0.03) as server:
+        runner = TrialRunner(FakeTestbed(server), keep_samples=True)
+        run = execute(planned("http.client", "urllib3", requests=40, path="/{k}"), runner, store, recorder)
+    (whole,) = (trial for trial in run.trials if trial.status == "done")
+    (killed,) = (trial for trial in run.trials if trial.status == "failed")
+    assert (killed.strategy, killed.partial, whole.partial) == ("urllib3", True, None)
+    assert killed.reason.startswith("its process was ended by SIGKILL")
+    assert 5 <= killed.requests < 40
+    assert killed.errors == {"reset": 1}
+    assert killed.bytes_received == 50 * (killed.requests - 1)
+    assert killed.latency_seconds.p50 == pytest.approx(0.03, abs=0.02)
+    assert sum(row.requests for row in killed.over_time) == killed.requests
+    assert (killed.cpu_seconds, killed.peak_pss_bytes, killed.verdict) == (None, None, None)
+    with np.load(store.folder / NAME / f"samples/trial-{killed.order:04d}.npz") as kept:
+        assert kept["number"].tolist() == list(range(killed.requests))
+    assert [standing.name for rows in ranked(run).values() for standing in rows] == ["http.client"]
+    for figure in FIGURES:
+        assert figure.values(run.trials) == figure.values([whole])
+    assert store.read(NAME) == run
+
+
+def test_the_requests_before_an_interrupt_are_kept_as_partial(store):
+    """The trial is lost, and measured once more when the run goes on."""
+
+    def interrupt(finished: int) -> None:
+        if finished >= 3:
+            signal.raise_signal(signal.SIGINT)
+
+    recorder = Recorder()
+    recorder.progressed = interrupt
+    with counting_server(hold=0.05) as server, pytest.raises(IncompleteRun, match="interrupted in trial 1 of 1"):
+        execute(planned("http.client", requests=100), TrialRunner(FakeTestbed(server)), store, recorder)
+    (trial,) = store.read(NAME).trials
+    assert (trial.status, trial.reason, trial.partial) == ("lost", "interrupted", True)
+    assert 3 <= trial.requests < 100
+
+
+def test_a_trial_ends_as_failed_where_requests_fail_and_no_health_check_is_answered(store):
+    """After five failures in a row and a failed check behind which none succeeded; what had finished is partial."""
+
+    class Testbed(FakeTestbed):
+        def trouble(self, upstream: str, route: str, workload: Workload) -> str:  # noqa: ARG002
+            return f"{upstream} by {route} does not answer"
+
+    release = threading.Event()
+
+    def answer(_seen):
+        return ok() if len(server.seen) < 10 else release.wait(30) and None
+
+    with counting_server(answer) as server:
+        run = execute(
+            planned("http.client", requests=300, timeout=0.1), TrialRunner(Testbed(server)), store, Recorder()
+        )
+        release.set()
+    (trial,) = run.trials
+    assert trial.status == "failed"
+    found = re.fullmatch(
+        r"ended after (\d+) failed requests in a row \(5 are enough while the health check fails, too\): "
+        r"aiohttp by direct does not answer",
+        trial.reason,
+    )
+    assert 5 <= int(found[1]) < 60
+    assert (trial.partial, set(trial.errors)) == (True, {"timeout-read"})
+
+
+def test_a_server_that_answers_a_health_check_is_measured_to_the_end(store):
+    """However many requests fail: that they do is a result."""
+    with counting_server(lambda seen: ok() if seen.target == "/0" else None, hold=0.05) as server:
+        run = execute(planned("http.client", requests=30, path="/{k}"), TrialRunner(FakeTestbed(server)), store,
+                      Recorder())  # fmt: skip
+    (trial,) = run.trials
+    assert (trial.status, trial.requests, trial.errors, trial.partial) == ("done", 30, {"reset": 29}, None)
+
+
+def test_a_trial_has_a_deadline_which_the_run_file_states(store):
+    """By default, one that leaves room for any trial that gets on."""
+    with counting_server(hold=0.05) as server:
+        runner = TrialRunner(FakeTestbed(server))
+        run = execute(planned("http.client", requests=1000, deadline=1.0), runner, store, Recorder())
+        whole = execute(planned("http.client"), runner, store, Recorder())
+    (trial,) = run.trials
+    assert (trial.status, trial.deadline_seconds) == ("failed", 1.0)
+    assert trial.reason.startswith("not done within its deadline of 1 s, with ")
+    assert whole.trials[0].deadline_seconds == 300 + 2 * 5 + 14 * 0.5
 
 
 def test_a_trial_without_any_success_has_failed_with_its_figures(store):
@@ -307,7 +416,12 @@ def test_a_trial_whose_server_dies_is_measured_once_more(store):
     """The testbed starts the server again before the next trial; the reason is kept."""
 
     class Testbed(FakeTestbed):
-        readings = 0
+        readings = served = 0
+
+        def serve(self, upstream: str) -> None:
+            self.served += 1
+            if self.served == 1:
+                raise ServerLost(f"{upstream} does not answer")
 
         def reading(self, upstream: str, route: str) -> Reading:
             self.readings += 1
@@ -317,8 +431,13 @@ def test_a_trial_whose_server_dies_is_measured_once_more(store):
 
     with counting_server() as server:
         run = execute(planned("http.client", rounds=3), TrialRunner(Testbed(server)), store, Recorder())
-    assert [(trial.round, trial.status) for trial in run.trials] == [(1, "done"), (2, "lost"), (3, "done"), (2, "done")]
-    assert (run.status, run.trials[1].reason) == ("done", "aiohttp was ended by SIGKILL")
+    assert [(trial.round, trial.status) for trial in run.trials] == [
+        (1, "lost"), (2, "done"), (3, "lost"), (1, "done"), (3, "done"),
+    ]  # fmt: skip
+    assert (run.status, run.trials[0].reason) == ("done", "aiohttp does not answer")
+    assert (run.trials[2].reason, run.trials[2].partial, run.trials[2].requests) == (
+        "aiohttp was ended by SIGKILL", True, 12,
+    )  # fmt: skip
 
 
 def test_a_server_that_dies_each_time_does_not_keep_the_run_busy_for_ever(store):
@@ -387,3 +506,25 @@ def test_a_lost_trial_is_given_once_more_at_the_end(store):
     made_good = run.model_copy(update={"trials": run.trials[:5], "status": "running"})
     again = execute(made_good, lambda planned, *_: done(planned), store, Recorder())
     assert (again.status, len(again.trials)) == ("done", 6)
+
+
+def test_a_run_that_is_resumed_measures_again_what_failed_or_was_lost(store):
+    """However often that had happened before: each resumption is a new beginning for what is not done."""
+    wrong: dict[int, str] = {1: "failed", 3: "lost", 4: "lost"}  # the second repeats the first
+
+    def measure(planned: PlannedTrial, *_: object) -> Trial:
+        outcome = wrong.get(planned.order)
+        return Trial.of(planned, status=outcome, started=utc_now()) if outcome else done(planned)
+
+    def lost(planned: PlannedTrial, *_: object) -> Trial:
+        raise TrialLost(f"box {planned.order} is gone")
+
+    first = execute(planned("http.client", "urllib3", rounds=2), measure, store, Recorder())
+    assert [trial.status for trial in first.trials] == ["done", "failed", "done", "lost", "lost"]
+    second = execute(resumed(first, SURROUNDINGS), lost, store, Recorder())
+    assert [trial.status for trial in second.trials[5:]] == ["lost"] * 4  # each is repeated once
+    third = execute(resumed(second, SURROUNDINGS), measure, store, Recorder())
+    assert (third.status, [trial.status for trial in third.trials[9:]]) == ("done", ["done", "done"])
+    assert sorted((t.round, t.arm) for t in third.trials if t.status == "done") == [
+        (1, "http.client"), (1, "urllib3"), (2, "http.client"), (2, "urllib3"),
+    ]  # fmt: skip

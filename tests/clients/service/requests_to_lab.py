@@ -14,10 +14,12 @@ from clientlab.service.app import application
 from clientlab.service.dispatcher import Bounds
 from clientlab.service.lab import Lab, LabSettings
 from clientlab.service.middleware import known_hosts
+from clientlab.service.page_key import PageKey
 from clientlab.service.server import LabServer
 
 TOKEN = "of the test"  # noqa: S105 - as it says
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
+KEY = PageKey("the key of the test's page", own=False)
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 HOSTS = known_hosts("", "")
 ASSIGNMENT_REQUEST = {"worker": "a" * 16, "host": "here", "strategies": ["urllib3"]}
@@ -31,7 +33,12 @@ def keep(store: Store, run) -> None:
 
 def begin(store: Store, token: str = TOKEN, first: Plan | None = None) -> Lab:
     """A lab in the running event loop."""
-    return Lab.begin(LabSettings(store.folder, token, "http://grafana.test/", first, {}, Bounds(30.0, 0.1, 30.0)))
+    return Lab.begin(LabSettings(store.folder, token, KEY, "http://grafana.test/", first, {}, Bounds(30.0, 0.1, 30.0)))
+
+
+def form(**fields: str) -> dict[str, dict[str, str]]:
+    """What a browser sends with a form of the page: its origin, and the key beside the fields."""
+    return {"headers": SAME_ORIGIN, "data": {"key": KEY.text, **fields}}
 
 
 @asynccontextmanager
@@ -47,9 +54,9 @@ async def serving(store: Store, token: str = TOKEN, first: Plan | None = None):
 
 
 @asynccontextmanager
-async def listening(store: Store):
+async def listening(store: Store, **settings):
     """The port of a service, which listens as `clientlab serve` does."""
-    lab, started = begin(store), asyncio.Event()
+    lab, started = begin(store, **settings), asyncio.Event()
     server = LabServer(lab, HOSTS, started.set)
     listener = socket.create_server(("127.0.0.1", 0))
     serving = asyncio.create_task(server.serve([listener]))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
 from clientlab.errors import IncompleteRun
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialLost
+from clientlab.service import dispatcher as dispatcher_module
 from clientlab.service.dispatcher import Bounds, Dispatcher
 from clientlab.service.schemas import AssignmentRequest, AssignmentResult, Heartbeat
 from clientlab.workload.workload import Workload
@@ -131,6 +133,25 @@ def test_a_worker_that_is_not_heard_of_has_lost_its_trial():
         late = await dispatcher.take(result("a", done(assignment.trial)))
         assert not late.taken
         assert "was not heard of" in late.message
+
+    asyncio.run(go())
+
+
+def test_a_lab_that_was_stopped_itself_has_not_lost_the_worker(monkeypatch):
+    """After SIGCONT, what the worker had sent meanwhile is still unread."""
+    monkeypatch.setattr(dispatcher_module, "_TICK", 0.05)
+
+    async def go() -> None:
+        dispatcher = Dispatcher(QUICK)
+        asked, given = ask(dispatcher, "a", "urllib3"), give(dispatcher, planned())
+        await asked
+        heartbeat = Heartbeat(worker="a" * 16, run=RUN, order=0, finished=5)
+        assert dispatcher.heartbeat(heartbeat)
+        time.sleep(2 * QUICK.lost)  # noqa: ASYNC251 - nothing else can run
+        await asyncio.sleep(0.01)
+        assert dispatcher.heartbeat(heartbeat)
+        with pytest.raises(TrialLost, match=r"a was not heard of for 0.2 s"):
+            await given
 
     asyncio.run(go())
 

@@ -88,6 +88,18 @@ def test_a_lab_and_two_workers_measure_an_experiment_to_its_end(labs):
     assert metrics.of("process_cpu_seconds_total") > 0
 
 
+def test_the_first_trial_of_a_new_worker_is_scraped_though_prometheus_learns_of_it_late(labs):
+    """A trial of a moment, whose requests all fail: it is over before anybody has scraped the worker."""
+    lab = labs.serve(experiment(["http.client"], requests=20, path="/status/503"))
+    worker = labs.start(["work", "-t", "http.client", "--lab", lab.url, "--port", "0", "--scraped", "--linger", "0"])
+    worker.await_port(r"metrics at port (\d+)")
+    labs.await_end(lab)
+    scraper = Scraper([])
+    scraper.take(get(f"{worker.url}/metrics"))
+    assert scraper.of("clientlab_requests_total", outcome="status-5xx") == 20
+    eventually(lambda: "clientlab_worker_waiting 1" in get(f"{worker.url}/metrics"), "it waits for its next trial")
+
+
 def here(labs: Labs, asked: str) -> Run:
     """The same experiment by `clientlab run`, with the same upstream."""
     (labs.folder / "small.toml").write_text(asked)
@@ -115,15 +127,17 @@ def test_a_worker_that_is_killed_in_its_trial_fails_it_and_another_does_it_again
 
 @pytest.mark.slow
 def test_a_job_that_is_killed_leaves_no_files_and_its_worker_goes_on(labs):
-    """The trial is lost and given once more, to the same worker."""
-    lab = labs.serve(experiment(["http.client"], requests=100, delay="40ms"), "--lost-after", "3")
+    """The trial is lost at once, with that cause, and given once more, to the same worker."""
+    lab = labs.serve(experiment(["http.client"], requests=100, delay="40ms"), "--lost-after", "8")
     worker = labs.work(lab, "http.client")
     eventually(lambda: state(lab)["finished"] > 0, "the trial runs")
     assert len(list(labs.folder.glob("clientlab-job-*"))) == 1
     (job,) = psutil.Process(worker.process.pid).children()
     job.kill()
     run = labs.await_end(lab)
-    assert [trial.status for trial in run.trials] == ["lost", "done"]
+    assert [(trial.status, trial.reason) for trial in run.trials] == [
+        ("lost", "the process of its job was ended by SIGKILL"), ("done", None),
+    ]  # fmt: skip
     eventually(lambda: not list(labs.folder.glob("clientlab-job-*")), "no folder of a job is left")
 
 

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from clientlab.service.log_limit import REQUESTS
 from clientlab.service.middleware import known_hosts
 from clientlab.service.request_checks import RESULT_BODY, SMALL_BODY
-from clients.service.requests_to_lab import BEARER, SAME_ORIGIN, TOKEN, asked, listening, serving, status_line
+from clients.service.requests_to_lab import BEARER, SAME_ORIGIN, TOKEN, asked, form, listening, serving, status_line
 
 
 @pytest.mark.parametrize("path", ["/api/assignments", "/api/heartbeats", "/api/results", "/api/runs"])
@@ -32,7 +33,7 @@ def test_a_token_that_is_no_text_and_a_path_with_a_line_break_are_refused_in_one
     forged, token = asyncio.run(go())
     assert b" 403 " in forged
     assert b" 401 " in token
-    said = [record.getMessage() for record in caplog.records if record.name == "clientlab.service"]
+    said = [record.getMessage() for record in caplog.records if record.name == REQUESTS]
     assert any("x%0A2026%20forged" in line for line in said)
     assert not any("\n" in line for line in said)
 
@@ -68,12 +69,13 @@ def test_a_body_over_the_limit_is_refused_with_the_limit(store, path, size, chun
         ({"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.test"}, 403),
         ({"Sec-Fetch-Site": "same-site"}, 403),
         ({"Origin": "http://evil.test"}, 403),
+        ({"Origin": "http://["}, 403),
         (SAME_ORIGIN, 409),
     ],
 )
 def test_a_form_of_another_site_is_refused(store, headers, status):
     """A browser says where it comes from; without a word of it nothing is begun."""
-    assert asked(store, "POST", "/stop", headers=headers)[0] == status
+    assert asked(store, "POST", "/stop", **form() | {"headers": headers})[0] == status
 
 
 @pytest.mark.parametrize(

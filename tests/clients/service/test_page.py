@@ -9,13 +9,13 @@ import pytest
 from clientlab.experiments.file import bundled
 from clientlab.results.document import Caution
 from clients.documents import a_failed_trial, a_run, a_trial
-from clients.service.requests_to_lab import SAME_ORIGIN, asked, keep
+from clients.service.requests_to_lab import asked, form, keep
 
 
 def test_an_unknown_experiment_is_said_on_the_page(store):
     """With those there are; nothing is begun, and what was written is escaped."""
-    form = {"experiment": "<script>alert(1)</script>", "rounds": ""}
-    status, text, _ = asked(store, "POST", "/start", headers=SAME_ORIGIN, data=form)
+    fields = form(experiment="<script>alert(1)</script>", rounds="")
+    status, text, _ = asked(store, "POST", "/start", **fields)
     assert status == 409
     assert "is unknown; there are" in text
     assert "<script>alert" not in text
@@ -26,7 +26,7 @@ def test_an_unknown_experiment_is_said_on_the_page(store):
 def test_the_form_begins_whatever_experiment_it_offers(store, name):
     """Any bundled one that is on it; the others are refused, and nothing is begun."""
     on_form = f'<option value="{name}"' in asked(store, "GET", "/")[1]
-    status, text, _ = asked(store, "POST", "/start", headers=SAME_ORIGIN, data={"experiment": name, "rounds": "1"})
+    status, text, _ = asked(store, "POST", "/start", **form(experiment=name, rounds="1"))
     assert (status, len(store.names())) == ((303, 1) if on_form else (409, 0)), text
 
 

@@ -11,7 +11,7 @@ from clientlab import __version__
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.service.run_manager import MARK
 from clients.documents import a_run, a_trial
-from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, SAME_ORIGIN, asked, keep, serving
+from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, asked, form, keep, serving
 
 
 def test_the_form_begins_an_experiment_and_one_at_a_time(store):
@@ -20,8 +20,8 @@ def test_the_form_begins_an_experiment_and_one_at_a_time(store):
     async def go():
         async with serving(store) as client:
 
-            async def post(path, **form):
-                answer = await client.post(path, headers=SAME_ORIGIN, data=form)
+            async def post(path, **fields):
+                answer = await client.post(path, **form(**fields))
                 return answer.status_code, answer.text
 
             assert (await post("/start", experiment="demo", rounds="1"))[0] == 303
@@ -101,6 +101,20 @@ def test_another_experiment_than_before_is_begun_and_the_unfinished_run_is_kept(
         assert (len(store.names()), store.read(run.run).status, state["experiment"]) == (2, "incomplete", "demo")
 
 
+def test_a_run_that_runs_a_file_is_not_gone_on_with_at_the_start(store):
+    """Whoever can write to the results folder could have put it there."""
+    run = a_run(a_trial("mine.py:Client"), name="20240506-070809-demo-abcd", rounds=2)
+    (store.claim(run.run) / MARK).write_text("demo")
+    store.save(run.model_copy(update={"status": "running", "clientlab": __version__}))
+
+    async def go():
+        async with serving(store, first=read_plan(bundled()["demo"])) as client:
+            return (await client.get("/api/state")).json()
+
+    assert asyncio.run(go())["run"] != run.run
+    assert len(store.read(run.run).trials) == 1
+
+
 def test_a_run_that_another_process_has_finished_is_left_alone(store):
     """Two services have one results folder: the second reads the run again when the first has finished."""
     run = a_run(a_trial(), name="20240506-070809-demo-abcd", rounds=2)
@@ -131,7 +145,7 @@ def test_a_run_of_a_strategy_file_is_not_run_again_and_its_file_is_not_loaded(st
     code.write_text(f"open({str(mark)!r}, 'w')\n")
     run = a_run(a_trial(f"{code}:Own{executor}"))
     keep(store, run)
-    status, text, _ = asked(store, "POST", f"/runs/{run.run}/again", headers=SAME_ORIGIN)
+    status, text, _ = asked(store, "POST", f"/runs/{run.run}/again", **form())
     assert (status, store.names(), mark.exists()) == (409, [run.run], False)
     assert "measure it with &#39;clientlab run&#39;" in text
 
@@ -140,7 +154,7 @@ def test_a_run_of_very_many_rounds_is_not_run_again(store):
     """It would keep the service busy for years."""
     run = a_run(a_trial(), rounds=1001)
     keep(store, run)
-    status, text, _ = asked(store, "POST", f"/runs/{run.run}/again", headers=SAME_ORIGIN)
+    status, text, _ = asked(store, "POST", f"/runs/{run.run}/again", **form())
     assert (status, store.names()) == (409, [run.run])
     assert "1,001 rounds; the service begins 1,000 at most" in text
 
@@ -149,7 +163,7 @@ def test_a_run_against_another_server_is_not_run_again(store):
     """The service has only its own upstreams."""
     run = a_run(a_trial(upstream="example.test:80"))
     keep(store, run)
-    status, text, _ = asked(store, "POST", f"/runs/{run.run}/again", headers=SAME_ORIGIN)
+    status, text, _ = asked(store, "POST", f"/runs/{run.run}/again", **form())
     assert status == 409
     assert "measured example.test:80, and not the lab&#39;s own upstreams" in text
     assert store.names() == [run.run]

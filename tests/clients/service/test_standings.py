@@ -12,7 +12,9 @@ from playwright.sync_api import Locator, expect
 
 from browser import headless_chromium
 from clientlab.reports.charts.palette import HUES, colour_of
-from clients.documents import a_run, a_trial
+from clientlab.service.standings import standings_of
+from clientlab.workload.workload import Workload
+from clients.documents import a_run, a_trial, an_open_trial
 from clients.labs import TOKEN, Labs
 from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, asked, serving
 from running import eventually
@@ -91,6 +93,21 @@ def test_an_arm_without_a_speed_is_listed_with_its_errors(store):
     assert (slow["name"], slow["requests_per_second"], slow["errors"]) == ("requests", None, 999)
     assert page.count("<svg") == 1
     assert "<td>–</td><td>–</td>" in page
+
+
+def test_arms_of_an_open_load_stand_by_their_p99_and_not_by_a_rate_that_the_schedule_decides():
+    """The bar of the quicker arm is shorter; a p99 that falls on dropped requests is a lower bound."""
+    quick = [an_open_trial("urllib3", number, 0.010 + number / 1000) for number in (1, 2, 3)]
+    slow = [an_open_trial("requests", number, 2.0, at_least=["p99"], errors={"dropped": 9}) for number in (1, 2, 3)]
+    plan = {"workloads": {"workload": Workload(rate=200, requests=1000)}}
+    (group,) = standings_of(a_run(*slow, *quick, **plan)).groups
+    assert group.figure == "p99"
+    assert [(row.name, row.text) for row in group.rows] == [("urllib3", "12.0 ms"), ("requests", "≥ 2.00 s")]
+    assert [row.value for row in group.rows] == pytest.approx([0.012, 2.0])
+    assert group.rows[0].interval[0] < 0.012 < group.rows[0].interval[1]
+    assert re.fullmatch(r"[\d.]+ ms to [\d.]+ ms", group.rows[0].interval_text)
+    assert group.rows[1].interval is None
+    assert group.scale == 2.0
 
 
 def ended_on(rows: Locator) -> int:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
-from clientlab.conformance.server import counting_server
-from clientlab.errors import IncompleteRun, LabError
+from clientlab.conformance.server import counting_server, ok
+from clientlab.errors import IncompleteRun, LabError, ServerLost
+from clientlab.running.trial_runner import TrialRunner
+from clientlab.testbeds import scrape
 from clientlab.testbeds.compose import ADDRESSES, ComposeTestbed
+from clientlab.workload.workload import Workload
+from clients.documents import a_planned_trial
 from running import gunicorn
 
 
@@ -82,3 +88,53 @@ def test_an_upstream_without_counters_can_not_be_measured():
         testbed = ComposeTestbed({"AIOHTTP_ADDRESS": f"127.0.0.1:{server.port}"})
         with pytest.raises(IncompleteRun, match="/metrics does not answer"):
             testbed.reading("aiohttp", "direct")
+
+
+def test_a_health_check_names_the_server_that_does_not_answer(monkeypatch):
+    """The upstream first, then the proxy before it: refused, silent, or answering an error."""
+    monkeypatch.setattr(scrape, "HEALTH_SECONDS", 0.3)
+    release = threading.Event()
+
+    def answer(_seen):
+        return release.wait(30) and None
+
+    with counting_server() as upstream, counting_server(lambda _: ok(status="502 Bad Gateway")) as proxy:
+        testbed = ComposeTestbed(
+            {"AIOHTTP_ADDRESS": f"127.0.0.1:{upstream.port}", "PROXY_AIOHTTP_ADDRESS": f"127.0.0.1:{proxy.port}"}
+        )
+        assert testbed.trouble("aiohttp", "direct", Workload()) is None
+        assert testbed.trouble("aiohttp", "proxy", Workload()) == f"{proxy.url}/healthz answers 502"
+        assert {seen.target for seen in upstream.seen} == {"/healthz"}
+    assert testbed.trouble("aiohttp", "proxy", Workload()).startswith(f"{upstream.url}/healthz does not answer")
+    with counting_server(answer) as silent:
+        testbed = ComposeTestbed({"AIOHTTP_ADDRESS": f"127.0.0.1:{silent.port}"})
+        found = testbed.trouble("aiohttp", "direct", Workload())
+        with pytest.raises(ServerLost, match=r"/healthz does not answer within 0\.3 s"):  # no trial begins
+            testbed.serve("aiohttp")
+        release.set()
+    assert found == f"{silent.url}/healthz does not answer within 0.3 s (timed out)"
+
+
+def test_an_upstream_that_freezes_in_a_trial_ends_it(monkeypatch, tmp_path):
+    """As a worker measures it: all its processes are stopped, and its requests fail one after the other."""
+    monkeypatch.setattr(scrape, "HEALTH_SECONDS", 0.5)
+    workload = Workload(requests=300, warmup=0, timeout=0.3, path="/?number={k}", delay="5ms")
+    with gunicorn("aiohttp") as server:
+        upstream = psutil.Process(server.process.pid)
+        processes = [upstream, *upstream.children()]
+
+        def freeze(finished: int) -> None:
+            if finished >= 20:
+                for process in processes:
+                    process.suspend()
+
+        try:
+            run_trial = TrialRunner(ComposeTestbed({"AIOHTTP_ADDRESS": f"127.0.0.1:{server.port}"}))
+            trial = run_trial(a_planned_trial("http.client"), workload, tmp_path, freeze)
+        finally:
+            for process in processes:
+                process.resume()
+    assert (trial.status, trial.partial, set(trial.errors)) == ("failed", True, {"timeout-read"})
+    where = f"http://127.0.0.1:{server.port}/healthz does not answer within 0.5 s (timed out)"
+    assert trial.reason.endswith(f"while the health check fails, too): {where}")
+    assert 20 <= trial.requests - sum(trial.errors.values()) < 300

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from clientlab.conformance.server import counting_server, ok
-from clientlab.errors import FieldError, LabError
+from clientlab.conformance.server import Stall, counting_server, ok
+from clientlab.errors import FieldError, LabError, ServerLost
 from clientlab.measuring.connections import Address
 from clientlab.running.trial_result import Reading
 from clientlab.testbeds import external
@@ -186,3 +186,31 @@ def refuses(host: str, port: int) -> bool:
         except OSError:
             return False
         return False
+
+
+def test_a_foreign_server_is_sound_while_it_answers_anything():
+    """An error status is an answer, and so is the beginning of a body, which may be endless; silence is none."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nsome bytes"
+    answers = [ok(status="503 Service Unavailable"), head, Stall(b"HTTP/1.1 200 OK\r\n")]
+    with counting_server(lambda seen: answers[int(seen.target[1:])]) as server:
+        target = ExternalTarget(server.url)
+        found = [target.trouble("any", "direct", Workload(path=f"/{k}", timeout=0.3)) for k in range(3)]
+    where = f"127.0.0.1:{server.port} does not answer a plain GET within 0.3 s"
+    assert found == [None, None, f"{where} (timed out)"]
+    assert target.trouble("any", "direct", Workload()).startswith(where.replace("0.3", "30"))
+
+
+def test_a_foreign_server_that_did_not_answer_is_asked_before_the_next_trial(server):
+    """No trial begins until it answers; one that always answered is not asked."""
+    target = ExternalTarget(server.url)
+    target.serve("any")
+    assert server.seen == []
+    answers = iter([None, None])
+    with counting_server(lambda _: next(answers, ok())) as failing:
+        target = ExternalTarget(failing.url)
+        assert target.trouble("any", "direct", Workload()) is not None
+        with pytest.raises(ServerLost, match="does not answer a plain GET"):
+            target.serve("any")
+        target.serve("any")
+        target.serve("any")
+    assert len(failing.seen) == 3

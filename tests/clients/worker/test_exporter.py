@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from clientlab.results.labels import ARM
-from clientlab.samples.log import SampleLog
+from clientlab.samples.log import SampleLog, begin_schedule
 from clientlab.worker.exporter import BUCKETS, OUTCOMES, Exporter
 from clientlab.workload.workload import Workload, delay_of
 from clients.documents import a_trial
@@ -140,3 +140,16 @@ def test_the_delay_is_that_which_was_asked_for(tmp_path, log, delay):
 def test_without_a_delay_there_is_no_such_metric(tmp_path, log):  # noqa: ARG001
     """Zero would look like one that was asked for."""
     assert "delay_seconds_total" not in Page(tmp_path, Workload(requests=10)).scrape()
+
+
+def test_the_latencies_of_an_open_load_are_from_the_planned_start(tmp_path, log):
+    """As in the run file: request 2 of 10/s is planned at 0.2 s, and was sent 0.3 s later."""
+    page = Page(tmp_path, Workload(rate=10, requests=10))
+    page.exporter.started()
+    begin_schedule(tmp_path, 100.0)
+    log.write_late(0, 100.0, 0.004, 7, 200, 0)
+    log.write_late(2, 100.5, 0.004, 7, 200, 0)
+    found = page.scrape()
+    assert found["request_seconds_sum"] == pytest.approx(0.004 + 0.304)
+    assert found["request_seconds_bucket 0.005"] == 1
+    assert found["request_seconds_bucket 0.5"] == 2

@@ -80,6 +80,14 @@ def test_without_a_job_the_worker_waits(worker):
     assert worker.get("/other")[0] == 404
 
 
+def test_a_request_that_breaks_its_page_ends_no_other(worker):
+    """The thread of all pages lives on."""
+    with socket.create_connection(("127.0.0.1", worker.server.port), timeout=5) as client:
+        client.sendall(b"GET //metrics HTTP/1.0\r\nAccept: text/plain;version=x\r\n\r\n")
+        client.recv(65536)
+    assert worker.get("/healthz") == (200, "ok\n")
+
+
 def test_a_scrape_gets_the_values_of_its_moment_and_afterwards_the_last_ones(worker):
     """The last ones stay until they are cleared, though the job's process has ended."""
     worker.start_job()
@@ -119,6 +127,67 @@ def test_a_slow_client_is_cut_off_whatever_it_sends(sends):
             slow.sendall(b"x")
         else:
             pytest.fail("the connection is still open")
+
+
+def test_many_silent_clients_keep_nobody_from_being_answered(worker):
+    """Each would have held the only thread for two seconds."""
+    with contextlib.ExitStack() as stack:
+        for sends in [b"", b"GET /metrics HTTP/1.0\r\n", b"G"] * 100:
+            silent = stack.enter_context(socket.create_connection(("127.0.0.1", worker.server.port)))
+            silent.sendall(sends)
+        since = time.monotonic()
+        assert worker.get("/healthz") == (200, "ok\n")
+        assert worker.scrape() == {"clientlab_worker_waiting": 1}
+        assert worker.server.wait_for_scrape(since, 10)
+
+
+def test_a_job_that_is_frozen_leaves_the_health_check_answered(worker):
+    """The worker is well; scrapes wait for the job."""
+    worker.start_job()
+    worker.requests.free.clear()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        scrape = pool.submit(worker.scrape)
+        eventually(lambda: worker.server.scrapes == 1, "the scrape has begun")
+        assert worker.get("/healthz") == (200, "ok\n")
+        worker.requests.free.set()
+        assert scrape.result(10) == {"requests_total": 0}
+
+
+def test_a_collector_that_fails_costs_its_scrape_only(worker, capfd):
+    """The reason is in the log, and the next scrape is answered."""
+    worker.start_job()
+    worker.metrics.collect, collect = None, worker.metrics.collect
+    with pytest.raises(http.client.HTTPException):
+        worker.scrape()
+    assert "TypeError" in capfd.readouterr().err
+    worker.metrics.collect = collect
+    assert worker.scrape() == {"requests_total": 0}
+
+
+def test_a_reader_that_takes_nothing_keeps_nobody_from_being_scraped():
+    """An answer of megabytes waits for its client, and no thread waits with it."""
+    server = MetricsServer("127.0.0.1", 0, Large(), patience=0.5)
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(("127.0.0.1", server.port))
+        slow.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        eventually(lambda: server.scrapes == 1, "the scrape has begun")
+        since = time.monotonic()
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+        with contextlib.closing(connection):
+            connection.request("GET", "/healthz")
+            assert connection.getresponse().status == 200
+        assert not server.wait_for_scrape(since - 1, 1)
+
+
+class Large:
+    """A collector of some megabytes."""
+
+    def collect(self):
+        family = CounterMetricFamily("requests", "Requests.", labels=["name"])
+        for number in range(20_000):
+            family.add_metric([str(number) * 100], number)
+        return [family]
 
 
 def test_a_scrape_waits_for_a_busy_job(worker):

@@ -10,7 +10,8 @@ import pytest
 
 from clientlab.errors import FieldError
 from clientlab.workload import delays
-from clientlab.workload.workload import Workload, check, delay_of, requests_of, varies
+from clientlab.workload.making import requests_of
+from clientlab.workload.workload import Workload, check, delay_of, varies
 
 BASE = "http://127.0.0.1:8000"
 

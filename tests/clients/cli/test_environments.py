@@ -1,0 +1,256 @@
+"""Environments as arms: the same strategies in several virtual environments, and environments that cannot be used."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import venv
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from clientlab import __version__
+from clientlab.errors import LabError
+from clientlab.experiments.expansion import entry_of
+from clientlab.experiments.file import read_plan
+from clientlab.judging.differences import differences
+from clientlab.reports import as_markdown
+from clientlab.reports.html.page import render
+
+CHECK, TRIAL = "clientlab.running.environment_check", "clientlab.measuring.trial_process"
+
+
+def make(folder: Path) -> Path:
+    """A virtual environment without any package, and its folder of packages."""
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    return packages
+
+
+def add_urllib3(packages: Path, version: str) -> None:
+    """Install this Python's urllib3 as another version, which notes the module of each process that imports it."""
+    source = Path(str(distribution("urllib3").locate_file("urllib3")))
+    shutil.copytree(source, packages / "urllib3", ignore=shutil.ignore_patterns("__pycache__"))
+    (packages / "urllib3" / "_version.py").write_text(f"__version__ = version = {version!r}\n")
+    with (packages / "urllib3" / "__init__.py").open("a") as file:
+        noted = str(packages / "imported")
+        file.write(f"\nimport sys\nwith open({noted!r}, 'a') as file: print(sys.orig_argv[3], file=file)\n")
+    add_metadata(packages, "urllib3", version)
+
+
+def add_metadata(packages: Path, name: str, version: str) -> None:
+    """What an installer writes of a distribution."""
+    info = packages / f"{name}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+@pytest.fixture
+def old_and_new(tmp_path):
+    """Two environments that differ in the version of urllib3, which is all that they have."""
+    for name, version in (("old", "1.98.0"), ("new", "1.99.0")):
+        add_urllib3(make(tmp_path / "environments" / name), version)
+    return [f"--env={name}={tmp_path / 'environments' / name}" for name in ("old", "new")]
+
+
+def test_a_strategy_is_compared_in_two_environments(old_and_new, clientlab, server, results, tmp_path):
+    """In one run, paired by round: its trials run there, without the lab's libraries, and versions are in the file."""
+    words = ("run", "-t", "urllib3@threads", "-n", 30, "-c", 2, "--rounds", 3, "--url", server.url)
+    said = clientlab(*words, *old_and_new)
+    assert said.code == 0, said.err
+    run = results.read("last")
+    names = ["urllib3@threads in old", "urllib3@threads in new"]
+    assert [arm.name for arm in run.experiment.arms] == names
+    assert [trial.environment for trial in run.trials if trial.arm == names[0]] == ["old"] * 3
+    noted = (tmp_path / "environments").glob("*/lib/*/site-packages/imported")
+    assert [path.read_text().split() for path in noted] == [[CHECK, *[TRIAL] * 3]] * 2
+    assert "environment old: CPython" in said.out
+    assert re.search(r"environment new: CPython [\d.]+, urllib3 1\.99\.0\n", said.out)
+    held = run.surroundings.environments
+    assert held["old"].packages == {"urllib3": "1.98.0"}
+    assert run.surroundings.libraries == {}  # those of the lab's own Python were not measured
+    sentence = (
+        r"urllib3@threads in new takes \S+ \(\S+ to \S+\) times the time per request and \S+ \(\S+ to \S+\) times the "
+    )
+    for text in (" ".join(said.out.split()), as_markdown.render(run), page := render(run)):
+        assert re.search(sentence + "CPU time per request of urllib3@threads in old.", text)
+    assert "1.98.0" in page
+
+    alone = clientlab(*words, old_and_new[0])
+    assert alone.code == 0, alone.err
+    other = results.read("last")
+    assert [arm.name for arm in other.experiment.arms] == ["urllib3@threads"]  # as in a run of another environment
+    assert other.experiment.environments["old"].folder == str(tmp_path / "environments" / "old")
+    assert "urllib3 in new" in {one.part for one in differences(other, run)}
+
+
+def broken(folder: Path, kind: str) -> list[str]:
+    """The options of environments that cannot be used."""
+    packages = make(folder / "env")
+    if kind == "other lab":
+        add_metadata(packages, "clientlab", "0.0.9")
+    if kind == "old Python":
+        (folder / "env" / "bin" / "python").unlink()
+        (folder / "env" / "bin" / "python").write_text("#!/bin/sh\necho '[[3, 8, 18], \"/usr\"]'\n")
+        (folder / "env" / "bin" / "python").chmod(0o755)
+    paths = {
+        "no path": [folder / "none"], "no Python": [folder], "not a Python": [shutil.which("echo")],
+        "same": [folder / "env", folder / "env" / "bin" / "python"],
+    }  # fmt: skip
+    names = ["one", "two"]
+    return [f"--env={name}={path}" for name, path in zip(names, paths.get(kind, [folder / "env"]), strict=False)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("no path", "there is no .*/none; name the folder of a virtual environment, or a Python"),
+        ("no Python", ".* has no bin/python; name the folder"),
+        ("not a Python", ".*echo does not answer as a Python does"),
+        ("old Python", r"its Python is 3\.8\.18; the lab needs 3\.11 or newer"),
+        ("other lab", f"it has clientlab 0.0.9, and this is {re.escape(__version__)}; remove it there, or install"),
+        ("no library", "arm 'urllib3': strategy 'urllib3' needs urllib3; install it there"),
+        ("same", "it is the same as 'one': .*/env; leave one of them out"),
+    ],
+)
+def test_an_environment_that_cannot_be_used_is_refused_in_a_line(kind, says, clientlab, server, tmp_path):
+    """Exit code 2, before anything is measured: there is not even a run."""
+    said = clientlab("run", "-t", "urllib3", "--url", server.url, *broken(tmp_path, kind))
+    name = "two" if kind == "same" else "one"
+    assert (said.code, said.out) == (2, "")
+    assert re.fullmatch(f"clientlab: environment '{name}': {says}.*\n", said.err)
+    assert not (tmp_path / "results").exists()
+    assert len([seen for seen in server.seen if seen.target == "/"]) <= 1  # the probe of --url
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("-t", "urllib3", "--env", "old"), r"'old' is not NAME=PATH"),
+        (("-t", "urllib3", "--env", "a b=x"), r"'a b=x' is not NAME=PATH"),
+        (("-t", "urllib3", "--env", "a=x", "--env", "a=y"), "'a' is given twice; name each environment once"),
+        (
+            ("keepalive", "--env", "a=x", "--env", "b=y"),
+            "--env with experiment 'keepalive': its claims and its baseline",
+        ),
+    ],
+)
+def test_an_option_of_an_environment_that_has_no_meaning_is_refused(words, says, clientlab):
+    """One line."""
+    said = clientlab("run", *words)
+    assert said.code == 2
+    assert re.fullmatch(f"clientlab: .*{says}.*\n", said.err)
+
+
+def test_the_lab_leaves_nothing_in_an_environment_and_takes_nothing_from_it(clientlab, server, tmp_path, monkeypatch):
+    """PYTHONPATH of the user does not reach it: there, it would hide the environment's own libraries."""
+    (tmp_path / "shadow").mkdir()
+    (tmp_path / "shadow" / "urllib3.py").write_text("raise RuntimeError\n")
+    packages = make(tmp_path / "env")
+    add_urllib3(packages, "1.98.0")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "shadow"))
+    before = sorted(packages.iterdir())
+    said = clientlab("run", "-t", "urllib3", "-n", 3, "--rounds", 1, "--url", server.url, f"--env=it={sys.prefix}",
+                     f"--env=bare={tmp_path / 'env'}")  # fmt: skip
+    assert said.code == 0, said.err
+    assert [path for path in packages.iterdir() if path not in before] == [packages / "imported"]  # by its urllib3
+
+
+def test_packages_of_the_current_folder_are_in_no_environment(old_and_new, clientlab, server, results, tmp_path):
+    """In a clone of a library, both environments would measure the clone."""
+    (tmp_path / "urllib3").mkdir()
+    (tmp_path / "urllib3" / "__init__.py").write_text("raise ImportError('the clone')\n")
+    said = clientlab("run", "-t", "urllib3", "-n", 3, "--rounds", 1, "--url", server.url, *old_and_new)
+    assert said.code == 0, said.err
+    assert {trial.status for trial in results.read("last").trials} == {"done"}
+
+
+EXPERIMENT = """
+question = "Which?"
+strategies = ["http.client"]
+[workloads.w]
+requests = 3
+concurrency = [1, 2, 3]
+[arms.pinned]
+strategy = "http.client@threads"
+environment = "old"
+[environments.old]
+{}
+[environments.new]
+folder = "~/new"
+"""
+
+
+def test_an_experiment_has_environments_and_an_arm_may_choose_one(tmp_path):
+    """As it may choose an upstream: then its name has no environment."""
+    path = tmp_path / "mine.toml"
+    path.write_text(EXPERIMENT.format('python = "3.13"\nrequirements = ["httpx==0.27.2"]').replace("[1, 2, 3]", "1"))
+    plan = read_plan(path)
+    arms = {arm.name: (arm.label, arm.environment) for arm in plan.arms}
+    assert arms == {
+        "http.client in old": ("http.client in old", "old"),
+        "http.client in new": ("http.client in new", "new"),
+        "pinned": ("pinned", "old"),
+    }
+    assert plan.environments["old"].requirements == ["httpx==0.27.2"]
+    assert plan.environments["new"].folder == str(Path("~/new").expanduser())
+    path.write_text(EXPERIMENT.format('python = "3.13"'))
+    swept = read_plan(path).arms
+    assert swept[4].name == "http.client[concurrency=2] in new"
+    assert swept[4].sweep == "http.client in new"
+    assert [entry_of(arm) for arm in swept] == ["http.client"] * 6 + ["pinned"] * 3
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("", "line 10: environments.old: write folder for an environment that exists, else python, requirements, or"),
+        ('folder = "x"\npython = "3.13"', "line 10: environments.old: write folder for an environment that exists, "),
+        ('requires = ["x"]', "line 11: environments.old.requires: Extra inputs are not permitted$"),
+        ('folder = "x"\n[arms.other]\nstrategy = "urllib3"\nenvironment = "odl"',
+         "line 14: arms.other.environment: no environment 'odl'; .environments. has old, new"),
+    ],
+)  # fmt: skip
+def test_an_environment_of_an_experiment_that_has_no_meaning_is_refused(table, says, tmp_path):
+    """With its line and key."""
+    path = tmp_path / "mine.toml"
+    path.write_text(EXPERIMENT.format(table))
+    with pytest.raises(LabError, match=says):
+        read_plan(path)
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ('python = "3.8"', r"its Python is 3\.8; the lab needs 3\.11 or newer"),
+        ('requirements = ["no-such-library-of-the-lab==9"]', "uv can't build it: .*no-such-library-of-the-lab"),
+    ],
+)
+def test_an_environment_that_cannot_be_built_is_refused_in_a_line(
+    table, says, clientlab, server, monkeypatch, tmp_path
+):
+    """Exit code 2, and the next run does not take what was left of it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    Path("mine.toml").write_text(EXPERIMENT.format(table).replace("[1, 2, 3]", "2"))
+    for _ in range(2):
+        said = clientlab("run", "mine.toml", "--url", server.url)
+        assert (said.code, said.out) == (2, "")
+        assert re.fullmatch(f"clientlab: environment 'old': {says}.*\n", said.err)
+    assert not Path("results").exists()
+
+
+def test_an_environment_is_built_once_and_measured(clientlab, server, results, monkeypatch, tmp_path):
+    """Without requirements, it has the standard library."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text = EXPERIMENT.format(f'python = "{sys.version_info.major}.{sys.version_info.minor}"')
+    Path("mine.toml").write_text(text.replace('[environments.new]\nfolder = "~/new"', "").replace("[1, 2, 3]", "2"))
+    for _ in range(2):
+        said = clientlab("run", "mine.toml", "--rounds", 1, "--url", server.url)
+        assert said.code == 0, said.err
+        held = results.read("last").surroundings.environments["old"]
+        assert held.packages == {}
+        (made,) = (tmp_path / "cache" / "clientlab" / "environments").glob("*/clientlab-complete")
+        assert held.folder == str(made.parent)

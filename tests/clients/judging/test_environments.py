@@ -1,0 +1,72 @@
+"""Arms that differ in their environment only are paired by round."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from clientlab.errors import LabError
+from clientlab.experiments.checks import check_stored
+from clientlab.judging.environments import contrasts
+from clientlab.reports.environments import sentences
+from clientlab.results.plan import Arm, EnvironmentSpec
+from clientlab.service.run_metrics import surroundings_hash
+from clients.documents import a_run, a_trial
+
+SPECS = {name: EnvironmentSpec(folder=f"/{name}") for name in ("old", "new")}
+
+
+def arm(strategy: str, environment: str | None) -> Arm:
+    """An arm with its environment in its name."""
+    name = f"{strategy} in {environment}" if environment else strategy
+    return Arm(name=name, strategy=strategy, upstream="aiohttp", route="direct", workload="workload",
+               environment=environment)  # fmt: skip
+
+
+def test_rounds_differ_by_a_factor_of_ten_and_the_ratio_within_them_is_exact():
+    """1.05 in each of six; the round with an error does not count, nor does an arm that is in one environment."""
+    trials = []
+    for number, level in enumerate((1, 10, 2, 5, 3, 7), start=1):
+        for where, factor in (("old", 1.0), ("new", 1.05)):
+            trials.append(a_trial("urllib3", number, level * factor, arm=f"urllib3 in {where}", environment=where,
+                                  cpu_seconds=level * 0.5))  # fmt: skip
+    trials.append(a_trial("urllib3", 7, 1.0, arm="urllib3 in old", environment="old", errors={"reset": 1}))
+    trials.append(a_trial("urllib3", 7, 9.0, arm="urllib3 in new", environment="new"))
+    arms = [arm("urllib3", "old"), arm("urllib3", "new"), arm("pycurl", "old"), arm("urllib3", None)]
+    run = a_run(*trials, arms=arms, environments=SPECS)
+    (found,) = contrasts(run)
+    assert (found.arm.environment, found.base.environment) == ("new", "old")
+    assert math.isclose(found.time.value, 1.05)
+    assert found.time.rounds == 6
+    assert found.time.high - found.time.low < 1e-9
+    assert math.isclose(found.cpu.value, 1.0)
+    assert found.cpu.confidence == pytest.approx(0.975)  # both intervals together: 95 %
+    assert sentences(run)[0].startswith("urllib3 in new takes 1.05 (1.05 to 1.05) times the time per request and 1")
+
+
+def test_without_a_round_of_both_no_ratio_is_made_up():
+    """The sentence says so."""
+    arms = [arm("urllib3", "old"), arm("urllib3", "new")]
+    run = a_run(a_trial("urllib3", 1, arm="urllib3 in old", environment="old"), arms=arms, environments=SPECS)
+    assert sentences(run) == ["urllib3 in new and urllib3 in old: no round has trials of both without errors."]
+
+
+def test_a_run_without_environments_keeps_its_hash_of_surroundings():
+    """A new field parts no older runs in the dashboards."""
+    assert surroundings_hash(a_run(a_trial())) == "55da0e12"
+
+
+def test_the_service_does_not_go_on_with_a_run_of_environments():
+    """A run file, which anybody may have written, must not name a program that is started."""
+    run = a_run(a_trial(arm="urllib3 in old", environment="old"), arms=[arm("urllib3", "old")], environments=SPECS)
+    with pytest.raises(
+        LabError, match="arm 'urllib3 in old' runs in the environment 'old'; measure it with 'clientlab"
+    ):
+        check_stored(run.experiment)
+
+
+def test_an_arm_in_an_environment_that_the_plan_lacks_is_no_plan():
+    """A run file is refused."""
+    with pytest.raises(ValueError, match="arm 'urllib3 in old': there is no environment 'old'"):
+        a_run(a_trial(arm="urllib3 in old"), arms=[arm("urllib3", "old")])

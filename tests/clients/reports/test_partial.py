@@ -1,0 +1,65 @@
+"""Trials that were ended early: their finished requests are in every report, marked, and in no figure."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from rich.console import Console
+
+from clientlab.judging.comparison import compare
+from clientlab.judging.thresholds import judge_limits, limit
+from clientlab.reports import as_csv, as_junit, as_markdown, html, table
+from clientlab.reports.progress import PlainLines
+from clientlab.results.figures import FIGURES
+from clients.documents import a_run, a_trial, quantiles
+from clients.html_page import Page
+
+REASON = "its process was ended by SIGKILL"
+SOUND = tuple(a_trial("urllib3", number) for number in (1, 2, 3))
+PARTIAL = a_trial(
+    "urllib3", 4, 0.25, status="failed", reason=REASON, partial=True, requests=412, errors={"reset": 300},
+    requests_per_second=448.0, latency_seconds=quantiles(at_least=["mean", "p95", "p99", "max"]), cpu_seconds=None,
+    error_examples={"reset": "Connection reset by peer"}, verdict=None,
+)  # fmt: skip
+RUN = a_run(*SOUND, PARTIAL)
+CELLS = ("412 of 1,000", "250 ms", "448", "2.00 ms", "≥ 9.00 ms", "300 reset")
+
+
+def test_a_partial_trial_stands_in_every_report_with_its_cause():
+    """In a table of its own; the table of the arms is that of the finished trials."""
+    console = Console(record=True, width=200, file=io.StringIO())
+    console.print(table.render(RUN), highlight=False)
+    terminal, page = console.export_text(), Page(html.render(RUN))
+    for text in (terminal, as_markdown.render(RUN), page.section("errors")):
+        for cell in (*CELLS, REASON):
+            assert cell in text
+    assert "Partial: trials that were ended early" in terminal
+    assert "Figures of 1 trial are partial" in page.section("errors")
+    assert "No request failed." in page.section("errors")  # of the trials that are whole
+    (line,) = (line for line in terminal.splitlines() if "412 of 1,000" in line)
+    assert line.split()[:3] == ["urllib3", "(workload,", "aiohttp,"]
+    row = list(csv.DictReader(io.StringIO(as_csv.render(RUN))))[-1]
+    assert (row["status"], row["partial"], row["requests"]) == ("failed", "True", "412")
+    output = io.StringIO()
+    PlainLines(Console(file=output)).trial_ended(PARTIAL)
+    assert output.getvalue().endswith(f"FAILED, {REASON}; partial: 412 requests had finished\n")
+
+
+def test_a_partial_trial_counts_in_no_figure_and_no_judgement():
+    """Not even in the share of errors, to which failed trials add otherwise; but its trial has failed."""
+    for figure in FIGURES:
+        assert figure.values(RUN.trials) == figure.values(SOUND)
+    assert table.groups_of(RUN) == table.groups_of(a_run(*SOUND, rounds=4))
+    changes = compare(a_run(*SOUND), [RUN]).others[0].changes["urllib3"]
+    assert {change.word for change in changes.values()} <= {"within noise", "equal", "cannot say"}
+    assert changes["errors"].after == 0
+    judged = judge_limits(RUN, [limit("errors > 0")], strict=False)
+    assert [one.outcome for one in judged] == ["failed"]
+    assert REASON in as_junit.render(RUN, [])
+
+
+def test_a_run_without_partial_trials_has_no_table_of_them():
+    """Its reports are as before."""
+    assert "Partial" not in as_markdown.render(a_run(*SOUND))
+    assert "partial" not in Page(html.render(a_run(*SOUND))).section("errors")

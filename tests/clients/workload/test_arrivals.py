@@ -1,0 +1,102 @@
+"""Arrivals of an open load: when each request is planned, by rate, stages, spacing and seed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import mean, stdev
+
+import pytest
+
+from clientlab.errors import FieldError
+from clientlab.workload import arrivals
+from clientlab.workload.load import arrivals_of, check_load, requests_in
+from clientlab.workload.workload import Workload, check
+
+
+def starts(**fields) -> list[float]:
+    """The planned starts of a workload."""
+    schedule = arrivals_of(Workload(**fields))
+    return [schedule.start_of(number) for number in range(schedule.count)]
+
+
+def test_uniform_arrivals_are_evenly_spaced_from_the_beginning_to_the_end_of_the_duration():
+    """The request that would begin at the end is none of them."""
+    found = starts(rate=200, duration=5.0)
+    assert len(found) == 1000
+    assert found[:3] == [0.0, 0.005, 0.01]
+    assert found[-1] == pytest.approx(4.995)
+    assert starts(rate="30/m", requests=3) == [0.0, 2.0, 4.0]
+
+
+def test_a_stage_changes_the_rate_at_its_time_and_not_before():
+    """100 a second for 30 s, then 1,000 a second: no request is lost at the step."""
+    found = starts(stages="0s:100/s,30s:1000/s", duration=40.0)
+    assert len(found) == 3000 + 10_000
+    assert found[2999:3002] == pytest.approx([29.99, 30.0, 30.001])
+    assert {round(later - earlier, 9) for earlier, later in pairwise(found[3000:])} == {0.001}
+
+
+def test_poisson_arrivals_have_the_mean_and_the_spread_of_exponential_gaps():
+    """And their number varies as that of a Poisson process does: its variance is its mean."""
+    gaps = [later - earlier for earlier, later in pairwise(starts(rate=200, arrivals="poisson", requests=20_000))]
+    assert mean(gaps) == pytest.approx(0.005, rel=0.03)
+    assert stdev(gaps) == pytest.approx(0.005, rel=0.03)
+    counts = [len(starts(rate=100, arrivals="poisson", duration=1.0, seed=seed)) for seed in range(300)]
+    assert mean(counts) == pytest.approx(100, rel=0.02)
+    assert stdev(counts) == pytest.approx(10, rel=0.15)
+
+
+def test_the_start_of_a_request_depends_on_seed_and_number_alone():
+    """Whatever the length of the trial, so that rounds, arms and processes agree."""
+    short, long = (starts(rate=50, arrivals="poisson", requests=count) for count in (20, 900))
+    assert short == long[:20]
+    assert short != starts(rate=50, arrivals="poisson", requests=20, seed=2)
+    arrivals.planned.cache_clear()
+    assert starts(rate=50, arrivals="poisson", requests=20) == short
+
+
+def test_the_number_of_requests_is_known_before_the_trial():
+    """A duration decides it in an open load; nothing does in a closed one."""
+    assert requests_in(Workload(rate=200, duration=2.0)) == 400
+    assert requests_in(Workload(stages="0s:10/s,1s:20/s", duration=2.0)) == 30
+    assert requests_in(Workload(duration=2.0)) is None
+    assert requests_in(Workload(requests=7)) == 7
+
+
+REFUSED = [
+    ({"rate": 0}, "rate", "write more than 0"),
+    ({"rate": 1e308}, "rate", "write 1e-06 to 1e"),
+    ({"rate": 1e-300}, "rate", "write 1e-06 to 1e"),
+    ({"rate": -3.0}, "rate", "write more than 0"),
+    ({"rate": "fast"}, "rate", "'fast' is not a rate; write 500/s"),
+    ({"rate": "5/h"}, "rate", "is not a rate"),
+    ({"rate": float("nan")}, "rate", "write more than 0"),
+    ({"rate": 5, "stages": "0s:1/s"}, "rate", "leave out one"),
+    ({"stages": "1s:5/s", "duration": 9.0}, "stages", "the first stage begins at 1 s"),
+    ({"stages": "0s:5/s,0s:6/s", "duration": 9.0}, "stages", "in the order of their times"),
+    ({"stages": "0s:5/s,3s", "duration": 9.0}, "stages", "'3s' is not a stage"),
+    ({"stages": "0s:5/s,3s:0/s", "duration": 9.0}, "stages", "write more than 0"),
+    ({"stages": "0s:5/s,3s:9/s", "duration": 3.0}, "duration", "the trial is over then"),
+    ({"stages": "0s:5/s,3s:9/s", "requests": 15}, "stages", "before the last stage begins; set duration"),
+    ({"rate": 5, "requests": 7, "duration": 2.0}, "requests", "10 requests arrive in 2 s"),
+    ({"rate": 1e9, "duration": 1e6}, "duration", "no trial has more than 1,000,000,000"),
+    ({"rate": 5, "max_late": 0.0}, "max_late", "more than 0 seconds"),
+    ({"max_late": 1.0}, "max_late", "only an open load has it"),
+    ({"arrivals": "poisson"}, "arrivals", "only an open load has it"),
+]
+
+
+@pytest.mark.parametrize(("fields", "field", "says"), REFUSED, ids=lambda value: str(value)[:40])
+def test_a_load_that_cannot_be_sent_is_refused_at_its_field(fields, field, says):
+    """With what to write instead."""
+    with pytest.raises(FieldError, match=says) as refusal:
+        check_load(Workload(**fields))
+    assert refusal.value.key == (field,)
+
+
+def test_a_rate_may_have_a_number_of_requests_and_a_duration_that_agree():
+    """Both together contradict each other in a closed load only."""
+    workload = Workload(rate=5, requests=10, duration=2.0)
+    check(workload)
+    check_load(workload)
+    assert requests_in(workload) == 10

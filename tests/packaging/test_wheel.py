@@ -1,0 +1,118 @@
+"""The wheel and the sdist: they hold all that the lab needs, and the lab runs without its repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from clientlab.experiments.file import bundled, read_plan
+from running import ROOT
+
+pytestmark = pytest.mark.slow  # installs the lab's libraries
+
+UV = str(Path(sys.executable).with_name("uv"))
+PACKAGES = {"clientlab": ROOT / "clients" / "clientlab", "mockupstream": ROOT / "servers" / "mockupstream"}
+
+DEMONSTRATED = ("requests-session@threads", "aiohttp@workers", "pycurl@threads")
+"""Strategies of the demo; all eight would take 8 s more."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was built: the wheel from the sdist, as `pip install` of an sdist would."""
+
+    sdist: Path
+    wheel: Path
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Built:
+    """Build both, without an index."""
+    folder = tmp_path_factory.mktemp("dist")
+    words = ["build", "--quiet", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder, ROOT]
+    subprocess.run([UV, *words], check=True, timeout=100)
+    (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return Built(sdist, wheel)
+
+
+@pytest.fixture(scope="module")
+def programs(built, tmp_path_factory) -> Path:
+    """The programs of a fresh environment in which the wheel is installed, with the lock's versions."""
+    folder = tmp_path_factory.mktemp("environment")
+    lock = ROOT / "requirements" / "development.txt"
+    subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, folder], check=True, timeout=60)
+    words = ["pip", "install", "--quiet", "--python", folder / "bin" / "python", "--constraints", lock, built.wheel]
+    subprocess.run([UV, *words], check=True, timeout=100)
+    return folder / "bin"
+
+
+def call(program: Path, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the lab in a folder, without anything of this process's environment that could lead it to the repository."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return subprocess.run(
+        [program, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+def test_the_wheel_holds_every_file_of_the_packages_and_no_other(built):
+    """Configurations, templates and experiments as well as code; the wheel is built from the sdist."""
+    expected = {
+        str(Path(package, path.relative_to(folder)))
+        for package, folder in PACKAGES.items()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    with zipfile.ZipFile(built.wheel) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert names == expected
+    assert {"clientlab/proxy/Caddyfile", "mockupstream/gunicorn_config.py", "clientlab/experiments/demo.toml"} <= names
+    with tarfile.open(built.sdist) as sdist:
+        top = {Path(name).parts[1] for name in sdist.getnames()}
+    assert top == {
+        "clients",
+        "servers",
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        ".gitignore",
+        "PKG-INFO",
+    }
+
+
+def test_the_demo_runs_from_the_wheel_in_an_empty_folder(programs, tmp_path):
+    """Directly and through the proxy, with nothing but the wheel and what it requires. All its strategies could."""
+    listed = call(programs / "clientlab", "list", "--json", folder=tmp_path)
+    missing = {row["name"] for row in json.loads(listed.stdout) if row["note"].startswith("unavailable")}
+    assert not missing & {arm.strategy for arm in read_plan(bundled()["demo"]).arms}
+    words = ["demo", "--quick", "--rounds=1", "--json", *(f"-t{name}" for name in DEMONSTRATED)]
+    done = call(programs / "clientlab", "run", *words, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)
+    assert (run["status"], run["surroundings"]["lab_commit"]) == ("done", None)
+    assert {(trial["strategy"], trial["route"]) for trial in run["trials"]} == {
+        (name, route) for name in DEMONSTRATED for route in ("direct", "proxy")
+    }
+    assert {trial["status"] for trial in run["trials"]} == {"done"}
+    assert {trial["upstream_use"]["requests"] > 10 for trial in run["trials"]} == {True}
+    assert {path.name for path in tmp_path.iterdir()} == {"results"}
+    page = call(programs / "clientlab", "report", "last", "--html", "report.html", folder=tmp_path)
+    assert page.returncode == 0, page.stderr
+    assert (tmp_path / "report.html").stat().st_size > 50_000
+
+
+def test_the_doctor_finds_nothing_missing_but_the_libraries_of_extras(programs, tmp_path):
+    """The lab can run."""
+    done = call(programs / "clientlab", "doctor", folder=tmp_path)
+    assert done.returncode == 0, done.stdout
+    absent = {line.split()[1] for line in done.stdout.splitlines() if "its strategies: pip install" in line}
+    assert {"gevent", "curl-cffi", "niquests"} <= absent
+    assert not absent & {"requests", "httpx", "aiohttp", "urllib3", "pycurl", "h2", "asgiref"}
