@@ -21,19 +21,19 @@ AT_ONCE = 5
 
 
 def rows() -> Iterator[BenchmarkRow]:
-    """Seconds in all, and how many checks are broken. Those without scenarios are said."""
+    """Seconds in all, and how many checks are broken. Strategies without scenarios are named on stderr."""
     measured = [strategy for strategy in STRATEGIES.values() if scenarios_of(strategy) and not unavailable(strategy)]
     if left := ", ".join(sorted(STRATEGIES.keys() - {strategy.name for strategy in measured})):
         print(f"conformance: without scenarios here: {left}", file=sys.stderr)
     began, checks, broken = time.perf_counter(), 0, 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = [
+        pending = [
             (strategy, pool.submit(scenario.judge, strategy))
             for strategy in measured
             for scenario in scenarios_of(strategy)
             if scenario.name not in hostile.SCENARIOS
         ]
-        for strategy, judged in asked:
+        for strategy, judged in pending:
             for result in judged.result():
                 checks += 1
                 if not result.passed:

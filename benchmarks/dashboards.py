@@ -28,7 +28,7 @@ def rows() -> Iterator[BenchmarkRow]:
     """A row a dashboard, its variables filled in with the newest run and all else. None without a Prometheus."""
     url = os.environ.get("PROMETHEUS_URL", "http://127.0.0.1:9090")
     try:
-        runs = sorted(one["metric"]["run"] for one in _asked(url, "query", query="max by (run) (clientlab_run_info)"))
+        runs = sorted(one["metric"]["run"] for one in _query(url, "query", query="max by (run) (clientlab_run_info)"))
     except urllib.error.URLError as error:
         print(f"dashboards: left out, {url}: {error.reason}; docker compose up, or set PROMETHEUS_URL", file=sys.stderr)
         return
@@ -53,10 +53,10 @@ def _milliseconds(url: str, dashboard: dict[str, Any], runs: list[str]) -> float
         for target in panel["targets"]:
             expression = _filled(target["expr"], runs, seconds)
             if target["instant"]:
-                _asked(url, "query", query=expression)
+                _query(url, "query", query=expression)
             else:
                 now, step = time.time(), max(1.0, seconds / _POINTS)
-                _asked(url, "query_range", query=expression, start=now - seconds, end=now, step=step)
+                _query(url, "query_range", query=expression, start=now - seconds, end=now, step=step)
     return (time.perf_counter() - began) * 1000
 
 
@@ -84,7 +84,7 @@ def _filled(expression: str, runs: list[str], seconds: float) -> str:
     return expression
 
 
-def _asked(url: str, path: str, **words: Any) -> list[Any]:
+def _query(url: str, path: str, **words: Any) -> list[Any]:
     with urllib.request.urlopen(f"{url}/api/v1/{path}?{urllib.parse.urlencode(words)}", timeout=30) as answer:  # noqa: S310 - named by whoever measures
         found: list[Any] = json.load(answer)["data"]["result"]
     return found

@@ -1,6 +1,6 @@
 """SIGKILL and SIGSTOP at random moments of a run: nothing that was finished is lost, and nothing is left behind.
 
-A plan by a seed says what is struck, with which signal and at which moment. Each incident is a run of its own, as users
+A plan, drawn by a seed, lists the processes, signals and moments. Each incident is a run of its own, as users
 start it: `clientlab run`, or `clientlab serve` with `clientlab work`. Linux only.
 """
 

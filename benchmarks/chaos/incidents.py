@@ -1,4 +1,4 @@
-"""The plan of the incidents, by a seed: what is struck, with which signal, and after which event of the run."""
+"""The plan of the incidents, by a seed: the process, the signal, and the event of the run after which it is sent."""
 
 from __future__ import annotations
 

@@ -100,9 +100,9 @@ def _signals_wait() -> Iterator[set[int]]:
     """Hold back signals that end the lab while a process is forked. Yields the mask of before.
 
     Python ignores the exception of a signal handler that runs in a hook of fork(), as `logging` has one: Ctrl-C would
-    be lost. In `Popen` itself, it would leave a process that nobody knows.
+    be lost. In `Popen` itself, the exception would leave a process without a handle.
     """
-    held = _ENDING if sys.platform == "linux" else ()  # elsewhere, nothing would let them through in the child
+    held = _ENDING if sys.platform == "linux" else ()  # only there does `start` unblock them in the child
     before = {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, held)}
     try:
         yield before

@@ -142,11 +142,11 @@ def _sweep(name):
 def _queries():
     for path in sorted(FOLDER.glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
-        asked = [(mark["name"], mark["expr"]) for mark in document.get("annotations", {}).get("list", [])]
-        asked += [
+        queries = [(mark["name"], mark["expr"]) for mark in document.get("annotations", {}).get("list", [])]
+        queries += [
             (f"{p['title']}-{target['refId']}", target["expr"]) for p in document["panels"] for target in p["targets"]
         ]
-        for title, expression in asked:
+        for title, expression in queries:
             for place, part in enumerate(_alternatives(expression)):
                 yield pytest.param(part, id=f"{path.stem}-{title}-{place}")
 

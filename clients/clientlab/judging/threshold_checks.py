@@ -6,8 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS
-from clientlab.errors import FieldError
-from clientlab.judging.thresholds import Threshold
+from clientlab.judging.thresholds import Threshold, unusable
 from clientlab.results.open_load_figures import OPEN_LOAD_FIGURES
 from clientlab.results.plan import Plan
 from clientlab.workload.load import is_open
@@ -36,11 +35,6 @@ def check_arms(thresholds: Sequence[Threshold], arms: Sequence[str]) -> None:
             near = difflib.get_close_matches(one.arm, arms, n=3, cutoff=0.3)
             hint = f"; nearest: {', '.join(near)}" if near else ""
             raise unusable(one.text, f"no arm is named {one.arm!r}{hint}")
-
-
-def unusable(text: str, message: str) -> FieldError:
-    """The error of a threshold, which quotes it."""
-    return FieldError(["fail_on"], message, value=repr(text))
 
 
 def _lacks(limit: Threshold, workload: Workload) -> str | None:

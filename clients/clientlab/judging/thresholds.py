@@ -67,9 +67,9 @@ def change_threshold(text: str) -> Threshold:
     arm, about, (name, sign, number, percent) = _read(text, _CHANGE, "a change, as 'p99 +10%' or 'throughput -5%'")
     worse = "+" if about.less_is_better else "-"
     if sign != worse:
-        raise _unusable(text, f"this is the good direction; write {name} {worse}{number}{percent}")
+        raise unusable(text, f"this is the good direction; write {name} {worse}{number}{percent}")
     if not percent and float(number):
-        raise _unusable(text, f"write the change in percent, as {name} {worse}10%")
+        raise unusable(text, f"write the change in percent, as {name} {worse}10%")
     return Threshold(text, about, float(number) / 100, change=True, arm=arm)
 
 
@@ -78,10 +78,10 @@ def limit(text: str) -> Threshold:
     arm, about, (name, sign, number, unit) = _read(text, _LIMIT, "its limit, as 'p99 > 50ms' or 'throughput < 1000'")
     worse = ">" if about.less_is_better else "<"
     if sign != worse:
-        raise _unusable(text, f"it would fail good results; write {name} {worse} {number}{unit}")
+        raise unusable(text, f"it would fail good results; write {name} {worse} {number}{unit}")
     units = WRITTEN[about.unit]
     if unit not in units and float(number):
-        raise _unusable(text, f"write it in {' or '.join(filter(None, units)) or 'a bare number'}")
+        raise unusable(text, f"write it in {' or '.join(filter(None, units)) or 'a bare number'}")
     return Threshold(text, about, float(number) * units.get(unit, 1.0), change=False, arm=arm)
 
 
@@ -91,11 +91,12 @@ def _read(text: str, pattern: re.Pattern[str], wanted: str) -> tuple[str | None,
     arm, rest = parts.groups() if parts else (None, text)
     match = pattern.fullmatch(rest)
     if match is None:
-        raise _unusable(text, f"write a figure and {wanted}")
+        raise unusable(text, f"write a figure and {wanted}")
     return arm, find(match[1], "fail_on", repr(text)), match.groups()
 
 
-def _unusable(text: str, message: str) -> FieldError:
+def unusable(text: str, message: str) -> FieldError:
+    """The error of a threshold, which quotes it."""
     return FieldError(["fail_on"], message, value=repr(text))
 
 
@@ -130,7 +131,7 @@ def _check_schedules(comparison: Comparison, thresholds: Sequence[Threshold]) ->
             chosen = next((arm for arm in found if one.applies_to(arm)), None)
             if chosen is not None:
                 message = f"the schedule of arm {chosen!r} decides it; judge p99 or achieved_rate"
-                raise _unusable(one.text, message)
+                raise unusable(one.text, message)
 
 
 def judge_limits(run: Run, limits: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:
@@ -152,7 +153,7 @@ def _limits(run: Run, limits: Sequence[Threshold], confidence: float | None) -> 
             trials = [trial for trial in run.trials if trial.arm == arm.name]
             found = one.figure.over_rounds(trials)
             if found is None and any(trial.status == "done" for trial in trials):
-                raise _unusable(one.text, f"run {run.run} has no {one.figure.label} for arm {arm.name!r}")
+                raise unusable(one.text, f"run {run.run} has no {one.figure.label} for arm {arm.name!r}")
             lost = _lost(one, run, arm.name)
             bound = one.figure.is_bound(trials)
             if found is None or lost or bound:
@@ -176,7 +177,7 @@ def _surely(one: Threshold, values: list[float], arm: str, confidence: float | N
 
 
 def _too_few(one: Threshold, arm: str, rounds: int) -> FieldError:
-    return _unusable(
+    return unusable(
         one.text,
         f"arm {arm!r} has {rounds} of at least {FEWEST_ROUNDS} rounds, so there is no interval; "
         "measure more rounds, or judge by the estimate with `strict`",
@@ -193,7 +194,7 @@ def _outcome(one: Threshold, change: Change, arm: str, confidence: float | None)
     if not change.rounds[1]:
         return "failed"
     if not change.rounds[0]:
-        raise _unusable(one.text, f"the baseline has no {one.figure.label} for arm {arm!r}")
+        raise unusable(one.text, f"the baseline has no {one.figure.label} for arm {arm!r}")
     if change.difference is not None:
         worse = change.difference.value if one.figure.less_is_better else -change.difference.value
         return "failed" if worse > one.value else "held"

@@ -33,7 +33,7 @@ def check_version(name: str, version: Sequence[int]) -> None:
     """Raises LabError if the environment's Python is too old for the lab's modules."""
     if tuple(version) < OLDEST:
         shown, oldest = (".".join(map(str, one)) for one in (version, OLDEST))
-        raise _wrong(name, f"its Python is {shown}; the lab needs {oldest} or newer")
+        raise unusable(name, f"its Python is {shown}; the lab needs {oldest} or newer")
 
 
 @contextlib.contextmanager
@@ -68,7 +68,7 @@ def _lock_alone(name: str, lock: TextIO, *, wait: bool) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
-        raise _wrong(name, "another run measures in it; wait for its end") from None
+        raise unusable(name, "another run measures in it; wait for its end") from None
 
 
 def _python_of(spec: EnvironmentSpec) -> str:
@@ -98,16 +98,17 @@ def _uv(name: str, *words: str) -> None:
     beside = Path(sys.executable).with_name("uv")
     program = str(beside) if beside.is_file() else shutil.which("uv")
     if program is None:
-        raise _wrong(name, "uv, which builds it, is not installed; pip install uv")
+        raise unusable(name, "uv, which builds it, is not installed; pip install uv")
     command = [program, "--quiet", *words]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     except subprocess.TimeoutExpired as error:
-        raise _wrong(name, f"uv did not end within {_PATIENCE:g} s") from error
+        raise unusable(name, f"uv did not end within {_PATIENCE:g} s") from error
     if ended.returncode:
         reason = re.sub(r"[\s×╰─▶│├]+", " ", ended.stderr).strip()
-        raise _wrong(name, f"uv can't build it: {reason or f'exit code {ended.returncode}'}")
+        raise unusable(name, f"uv can't build it: {reason or f'exit code {ended.returncode}'}")
 
 
-def _wrong(name: str, message: str) -> LabError:
+def unusable(name: str, message: str) -> LabError:
+    """The error of an environment, which names it."""
     return LabError(f"environment {name!r}: {message}")

@@ -18,7 +18,7 @@ from clientlab.measuring.interpreter import Interpreter
 from clientlab.own_folder import OwnFolder
 from clientlab.results.document import Environment
 from clientlab.results.plan import Arm, Plan
-from clientlab.running.built_environments import built, check_version
+from clientlab.running.built_environments import built, check_version, unusable
 
 _PATIENCE = 60.0
 _FIRST_LOOK = "import json, sys; print(json.dumps([list(sys.version_info[:3]), sys.prefix]))"
@@ -62,7 +62,7 @@ def _program(name: str, given: str) -> str:
     program = path if path.is_file() else path / "bin" / "python"
     if not program.is_file():
         reason = f"{path} has no bin/python" if path.exists() else f"there is no {path}"
-        raise _wrong(name, f"{reason}; name the folder of a virtual environment, or a Python")
+        raise unusable(name, f"{reason}; name the folder of a virtual environment, or a Python")
     return str(program)
 
 
@@ -74,7 +74,7 @@ def _check_different(interpreters: Mapping[str, Interpreter]) -> None:
         check_version(name, version)
         place = os.path.realpath(prefix)
         if place in names:
-            raise _wrong(name, f"it is the same as {names[place]!r}: {place}; leave one of them out")
+            raise unusable(name, f"it is the same as {names[place]!r}: {place}; leave one of them out")
         names[place] = name
 
 
@@ -94,18 +94,18 @@ def _check_lab(name: str, found: dict[str, Any]) -> None:
     """The trial's process would import this lab, and no other is installed. Takes the key ``lab`` out of `found`."""
     own, imported = _PACKAGE.resolve(), Path(found.pop("lab")).parents[1]
     if imported != own:
-        raise _wrong(name, f"its Python imports the lab from {imported}, not from {own}; run from another folder")
+        raise unusable(name, f"its Python imports the lab from {imported}, not from {own}; run from another folder")
     installed = found["packages"].get("clientlab", clientlab.__version__).partition(" ")[0]
     if installed != clientlab.__version__:
         here = clientlab.__version__
-        raise _wrong(name, f"it has clientlab {installed}, and this is {here}; remove it there, or install {here}")
+        raise unusable(name, f"it has clientlab {installed}, and this is {here}; remove it there, or install {here}")
 
 
 def _refused(name: str, arm: Arm, refusal: dict[str, Any]) -> LabError:
     """The error of a strategy that the environment can't run. A field of the workload is named as without one."""
     if refusal["key"]:
         return FieldError(refusal["key"], refusal["message"], value=refusal["value"], also=refusal["also"])
-    return _wrong(name, f"arm {arm.name!r}: {refusal['message']}")
+    return unusable(name, f"arm {arm.name!r}: {refusal['message']}")
 
 
 def _answer(name: str, command: list[str], python: Interpreter, given: bytes = b"") -> Any:
@@ -116,15 +116,11 @@ def _answer(name: str, command: list[str], python: Interpreter, given: bytes = b
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = getattr(error, "strerror", None) or f"no answer within {_PATIENCE:g} s"
-        raise _wrong(name, f"{python.program} does not run: {reason}") from error
+        raise unusable(name, f"{python.program} does not run: {reason}") from error
     if ended.returncode:
         last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise _wrong(name, f"{python.program} can't run the lab's trials: {last or f'exit code {ended.returncode}'}")
+        raise unusable(name, f"{python.program} can't run the lab's trials: {last or f'exit code {ended.returncode}'}")
     try:
         return json.loads(ended.stdout)
     except ValueError as error:
-        raise _wrong(name, f"{python.program} does not answer as a Python does") from error
-
-
-def _wrong(name: str, message: str) -> LabError:
-    return LabError(f"environment {name!r}: {message}")
+        raise unusable(name, f"{python.program} does not answer as a Python does") from error
