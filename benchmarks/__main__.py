@@ -1,4 +1,4 @@
-"""Every figure in one table: ``scripts/bench [PART ...] [--rounds N] [--client NAME] [--seed N]``.
+"""Every figure in one table: ``scripts/bench [PART ...] [--rounds N] [--client NAME] [--seed N] [--runs N]``.
 
 overhead: what the lab adds to a bare loop of each client, in 15 minutes, three times that at most where noise leaves
 it open. fastest: nine strategies with 32 in flight. scrape: what live metrics add. upstream: how fast and exact it is.
@@ -11,6 +11,8 @@ chaos: SIGKILL and SIGSTOP of each process of the lab, at moments that the seed 
 hostile: what every client makes of a hostile server, and whether it stops at the limit of a request.
 dashboards: the queries of each, on the Prometheus of a lab that is up.
 siege: health checks of the lab service and a worker, and the trials of a run, while 1,500 clients attack.
+environments: how often the interval of two equal ones holds 1 (--runs, 100), whether a library that is slower by 5 % is
+found, and the set-up of another environment.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -31,6 +33,7 @@ from benchmarks import (
     chaos,
     conformance,
     dashboards,
+    environments,
     fastest,
     hostile,
     memory,
@@ -60,7 +63,14 @@ SEED = 1
 """Of simulations. The methods were chosen by this seed; any other one checks them."""
 
 _IN_A_LAB = ("overhead", "fastest", "scrape", "memory", "streaming", "open-load")
-PARTS = (*_IN_A_LAB, "reports", "saving", "truth", "chaos", *(name for name, _ in _WITHOUT_A_LAB), "upstream")
+_WITH_OPTIONS: dict[str, Callable[[argparse.Namespace], Iterator[BenchmarkRow]]] = {
+    "reports": lambda chosen: reports.rows(max(3, chosen.rounds // 6)),
+    "saving": lambda chosen: saving.rows(max(3, chosen.rounds // 3)),
+    "truth": lambda chosen: truth.rows(chosen.seed),
+    "chaos": lambda chosen: chaos.rows(chosen.seed, chosen.incidents),
+    "environments": lambda chosen: environments.rows(chosen.runs),
+}
+PARTS = (*_IN_A_LAB, *_WITH_OPTIONS, *(name for name, _ in _WITHOUT_A_LAB), "upstream")
 
 
 def main(words: list[str]) -> int:
@@ -82,9 +92,10 @@ def main(words: list[str]) -> int:
     )
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the simulations of truth, and of chaos ({SEED})")
     parser.add_argument("--incidents", type=int, default=50, help="of chaos (50)")
+    parser.add_argument("--runs", type=int, default=100, help="of equal environments (100)")
     chosen = parser.parse_args(words)
-    if chosen.incidents < 1:
-        parser.error("--incidents: write 1 or more")
+    if min(chosen.incidents, chosen.runs) < 1:
+        parser.error("--incidents, --runs: write 1 or more")
     if unknown := set(chosen.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     found: list[BenchmarkRow] = []
@@ -103,14 +114,9 @@ def rows(parts: list[str], chosen: argparse.Namespace) -> Iterator[BenchmarkRow]
     rounds: int = chosen.rounds
     if set(_IN_A_LAB) & set(parts):
         yield from _in_a_lab(parts, rounds, chosen.client)
-    if "reports" in parts:
-        yield from reports.rows(max(3, rounds // 6))
-    if "saving" in parts:
-        yield from saving.rows(max(3, rounds // 3))
-    if "truth" in parts:
-        yield from truth.rows(chosen.seed)
-    if "chaos" in parts:
-        yield from chaos.rows(chosen.seed, chosen.incidents)
+    for name, rows_of in _WITH_OPTIONS.items():
+        if name in parts:
+            yield from rows_of(chosen)
     for name, part in _WITHOUT_A_LAB:
         if name in parts:
             yield from part.rows()
