@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import sys
 from pathlib import Path
 
 import certifi
@@ -14,6 +15,7 @@ from clientlab.clients.tls_context import trusting
 from clientlab.conformance.h2_proxy import h2_proxy
 from clientlab.conformance.server import counting_server
 from clientlab.conformance.tls import CA_FILE, OTHER_CA, SOUND, server_context, tls_relay
+from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.workload.workload import Workload
 from clients.ahead import begun_ahead
 from clients.measured import measure
@@ -56,10 +58,15 @@ def test_the_librarys_own_trust_verifies_the_target_too(client, trusted):
     assert to_other == 0 < to_sound
 
 
-def test_the_librarys_context_gets_the_targets_ca_alone(tmp_path):
-    """Of a bundle with all CAs of certifi, as testbeds write it. By default the context is the lab's."""
+@pytest.mark.parametrize("trial_has", ["the lab's certifi", "another certifi", "no certifi"])
+def test_the_librarys_context_gets_the_targets_ca_alone(trial_has, tmp_path, monkeypatch):
+    """Of a bundle as testbeds write it, whatever the trial's environment holds. By default the context is the lab's."""
     bundle = tmp_path / "bundle.pem"
-    bundle.write_text(Path(CA_FILE).read_text(encoding="utf-8") + certifi.contents(), encoding="utf-8")
+    bundle.write_text(ca_bundle(Path(CA_FILE).read_text(encoding="utf-8")), encoding="utf-8")
+    if trial_has == "another certifi":
+        monkeypatch.setattr(certifi, "contents", lambda: Path(CA_FILE).read_text(encoding="utf-8"))
+    if trial_has == "no certifi":
+        monkeypatch.setitem(sys.modules, "certifi", None)
     of_library = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # empty
     budget = Budget(1, 5.0, str(bundle))
     assert trusting(budget, "default", lambda: of_library) is of_library

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from clientlab.clients.interfaces import Budget
 
+OTHERS = "# clientlab: the CAs from here on are those that libraries trust by default\n"
+"""A line of the PEM files that testbeds write: the CA of the target is before it. Readers of PEM skip it."""
+
 
 def tls_context(budget: Budget) -> ssl.SSLContext | None:
     """A context that trusts only the budget's CA; None without a CA: the library then makes its own context.
@@ -39,7 +42,5 @@ def trusting(budget: Budget, trust: str, library_context: Callable[[], ssl.SSLCo
 
 @functools.cache
 def _own_ca(ca_file: str) -> str:
-    """The PEM text of the target's CA alone: testbeds write it before all CAs of certifi."""
-    import certifi  # noqa: PLC0415 - for this setting only
-
-    return Path(ca_file).read_text(encoding="utf-8").removesuffix(certifi.contents())
+    """The PEM text of the target's CA alone. A file without the line holds no other CAs."""
+    return Path(ca_file).read_text(encoding="utf-8").partition(OTHERS)[0]

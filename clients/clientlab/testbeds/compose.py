@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO
 
-import certifi
-
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.measuring.connections import Address
 from clientlab.running.trial_result import Reading
+from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.testbeds.local import ROUTES
 from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
 from clientlab.upstreams import UPSTREAMS, special
@@ -128,7 +127,7 @@ def _bundled(authority: str) -> IO[str]:
         reason = getattr(error, "strerror", None) or error
         raise IncompleteRun(f"{CA_FILE}={authority!r}: {reason}; the route proxy-tls needs the proxy's CA") from error
     bundle = tempfile.NamedTemporaryFile("w", prefix="clientlab-ca-", suffix=".pem", encoding="utf-8")  # noqa: SIM115 - kept
-    bundle.write(own + certifi.contents())
+    bundle.write(ca_bundle(own))
     bundle.flush()
     return bundle
 

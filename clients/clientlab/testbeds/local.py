@@ -12,8 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import certifi
-
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.measuring import usage
@@ -23,6 +21,7 @@ from clientlab.proxy import CADDYFILE, installed_caddy
 from clientlab.results.trial import ServerUse
 from clientlab.running.trial_result import Reading
 from clientlab.testbeds import upstream_process
+from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
 from clientlab.testbeds.server_process import LOOPBACK, Server, free_ports, listener_on
 from clientlab.testbeds.upstream_process import WorkerCounts
@@ -100,7 +99,7 @@ class LocalTestbed:
                 server.wait()
             if self._proxied:
                 own = (self._keys / _CA_FILE).read_text(encoding="ascii")
-                self._bundle.write_text(own + certifi.contents(), encoding="utf-8")
+                self._bundle.write_text(ca_bundle(own), encoding="utf-8")
             undo.pop_all()
         return self
 
