@@ -1,4 +1,7 @@
-"""`python -m findings [EXPERIMENT …]`: measure one where it is named, then write the page and its pictures."""
+"""`python -m findings [EXPERIMENT …]`: measure one where it is named, then write the page and its pictures.
+
+The other pages that quote run files are written by `python -m generate`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,14 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
-from findings.page import RUNS, write
+from findings.page import ATLAS, RUNS, write
+
+BULKY = ("histogram", "over_time")
+"""Parts of a trial that the atlas leaves out: its thousand trials would have 8 MB, and its page shows neither."""
 
 
 def measure(words: list[str]) -> None:
@@ -17,8 +25,15 @@ def measure(words: list[str]) -> None:
         subprocess.run([sys.executable, "-m", "clientlab", "run", *words], cwd=folder, check=True)
         (found,) = Path(folder).glob("results/*/run.json")
         document = json.loads(found.read_text(encoding="utf-8"))
+    path = RUNS / f"{words[0]}.json"
+    if path == ATLAS:
+        document["trials"] = [_without(trial, BULKY) for trial in document["trials"]]
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))  # a fifth smaller than indented
-    (RUNS / f"{words[0]}.json").write_text(text + "\n", encoding="utf-8")
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _without(fields: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in keys}
 
 
 if __name__ == "__main__":

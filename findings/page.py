@@ -22,6 +22,8 @@ from clientlab.results.document import ClaimResult, Run
 
 HERE = Path(__file__).parent
 RUNS = HERE / "runs"
+ATLAS = RUNS / "atlas.json"
+"""Its figures are in docs/choosing-a-client.md: it has no claims, and no publication behind it."""
 DOCS = HERE.parent / "docs"
 PAGE = DOCS / "findings.md"
 PICTURES = DOCS / "findings"
@@ -79,7 +81,7 @@ def _cells(claim: ClaimResult) -> list[str]:
 
 def runs() -> dict[str, Run]:
     """Experiment → its stored run. The run's own claims are judged: a claim that was written later needs new data."""
-    return {path.stem: read_judged(path) for path in sorted(RUNS.glob("*.json"))}
+    return {path.stem: read_judged(path) for path in sorted(RUNS.glob("*.json")) if path != ATLAS}
 
 
 def render(found: dict[str, Run]) -> str:

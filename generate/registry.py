@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 from clientlab.results.document import schema
+from findings import atlas as atlas_page
 from generate import (
+    atlas,
     capabilities,
     cli,
     compose,
@@ -30,6 +32,10 @@ GENERATED: tuple[Generated, ...] = (
     Generated("docs/strategies.md", strategies.executor_table, marker="executors"),
     Generated("docs/strategies.md", strategies.setting_table, marker="settings"),
     Generated("docs/run.schema.json", lambda: json.dumps(schema(), indent=1) + "\n"),
+    Generated("clients/clientlab/experiments/atlas.toml", atlas.left_out, marker="left-out"),
+    Generated("clients/clientlab/experiments/atlas.toml", atlas.arms, marker="arms"),
+    Generated("docs/choosing-a-client.md", atlas_page.stored_answers, marker="atlas-answers"),
+    Generated("docs/choosing-a-client.md", atlas_page.stored_map, marker="atlas-map"),
     Generated("docs/choosing-a-client.md", findings.choices_table, marker="findings"),
     Generated("docs/choosing-a-client.md", capabilities.capability_table, marker="capabilities"),
     Generated("docs/choosing-a-client.md", capabilities.trap_table, marker="traps"),

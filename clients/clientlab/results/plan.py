@@ -115,7 +115,9 @@ class Plan(Part):
         dict[str, EnvironmentSpec], Field(description="by the names that arms have", max_length=MOST_ITEMS)
     ] = {}
     source: Source | None = None
-    uncontrolled: Annotated[list[str], Field(description="what the source did not control")] = []
+    uncontrolled: Annotated[
+        list[str], Field(description="what the source did not control, or the experiment leaves out")
+    ] = []
     workers: Annotated[
         dict[str, int], Field(description="upstream to its worker processes, where the source and not the lab decides")
     ] = {}

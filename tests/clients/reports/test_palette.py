@@ -14,9 +14,12 @@ def strategies_of(experiment: str) -> set[str]:
     return {arm.strategy.partition("?")[0] for arm in read_plan(bundled()[experiment]).arms}
 
 
-@pytest.mark.parametrize("experiment", bundled())
+@pytest.mark.parametrize("experiment", sorted(set(bundled()) - {"atlas"}))
 def test_no_two_strategies_of_a_bundled_experiment_share_a_colour(experiment):
-    """The eight of the demo among them: the pictures that the lab comes with can be read by colour alone."""
+    """The eight of the demo among them: the pictures that the lab comes with can be read by colour alone.
+
+    The atlas has more strategies than there are colours, and no picture.
+    """
     strategies = strategies_of(experiment)
     assert len({colour_of(name) for name in strategies}) == len(strategies)
 

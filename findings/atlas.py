@@ -1,0 +1,137 @@
+"""The atlas in docs/choosing-a-client.md: answers for common situations, and the map that they are taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from clientlab import units
+from clientlab.analysis.ratios import FEWEST_ROUNDS
+from clientlab.judging.judgement import read_judged
+from clientlab.reports.markdown import code, escaped, table
+from clientlab.reports.rows import Group, Row, groups_of
+from clientlab.results.document import Run
+from clientlab.results.figure_definition import Figure
+from clientlab.results.figures import BY_KEY
+from clientlab.strategies import STRATEGIES
+from clientlab.workload.workload import Workload
+from findings.page import ATLAS
+from findings.situations import SITUATIONS, Situation, Tables
+
+UNMEASURED = (
+    "Not measured yet: the arms were chosen before any data. A run of `scripts/findings atlas` puts its figures here."
+)
+_SPREAD, _PLAIN = (BY_KEY["throughput"], BY_KEY["cpu"]), (BY_KEY["memory"], BY_KEY["connections"])
+_HEADS = ("strategy", "c", "requests/s", "CPU/request", "memory (PSS)", "connections", "cautions")
+_SHOWN = frozenset({"unlike-concurrency"})
+"""Kinds of cautions that the tables show by a column of their own: c."""
+
+
+@cache
+def stored(path: Path = ATLAS) -> Run | None:
+    """The run of the atlas; None before it was measured. Raises LabError for a file that can't be read."""
+    return read_judged(path) if path.exists() else None
+
+
+def stored_answers() -> str:
+    """`answers` of the stored run."""
+    run = stored()
+    return UNMEASURED if run is None else answers(run)
+
+
+def stored_map() -> str:
+    """`whole_map` of the stored run."""
+    run = stored()
+    return UNMEASURED if run is None else whole_map(run)
+
+
+def answers(run: Run) -> str:
+    """For each situation three sentences, and a link to the table that they are taken from."""
+    tables: Tables = {group.workload: {row.strategy: row for row in group.rows} for group in groups_of(run)}
+    return "\n".join([_basis(run), *(_answer(one, tables) for one in SITUATIONS)])
+
+
+def _basis(run: Run) -> str:
+    """How sure the sentences are."""
+    where, rounds = run.surroundings, run.experiment.rounds
+    machine = f"{escaped(where.cpu_model)}, {where.cpu_usable:g} cores, {escaped(where.python)}"
+    few = "" if rounds >= FEWEST_ROUNDS else f" With fewer than {FEWEST_ROUNDS} rounds there is no interval."
+    return (
+        f"Measured in {rounds} rounds on {machine}. *Measurably* slower or more means that the whole 95 % confidence "
+        "interval of the typical ratio to the first strategy is above 1. All intervals of a sentence hold together: "
+        f"with many strategies and few rounds they are wide.{few} A mark (!) follows strategies whose trials a caution "
+        "doubts.\n"
+    )
+
+
+def _answer(situation: Situation, tables: Tables) -> str:
+    link = f"[Workload {situation.workload}](#workload-{situation.workload}) has all figures."
+    return f"### {situation.title}\n\n{' '.join(filter(None, situation.answer(tables)))} {link}\n"
+
+
+def whole_map(run: Run) -> str:
+    """A table for each workload, what is left out, and the command that measures it again."""
+    parts = [_table(run, group) for group in groups_of(run)]
+    return "\n".join(
+        [*parts, "### What is unequal or left out\n", *(f"- {escaped(one)}" for one in _left_out(run)), "", _again(run)]
+    )
+
+
+def _table(run: Run, group: Group) -> str:
+    workload = run.experiment.workloads[group.rows[0].trials[0].workload]
+    title = (
+        f"### Workload {group.workload}\n\n{_described(workload)}, {group.upstream} upstream, route {group.route}.\n"
+    )
+    return f"{title}\n{table(_HEADS, (_cells(run, row) for row in group.rows), left=1)}"
+
+
+def _described(workload: Workload) -> str:
+    """The fields that make it what it is."""
+    parts = [f"{workload.requests:,} requests" if workload.requests else f"{workload.duration:g} s"]
+    parts += [f"{workload.method} {code(workload.path)}"]
+    parts += [code(f"{name}: {value}") for name, value in workload.headers.items()]
+    parts += [f"delay {workload.delay}"] if workload.delay else []
+    parts += [f"c = {workload.concurrency} where several are in flight"] if workload.concurrency else []
+    return ", ".join(parts)
+
+
+def _cells(run: Run, row: Row) -> list[str]:
+    return [
+        row.strategy,
+        str(row.concurrency),
+        *(_spread(row, figure) for figure in _SPREAD),
+        *(row.text(figure) for figure in _PLAIN),
+        ", ".join(_doubts(run, row)) or units.UNKNOWN,
+    ]
+
+
+def _spread(row: Row, figure: Figure) -> str:
+    """The median over the rounds, and the lowest and highest round."""
+    values = figure.values(row.trials)
+    ends = f" ({figure.text(min(values))} to {figure.text(max(values))})" if len(values) > 1 else ""
+    return f"{row.text(figure)}{ends}"
+
+
+def _doubts(run: Run, row: Row) -> Iterator[str]:
+    """Kinds of the run's cautions about the arm."""
+    arm = row.trials[0].arm
+    yield from dict.fromkeys(one.kind for one in run.cautions if arm in one.arms and one.kind not in _SHOWN)
+
+
+def _left_out(run: Run) -> Iterator[str]:
+    """What the experiment leaves out, what no trial finished, and what is listed since."""
+    yield from run.experiment.uncontrolled
+    done = {trial.arm for trial in run.trials if trial.status == "done"}
+    if lost := [arm.name for arm in run.experiment.arms if arm.name not in done]:
+        yield f"No trial finished of: {', '.join(lost)}."
+    known = {arm.strategy for arm in run.experiment.arms}
+    if new := [name for name in STRATEGIES if name not in known]:
+        yield f"Listed since, and not measured yet: {', '.join(new)}."
+
+
+def _again(run: Run) -> str:
+    doubts = [one.text for one in run.cautions if not one.arms]
+    about = f"Cautions of the whole run: {escaped('; '.join(doubts))}. " if doubts else ""
+    shown = "`clientlab report findings/runs/atlas.json` shows it with all figures."
+    return f"{about}Measure again: {code(run.experiment.command)}. {shown}\n"
