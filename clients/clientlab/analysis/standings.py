@@ -19,12 +19,16 @@ GroupKey = tuple[str, str, str]
 """Name of the workload in the experiment (a sweep makes several of one), upstream, route."""
 
 
+Schedule = tuple[float, str | None]
+"""Planned requests per second, and the stages: two schedules may have the same rate on average."""
+
+
 @dataclass(frozen=True)
 class TrialCost:
     """The figures of a trial that the standings need. `seconds`: what its arm is ranked by, the less the better.
 
-    `rate`: planned requests per second of an open load; None for a closed load. `at_least`: `seconds` is only a lower
-    bound, because requests failed.
+    `schedule`: of an open load, planned requests per second and its stages, if it has several; None for a closed load.
+    `at_least`: `seconds` is only a lower bound, because requests failed.
     """
 
     name: str
@@ -33,7 +37,7 @@ class TrialCost:
     seconds: float
     errors: int
     concurrency: int = 1
-    rate: float | None = None
+    schedule: Schedule | None = None
     at_least: bool = False
 
 
@@ -41,7 +45,7 @@ class TrialCost:
 class Standing:
     """An arm in its group. `ratio`: to the fastest of its class, the arms of the group that have its concurrency.
 
-    Arms of an open load must also have its rate. `to_baseline`: to the experiment's baseline.
+    Arms of an open load must also have its schedule. `to_baseline`: to the experiment's baseline.
 
     A ratio is None if no round has both arms, if the group has no baseline, or if a figure is only a lower bound.
     """
@@ -117,10 +121,10 @@ def _bounded(trials: list[TrialCost]) -> bool:
 
 
 def _classes(by_name: dict[str, list[TrialCost]]) -> list[dict[str, list[TrialCost]]]:
-    """The arms of each concurrency and planned rate, the class with the fastest arm first."""
-    found: dict[tuple[int, float | None], dict[str, list[TrialCost]]] = {}
+    """The arms of each concurrency and schedule, the class with the fastest arm first."""
+    found: dict[tuple[int, Schedule | None], dict[str, list[TrialCost]]] = {}
     for name, trials in by_name.items():
-        found.setdefault((trials[0].concurrency, trials[0].rate), {})[name] = trials
+        found.setdefault((trials[0].concurrency, trials[0].schedule), {})[name] = trials
     return sorted(found.values(), key=lambda arms: min(map(_seconds, arms.values())))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clientlab.analysis.precision import confidence_of
-from clientlab.analysis.standings import GroupKey, Standing, TrialCost, standings
+from clientlab.analysis.standings import GroupKey, Schedule, Standing, TrialCost, standings
 from clientlab.results.document import Run
 from clientlab.results.figures import cost_of, ranked_by
 from clientlab.results.plan import Arm
@@ -13,7 +13,7 @@ from clientlab.results.trial import Trial
 def ranked(run: Run) -> dict[GroupKey, list[Standing]]:
     """The arms with finished trials of each group, the fastest first; groups in the experiment's order.
 
-    Arms of a group are ranked against arms of equal concurrency only, and of equal planned rate in an open load. The
+    Arms of a group are ranked against arms of equal concurrency only, and of an equal schedule in an open load. The
     figure that they are ranked by is that of their load model (`figures.ranked_by`).
     """
     figures = [
@@ -24,13 +24,20 @@ def ranked(run: Run) -> dict[GroupKey, list[Standing]]:
             cost_of(trial),
             sum(trial.errors.values()),
             trial.concurrency,
-            None if trial.open_load is None else trial.open_load.planned_per_second,
+            schedule_of(run, trial),
             is_least(trial),
         )
         for group, trials in finished_by_group(run).items()
         for name, trial in trials
     ]
     return standings(figures, confidence_of(run.experiment.precision), baseline_of(run))
+
+
+def schedule_of(run: Run, trial: Trial) -> Schedule | None:
+    """The schedule of a trial of an open load: its rate, and its stages if it has several. None for a closed load."""
+    if trial.open_load is None:
+        return None
+    return trial.open_load.planned_per_second, run.experiment.workloads[trial.workload].stages
 
 
 def baseline_of(run: Run) -> tuple[GroupKey, str] | None:

@@ -9,9 +9,9 @@ from statistics import median
 
 from clientlab import units
 from clientlab.analysis.ratios import Ratio
-from clientlab.analysis.standings import Standing
+from clientlab.analysis.standings import Schedule, Standing
 from clientlab.judging.cautions.noise import is_noisy, is_wide
-from clientlab.judging.ranking import baseline_of, finished_by_group, ranked
+from clientlab.judging.ranking import baseline_of, finished_by_group, ranked, schedule_of
 from clientlab.reports.bottleneck import shares_of
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
@@ -24,8 +24,8 @@ LARGE_BODY = 1 << 20
 WAITS = "*"
 """Marks latencies that hold the wait for a free connection. A caution explains it."""
 
-Load = tuple[int, float | None]
-"""Requests in flight, and of an open load the planned requests per second."""
+Load = tuple[int, Schedule | None]
+"""Requests in flight, and the schedule of an open load."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Row:
     """An arm with its figures over the rounds.
 
     `name`: the arm's name within its group. `fastest`: of the arms with its concurrency, and in an open load with its
-    planned `rate` (per second). `ratio`: to that arm, `to_baseline`: to the experiment's baseline.
+    `schedule`. `ratio`: to that arm, `to_baseline`: to the experiment's baseline.
     `figures`: key → median over the trials that have the figure, or None. `bounds`: keys of those that are only lower
     bounds, because requests failed. `costs`: the seconds that the arm is ranked by, by
     round. `errors`: kind → how many, summed. `body_bytes`: received per request. `verdict`: the commonest of the
@@ -60,12 +60,17 @@ class Row:
     bounds: frozenset[str] = frozenset()
     alone: bool = False
     doubtful: bool = False
-    rate: float | None = None
+    schedule: Schedule | None = None
+
+    @property
+    def rate(self) -> float | None:
+        """Planned requests per second of an open load."""
+        return None if self.schedule is None else self.schedule[0]
 
     @property
     def load(self) -> Load:
         """Arms of a group are ranked against those with the same load."""
-        return self.concurrency, self.rate
+        return self.concurrency, self.schedule
 
     @property
     def first(self) -> bool:
@@ -141,10 +146,13 @@ class Group:
         return len({row.load for row in self.rows}) > 1
 
     def place_of(self, row: Row) -> str:
-        """The part of the arm's load in which arms of the group differ: ``c=32``, ``200/s``."""
+        """The part of the arm's load in which arms of the group differ: ``c=32``, ``200/s``, stages."""
         parts = [f"c={row.concurrency}"] if len({one.concurrency for one in self.rows}) > 1 else []
         if row.rate is not None and len({one.rate for one in self.rows}) > 1:
             parts.append(f"{units.rate(row.rate)}/s")
+        stages = {one.schedule and one.schedule[1] for one in self.rows}
+        if row.schedule is not None and row.schedule[1] is not None and len(stages) > 1:
+            parts.append(row.schedule[1])
         return ", ".join(parts)
 
     def name_of(self, row: Row) -> str:
@@ -163,7 +171,7 @@ def groups_of(run: Run) -> list[Group]:
     return [
         Group(
             *group,
-            _rows(rows, trials[group]),
+            _rows(run, rows, trials[group]),
             _requests(run, [trial for _, trial in trials[group]]),
             _upload(run, [trial for _, trial in trials[group]]),
             baseline if group == within and any(standing.name == baseline for standing in rows) else None,
@@ -183,21 +191,17 @@ def _upload(run: Run, trials: list[Trial]) -> int:
     return max(run.experiment.workloads[trial.workload].upload_size or 0 for trial in trials)
 
 
-def _rows(standings: list[Standing], trials: list[tuple[str, Trial]]) -> list[Row]:
+def _rows(run: Run, standings: list[Standing], trials: list[tuple[str, Trial]]) -> list[Row]:
     by_name = {one.name: [trial for name, trial in trials if name == one.name] for one in standings}
-    loads = Counter(_load(found[0]) for found in by_name.values())
+    of_arms = {name: (found[0].concurrency, schedule_of(run, found[0])) for name, found in by_name.items()}
+    loads = Counter(of_arms.values())
     return [
-        _row(one, found, alone=len(loads) > 1 and loads[_load(found[0])] == 1)
+        _row(one, by_name[one.name], load := of_arms[one.name], alone=len(loads) > 1 and loads[load] == 1)
         for one in standings
-        for found in [by_name[one.name]]
     ]
 
 
-def _load(trial: Trial) -> Load:
-    return trial.concurrency, None if trial.open_load is None else trial.open_load.planned_per_second
-
-
-def _row(standing: Standing, trials: list[Trial], *, alone: bool) -> Row:
+def _row(standing: Standing, trials: list[Trial], load: Load, *, alone: bool) -> Row:
     errors: Counter[str] = Counter()
     for trial in trials:
         errors.update(trial.errors)
@@ -220,7 +224,7 @@ def _row(standing: Standing, trials: list[Trial], *, alone: bool) -> Row:
         bounds=frozenset(figure.key for figure in FIGURES if figure.is_bound(trials)),
         alone=alone,
         doubtful=is_wide(trials) or any(map(is_noisy, trials)),
-        rate=_load(trials[0])[1],
+        schedule=load[1],
     )
 
 

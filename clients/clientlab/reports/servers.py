@@ -1,7 +1,8 @@
 """The table of servers: aiohttp and Flask under each server, and how much of the lead is kept connections.
 
 A row compares two servers that differ in their framework only, or in which of them keeps connections as well. There is
-no row in which only Flask keeps them. A claim of the experiment about the same two arms adds what its source published.
+no row in which only Flask keeps them, and none of an open load, in which both have the planned rate. A claim of the
+experiment about the same two arms adds what its source published.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ def _served(run: Run) -> Iterator[Served]:
         return
     for arm in special:
         trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
+        trials = [trial for trial in trials if trial.open_load is None]
         kept = [count for trial in trials if (count := _kept_alive(trial)) is not None]
         if kept:
             yield Served(

@@ -11,10 +11,11 @@ from clientlab.judging.cautions import cautions_of
 from clientlab.judging.ranking import ranked
 from clientlab.judging.verdict import of_schedule
 from clientlab.reports import as_csv, estimand, html
-from clientlab.reports.charts import times
+from clientlab.reports.charts import sweeps, times
 from clientlab.reports.headline import answers
 from clientlab.reports.rows import groups_of
 from clientlab.reports.table import heads_and_rows
+from clientlab.results.plan import Arm
 from clientlab.results.trial import LoadSlice, Slice
 from clientlab.workload.workload import Workload
 from clients.documents import a_run, a_trial, an_open_trial
@@ -73,6 +74,41 @@ def test_arms_of_unlike_rates_are_not_compared():
     assert columns(run)["x least p99 of c (95 %)"] == ["–", "–"]
     (answer,) = answers(groups_of(run))
     assert answer.startswith("With 200/s, calm had a p99 of 2.00 ms")
+
+
+def test_schedules_of_equal_rate_are_not_compared_if_their_stages_differ():
+    """A burst is no steady load, though both have as many requests."""
+    stages = ("0s:100/s,2.5s:300/s", "0s:300/s,2.5s:100/s")
+    workloads = {f"w{place}": Workload(stages=text, duration=5.0) for place, text in enumerate(stages)}
+    trials = [one for place, name in enumerate(workloads) for one in rounds(f"urllib3[{place}]", 0.01, workload=name)]
+    run = a_run(*trials, workloads=workloads)
+    arms = [arm.model_copy(update={"group": "w", "label": arm.name}) for arm in run.experiment.arms]
+    run = run.model_copy(update={"experiment": run.experiment.model_copy(update={"arms": arms})})
+    assert columns(run)["x least p99 of c (95 %)"] == ["–", "–"]
+    (answer,) = answers(groups_of(run))
+    assert answer.startswith(f"With {stages[0]}, urllib3[0] had a p99")
+
+
+def test_along_a_rate_there_is_no_knee_and_an_open_load_is_no_point_of_a_closed_one():
+    """The least rate is the easiest. Seconds of an open load are a p99, those of a closed one a total."""
+    rates, counts = (50.0, 100.0, 200.0), (1, 2, 4)
+    way = {"strategy": "urllib3", "upstream": "aiohttp", "route": "direct"}
+    workloads = {f"r{rate:g}": Workload(rate=rate, duration=5.0) for rate in rates}
+    workloads |= {f"c{count}": Workload(requests=1000, concurrency=count) for count in counts}
+    arms = [Arm(name=f"r{rate:g}", workload=f"r{rate:g}", axes={"rate": rate}, **way) for rate in rates]
+    arms += [Arm(name=f"c{count}", workload=f"c{count}", axes={"rate": count}, **way) for count in counts]
+    trials = [an_open_trial("urllib3", n, rate / 1e4 + n * 1e-4, arm=f"r{rate:g}", workload=f"r{rate:g}")
+              for rate in rates for n in (1, 2, 3)]  # fmt: skip
+    trials += [a_trial("urllib3", n, 8.0 / count, arm=f"c{count}", workload=f"c{count}")
+               for count in counts for n in (1, 2, 3)]  # fmt: skip
+    scheduled, closed = sweeps.charts(a_run(*trials, arms=arms, workloads=workloads))
+    assert (scheduled.y_axis, closed.y_axis) == (
+        "99th percentile of latency, from the planned start", "time for 1,000 requests"
+    )  # fmt: skip
+    (line,) = scheduled.lines
+    assert (line.name, line.ring, len(line.points)) == ("urllib3", None, 3)
+    assert scheduled.summary == "urllib3: 5.20 ms at 50.0, 20.2 ms at 200.0."
+    assert "knee" not in "".join(scheduled.notes)
 
 
 def test_both_latencies_are_explained_where_they_differ_much():

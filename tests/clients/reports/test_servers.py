@@ -6,7 +6,7 @@ import pytest
 
 from clientlab.reports import as_markdown, servers
 from clientlab.results.plan import Claim
-from clients.documents import a_run, a_trial
+from clients.documents import a_run, a_trial, an_open_trial
 from clients.reports.test_table import shown
 
 
@@ -100,10 +100,14 @@ def test_medians_of_rounds_stand_there_and_connections_tell_where_no_driver_does
         [trial("aiohttp?workers=1", 100, 0), trial("flask?workers=2", 100, 0)],
         [trial("aiohttp?workers=1", 100, 0), trial("flask?workers=1", 100, 0, route="proxy")],
         [a_trial("urllib3", upstream="127.0.0.1:8000")],
+        [
+            an_open_trial("ab", arm=f"ab ({name})", upstream=name, kept_alive=0)
+            for name in ("aiohttp?workers=1", "flask?workers=1")
+        ],
     ],
 )
 def test_other_runs_have_no_such_table(trials):
-    """Plain upstreams, one framework alone, other servers, other ways, servers of one's own."""
+    """Plain upstreams, one framework alone, other servers, other ways, servers of one's own, both at one rate."""
     run = run_of(*trials)
     assert servers.rows(run) == []
     assert servers.TITLE not in shown(run)

@@ -19,6 +19,9 @@ REQUESTS = 1000
 
 _FEWEST_POINTS = 3
 
+_LOADS = frozenset({"rate", "stages"})
+"""Axes along which the load itself grows: the least load is the easiest, and no point of them is an optimum."""
+
 
 @dataclass(frozen=True)
 class ChartedSeconds:
@@ -60,13 +63,15 @@ class SweepPoint:
 class Curve:
     """Arms that differ along one axis only, in its order. `strategy`: of the first of them.
 
-    `concurrency`: of all of them, or None where it differs along the axis.
+    `concurrency`: of all of them, or None where it differs along the axis. `turns`: whether a least time and a knee
+    along the axis mean anything.
     """
 
     name: str
     strategy: str
     points: list[SweepPoint]
     concurrency: int | None = None
+    turns: bool = True
 
     @property
     def knee(self) -> SweepPoint:
@@ -84,11 +89,19 @@ class Curve:
     def knee_is_sure(self) -> bool:
         """Whether the rounds leave one point only for the knee."""
         _, found = self._turning_point()
-        return found.between == (found.knee, found.knee)
+        return self.turns and found.between == (found.knee, found.knee)
+
+    @property
+    def label(self) -> str:
+        """The name, and where the knee is."""
+        return f"{self.name}: {self.knee_text}" if self.turns else self.name
 
     @property
     def summary(self) -> str:
-        """The least time and the knee in a sentence."""
+        """The least time and the knee in a sentence; without them, the times at both ends of the axis."""
+        if not self.turns:
+            ends = (f"{units.time(one.typical.value)} at {one.value}" for one in (self.points[0], self.points[-1]))
+            return f"{self.name}: {', '.join(ends)}."
         points, found = self._turning_point()
         least = f"least typical time {units.time(found.typical[found.best])} at {points[found.best].value}"
         return f"{self.name}: {least}, {self.knee_text}."
@@ -122,7 +135,7 @@ class Sweep:
 def sweeps_of(run: Run) -> list[Sweep]:
     """A sweep for each axis, upstream and route, with a curve for all arms that have at least three values on it."""
     found = []
-    for (axis, where), named in _series(run).items():
+    for (axis, where, _), named in _series(run).items():
         charted = _charted(run, [arm for arms in named.values() for arm in arms])
         values = in_order(arm.axes[axis] for arms in named.values() for arm in arms)
         curves = []
@@ -130,19 +143,21 @@ def sweeps_of(run: Run) -> list[Sweep]:
             points = [point for arm in arms if (point := _point(run, arm, axis, charted))]
             if len(points) >= _FEWEST_POINTS:
                 points.sort(key=lambda point: values.index(point.value))
-                curves.append(Curve(name, arms[0].strategy, points, _concurrency(run, arms)))
+                turns = axis not in _LOADS
+                curves.append(Curve(name, arms[0].strategy, points, _concurrency(run, arms), turns))
         if curves:
             found.append(Sweep(axis, where, curves, charted))
     return found
 
 
-def _series(run: Run) -> dict[tuple[str, str], dict[str, list[Arm]]]:
-    """Axis with upstream and route → name of a curve → its arms."""
-    found: dict[tuple[str, str], dict[str, list[Arm]]] = {}
+def _series(run: Run) -> dict[tuple[str, str, bool], dict[str, list[Arm]]]:
+    """Axis with upstream and route, and whether the load is open → name of a curve → its arms."""
+    found: dict[tuple[str, str, bool], dict[str, list[Arm]]] = {}
     for arm in run.experiment.arms:
+        by_schedule = is_open(run.experiment.workloads[arm.workload])
         for axis in arm.axes:
             others = [f"{key}={value}" for key, value in arm.axes.items() if key != axis]
-            curves = found.setdefault((axis, f"{arm.upstream} upstream · {arm.route}"), {})
+            curves = found.setdefault((axis, f"{arm.upstream} upstream · {arm.route}", by_schedule), {})
             curves.setdefault(", ".join([arm.sweep or _without(arm.strategy, arm.axes), *others]), []).append(arm)
     return found
 
@@ -162,7 +177,7 @@ def _without(strategy: str, axes: Iterable[str]) -> str:
 
 def _charted(run: Run, arms: list[Arm]) -> ChartedSeconds:
     workloads = [run.experiment.workloads[arm.workload] for arm in arms]
-    if all(map(is_open, workloads)):
+    if any(map(is_open, workloads)):  # then all are
         return ChartedSeconds(None)
     counts = {workload.requests for workload in workloads}
     return ChartedSeconds(counts.pop() or REQUESTS if len(counts) == 1 else REQUESTS)

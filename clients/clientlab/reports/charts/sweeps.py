@@ -20,6 +20,7 @@ _NOTE = (
     "median. The ring is the knee: the first point whose typical time, of rounds without an error, is within 5 % of "
     "the least. If the 95 % intervals of all pairs leave several points, the knee lies between them and has no ring."
 )
+_NOTE_OF_LOADS = _NOTE.partition(" The ring is")[0]
 
 
 def charts(run: Run) -> list[LineChart]:
@@ -41,7 +42,7 @@ def _plot(sweep: Sweep, looks: list[Look]) -> LineChart:
         x_axis=sweep.axis + (" (logarithmic)" if x.log else ""),
         y_axis=sweep.charted.label + (" (logarithmic)" if y.log else ""),
         summary=" ".join(curve.summary for curve in curves),
-        notes=[_NOTE],
+        notes=[_NOTE if any(curve.turns for curve in curves) else _NOTE_OF_LOADS],
         table=_table(sweep.axis, values, curves),
     )
 
@@ -79,7 +80,7 @@ def _is_far(values: list[float]) -> bool:
 def _line(curve: Curve, look: Look, x: Scale, y: Scale, across: dict[Value, float]) -> Line:
     intervals = [(across[point.value], point.typical.interval) for point in curve.points]
     return Line(
-        name=f"{curve.name}: {curve.knee_text}",
+        name=curve.label,
         look=look,
         points=placed([(across[point.value], point.typical.value) for point in curve.points], x, y),
         title=curve.summary,
