@@ -26,7 +26,7 @@ _FILES_WANTED = 4096
 _CORES_WANTED = 2
 _SERVERS = ("flask", "aiohttp", "gunicorn", "uvloop", "ephem")
 _PROGRAMS = {
-    "wrk": "scripts/bench compares upstreams with it (Debian: apt-get install wrk)",
+    "wrk": "run --ceilings and scripts/bench measure servers with it (Debian: apt-get install wrk)",
     "docker": "needed only for the containers",
 }
 

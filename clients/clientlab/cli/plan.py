@@ -97,6 +97,8 @@ def _changes(base: Experiment, target: ExternalTarget | None, options: RunOption
     numbers = {"rounds": options.rounds, "seed": options.seed}
     if options.environments:
         changes["environments"] = {name: EnvironmentSpec(folder=path) for name, path in options.environments.items()}
+    if options.ceilings:
+        changes["ceilings"] = True
     changes |= {field: number for field, number in numbers.items() if number is not None}
     workload_changes = _workload_changes(options)
     if target is not None:

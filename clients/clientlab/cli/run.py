@@ -31,6 +31,7 @@ from clientlab.results.document import Run, Surroundings
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
+from clientlab.running.ceilings import measured_ceilings
 from clientlab.running.environments import Environments, opened
 from clientlab.running.estimate import most_in_flight
 from clientlab.running.execute import execute, new_run, resumed, run_name
@@ -86,8 +87,12 @@ def run(options: RunOptions) -> int:
         testbed, servers = _testbed(options, plan, target, store.folder / name / "logs", stack)
         where = _surroundings(plan, servers, environments)
         planned = _go_on(stored, where) if stored else new_run(name, plan, where)
+        if plan.ceilings and not planned.ceilings:
+            planned = planned.model_copy(update={"ceilings": measured_ceilings(plan, testbed, console.print)})
         observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
-        runner = TrialRunner(testbed, options.keep_samples, interpreters=environments.interpreters)
+        runner = TrialRunner(
+            testbed, options.keep_samples, interpreters=environments.interpreters, ceilings=planned.ceilings
+        )
         finished = execute(planned, runner, store, observer)
     return _show(options, finished, limits)
 

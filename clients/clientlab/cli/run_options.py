@@ -104,6 +104,12 @@ class RunOptions:
             shell_complete=completion.runs,
         ),
     ] = None
+    ceilings: Annotated[
+        bool,
+        _Option(
+            "--ceilings", "Measure before round 1 how many requests per second each server answers at most (2 s each)."
+        ),
+    ] = False
     seed: Annotated[int | None, _Option("--seed", "Decides orders, payloads and delays.  [default: 1]")] = None
     environments: Annotated[
         dict[str, str] | None,

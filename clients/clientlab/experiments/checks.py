@@ -50,7 +50,9 @@ def check_stored(plan: Plan) -> None:
 
 
 def check_served(plan: Plan) -> None:
-    """Raises LabError for a plan that needs an environment, or a file of requests: workers of the service lack both."""
+    """Raises LabError for a plan with environments, files of requests or ceilings: workers of the service lack them."""
+    if plan.ceilings:
+        raise LabError(f"experiment {plan.name!r} measures ceilings of its servers; measure it with 'clientlab run'")
     for arm in plan.arms:
         if arm.environment is not None:
             message = f"arm {arm.name!r} runs in the environment {arm.environment!r}; measure it with 'clientlab run'"

@@ -89,6 +89,7 @@ class Experiment(Table):
     workers: dict[str, int] = {}  # of an upstream, where the source and not the lab decides
     routes: list[Route] = Field(default=["direct"], min_length=1)
     instead: dict[str, str] = {}  # strategy → its replacement where it is not installed
+    ceilings: bool = False  # of each server, measured before the first round
     rounds: int = Field(default=3, ge=1, le=MOST_ROUNDS_OF_A_RUN)
     seed: int = 1
     environments: dict[EnvironmentName, EnvironmentSpec] = {}

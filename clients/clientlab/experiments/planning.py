@@ -44,7 +44,9 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
     used = {arm.strategy for arm in arms}
     return Plan.model_validate(
         {
-            **experiment.model_dump(include={"name", "question", "rounds", "seed", "uncontrolled", "workers"}),
+            **experiment.model_dump(
+                include={"name", "question", "rounds", "seed", "uncontrolled", "workers", "ceilings"}
+            ),
             "source": experiment.source,
             "environments": {name: _absolute(spec) for name, spec in experiment.environments.items()},
             "arms": arms,

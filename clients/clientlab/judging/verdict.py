@@ -25,6 +25,9 @@ Parts that wake each other leave gaps: client, proxy and upstream that competed 
 93 % of the time.
 """
 
+AT_CEILING = 0.9
+"""From this share of its ceiling on, a server counts as the bottleneck where no part was full."""
+
 SHORT_SECONDS = 0.2
 """Shares of the machine, and of servers whose clock has steps of 10 ms, are unknown in a shorter trial."""
 
@@ -57,6 +60,8 @@ class Shares:
     `chain`: the delays and the CPU time of all parts, over the wall time and the concurrency.
     `waiting`: the part of the requests in flight that neither proxy nor upstream holds.
     `outside`: the part of each request's time that is not the client's CPU time, for a server without counters.
+    `ceiling`: successful requests per second over those that the server answered to a load generator, without delays.
+    It may be above 1.
     """
 
     client: float
@@ -69,6 +74,7 @@ class Shares:
     chain: float | None = None
     waiting: float | None = None
     outside: float | None = None
+    ceiling: float | None = None
 
 
 def busy(cpu_seconds: float, wall: float, cores: float) -> float:
@@ -81,12 +87,15 @@ def waited(delays: float, wall: float, concurrency: int) -> float:
     return delays / concurrency / wall if wall > 0 else 0.0
 
 
-def verdict(shares: Shares, concurrency: int, *, threads: bool = False) -> Bound:
+def verdict(shares: Shares, concurrency: int, *, threads: bool = False, ceiling: Bound | None = None) -> Bound:
     """What limited a trial with so many requests in flight. `threads`: each has a thread of the client.
 
-    In this order: the fullest CPU or the delays; the upstream's threads or the client's connections; the requests in
-    flight, if the parts' own time accounts for theirs; delays in turn; the machine; a server without counters; a single
-    request in flight; a lock in the client. ``mixed`` if none of them was full: the parts wait for each other.
+    `ceiling`: what limited the load generator that measured the ceiling; None without one.
+
+    In this order: the fullest CPU or the delays; the upstream's threads or the client's connections; the server that
+    limited the generator, if the trial came close to the ceiling; the requests in flight, if the parts' own time
+    accounts for theirs; delays in turn; the machine; a server without counters; a single request in flight; a lock in
+    the client. ``mixed`` if none of them was full: the parts wait for each other.
     """
     rules: tuple[tuple[Bound, bool], ...] = (
         ("chain", (shares.chain or 0.0) >= SATURATED),
@@ -96,7 +105,7 @@ def verdict(shares: Shares, concurrency: int, *, threads: bool = False) -> Bound
         ("chain", concurrency == 1),
         ("client-lock", threads and _is_locked(shares, concurrency)),
     )
-    full = _full_part(shares) or _full_queue(shares)
+    full = _full_part(shares) or _full_queue(shares) or _full_server(shares, ceiling)
     return full if full is not None else next((bound for bound, holds in rules if holds), "mixed")
 
 
@@ -129,6 +138,12 @@ def _full_queue(shares: Shares) -> Bound | None:
             ("upstream-threads", shares.upstream_threads, SATURATED),
         )
     )
+
+
+def _full_server(shares: Shares, ceiling: Bound | None) -> Bound | None:
+    """The server that answers no more than this, as the load generator found."""
+    at_ceiling = shares.ceiling is not None and shares.ceiling >= AT_CEILING
+    return ceiling if at_ceiling and ceiling in ("upstream-bound", "proxy-bound") else None
 
 
 def _fullest(parts: tuple[tuple[Bound, float | None, float], ...]) -> Bound | None:

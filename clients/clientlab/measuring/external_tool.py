@@ -6,12 +6,12 @@ The tool's own clock counts. The lab's clock would also measure the start of the
 from __future__ import annotations
 
 import json
-import resource
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from clientlab.external_tool import ToolReport
 from clientlab.measuring.recording import Recording
+from clientlab.measuring.usage import children_cpu_seconds
 from clientlab.workload.workload import Request
 
 _NOTE = "tool.json"
@@ -34,7 +34,7 @@ class ToolRecorder:
         self.client = recording.client
         self.request: Request = recording.request(0)
         self._recording = recording
-        self._cpu = _children_cpu()
+        self._cpu = children_cpu_seconds()
 
     def finish(self, began: float, report: ToolReport) -> None:
         """Log a record for each request. `began`: when the tool was started, in seconds of the monotonic clock.
@@ -48,7 +48,7 @@ class ToolRecorder:
         for number, seconds in enumerate(report.times):
             log.write_late(number, began, seconds, each + (left if number == 0 else 0), 0, codes.get(number, 0))
         log.connected(report.connections)
-        note = ToolNote(report.seconds, _children_cpu() - self._cpu, report.kept_alive)
+        note = ToolNote(report.seconds, children_cpu_seconds() - self._cpu, report.kept_alive)
         (self.folder / _NOTE).write_text(json.dumps(asdict(note)), encoding="ascii")
 
     def close(self) -> None:
@@ -68,8 +68,3 @@ def read_note(folder: Path) -> ToolNote | None:
     """The note of an external tool's trial; None for any other trial."""
     path = folder / _NOTE
     return ToolNote(**json.loads(path.read_text(encoding="ascii"))) if path.exists() else None
-
-
-def _children_cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

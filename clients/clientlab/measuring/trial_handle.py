@@ -27,7 +27,8 @@ PATIENCE = 30.0
 _LOOK_SECONDS = 2.0
 """After so long without progress, and again after as long, the lab looks whether a process of the trial is stopped."""
 
-_PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+"""In lower case: names of environment variables that lead requests to a proxy."""
 
 
 class TrialFailed(Exception):
@@ -53,7 +54,7 @@ class TrialHandle:
         self._log = folder / "trial.log"
         self._events, child_events = os.pipe()
         child_input, self._input = os.pipe()
-        environment = {k: v for k, v in interpreter.variables().items() if k.lower() not in _PROXY_VARIABLES}
+        environment = {k: v for k, v in interpreter.variables().items() if k.lower() not in PROXY_VARIABLES}
         # Otherwise some clients send the passwords of ~/.netrc, and others do not. The path cannot exist: requests and
         # niquests would open an existing empty file for each request.
         environment["NETRC"] = f"{os.devnull}/none"

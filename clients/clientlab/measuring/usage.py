@@ -20,8 +20,13 @@ _kept: dict[int, int] = {}  # process id, which a fork changes → file descript
 
 def cpu_seconds() -> float:
     """CPU time of this process and of its ended children, user and system."""
+    return time.process_time() + children_cpu_seconds()
+
+
+def children_cpu_seconds() -> float:
+    """CPU time of the ended children of this process, user and system."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
+    return children.ru_utime + children.ru_stime
 
 
 def cpu_seconds_of(pid: int) -> float | None:

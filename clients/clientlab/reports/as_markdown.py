@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clientlab import units
-from clientlab.reports import environments, estimand, partial, servers
+from clientlab.reports import ceilings, environments, estimand, partial, servers
 from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.headline import answers
 from clientlab.reports.markdown import code, escaped, table
@@ -29,6 +29,7 @@ def _parts(run: Run) -> Iterator[str]:
         yield f"{escaped(group.title)}\n\n{table(*heads_and_rows(group))}"
     if any(len(group.rows) > 1 for group in groups):
         yield f"{escaped(estimand.standings(group.open_load for group in groups))}\n"
+    yield from (f"{escaped(line)}\n" for line in ceilings.lines(run))
     if cells := servers.rows(run):
         yield f"{escaped(servers.TITLE)}\n\n{table(servers.HEADS, cells, left=servers.LEFT)}"
     if early := partial.rows(run):

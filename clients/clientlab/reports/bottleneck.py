@@ -21,7 +21,7 @@ _NAMES = {
 }
 """Verdicts whose name in reports differs."""
 
-_PARTS = {"client": "client", "proxy": "proxy", "upstream": "upstream", "latency": "delays"}
+_PARTS = {"client": "client", "proxy": "proxy", "upstream": "upstream", "latency": "delays", "ceiling": "ceiling"}
 """Shares that are always shown where they are known."""
 
 _DECIDING = {

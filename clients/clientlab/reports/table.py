@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
-from clientlab.reports import bottleneck, environments, estimand, partial, servers
+from clientlab.reports import bottleneck, ceilings, environments, estimand, partial, servers
 from clientlab.reports.headline import answers
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
@@ -38,6 +38,7 @@ def render(run: Run) -> RenderableType:
         parts += [Text(), Text(servers.TITLE, style="bold"), _servers(cells)]
     if early := partial.rows(run):
         parts += [Text(), Text(partial.TITLE, style="bold"), _partial(early)]
+    parts += [Text(line, style="dim") for line in ceilings.lines(run)]
     if any(len(group.rows) > 1 for group in groups):
         parts.append(Text(estimand.standings(group.open_load for group in groups), style="dim"))
     parts += [Text(), *(Text(sentence, style="bold") for sentence in [*answers(groups), *environments.sentences(run)])]

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from clientlab.results.ceiling import Ceiling
 from clientlab.results.part import Part
 from clientlab.results.plan import MOST_ITEMS, AxisValue, Plan, check_once, check_workloads, identity_of
 from clientlab.results.trial import Time, Trial
@@ -139,6 +140,10 @@ class Run(Part):
     ] = None
     resumed: Annotated[
         list[Resumption], Field(description="when the run went on after it had stopped", max_length=MOST_ITEMS)
+    ] = []
+    ceilings: Annotated[
+        list[Ceiling],
+        Field(description="of each server, measured before the first round; empty without them", max_length=MOST_ITEMS),
     ] = []
     cautions: Annotated[list[Caution], Field(max_length=MOST_ITEMS)] = []
     claims: Annotated[list[ClaimResult], Field(max_length=MOST_ITEMS)] = []

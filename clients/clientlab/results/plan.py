@@ -121,6 +121,9 @@ class Plan(Part):
     workers: Annotated[
         dict[str, int], Field(description="upstream to its worker processes, where the source and not the lab decides")
     ] = {}
+    ceilings: Annotated[
+        bool, Field(description="whether the most requests per second of each server are measured before round 1")
+    ] = False
     shortened: Annotated[list[str], Field(description="what the quick form changed")] = []
     changed: Annotated[
         list[str], Field(description="what options of the command line replaced, except rounds and seed")

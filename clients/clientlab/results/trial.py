@@ -70,6 +70,7 @@ BUSY_PARTS = {
     "chain": "delays and CPU time of all parts, of the time of the requests in flight",
     "waiting": "requests in flight that neither proxy nor upstream held",
     "outside": "time of each request that is not the client's CPU time, for a server without counters",
+    "ceiling": "successful requests per second, of the ceiling of upstream and route where it was measured",
 }
 """The keys of `Trial.busy`: part → what its share is a share of."""
 

@@ -50,8 +50,8 @@ def shares_of(
     spent = [outcome.cpu_seconds, *(one.cpu_seconds for one in (upstream, proxy) if one is not None), delays or 0.0]
     return Shares(
         client=busy(outcome.cpu_seconds, wall, client_cores(planned, outcome, cores)),
-        proxy=_busy(proxy, wall, many, cores),
-        upstream=_busy(upstream, wall, many, cores),
+        proxy=server_share(proxy, wall, many, cores),
+        upstream=server_share(upstream, wall, many, cores),
         latency=None if delays is None else waited(delays, wall, many),
         upstream_threads=_of_threads(servers.upstream, held, many),
         connections=_of_connections(planned, outcome, held, servers),
@@ -81,7 +81,7 @@ def _timed(use: ServerUse | None, wall: float) -> ServerUse | None:
     return None if use is None or (use.cpu_step_seconds and wall < SHORT_SECONDS) else use
 
 
-def _busy(use: ServerUse | None, wall: float, many: int, cores: float) -> float | None:
+def server_share(use: ServerUse | None, wall: float, many: int, cores: float) -> float | None:
     """A server's share of the cores that it can use: no more than its processes, nor than requests in flight."""
     if use is None:
         return None

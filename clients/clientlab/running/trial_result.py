@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from clientlab import strategies
@@ -12,6 +12,7 @@ from clientlab.analysis.histogram import Floats, histogram_of
 from clientlab.judging.verdict import Shares, of_schedule, verdict
 from clientlab.measuring.external_tool import ToolNote
 from clientlab.measuring.measurement import Measurement, Outcome
+from clientlab.results.ceiling import Ceiling
 from clientlab.results.trial import Bound, Noise, PlannedTrial, ServerUse, Trial
 from clientlab.running.busy_shares import ServersUse, in_flight, shares_of
 from clientlab.running.open_load import kept_schedule
@@ -50,10 +51,13 @@ class Begun:
         return Trial.of(self.planned, started=self.started, deadline_seconds=self.deadline_seconds, **outcome)
 
 
-def finished_trial(begun: Begun, measurement: Measurement, servers: ServersUse) -> Trial:
+def finished_trial(
+    begun: Begun, measurement: Measurement, servers: ServersUse, ceiling: Ceiling | None = None
+) -> Trial:
     """The trial with every figure that its samples, its outcome and the servers' counters give.
 
-    Raises ValidationError for figures that no trial can have.
+    `ceiling`: that of its arm; None where it was not measured. Raises ValidationError for figures that no trial can
+    have.
     """
     planned, workload = begun.planned, begun.workload
     outcome, found = measurement.outcome, measurement.samples
@@ -62,6 +66,9 @@ def finished_trial(begun: Begun, measurement: Measurement, servers: ServersUse) 
     delays = sum(map(delay, (kept.sent if kept else found).numbers.tolist())) if delay else None
     held = in_flight(float(found.records["seconds"].sum()), outcome.wall_seconds, servers)
     shares = shares_of(planned, outcome, delays, servers, held)
+    if ceiling is not None and ceiling.requests_per_second is not None:
+        succeeded = int((found.records["error"] == 0).sum())
+        shares = replace(shares, ceiling=succeeded / outcome.wall_seconds / ceiling.requests_per_second)
     reason = _failure(found, workload)
     figures = {
         "connections_opened": None if _hides_connections(planned) else outcome.connections_opened,
@@ -77,7 +84,7 @@ def finished_trial(begun: Begun, measurement: Measurement, servers: ServersUse) 
         "in_flight": held,
         "duration_extended": outcome.extended,
         **_of_samples(found, workload, (outcome.began, outcome.wall_seconds), delay),
-        **_limits(planned, shares, len(found.records), kept.figures(outcome.wall_seconds) if kept else None),
+        **_limits(planned, (shares, ceiling), len(found.records), kept.figures(outcome.wall_seconds) if kept else None),
     }
     if figures["waits_for_connection"]:
         figures["overhead_seconds"] = None
@@ -195,12 +202,14 @@ def _grown(after: float | None, before: float | None) -> float | None:
     return None if after is None or before is None else after - before
 
 
-def _limits(planned: PlannedTrial, shares: Shares, requests: int, load: dict[str, Any] | None) -> dict[str, Any]:
+def _limits(
+    planned: PlannedTrial, limits: tuple[Shares, Ceiling | None], requests: int, load: dict[str, Any] | None
+) -> dict[str, Any]:
     """The verdict, and whether latencies hold the wait for a connection.
 
     `requests`: finished ones. `load`: the fields of `OpenLoad`; None for a closed load.
     """
-    found = _verdict(planned, shares)
+    found = _verdict(planned, *limits)
     if load is None:
         return {"verdict": found, "waits_for_connection": _waits(planned, requests, found)}
     waits = _waits(planned, load["most_in_flight"], found)
@@ -208,9 +217,10 @@ def _limits(planned: PlannedTrial, shares: Shares, requests: int, load: dict[str
     return {"verdict": of_schedule(**load, queued=queued), "waits_for_connection": waits, "open_load": load}
 
 
-def _verdict(planned: PlannedTrial, shares: Shares) -> Bound:
+def _verdict(planned: PlannedTrial, shares: Shares, ceiling: Ceiling | None) -> Bound:
     executor = strategies.executor_spec(strategies.find(planned.strategy).executor)
-    return verdict(shares, planned.concurrency, threads=executor.threads)
+    limit = None if ceiling is None else ceiling.verdict
+    return verdict(shares, planned.concurrency, threads=executor.threads, ceiling=limit)
 
 
 def _waits(planned: PlannedTrial, requests: int, found: Bound) -> bool:

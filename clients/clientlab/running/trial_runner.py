@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -18,6 +18,7 @@ from clientlab.measuring.interpreter import OWN, Interpreter
 from clientlab.measuring.measurement import measure
 from clientlab.measuring.trial_handle import TrialFailed, TrialStalled
 from clientlab.results import kept_samples
+from clientlab.results.ceiling import Ceiling, ceiling_of
 from clientlab.results.part import first_problem
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.deadline import deadline_of
@@ -62,7 +63,7 @@ class TrialRunner:
     """Measures trials as child processes of this one, against the upstreams of a testbed.
 
     `on_start` and `on_end` are called directly before and after the measured part of each trial. `interpreters`: name
-    of an environment → its Python.
+    of an environment → its Python. `ceilings`: those that were measured before the first trial.
     """
 
     testbed: Testbed
@@ -70,6 +71,7 @@ class TrialRunner:
     on_start: Callable[[], None] = _nothing
     on_end: Callable[[], None] = _nothing
     interpreters: Mapping[str, Interpreter] = field(default_factory=dict)
+    ceilings: Sequence[Ceiling] = ()
 
     def __call__(
         self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Callable[[int], None]
@@ -115,7 +117,7 @@ class TrialRunner:
                 context, interpreter=python, on_start=start, on_end=end, on_progress=watch.progress,
                 on_failures=watch.failures, deadline=deadline,
             )  # fmt: skip
-            trial = finished_trial(begun, measurement, spent(*readings))
+            trial = finished_trial(begun, measurement, spent(*readings), ceiling_of(planned, self.ceilings))
         except (ServerLost, TrialFailed) as failure:
             return self._ended_early(begun, place, *self._why(begun, failure))
         except KeyboardInterrupt as interrupt:

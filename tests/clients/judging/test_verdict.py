@@ -60,6 +60,22 @@ def test_a_full_machine_limits_where_no_part_reached_its_own_limit(shares, bound
 
 
 @pytest.mark.parametrize(
+    ("shares", "ceiling", "bound"),
+    [
+        (Shares(client=0.4, upstream=0.6, ceiling=0.95), "upstream-bound", "upstream-bound"),
+        (Shares(client=0.4, upstream=0.3, proxy=0.6, ceiling=0.95), "proxy-bound", "proxy-bound"),
+        (Shares(client=0.4, upstream=0.6, ceiling=0.89), "upstream-bound", "mixed"),
+        (Shares(client=0.4, upstream=0.6, ceiling=0.95), "client-bound", "mixed"),
+        (Shares(client=0.4, upstream=0.6, ceiling=0.95), None, "mixed"),
+        (Shares(client=0.9, upstream=0.6, ceiling=0.95), "upstream-bound", "client-bound"),
+    ],
+)
+def test_a_server_at_its_ceiling_limits_where_no_part_reached_its_own_limit(shares, ceiling, bound):
+    """Unless the generator that measured the ceiling was its own limit: then the server may do more."""
+    assert verdict(shares, 32, ceiling=ceiling) == bound
+
+
+@pytest.mark.parametrize(
     ("shares", "concurrency", "bound"),
     [
         (Shares(client=0.49, upstream=0.4, proxy=0.11, chain=1.0, machine=0.5), 1, "chain"),

@@ -22,6 +22,7 @@ SHARES = {"client": 0.49, "upstream": 0.4, "proxy": 0.11, "chain": 1.0}
         ("client-lock", {"client": 0.5, "upstream": 0.4, "waiting": 0.98},
          "waiting in the client 98 %, client 50 %, upstream 40 %"),
         ("outside", {"client": 0.2, "outside": 0.97}, "outside 97 %, client 20 %"),
+        ("client-bound", {"client": 0.98, "ceiling": 0.38}, "client 98 %, ceiling 38 %"),
         ("client-bound", {}, "–"),
         (None, {}, "–"),
     ],

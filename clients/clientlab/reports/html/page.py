@@ -10,7 +10,7 @@ import jinja2
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import environments, estimand, thresholds
+from clientlab.reports import ceilings, environments, estimand, thresholds
 from clientlab.reports.charts import palette, sweeps, times
 from clientlab.reports.claims import SIGNS, source_first
 from clientlab.reports.headline import answers
@@ -51,6 +51,7 @@ def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
         limits_failed=any(one.outcome == "failed" for one in judged),
         omitted_groups=len(groups) - len(drawn),
         standings_note=estimand.standings(group.open_load for group in groups),
+        ceilings=ceilings.lines(run),
         tables=[(group.title, tables.figures(group)) for group in groups],
         **_charts(run, drawn),
         **_texts(run),
