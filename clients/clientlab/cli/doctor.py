@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import resource
 import shutil
 import sys
 from collections.abc import Iterator
@@ -17,12 +16,16 @@ from rich.table import Table
 from clientlab import units
 from clientlab.cli.option_types import console
 from clientlab.errors import LabError
+from clientlab.judging.shortages import MORE_PORTS, longer_queue, more_files
 from clientlab.results.surroundings import cpu_usable
+from clientlab.results.system_limits import system_limits
 from clientlab.strategies import CLIENTS, EXECUTORS, merged
 from clientlab.strategies.availability import MERGED
 from clientlab.testbeds.local import caddy
 
 _FILES_WANTED = 4096
+_PORTS_WANTED = 10_000
+_QUEUE_WANTED = 1024
 _CORES_WANTED = 2
 _SERVERS = ("flask", "aiohttp", "gunicorn", "uvloop", "ephem")
 _PROGRAMS = {
@@ -76,16 +79,26 @@ def requirements() -> Iterator[Requirement]:
 
 
 def _machine() -> Iterator[Requirement]:
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    enough = f"{files:,}" if files >= _FILES_WANTED else None
-    advice = f"only {files}: ulimit -n {_FILES_WANTED}, or keep -c far below"
-    yield Requirement("open files", enough, needed=False, advice=advice)
+    yield from _limits()
     cores = cpu_usable()
     advice = f"only {cores:g}: client and upstream share cores; use --delay, and compare CPU time"
     yield Requirement("cores", f"{cores:g}" if cores >= _CORES_WANTED else None, needed=False, advice=advice)
     load = os.getloadavg()[0]
     advice = f"load average {load:.1f}: stop other programs before you measure"
     yield Requirement("quiet machine", f"load {load:.1f}" if load < cores / 2 else None, needed=False, advice=advice)
+
+
+def _limits() -> Iterator[Requirement]:
+    """Limits of the system that `clientlab run` compares with what its plan needs; those that it shows."""
+    found = system_limits()
+    for name, value, wanted, command in (
+        ("open files", found.open_files, _FILES_WANTED, more_files(_FILES_WANTED)),
+        ("ephemeral ports", found.ephemeral_ports, _PORTS_WANTED, MORE_PORTS),
+        ("listen backlog", found.listen_backlog, _QUEUE_WANTED, longer_queue(_QUEUE_WANTED)),
+    ):
+        if value is not None:
+            advice = f"only {value:,}: run as root: {command}, or keep -c far below"
+            yield Requirement(name, f"{value:,}" if value >= wanted else None, needed=False, advice=advice)
 
 
 def _version(distribution: str) -> str | None:

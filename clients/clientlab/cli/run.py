@@ -35,6 +35,7 @@ from clientlab.running.ceilings import measured_ceilings
 from clientlab.running.environments import Environments, opened
 from clientlab.running.estimate import most_in_flight
 from clientlab.running.execute import execute, new_run, resumed, run_name
+from clientlab.running.preflight import check_system
 from clientlab.running.trial_runner import Testbed, TrialRunner
 from clientlab.testbeds.compose import ComposeTestbed, check_plain
 from clientlab.testbeds.external import ExternalTarget
@@ -78,6 +79,8 @@ def run(options: RunOptions) -> int:
         plan = stored.experiment if stored else plan_of(options, target, shlex.join(["clientlab", *sys.argv[1:]]))
         _check(options, plan, target)
         check_limits(limits, plan, strict=options.strict)
+        own_servers = target is None and options.testbed == "local"
+        check_system(plan, options.folder, {arm.upstream for arm in plan.arms} if own_servers else (), _print)
         if stored and plan.environments and not options.yes:
             raise LabError(f"--resume {stored.run}: it runs or installs {_named(plan)}; permit it with --yes")
         environments = stack.enter_context(opened(plan))
@@ -162,6 +165,11 @@ def _check(options: RunOptions, plan: Plan, target: ExternalTarget | None) -> No
     check_upstreams(upstreams, {arm.route for arm in plan.arms})
     if options.testbed == "compose":
         check_plain(upstreams)
+
+
+def _print(line: str) -> None:
+    """Print a line about the run that begins, on standard error."""
+    click.echo(f"clientlab: {line}", err=True)
 
 
 def _testbed(

@@ -1,7 +1,7 @@
 """How the surroundings of two runs differ: machine, Python, versions of libraries and programs.
 
 No difference forbids a comparison: a comparison of two surroundings may be the very question. Reports list them all,
-`clientlab_run_info` has a hash that is equal where all but `load_average`, `host` and `lab_commit` are.
+`clientlab_run_info` has a hash that is equal where all but `load_average`, `host`, `lab_commit` and `limits` are.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ _MACHINE = (
 )  # fmt: skip
 _MAY_BE_UNKNOWN = ("python_build", "openssl", "cpu_governor", "smt", "virtualization", "lab_commit")
 """Fields that older run files do not have, and that not every system shows: there they are None."""
+_LIMITS = ("ephemeral_ports", "time_wait_reuse", "listen_backlog")
+"""Limits of the system that are compared where both runs know them."""
 _VERSIONS = ("dependencies", "compiled")
 """Tables that older run files do not have."""
 _SAME_MEMORY = 0.01
@@ -42,6 +44,7 @@ def differences(base: Run, other: Run) -> list[Difference]:
         for part in dict.fromkeys((*before, *after))
         if before.get(part) != after.get(part) and part not in unlisted and not _as_much_memory(part, base, other)
     ]
+    found += _limits(base, other)
     found += [Difference(", ".join(here), "unknown", "known")] if here else []
     return [*found, Difference(", ".join(there), "known", "unknown")] if there else found
 
@@ -58,6 +61,14 @@ def _parts(run: Run) -> dict[str, str]:
         parts |= {f"{package} in {name}": version for package, version in environment.packages.items()}
         parts |= {f"compiled into {package} in {name}": text for package, text in environment.compiled.items()}
     return parts | (where.dependencies or {}) | where.libraries | compiled | where.programs
+
+
+def _limits(base: Run, other: Run) -> Iterator[Difference]:
+    """The limits of the system that differ, of those that both runs know."""
+    for field in _LIMITS:
+        before, after = (getattr(run.surroundings.limits, field, None) for run in (base, other))
+        if before != after and None not in (before, after):
+            yield Difference(_name(field), str(before), str(after))
 
 
 def _is_older(run: Run) -> bool:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.part import Part
 from clientlab.results.plan import MOST_ITEMS, AxisValue, Plan, check_once, check_workloads, identity_of
-from clientlab.results.trial import Time, Trial
+from clientlab.results.trial import Count, Time, Trial
 
 _LONGEST_NAME = 255
 """Bytes of a folder's name."""
@@ -62,6 +62,25 @@ class Environment(Part):
     compiled: Annotated[dict[str, str], Field(description="libraries compiled into its packages, such as libcurl")]
 
 
+class SystemLimits(Part):
+    """Limits of the system that a run may reach; null: the system does not show it."""
+
+    open_files: Annotated[Count, Field(description="of one process, so far as it may raise its own limit")]
+    ephemeral_ports: Annotated[
+        Count | None, Field(description="connections at once to one address: net.ipv4.ip_local_port_range")
+    ] = None
+    time_wait_reuse: Annotated[
+        Count | None,
+        Field(
+            description="net.ipv4.tcp_tw_reuse: 1: a closed connection's port is free after 1 s; 2: on loopback only"
+        ),
+    ] = None
+    listen_backlog: Annotated[
+        Count | None, Field(description="connections that wait to be accepted, at most: net.core.somaxconn")
+    ] = None
+    free_memory_bytes: Annotated[Count | None, Field(description="of the machine and of its control groups")] = None
+
+
 class Surroundings(Part):
     """The machine and the software of a run."""
 
@@ -95,6 +114,7 @@ class Surroundings(Part):
     environments: Annotated[
         dict[str, Environment] | None, Field(description="by name; null: all trials ran in the lab's own Python")
     ] = None
+    limits: Annotated[SystemLimits | None, Field(description="null: in files of earlier versions")] = None
 
 
 class Caution(Part):

@@ -21,6 +21,7 @@ from clientlab.results import machine
 from clientlab.results.compiled import compiled_into
 from clientlab.results.dependencies import dependencies_of
 from clientlab.results.document import Environment, Surroundings
+from clientlab.results.system_limits import system_limits
 from clientlab.strategies import plugins
 
 _CPU_INFO = Path("/proc/cpuinfo")
@@ -65,6 +66,7 @@ def surroundings(
         virtualization=machine.virtualization(),
         lab_commit=machine.lab_commit(),
         environments=dict(environments) or None,
+        limits=system_limits(),
     )
 
 

@@ -26,7 +26,7 @@ MOST_SERIES = 3000
 _CLAIM = ("run", "experiment", "claim")
 _SENTENCE = 300
 """Characters of a claim's sentence that become a label. A run has as many sentences as claims."""
-_NOT_HASHED = frozenset({"load_average", "host", "lab_commit"})
+_NOT_HASHED = frozenset({"load_average", "host", "lab_commit", "limits"})
 
 _MARGIN = (
     "Half the width of the interval of a figure's median over rounds, of its logarithm. All figures and arms of a run "
@@ -113,7 +113,8 @@ def surroundings_hash(run: Run) -> str:
 
     Fields that are unknown do not count, so that a new one parts no older runs. Neither do the load of the hour, the
     host's name, which is a new one for each container, and the lab's commit, since a commit that changes no figure
-    would part all runs before it from those after it.
+    would part all runs before it from those after it. Limits of the system change a figure only where a run reaches
+    them, and a caution names such a run.
     """
     machine = run.surroundings.model_dump(exclude={*_NOT_HASHED, "environments"}, exclude_none=True)
     if environments := run.surroundings.environments:

@@ -16,16 +16,23 @@ from clientlab.testbeds.scrape import Endpoint
 from clientlab.testbeds.server_process import LOOPBACK, Server
 from clientlab.upstreams import Upstream
 
+_BACKLOG = 2048
+_MOST_BACKLOG = 65_535  # as servers/mockupstream/settings.py has it
+
 _GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:mockupstream.gunicorn_config")
 
 
 @dataclass(frozen=True)
 class WorkerCounts:
-    """Processes of the upstreams without settings. `threads`: requests that one Flask process can hold at once."""
+    """Processes of the upstreams without settings. `threads`: requests that one Flask process can hold at once.
+
+    `backlog`: connections that may wait to be accepted, if the system permits so many.
+    """
 
     flask: int
     aiohttp: int
     threads: int
+    backlog: int = _BACKLOG
 
 
 def workers_for(concurrency: int) -> WorkerCounts:
@@ -36,7 +43,8 @@ def workers_for(concurrency: int) -> WorkerCounts:
     """
     half = max(1, (os.cpu_count() or 2) // 2)
     flask = max(2, half)
-    return WorkerCounts(flask, half, max(32, -(-concurrency // flask) + 8))
+    threads = max(32, -(-concurrency // flask) + 8)
+    return WorkerCounts(flask, half, threads, min(max(_BACKLOG, concurrency), _MOST_BACKLOG))
 
 
 def start(upstream: Upstream, workers: WorkerCounts, listener: socket.socket, logs: Path) -> Server:
@@ -47,8 +55,9 @@ def start(upstream: Upstream, workers: WorkerCounts, listener: socket.socket, lo
     if upstream.development:
         listener.listen(socket.SOMAXCONN)  # werkzeug needs a socket that is listening
         command = [sys.executable, "-m", "mockupstream", upstream.framework, "--fd", str(descriptor)]
+    environment = {"MOCKUPSTREAM_BACKLOG": str(workers.backlog), **os.environ, **environment}
     log = logs / f"{re.sub(r'[^A-Za-z0-9.]+', '-', upstream.name)}.log"
-    process = child_processes.start(command, log, {**os.environ, **environment}, [descriptor])
+    process = child_processes.start(command, log, environment, [descriptor])
     endpoint = Endpoint(LOOPBACK, listener.getsockname()[1])
     return Server(upstream.name, endpoint, process, log, _workers(upstream, workers))
 

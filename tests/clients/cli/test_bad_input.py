@@ -43,6 +43,8 @@ WRONG_WORDS = [
     ((*RUN, "-d", "0"), "-d 0: write more than 0 seconds"),
     ((*RUN, "-d", "-1s"), "'-1s' is not a length of time"),
     ((*RUN, "-n", "5", "-d", "1s"), "-n and -d: .*leave out one of them"),
+    (("run", "-t", "aiohttp@workers", "-c", "90000000", "-n", "90000000"),
+     "aiohttp@workers needs 90,000,0.. (open files|connections).*; lower -c, or .* as root: (prlimit|sysctl)"),
     ((*RUN, "--rate", "0"), "'--rate'.*0 requests per second never arrive; write more than 0"),
     ((*RUN, "--rate", "-5/s"), "'--rate'.*'-5/s' is not a rate; write 500/s, 500 or 30/m"),
     ((*RUN, "--rate", "fast"), "'--rate'.*'fast' is not a rate"),

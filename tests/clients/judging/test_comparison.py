@@ -10,6 +10,7 @@ from clientlab.errors import LabError
 from clientlab.judging.comparison import compare
 from clientlab.judging.differences import differences
 from clientlab.reports.comparison import as_markdown
+from clientlab.results.document import SystemLimits
 from clientlab.results.figures import BY_KEY, COMPARED
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles
@@ -233,6 +234,13 @@ def test_an_upgrade_below_a_measured_library_is_told_and_forbids_nothing():
     (compared,) = compare(one, [two]).others
     assert (compared.unlike, [one.part for one in compared.differences]) == ([], ["lab commit", "httpcore"])
     assert "httpcore: 1.0.8 -&gt; 1.0.9" in as_markdown(compare(one, [two]), [])
+
+
+def test_limits_of_the_system_are_compared_where_both_runs_know_them():
+    """An older file has none."""
+    few, many = ({"limits": SystemLimits(open_files=9, listen_backlog=queue)} for queue in (128, 4096))
+    assert parts_of(few, many) == {"listen backlog": ("128", "4096")}
+    assert parts_of({}, many) == parts_of(many, {}) == parts_of(many, many) == {}
 
 
 def test_what_an_older_run_file_does_not_hold_is_unknown_and_no_difference():

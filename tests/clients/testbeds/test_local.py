@@ -256,6 +256,7 @@ def test_flask_can_hold_every_request_in_flight(concurrency):
     """It needs a thread for each."""
     workers = workers_for(concurrency)
     assert workers.flask * workers.threads >= concurrency
+    assert workers.backlog >= concurrency
     assert workers.aiohttp >= 1
 
 

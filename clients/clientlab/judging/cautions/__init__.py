@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from clientlab.judging.cautions import bottlenecks, concurrency, noise, open_load, outlying, percentiles, plan, trials
+from clientlab.judging.cautions import (
+    bottlenecks,
+    concurrency,
+    noise,
+    open_load,
+    outlying,
+    percentiles,
+    plan,
+    system_limits,
+    trials,
+)
 from clientlab.results.document import Caution, Run
 
 
@@ -26,6 +36,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     open_load.late_starts,
     concurrency.unlike_concurrency,
     plan.replaced,
+    system_limits.system_limits,
     bottlenecks.server_bound,
     bottlenecks.machine_bound,
     bottlenecks.driver_bound,

@@ -1,0 +1,53 @@
+"""Checks before a run, on the system as it is."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+
+import pytest
+
+from clientlab.errors import LabError
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.planning import make_plan
+from clientlab.running.preflight import check_system
+from clientlab.workload.workload import Workload
+
+
+def plan_of(strategy: str, **workload):
+    """A plan of one strategy."""
+    table = WorkloadTable(first=Workload(**workload))
+    return make_plan(Experiment(name="x", question="Why?", strategies=[strategy], workloads={"workload": table}))
+
+
+def test_a_sample_log_that_does_not_fit_on_the_disk_is_refused(tmp_path):
+    """The folder need not exist yet."""
+    requests = shutil.disk_usage(tmp_path).free // 16
+    with pytest.raises(LabError, match=r"sample log of requests-session takes .*; send fewer requests, or .* --out"):
+        check_system(plan_of("requests-session", requests=requests), tmp_path / "none", (), print)
+
+
+def test_the_soft_limit_of_open_files_is_raised_for_servers_only_where_they_need_it(tmp_path):
+    """And it is said: servers with another limit are other servers."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    low, lines = min(soft, hard // 2, 512), []
+    needed = low - 63
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (low, hard))
+        for concurrency in (needed - 1, needed):
+            assert lines == []
+            assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == low
+            plan = plan_of("aiohttp@workers", concurrency=concurrency, requests=1000)
+            check_system(plan, tmp_path, ("aiohttp",), lines.append)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == hard
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert [line.partition(" for ")[0] for line in lines] == [f"the servers may need {low + 1:,} open files"]
+    assert f"raised from {low:,} to {hard:,}" in lines[0]
+
+
+def test_a_demand_without_servers_of_the_lab_raises_nothing(tmp_path):
+    """A trial raises its own limit."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    check_system(plan_of("urllib3", requests=10), tmp_path, (), print)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
