@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -17,15 +17,18 @@ _LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 """Whether the kernel lists the children of a process (CONFIG_PROC_CHILDREN of Linux)."""
 
 
-def start(
+def start(  # noqa: PLR0913 - where a program's input and output go, and where it runs
     command: Sequence[str],
     log: Path | None,
     environment: Mapping[str, str],
     descriptors: Sequence[int] = (),
     *,
     stdin: int = subprocess.DEVNULL,
+    cpus: Collection[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a program. Its output goes to `log`, or to the lab's own output; `stdin` is its standard input.
+
+    `cpus`: the only ones that the program and its children may use, on Linux; without any, those of this process.
 
     Its own process group keeps the terminal's Ctrl-C away: the lab decides which process stops, and when.
     Raises OSError.
@@ -39,7 +42,7 @@ def start(
             pass_fds=tuple(descriptors),
             start_new_session=True,
             env=dict(environment),
-            preexec_fn=_die_with(os.getpid(), mask) if sys.platform == "linux" else None,  # noqa: PLW1509
+            preexec_fn=_arrange(os.getpid(), mask, cpus) if sys.platform == "linux" else None,  # noqa: PLW1509
         )
 
 
@@ -110,13 +113,15 @@ def _signals_wait() -> Iterator[set[int]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _die_with(parent: int, mask: set[int]) -> Callable[[], None]:
+def _arrange(parent: int, mask: set[int], cpus: Collection[int]) -> Callable[[], None]:
     """A function that runs in the new process: the kernel terminates it when the lab is killed. `mask`: of signals."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def arrange() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+        if cpus:
+            os.sched_setaffinity(0, cpus)
         if os.getppid() != parent:
             os._exit(1)
 

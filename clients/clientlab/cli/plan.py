@@ -100,6 +100,8 @@ def _changes(base: Experiment, target: ExternalTarget | None, options: RunOption
     if options.ceilings:
         changes["ceilings"] = True
     changes |= {field: number for field, number in numbers.items() if number is not None}
+    if options.pin:
+        changes["pin"] = True
     workload_changes = _workload_changes(options)
     if target is not None:
         changes |= {"upstreams": [target.name], "routes": ["direct"]}

@@ -17,6 +17,7 @@ from clientlab import own_folder
 from clientlab.cli.claims import code_of
 from clientlab.cli.exports import limits_of, tell
 from clientlab.cli.option_types import PatientConsole
+from clientlab.cli.placement import announce, placement_of
 from clientlab.cli.plan import plan_of
 from clientlab.cli.report import draw, show, write_page
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options, target_options
@@ -27,7 +28,7 @@ from clientlab.reports import as_junit
 from clientlab.reports.files import JUNIT
 from clientlab.reports.progress import LiveBar, PlainLines
 from clientlab.results import leftovers
-from clientlab.results.document import Run, Surroundings
+from clientlab.results.document import Placement, Run, Surroundings
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
@@ -78,23 +79,29 @@ def run(options: RunOptions) -> int:
         target = _target_of(options)
         plan = stored.experiment if stored else plan_of(options, target, shlex.join(["clientlab", *sys.argv[1:]]))
         _check(options, plan, target)
-        check_limits(limits, plan, strict=options.strict)
         own_servers = target is None and options.testbed == "local"
-        check_system(plan, options.folder, {arm.upstream for arm in plan.arms} if own_servers else (), _print)
+        placement = placement_of(plan, options.testbed, foreign=target is not None)
+        check_limits(limits, plan, strict=options.strict)
+        check_system(plan, options.folder, {arm.upstream for arm in plan.arms} if own_servers else (), announce)
         if stored and plan.environments and not options.yes:
             raise LabError(f"--resume {stored.run}: it runs or installs {_named(plan)}; permit it with --yes")
         environments = stack.enter_context(opened(plan))
         name = stored.run if stored else _claimed(run_name(plan), store, stack)
         if options.testbed == "compose" and target is None:
             stack.enter_context(store.alone(_waiting(console)))
-        testbed, servers = _testbed(options, plan, target, store.folder / name / "logs", stack)
-        where = _surroundings(plan, servers, environments)
+        testbed, servers = _testbed(options, (plan, placement), target, store.folder / name / "logs", stack)
+        where = _surroundings(plan, servers, environments, placement)
         planned = _go_on(stored, where) if stored else new_run(name, plan, where)
         if plan.ceilings and not planned.ceilings:
-            planned = planned.model_copy(update={"ceilings": measured_ceilings(plan, testbed, console.print)})
+            ceilings = measured_ceilings(plan, testbed, console.print, placement)
+            planned = planned.model_copy(update={"ceilings": ceilings})
         observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
         runner = TrialRunner(
-            testbed, options.keep_samples, interpreters=environments.interpreters, ceilings=planned.ceilings
+            testbed,
+            options.keep_samples,
+            interpreters=environments.interpreters,
+            ceilings=planned.ceilings,
+            placement=placement,
         )
         finished = execute(planned, runner, store, observer)
     return _show(options, finished, limits)
@@ -134,7 +141,7 @@ def _go_on(stored: Run, where: Surroundings) -> Run:
     """The run that goes on. What differs from its first surroundings is printed."""
     run = resumed(stored, where)
     for line in run.resumed[-1].differences:
-        click.echo(f"clientlab: since the run began: {line}", err=True)
+        announce(f"since the run began: {line}")
     return run
 
 
@@ -167,14 +174,9 @@ def _check(options: RunOptions, plan: Plan, target: ExternalTarget | None) -> No
         check_plain(upstreams)
 
 
-def _print(line: str) -> None:
-    """Print a line about the run that begins, on standard error."""
-    click.echo(f"clientlab: {line}", err=True)
-
-
 def _testbed(
     options: RunOptions,
-    plan: Plan,
+    planned: tuple[Plan, Placement | None],
     target: ExternalTarget | None,
     logs: Path,
     stack: contextlib.ExitStack,
@@ -185,16 +187,23 @@ def _testbed(
     if options.testbed == "compose":
         compose = ComposeTestbed(os.environ)
         return compose, compose.programs()
-    workers = replace(workers_for(most_in_flight(plan)), **plan.workers)
-    local = LocalTestbed({arm.upstream for arm in plan.arms}, {arm.route for arm in plan.arms}, logs, workers)
+    plan, placement = planned
+    cpus = placement.upstream if placement else ()
+    workers = replace(workers_for(most_in_flight(plan), cpus), **plan.workers)
+    routes = {arm.route for arm in plan.arms}
+    local = LocalTestbed({arm.upstream for arm in plan.arms}, routes, logs, workers, placement=placement)
+    if placement is not None:
+        announce(f"pinned: {placement}")
     return stack.enter_context(local), local.programs()
 
 
-def _surroundings(plan: Plan, servers: dict[str, str], environments: Environments) -> Surroundings:
+def _surroundings(
+    plan: Plan, servers: dict[str, str], environments: Environments, placement: Placement | None
+) -> Surroundings:
     """Versions of what is measured and of what serves. Called when the servers run, since it reads the load."""
     programs = programs_of(arm.strategy for arm in plan.arms)
     own = [arm.strategy for arm in plan.arms if arm.environment is None]
-    return surroundings(distributions_of(own), servers | programs, environments.held)
+    return surroundings(distributions_of(own), servers | programs, environments.held, placement)
 
 
 def _show(options: RunOptions, finished: Run, limits: list[Threshold]) -> int:

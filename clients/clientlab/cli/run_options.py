@@ -121,6 +121,9 @@ class RunOptions:
             callback=environments_of,
         ),
     ] = None
+    pin: Annotated[
+        bool, _Option("--pin", "Give client, upstream and proxy cores of their own; with two, the servers share one.")
+    ] = False
     upstreams: Annotated[
         tuple[str, ...],
         _Option("--upstream", "flask, aiohttp, or one with settings: 'flask?workers=4'.  [default: aiohttp]"),

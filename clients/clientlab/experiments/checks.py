@@ -50,7 +50,12 @@ def check_stored(plan: Plan) -> None:
 
 
 def check_served(plan: Plan) -> None:
-    """Raises LabError for a plan with environments, files of requests or ceilings: workers of the service lack them."""
+    """Raises LabError for a plan that workers of the service cannot measure.
+
+    They have no environments, no files of requests and no load generators, and do not place the other containers.
+    """
+    if plan.pin:
+        raise LabError(f"experiment {plan.name!r} pins parts to CPUs; measure it with 'clientlab run'")
     if plan.ceilings:
         raise LabError(f"experiment {plan.name!r} measures ceilings of its servers; measure it with 'clientlab run'")
     for arm in plan.arms:

@@ -92,6 +92,7 @@ class Experiment(Table):
     ceilings: bool = False  # of each server, measured before the first round
     rounds: int = Field(default=3, ge=1, le=MOST_ROUNDS_OF_A_RUN)
     seed: int = 1
+    pin: bool = False  # each part of the testbed to CPUs of its own
     environments: dict[EnvironmentName, EnvironmentSpec] = {}
     workloads: dict[str, WorkloadTable] = {}
     arms: dict[str, ArmTable] = {}

@@ -45,7 +45,7 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
     return Plan.model_validate(
         {
             **experiment.model_dump(
-                include={"name", "question", "rounds", "seed", "uncontrolled", "workers", "ceilings"}
+                include={"name", "question", "rounds", "seed", "uncontrolled", "workers", "pin", "ceilings"}
             ),
             "source": experiment.source,
             "environments": {name: _absolute(spec) for name, spec in experiment.environments.items()},

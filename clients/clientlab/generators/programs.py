@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
@@ -49,11 +50,14 @@ def fastest(load: Load) -> Generator | None:
     return next((one for one in FAST if which(one.name) and one.refuses(load) is None), None)
 
 
-def drive(generator: Generator, load: Load, folder: Path) -> Driven:
-    """Send the load with an installed generator. `folder` is new, and takes its files. Raises GeneratorFailed."""
+def drive(generator: Generator, load: Load, folder: Path, cpus: Collection[int] = ()) -> Driven:
+    """Send the load with an installed generator. `folder` is new, and takes its files. Raises GeneratorFailed.
+
+    `cpus`: the only ones that it may use; without any, those of this process.
+    """
     command, log = generator.command(load, folder), folder / "generator.log"
     before = children_cpu_seconds()
-    process = child_processes.start(command, log, _environment(load))
+    process = child_processes.start(command, log, _environment(load), cpus=cpus)
     try:
         process.wait(load.seconds + _PATIENCE)
     except subprocess.TimeoutExpired as error:

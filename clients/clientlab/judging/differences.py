@@ -55,7 +55,7 @@ def _parts(run: Run) -> dict[str, str]:
     parts = {_name(field): str(getattr(where, field)) for field in _MACHINE}
     parts |= {_name(field): str(value) for field in _MAY_BE_UNKNOWN if (value := getattr(where, field)) is not None}
     compiled = {f"compiled into {name}": text for name, text in (where.compiled or {}).items()}
-    parts |= {"clientlab": run.clientlab}
+    parts |= {"clientlab": run.clientlab, "placement": str(where.placement or "not pinned")}
     for name, environment in (where.environments or {}).items():
         parts |= {f"python in {name}": environment.python, f"python build in {name}": environment.python_build}
         parts |= {f"{package} in {name}": version for package, version in environment.packages.items()}

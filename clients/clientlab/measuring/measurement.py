@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -75,6 +75,7 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
     on_failures: Callable[[int], None] = _nothing,
     patience: float = PATIENCE,
     deadline: float = math.inf,
+    cpus: Collection[int] = (),
 ) -> Measurement:
     """Run one trial in a fresh process of `interpreter` and read its samples from `context.folder`.
 
@@ -82,13 +83,14 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
     `on_progress` gets the number of finished requests, every half second. Until the last of them has ended,
     `on_failures` gets the number of requests that failed since the last one that succeeded. `patience`: seconds beyond
     the workload's timeout after which a trial without progress counts as stalled, unless it has a `request_limit`.
-    `deadline`: seconds from the start of its process after which the trial has failed.
+    `deadline`: seconds from the start of its process after which the trial has failed. `cpus`: the only ones that the
+    trial's processes may use; without any, those of this process.
 
     Raises TrialFailed when the strategy cannot do its workload, or reaches one of its limits. After any exception,
     KeyboardInterrupt and those of the callbacks included, no process of the trial is left.
     """
     folder = Path(context.folder)
-    with TrialHandle(context, interpreter) as process:
+    with TrialHandle(context, interpreter, cpus) as process:
         limits = Limits(context, process.pid, patience)
         stall_seconds = longest_pause(context.workload) + max(context.workload.timeout + patience, limits.seconds)
         progress = _Progress(folder, on_progress, on_failures, deadline, limits.check)

@@ -10,7 +10,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -42,8 +42,8 @@ class TrialStalled(TrialFailed):
 class TrialHandle:
     """The process of one trial. It and all its children are one process group, which is killed at the end."""
 
-    def __init__(self, context: TrialContext, interpreter: Interpreter) -> None:
-        """Write the context into the trial's folder and start the process. Raises OSError.
+    def __init__(self, context: TrialContext, interpreter: Interpreter, cpus: Collection[int] = ()) -> None:
+        """Write the context into the trial's folder and start the process on these CPUs. Raises OSError.
 
         The context may hold a large body. A pipe would block until the process has started, and a signal could cut
         the write short.
@@ -59,7 +59,9 @@ class TrialHandle:
         # niquests would open an existing empty file for each request.
         environment["NETRC"] = f"{os.devnull}/none"
         command = interpreter.command("clientlab.measuring.trial_process", str(folder), str(child_events))
-        self._process = child_processes.start(command, self._log, environment, [child_events], stdin=child_input)
+        self._process = child_processes.start(
+            command, self._log, environment, [child_events], stdin=child_input, cpus=cpus
+        )
         os.close(child_events)
         os.close(child_input)
         self._unread = b""

@@ -43,6 +43,8 @@ def _parts(run: Run) -> Iterator[str]:
         f"{escaped(where.system)} {escaped(where.kernel)}, {escaped(where.python)}, "
         f"clientlab {escaped(run.clientlab)}. Command: {code(run.experiment.command)}\n"
     )
+    if where.placement is not None:
+        yield f"Pinned: {escaped(str(where.placement))}\n"
     yield from (f"Environment {escaped(line)}\n" for line in environments.lines(run))
 
 

@@ -74,6 +74,8 @@ def _heading(run: Run) -> Text:
     text = Text()
     text.append(f"{run.experiment.question}\n", style="bold")
     text.append(f"run {run.run} · {run.status} · {machine.cpu_model}, {machine.cpu_usable:g} cores · {machine.python}")
+    if machine.placement is not None:
+        text.append(f"\npinned: {machine.placement}")
     text.append("".join(f"\nenvironment {line}" for line in environments.lines(run)))
     return text
 

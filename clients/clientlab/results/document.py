@@ -81,6 +81,22 @@ class SystemLimits(Part):
     free_memory_bytes: Annotated[Count | None, Field(description="of the machine and of its control groups")] = None
 
 
+class Placement(Part):
+    """The CPUs that each part of the testbed may use, as the kernel numbers them."""
+
+    client: Annotated[list[int], Field(max_length=MOST_ITEMS)]
+    upstream: Annotated[list[int], Field(max_length=MOST_ITEMS)]
+    proxy: Annotated[list[int], Field(description="empty: the run has no proxy", max_length=MOST_ITEMS)] = []
+
+    def __str__(self) -> str:
+        """In a phrase: ``client on CPU 1, upstream and proxy on CPU 0``."""
+        parts: dict[str, list[str]] = {}
+        for name, cpus in self:
+            if cpus:
+                parts.setdefault(", ".join(map(str, cpus)), []).append(name)
+        return ", ".join(f"{' and '.join(names)} on CPU {cpus}" for cpus, names in parts.items())
+
+
 class Surroundings(Part):
     """The machine and the software of a run."""
 
@@ -114,6 +130,7 @@ class Surroundings(Part):
     environments: Annotated[
         dict[str, Environment] | None, Field(description="by name; null: all trials ran in the lab's own Python")
     ] = None
+    placement: Annotated[Placement | None, Field(description="null: no part was pinned to CPUs")] = None
     limits: Annotated[SystemLimits | None, Field(description="null: in files of earlier versions")] = None
 
 

@@ -124,6 +124,7 @@ class Plan(Part):
     ceilings: Annotated[
         bool, Field(description="whether the most requests per second of each server are measured before round 1")
     ] = False
+    pin: Annotated[bool, Field(description="each part of the testbed has CPUs of its own")] = False
     shortened: Annotated[list[str], Field(description="what the quick form changed")] = []
     changed: Annotated[
         list[str], Field(description="what options of the command line replaced, except rounds and seed")

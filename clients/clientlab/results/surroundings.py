@@ -20,7 +20,7 @@ from clientlab.measuring.cgroups import cpu_quota, memory_limit
 from clientlab.results import machine
 from clientlab.results.compiled import compiled_into
 from clientlab.results.dependencies import dependencies_of
-from clientlab.results.document import Environment, Surroundings
+from clientlab.results.document import Environment, Placement, Surroundings
 from clientlab.results.system_limits import system_limits
 from clientlab.strategies import plugins
 
@@ -36,7 +36,10 @@ _SERVED_BY = {
 
 
 def surroundings(
-    distributions: Iterable[str], programs: dict[str, str], environments: Mapping[str, Environment] = NONE
+    distributions: Iterable[str],
+    programs: dict[str, str],
+    environments: Mapping[str, Environment] = NONE,
+    placement: Placement | None = None,
 ) -> Surroundings:
     """This machine as it is now. `distributions`: packages of the lab's own Python whose versions matter to the run."""
     clock = time.get_clock_info("perf_counter")
@@ -66,6 +69,7 @@ def surroundings(
         virtualization=machine.virtualization(),
         lab_commit=machine.lab_commit(),
         environments=dict(environments) or None,
+        placement=placement,
         limits=system_limits(),
     )
 

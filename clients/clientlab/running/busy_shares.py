@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from clientlab import strategies
 from clientlab.judging.verdict import SHORT_SECONDS, Shares, busy, waited
 from clientlab.measuring.measurement import Outcome
+from clientlab.results.document import Placement
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.trial import InFlight, PlannedTrial, ServerUse
 
@@ -40,18 +41,25 @@ def in_flight(latencies: float, wall: float, servers: ServersUse) -> InFlight:
     )
 
 
-def shares_of(
-    planned: PlannedTrial, outcome: Outcome, delays: float | None, servers: ServersUse, held: InFlight
+def shares_of(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
+    planned: PlannedTrial,
+    outcome: Outcome,
+    delays: float | None,
+    servers: ServersUse,
+    held: InFlight,
+    placement: Placement | None = None,
 ) -> Shares:
     """All shares that can be known. `delays`: the sum of the requested delays, in seconds; None without."""
     wall, many, cores = outcome.wall_seconds, planned.concurrency, cpu_usable()
+    of_client = cores if placement is None else min(cores, len(placement.client))
     machine = None if outcome.disturbance is None else outcome.disturbance.busy_share
     upstream, proxy = _timed(servers.upstream, wall), _timed(servers.proxy, wall)
+    of_proxy, of_upstream = server_shares(proxy, upstream, wall, many, placement)
     spent = [outcome.cpu_seconds, *(one.cpu_seconds for one in (upstream, proxy) if one is not None), delays or 0.0]
     return Shares(
-        client=busy(outcome.cpu_seconds, wall, client_cores(planned, outcome, cores)),
-        proxy=server_share(proxy, wall, many, cores),
-        upstream=server_share(upstream, wall, many, cores),
+        client=busy(outcome.cpu_seconds, wall, client_cores(planned, outcome, of_client)),
+        proxy=of_proxy,
+        upstream=of_upstream,
         latency=None if delays is None else waited(delays, wall, many),
         upstream_threads=_of_threads(servers.upstream, held, many),
         connections=_of_connections(planned, outcome, held, servers),
@@ -81,11 +89,29 @@ def _timed(use: ServerUse | None, wall: float) -> ServerUse | None:
     return None if use is None or (use.cpu_step_seconds and wall < SHORT_SECONDS) else use
 
 
-def server_share(use: ServerUse | None, wall: float, many: int, cores: float) -> float | None:
-    """A server's share of the cores that it can use: no more than its processes, nor than requests in flight."""
+def server_shares(
+    proxy: ServerUse | None, upstream: ServerUse | None, wall: float, many: int, placement: Placement | None = None
+) -> tuple[float | None, float | None]:
+    """The shares of both servers, with so many requests in flight; None for one whose use is unknown."""
+    together, cores = placement is not None and placement.upstream == placement.proxy, cpu_usable()
+    return (
+        _server_share(proxy, wall, many, cores, upstream if together else None),
+        _server_share(upstream, wall, many, cores, proxy if together else None),
+    )
+
+
+def _server_share(
+    use: ServerUse | None, wall: float, many: int, cores: float, beside: ServerUse | None = None
+) -> float | None:
+    """A server's share of the cores that it can use: no more than its processes, nor than requests in flight.
+
+    `beside`: a server that is pinned to the same cores; what it used is not there to be used.
+    """
     if use is None:
         return None
     own = cores if use.cores is None else use.cores
+    if beside is not None:
+        own = max(own - beside.cpu_seconds / wall, use.cpu_seconds / wall)
     return busy(use.cpu_seconds, wall, min(own, many, use.processes or math.inf))
 
 

@@ -9,7 +9,7 @@ differ, a fast strategy of the lab sends them.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,10 +23,11 @@ from clientlab.measuring.context import TrialContext
 from clientlab.measuring.measurement import measure
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.results.ceiling import Ceiling
+from clientlab.results.document import Placement
 from clientlab.results.plan import Plan
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.trial import PlannedTrial
-from clientlab.running.busy_shares import ServersUse, client_cores, server_share
+from clientlab.running.busy_shares import ServersUse, client_cores, server_shares
 from clientlab.running.trial_result import Reading, spent
 from clientlab.running.trial_runner import Testbed
 from clientlab.workload.load import requests_in
@@ -103,17 +104,22 @@ def targets_of(plan: Plan) -> list[Target]:
     return found
 
 
-def measured_ceilings(plan: Plan, testbed: Testbed, announce: Callable[[str], None]) -> list[Ceiling]:
+def measured_ceilings(
+    plan: Plan, testbed: Testbed, announce: Callable[[str], None], placement: Placement | None = None
+) -> list[Ceiling]:
     """The ceiling of each target. `announce` takes a line before each measurement, which takes about `SECONDS`.
 
-    A ceiling that cannot be measured holds the reason. Raises IncompleteRun where a server does not start.
+    `placement`: the CPUs of each part; the generator gets those of the client. A ceiling that cannot be measured holds
+    the reason. Raises IncompleteRun where a server does not start.
     """
-    found = []
+    found, cpus = [], placement.client if placement else []
     for target in targets_of(plan):
         announce(f"ceiling of {target.upstream}, {target.route}: {SECONDS} s with {target.connections} connections")
         try:
             testbed.serve(target.upstream)
-            figures = _figures(target, _by_program(target, testbed) or _by_strategy(target, testbed))
+            figures = _figures(
+                target, _by_program(target, testbed, cpus) or _by_strategy(target, testbed, cpus), placement
+            )
         except (programs.GeneratorFailed, TrialFailed, ServerLost) as failure:
             figures = {"reason": str(failure)}
         found.append(
@@ -130,7 +136,7 @@ def measured_ceilings(plan: Plan, testbed: Testbed, announce: Callable[[str], No
     return found
 
 
-def _by_program(target: Target, testbed: Testbed) -> _Sent | None:
+def _by_program(target: Target, testbed: Testbed, cpus: Collection[int]) -> _Sent | None:
     """By the fastest generator that is installed; None if none can send the requests of the workload."""
     if varies(target.workload):
         return None
@@ -142,15 +148,16 @@ def _by_program(target: Target, testbed: Testbed) -> _Sent | None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         before = testbed.reading(*where)
-        driven = programs.drive(generator, load, Path(folder))
+        driven = programs.drive(generator, load, Path(folder), cpus)
         servers = spent(before, testbed.reading(*where))
-    version, report, cores = programs.version_of(generator), driven.report, generator.cores or cpu_usable()
+    usable = _usable(cpus)
+    version, report, cores = programs.version_of(generator), driven.report, min(generator.cores or usable, usable)
     return _Sent(
         generator.name, version, report.succeeded, report.failed, report.seconds, driven.cpu_seconds, cores, servers
     )
 
 
-def _by_strategy(target: Target, testbed: Testbed) -> _Sent:
+def _by_strategy(target: Target, testbed: Testbed, cpus: Collection[int]) -> _Sent:
     """By the first strategy that is installed. Raises TrialFailed."""
     name, where = _strategy_for(target), (target.upstream, target.route)
     workload = replace(target.workload, concurrency=target.connections)
@@ -165,15 +172,20 @@ def _by_strategy(target: Target, testbed: Testbed) -> _Sent:
                 strategies.find(name), workload, testbed.base_url(*where), folder, testbed.address(*where),
                 testbed.ca_file(*where),
             ),
-            on_start=read, on_end=read,
+            on_start=read, on_end=read, cpus=cpus,
         )  # fmt: skip
     outcome, failed = found.outcome, sum(found.samples.errors.values())
     planned = PlannedTrial(
         arm=name, strategy=name, upstream=where[0], route=where[1], workload=target.arms[0], round=1, order=0,
         concurrency=target.connections,
     )  # fmt: skip
-    cores, succeeded = client_cores(planned, outcome, cpu_usable()), len(found.samples.records) - failed
+    cores, succeeded = client_cores(planned, outcome, _usable(cpus)), len(found.samples.records) - failed
     return _Sent(name, None, succeeded, failed, outcome.wall_seconds, outcome.cpu_seconds, cores, spent(*readings))
+
+
+def _usable(cpus: Collection[int]) -> float:
+    """Cores that the generator may use. `cpus`: those to which it is pinned."""
+    return min(len(cpus) or cpu_usable(), cpu_usable())
 
 
 def _strategy_for(target: Target) -> str:
@@ -185,7 +197,7 @@ def _strategy_for(target: Target) -> str:
     raise TrialFailed(f"no load generator is installed, and none of {', '.join(names)}")
 
 
-def _figures(target: Target, sent: _Sent) -> dict[str, Any]:
+def _figures(target: Target, sent: _Sent, placement: Placement | None) -> dict[str, Any]:
     """Fields of the ceiling: the rate, and what limited it."""
     found: dict[str, Any] = {
         "generator": sent.generator,
@@ -199,11 +211,8 @@ def _figures(target: Target, sent: _Sent) -> dict[str, Any]:
     }
     if not sent.succeeded:
         return found | {"reason": f"{sent.generator} got no response with a status below 400"}
-    many, usable = target.connections, cpu_usable()
-    shares = Shares(
-        client=busy(sent.cpu_seconds, sent.seconds, sent.cores),
-        proxy=server_share(sent.servers.proxy, sent.seconds, many, usable),
-        upstream=server_share(sent.servers.upstream, sent.seconds, many, usable),
-    )
+    many = target.connections
+    proxy, upstream = server_shares(sent.servers.proxy, sent.servers.upstream, sent.seconds, many, placement)
+    shares = Shares(client=busy(sent.cpu_seconds, sent.seconds, sent.cores), proxy=proxy, upstream=upstream)
     limit = None if sent.servers.upstream is None else verdict(shares, many)
     return found | {"requests_per_second": sent.succeeded / sent.seconds, "verdict": limit}

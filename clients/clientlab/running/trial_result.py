@@ -13,6 +13,7 @@ from clientlab.judging.verdict import Shares, of_schedule, verdict
 from clientlab.measuring.external_tool import ToolNote
 from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.results.ceiling import Ceiling
+from clientlab.results.document import Placement
 from clientlab.results.trial import Bound, Noise, PlannedTrial, ServerUse, Trial
 from clientlab.running.busy_shares import ServersUse, in_flight, shares_of
 from clientlab.running.open_load import kept_schedule
@@ -52,7 +53,11 @@ class Begun:
 
 
 def finished_trial(
-    begun: Begun, measurement: Measurement, servers: ServersUse, ceiling: Ceiling | None = None
+    begun: Begun,
+    measurement: Measurement,
+    servers: ServersUse,
+    ceiling: Ceiling | None = None,
+    placement: Placement | None = None,
 ) -> Trial:
     """The trial with every figure that its samples, its outcome and the servers' counters give.
 
@@ -65,7 +70,7 @@ def finished_trial(
     kept = kept_schedule(found, workload)
     delays = sum(map(delay, (kept.sent if kept else found).numbers.tolist())) if delay else None
     held = in_flight(float(found.records["seconds"].sum()), outcome.wall_seconds, servers)
-    shares = shares_of(planned, outcome, delays, servers, held)
+    shares = shares_of(planned, outcome, delays, servers, held, placement)
     if ceiling is not None and ceiling.requests_per_second is not None:
         succeeded = int((found.records["error"] == 0).sum())
         shares = replace(shares, ceiling=succeeded / outcome.wall_seconds / ceiling.requests_per_second)

@@ -19,6 +19,7 @@ from clientlab.measuring.measurement import measure
 from clientlab.measuring.trial_handle import TrialFailed, TrialStalled
 from clientlab.results import kept_samples
 from clientlab.results.ceiling import Ceiling, ceiling_of
+from clientlab.results.document import Placement
 from clientlab.results.part import first_problem
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.deadline import deadline_of
@@ -63,7 +64,8 @@ class TrialRunner:
     """Measures trials as child processes of this one, against the upstreams of a testbed.
 
     `on_start` and `on_end` are called directly before and after the measured part of each trial. `interpreters`: name
-    of an environment → its Python. `ceilings`: those that were measured before the first trial.
+    of an environment → its Python. `ceilings`: those that were measured before the first trial. `placement`: the CPUs
+    of each part; None: none is pinned.
     """
 
     testbed: Testbed
@@ -72,6 +74,7 @@ class TrialRunner:
     on_end: Callable[[], None] = _nothing
     interpreters: Mapping[str, Interpreter] = field(default_factory=dict)
     ceilings: Sequence[Ceiling] = ()
+    placement: Placement | None = None
 
     def __call__(
         self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Callable[[int], None]
@@ -116,8 +119,10 @@ class TrialRunner:
             measurement = measure(
                 context, interpreter=python, on_start=start, on_end=end, on_progress=watch.progress,
                 on_failures=watch.failures, deadline=deadline,
+                cpus=() if self.placement is None else self.placement.client,
             )  # fmt: skip
-            trial = finished_trial(begun, measurement, spent(*readings), ceiling_of(planned, self.ceilings))
+            ceiling = ceiling_of(planned, self.ceilings)
+            trial = finished_trial(begun, measurement, spent(*readings), ceiling, self.placement)
         except (ServerLost, TrialFailed) as failure:
             return self._ended_early(begun, place, *self._why(begun, failure))
         except KeyboardInterrupt as interrupt:

@@ -18,6 +18,7 @@ from clientlab.measuring import usage
 from clientlab.measuring.connections import Address
 from clientlab.own_folder import OwnFolder
 from clientlab.proxy import CADDYFILE, installed_caddy
+from clientlab.results.document import Placement
 from clientlab.results.trial import ServerUse
 from clientlab.running.trial_result import Reading
 from clientlab.testbeds import upstream_process
@@ -34,6 +35,8 @@ _STOP_SECONDS = 6.0
 _MOMENT = 0.02
 _ANSWER_SECONDS = 2.0
 """Seconds for a health check."""
+
+_ANYWHERE = Placement(client=[], upstream=[])
 
 _CA_FILE = "caddy/pki/authorities/local/root.crt"
 
@@ -61,15 +64,20 @@ class _Proxy:
 
 
 class LocalTestbed:
-    """A context manager that starts upstreams and proxy, and stops them. Raises LabError where one does not start."""
+    """A context manager that starts upstreams and proxy, and stops them. Raises LabError where one does not start.
 
-    def __init__(
+    `placement`: the CPUs to which they are pinned; None: to none.
+    """
+
+    def __init__(  # noqa: PLR0913 - what is started, and where
         self,
         upstreams: Iterable[str],
         routes: Iterable[str],
         logs: Path,
         workers: WorkerCounts,
         ports: Ports | None = None,
+        *,
+        placement: Placement | None = None,
     ) -> None:
         routes = set(routes)
         self._upstreams = check_upstreams(upstreams, routes)
@@ -78,6 +86,7 @@ class LocalTestbed:
         self._proxy_data: OwnFolder | None = None
         self._workers = workers
         self._ports = ports or Ports()
+        self._placement = placement or _ANYWHERE
         self._servers: dict[str, Server] = {}
         self._sites: dict[tuple[str, str], Endpoint] = {}
         self._listeners: dict[str, socket.socket] = {}  # of special servers, by framework
@@ -193,7 +202,7 @@ class LocalTestbed:
             child_processes.stop(self._servers.pop(self._special).process, _STOP_SECONDS)
             self._special = None
         listener = self._listeners.get(upstream.framework) or self._listen(upstream.name, upstream.framework)
-        self._servers[upstream.name] = upstream_process.start(upstream, self._workers, listener, self._logs)
+        self._servers[upstream.name] = self._run_upstream(upstream, listener)
         self._special = upstream.name
         try:
             self._servers[upstream.name].wait()
@@ -208,7 +217,7 @@ class LocalTestbed:
                 self._run_proxy()
             elif self._upstreams[name].special:
                 listener = self._listeners[self._upstreams[name].framework]
-                self._servers[name] = upstream_process.start(self._upstreams[name], self._workers, listener, self._logs)
+                self._servers[name] = self._run_upstream(self._upstreams[name], listener)
             else:
                 _await_port(name, server.endpoint.port)
                 self._start_plain(self._upstreams[name], server.endpoint.port)
@@ -218,7 +227,10 @@ class LocalTestbed:
 
     def _start_plain(self, upstream: Upstream, port: int) -> None:
         with listener_on(upstream.name, port) as listener:
-            self._servers[upstream.name] = upstream_process.start(upstream, self._workers, listener, self._logs)
+            self._servers[upstream.name] = self._run_upstream(upstream, listener)
+
+    def _run_upstream(self, upstream: Upstream, listener: socket.socket) -> Server:
+        return upstream_process.start(upstream, self._workers, listener, self._logs, self._placement.upstream)
 
     def _listen(self, name: str, framework: str) -> socket.socket:
         """A listening socket for all upstreams of a framework with settings, so that the proxy keeps one port."""
@@ -250,7 +262,8 @@ class LocalTestbed:
         if self._proxy is None:
             raise AssertionError("the proxy's ports are chosen first")
         log = self._logs / "proxy.log"
-        process = child_processes.start(self._proxy.command, log, {**os.environ, **self._proxy.settings})
+        environment = {**os.environ, **self._proxy.settings}
+        process = child_processes.start(self._proxy.command, log, environment, cpus=self._placement.proxy)
         # Caddy makes its certificates while its plain sites already answer.
         self._servers["proxy"] = Server("proxy", self._proxy.endpoint, process, log, sites=tuple(self._sites.values()))
 

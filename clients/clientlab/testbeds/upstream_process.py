@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,20 +36,22 @@ class WorkerCounts:
     backlog: int = _BACKLOG
 
 
-def workers_for(concurrency: int) -> WorkerCounts:
+def workers_for(concurrency: int, cpus: Collection[int] = ()) -> WorkerCounts:
     """Enough workers that the upstream does not limit a trial with `concurrency` requests in flight.
 
     Flask needs a thread for each delayed request. The client needs CPU cores as well: half of them, and at least one,
-    stay free for it.
+    stay free for it. `cpus`: those to which the upstream is pinned.
     """
-    half = max(1, (os.cpu_count() or 2) // 2)
-    flask = max(2, half)
+    own = len(cpus) or max(1, (os.cpu_count() or 2) // 2)
+    flask = max(2, own)
     threads = max(32, -(-concurrency // flask) + 8)
-    return WorkerCounts(flask, half, threads, min(max(_BACKLOG, concurrency), _MOST_BACKLOG))
+    return WorkerCounts(flask, own, threads, min(max(_BACKLOG, concurrency), _MOST_BACKLOG))
 
 
-def start(upstream: Upstream, workers: WorkerCounts, listener: socket.socket, logs: Path) -> Server:
-    """Start to serve on a bound socket, which the caller still owns. Raises LabError, OSError."""
+def start(
+    upstream: Upstream, workers: WorkerCounts, listener: socket.socket, logs: Path, cpus: Collection[int] = ()
+) -> Server:
+    """Start to serve on a bound socket, which the caller still owns, on these CPUs. Raises LabError, OSError."""
     _check_installed(upstream)
     descriptor = listener.fileno()
     command, environment = _gunicorn(upstream, workers, descriptor)
@@ -57,7 +60,7 @@ def start(upstream: Upstream, workers: WorkerCounts, listener: socket.socket, lo
         command = [sys.executable, "-m", "mockupstream", upstream.framework, "--fd", str(descriptor)]
     environment = {"MOCKUPSTREAM_BACKLOG": str(workers.backlog), **os.environ, **environment}
     log = logs / f"{re.sub(r'[^A-Za-z0-9.]+', '-', upstream.name)}.log"
-    process = child_processes.start(command, log, environment, [descriptor])
+    process = child_processes.start(command, log, environment, [descriptor], cpus=cpus)
     endpoint = Endpoint(LOOPBACK, listener.getsockname()[1])
     return Server(upstream.name, endpoint, process, log, _workers(upstream, workers))
 

@@ -107,6 +107,7 @@ WRONG_WORDS = [
     ((*RUN, "--url", "http://h:1/", "--route", "proxy"), "--url with --route: "),
     ((*RUN, "--url", "http://h:1/", "--upstream", "flask"), "--url with --upstream: "),
     ((*RUN, "--url", "http://h:1/", "--path", "/x"), "--url with --path: "),
+    ((*RUN, "--pin", "--testbed", "compose"), "--pin and --testbed: containers are placed by UPSTREAM_CPUS and CLIENT"),
     ((*RUN, "--ca-file", "ca.pem"), "--ca-file without --url: the lab's own routes bring their CA; leave it out"),
     ((*RUN, "--ca-file", "ca.pem", "--url", "http://h:1/"), "--ca-file: only an https:// .*, and --url is 'http://h:1/'"),
     ((*RUN, "--ca-file", "ca.pem", "--url", "https://h:1/"), "--ca-file ca.pem: No such file or directory; write a f"),

@@ -20,6 +20,7 @@ from clientlab.conformance.tls import tls_relay
 from clientlab.results.document import schema
 from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.store import Store
+from clientlab.results.surroundings import cpu_usable
 from clients.documents import a_run, a_trial
 from clients.measured import is_alive
 from running import eventually
@@ -294,6 +295,26 @@ def test_the_labs_own_upstream_is_started_measured_and_stopped(clientlab, result
         assert trial.latency_seconds.p50 > 0.002
     assert set(run.surroundings.programs) == {"aiohttp", "proxy"}
     assert "overhead" in said.out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(cpu_usable() < 2, reason="parts need two cores to be apart")
+def test_an_experiment_gives_its_parts_cores_of_their_own(clientlab, server, results, tmp_path):
+    """The servers themselves report how many they may use; a server of somebody else is not placed."""
+    table = 'question = "Mine?"\nstrategies = ["urllib3"]\nrounds = 1\n[workloads.w]\nrequests = 40\n'
+    (tmp_path / "mine.toml").write_text(f"pin = true\nroutes = ['proxy']\n{table}", encoding="utf-8")
+    said = clientlab("run", "mine.toml")
+    assert said.code == 0
+    run = results.read("last")
+    placement, (trial,) = run.surroundings.placement, run.trials
+    assert f"clientlab: pinned: {placement}\n" in said.err
+    assert not set(placement.client) & {*placement.upstream, *placement.proxy}
+    assert (trial.upstream_use.cores, trial.proxy_use.cores) == (len(placement.upstream), len(placement.proxy))
+    assert f"pinned: {placement}" in " ".join(said.out.split())
+    for words in (("run", "mine.toml", "--route", "direct"), ("run", "-t", "urllib3", "--pin")):
+        said = clientlab(*words, "--url", server.url)
+        assert said.code == 2
+    assert "clientlab: --pin and --url: the lab cannot place a server that it did not start; leave it out" in said.err
 
 
 @pytest.mark.slow

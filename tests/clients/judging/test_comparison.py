@@ -10,7 +10,7 @@ from clientlab.errors import LabError
 from clientlab.judging.comparison import compare
 from clientlab.judging.differences import differences
 from clientlab.reports.comparison import as_markdown
-from clientlab.results.document import SystemLimits
+from clientlab.results.document import Placement, SystemLimits
 from clientlab.results.figures import BY_KEY, COMPARED
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles
@@ -236,8 +236,11 @@ def test_an_upgrade_below_a_measured_library_is_told_and_forbids_nothing():
     assert "httpcore: 1.0.8 -&gt; 1.0.9" in as_markdown(compare(one, [two]), [])
 
 
-def test_limits_of_the_system_are_compared_where_both_runs_know_them():
-    """An older file has none."""
+def test_a_run_whose_parts_were_pinned_differs_from_one_whose_were_not():
+    """In files of earlier versions nothing was pinned. Limits are compared where both runs know them."""
+    apart = {"placement": Placement(client=[1], upstream=[0])}
+    assert parts_of({}, apart) == {"placement": ("not pinned", "client on CPU 1, upstream on CPU 0")}
+    assert parts_of(apart, apart) == {}
     few, many = ({"limits": SystemLimits(open_files=9, listen_backlog=queue)} for queue in (128, 4096))
     assert parts_of(few, many) == {"listen backlog": ("128", "4096")}
     assert parts_of({}, many) == parts_of(many, {}) == parts_of(many, many) == {}

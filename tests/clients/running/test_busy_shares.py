@@ -6,6 +6,7 @@ import pytest
 
 from clientlab.measuring.measurement import Outcome
 from clientlab.measuring.noise import Disturbance
+from clientlab.results.document import Placement
 from clientlab.results.trial import InFlight, ServerUse
 from clientlab.running import busy_shares
 from clientlab.running.busy_shares import ServersUse, client_cores, in_flight, shares_of
@@ -69,6 +70,18 @@ def test_a_server_is_busy_by_its_own_cores_and_processes():
     one_core = ServerUse(cpu_seconds=0.9, cores=1, cpu_step_seconds=0)
     found = shares_of(planned("urllib3@threads"), outcome(), None, ServersUse(workers, one_core), InFlight(client=32))
     assert (found.upstream, found.proxy) == (0.5, 0.9)
+
+
+def test_pinned_parts_are_busy_by_their_own_cores():
+    """A server that shares its core is judged by what the other server leaves of it."""
+    upstream, proxy = (ServerUse(cpu_seconds=cpu, cores=1, cpu_step_seconds=0) for cpu in (0.45, 0.5))
+    parts = planned("pycurl@threads"), outcome(cpu=1.5), None, ServersUse(upstream, proxy), InFlight(client=32)
+    apart = shares_of(*parts, Placement(client=[2, 3], upstream=[0], proxy=[1]))
+    assert (apart.client, apart.upstream, apart.proxy) == (0.75, 0.45, 0.5)
+    together = shares_of(*parts, Placement(client=[1], upstream=[0], proxy=[0]))
+    assert (together.client, together.upstream, together.proxy) == pytest.approx((1.5, 0.9, 0.5 / 0.55))
+    anywhere = shares_of(*parts)
+    assert (anywhere.client, anywhere.upstream, anywhere.proxy) == (0.375, 0.45, 0.5)
 
 
 def test_steps_of_a_clock_hide_a_short_trial():

@@ -258,6 +258,7 @@ def test_flask_can_hold_every_request_in_flight(concurrency):
     assert workers.flask * workers.threads >= concurrency
     assert workers.backlog >= concurrency
     assert workers.aiohttp >= 1
+    assert workers_for(concurrency, cpus=[2, 3, 4]).aiohttp == 3
 
 
 def up() -> tuple[subprocess.Popen, list[psutil.Process], str]:

@@ -88,6 +88,7 @@ def surroundings(run: Run) -> list[tuple[str, str]]:
         ("system", f"{found.system}, kernel {found.kernel}, {found.architecture}"),
         ("virtualization", found.virtualization),
         ("CPU", f"{found.cpu_model}; {found.cpu_count} cores{threads}, {found.cpu_usable:g} usable"),
+        ("pinned", found.placement and str(found.placement)),
         ("CPU governor", found.cpu_governor),
         ("memory", units.memory(found.memory_bytes) + (f", limit {units.memory(limit)}" if limit else "")),
         ("open files", f"at most {found.open_files_limit:,}"),

@@ -1,0 +1,79 @@
+"""Cores of their own: who gets which, and that the processes stay on them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from clientlab.conformance.server import counting_server
+from clientlab.errors import FieldError
+from clientlab.running.placement import cores_of, placed, placement_here
+from clientlab.workload.workload import Workload
+from clients.measured import measure, trial_processes
+
+needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="affinity is Linux'")
+
+
+@pytest.mark.parametrize(
+    ("cores", "proxied", "client", "upstream", "proxy"),
+    [
+        (2, False, [1], [0], []),
+        (2, True, [1], [0], [0]),
+        (3, False, [2], [0, 1], []),
+        (3, True, [2], [0], [1]),
+        (4, True, [2, 3], [0], [1]),
+        (5, True, [3, 4], [0, 1], [2]),
+        (8, True, [4, 5, 6, 7], [0, 1], [2, 3]),
+        (8, False, [4, 5, 6, 7], [0, 1, 2, 3], []),
+    ],
+)
+def test_client_and_servers_never_share_a_core(cores, proxied, client, upstream, proxy):
+    """Upstream and proxy share one where there is only one for them."""
+    found = placed([[cpu] for cpu in range(cores)], proxied=proxied)
+    assert (found.client, found.upstream, found.proxy) == (client, upstream, proxy)
+
+
+def test_a_placement_is_told_by_part():
+    """Parts with the same CPUs together."""
+    assert str(placed([[0], [1]], proxied=True)) == "client on CPU 1, upstream and proxy on CPU 0"
+    assert str(placed([[0, 4], [1, 5]], proxied=False)) == "client on CPU 1, 5, upstream on CPU 0, 4"
+
+
+def test_both_threads_of_a_core_go_to_one_part(tmp_path):
+    """Unless there is only one core, or the system does not tell."""
+    for cpu, siblings in {0: "0,2", 1: "1,3", 2: "0,2", 3: "1,3"}.items():
+        folder = tmp_path / f"sys/devices/system/cpu/cpu{cpu}/topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
+    assert cores_of([0, 1, 2, 3], tmp_path) == [[0, 2], [1, 3]]
+    assert cores_of([0, 1, 2], tmp_path) == [[0, 2], [1]]
+    assert cores_of([0, 2], tmp_path) == [[0], [2]]
+    assert cores_of([0, 1, 2], tmp_path / "none") == [[0], [1], [2]]
+
+
+@needs_affinity
+def test_one_core_is_not_divided():
+    """Nor a quota of less than two."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        with pytest.raises(FieldError, match="parts need two cores to be apart, and this process may use 1; leave"):
+            placement_here(proxied=False)
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@needs_affinity
+def test_all_processes_of_a_trial_stay_on_their_cpus():
+    """Those of its pool as well."""
+    cpu = max(os.sched_getaffinity(0))
+    found = []
+
+    def note() -> None:
+        found.extend(process.cpu_affinity() for process in trial_processes())
+
+    with counting_server() as server:
+        workload = Workload(requests=4, warmup=0, concurrency=2, connections="warm")
+        measure("urllib3@processes", workload, server.url, cpus=[cpu], on_start=note)
+    assert found == [[cpu]] * 3
