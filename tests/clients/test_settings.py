@@ -94,6 +94,12 @@ def test_uvloop_is_an_option_of_every_executor_with_a_loop(executor):
     seen_by_server(f"{client}@{executor}?loop=uvloop", requests=12, concurrency=4)
 
 
+@pytest.mark.parametrize("pair", ["aiohttp@workers", "httpx-async@workers", "requests-session@sync_to_async"])
+def test_rloop_is_an_option_too(pair):
+    """Its connections are counted: it opens them with Python's sockets."""
+    seen_by_server(f"{pair}?loop=rloop", requests=12, concurrency=4)
+
+
 def test_chunks_in_a_pool_of_processes_are_sized_apart():
     """The articles have six chunks, and one for the remainder, in a pool of seven."""
     connections, _ = seen_by_server("aiohttp@async-processes?chunks=2&processes=3", 21, 30, hold=0.02)

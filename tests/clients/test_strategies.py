@@ -61,7 +61,12 @@ def test_settings_given_win_over_the_strategys_own():
         ("pyreqwest?keepalive=soon", "setting keepalive=soon is to be of type float or none"),
         ("requests@threads?max_workers=0", "setting max_workers=0; write 1 or more"),
         ("aiohttp@async-processes?chunks=0", "setting chunks=0; write 1 or more"),
-        ("aiohttp@workers?loop=trio", "setting loop=trio; write asyncio or uvloop"),
+        ("aiohttp@workers?loop=trio", "setting loop=trio; write asyncio, uvloop or rloop"),
+        (
+            "aiohttp@workers?loop=winloop",
+            "setting loop=winloop; .*it is uvloop for Windows, where the lab does not run",
+        ),
+        ("aiohttp@async-threads?threads=0", "setting threads=0; write 1 or more"),
         ("httpx2-async?trust=system", "setting trust=system; write lab or default"),
         ("pyqwest?trust=default", "has no setting 'trust'; it has otel, pool"),
         ("requests@processes?start_method=thread", "setting start_method=thread; write fork or forkserver or spawn"),

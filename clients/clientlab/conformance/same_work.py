@@ -143,7 +143,7 @@ def _pool(found: Evidence) -> int | None:
 def _small_pool(pool: int, found: Evidence) -> str:
     """A pool that blocks opens no more than its size. One that does not opens connections again that it threw away."""
     opened, most = found.connections, found.server.most_in_flight
-    a_pool_each = found.outcome.processes > 1 or found.strategy.policy == "per thread" or found.http2
+    a_pool_each = found.outcome.callers > 1 or found.strategy.policy == "per thread" or found.http2
     if not pool or a_pool_each or found.requests <= found.in_flight:
         return "" if 1 <= opened <= found.requests else f"{opened} connections were opened"
     if most <= pool and found.strategy.source != "trap":

@@ -17,6 +17,7 @@ from clientlab.conformance.hostile_h2 import HOSTILE_H2, WITHOUT_END_H2
 from clientlab.conformance.scenario import Part, Scenario
 from clientlab.conformance.verifying import TLS
 from clientlab.strategies import Strategy, client_spec, executor_spec
+from clientlab.strategies.loops import loop_of
 
 SCENARIOS: tuple[Scenario[Any], ...] = (
     BUDGET,
@@ -44,11 +45,13 @@ def scenarios_of(strategy: Strategy) -> list[Scenario[Any]]:
     """The scenarios that a strategy can do: an executor that starts all requests at once has no duration.
 
     A client that speaks HTTP/2 meets fewer faults, because Caddy before the server answers for the others.
-    A program that drives has no scenarios: it sends one request again and again, and records little of each.
+    A program that drives has no scenarios: it sends one request again and again, and records little of each. An event
+    loop without TLS has none of those of TLS.
     """
     if client_spec(strategy.client).program:
         return []
-    return [scenario for scenario in SCENARIOS if scenario.fits(strategy)]
+    left_out = () if loop_of(strategy.settings).has_tls else (TLS, HANDSHAKE)
+    return [scenario for scenario in SCENARIOS if scenario.fits(strategy) and scenario not in left_out]
 
 
 def product(strategies: Iterable[Strategy]) -> list[Pair]:

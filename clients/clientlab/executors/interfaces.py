@@ -10,6 +10,7 @@ of the strategy and records it. The caller owns the clock, never the executor.
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import asyncio  # it imports ssl, which gevent has to patch first
 
 LOOP = "asyncio"
-"""The default event loop, Python's own. The other is ``uvloop``."""
+"""The default event loop, Python's own. The others are in `measuring.loops`."""
 
 
 class Caller(Protocol):
@@ -118,10 +119,34 @@ class ExecutorContext(Protocol):
         """Open the recorder for an executor that runs an external program."""
 
     def loop_factory(self, name: str) -> Callable[[], asyncio.AbstractEventLoop]:
-        """Return a factory of event loops: ``asyncio`` or ``uvloop``."""
+        """Return a factory of event loops, by a name of `measuring.loops`."""
 
     async def aopen(self, connections: int) -> AsyncCaller:
         """Open a caller for an asyncio client in the running event loop."""
+
+
+class SharedRange:
+    """An iterator of a range with step 1, for threads without a GIL.
+
+    There, the iterator of a range may give two threads one number. `itertools.count` does not, from Python 3.13 on.
+    """
+
+    def __init__(self, numbers: range) -> None:
+        self._take = itertools.count(numbers.start).__next__
+        self._end = numbers.stop
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        number = self._take()
+        if number >= self._end:
+            raise StopIteration
+        return number
+
+
+_IN_TURN: Callable[[range], Iterator[int]] = SharedRange if "t" in sys.abiflags else iter
+"""The flag is that of CPython built for free threading."""
 
 
 class Numbers:
@@ -140,7 +165,7 @@ class Numbers:
         self.deadline = deadline
         self.least = least
         self.extended = False
-        self._counted = None if count is None else iter(range(first, first + count))
+        self._counted = None if count is None else _IN_TURN(range(first, first + count))
         self._next = itertools.count(first, step).__next__
         self._enough = first + least * step
 

@@ -56,6 +56,10 @@ class PacedNumbers(Numbers):
             await self._pacer_here().until(moment)
         return number
 
+    def split(self, parts: int) -> list[PacedNumbers]:
+        """The numbers for so many event loops. They share the source, and each has a timer of its own."""
+        return [PacedNumbers(self._schedule, self.began, self._take) for _ in range(parts)]
+
     @property
     def next_start(self) -> float | None:
         """When the next number is due, for an executor with one thread that polls; None behind the last one."""

@@ -9,6 +9,7 @@ from clientlab.errors import FieldError, FieldKey, LabError, PluginError
 from clientlab.experiments.expansion import entry_of, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
+from clientlab.strategies.loops import loop_of
 from clientlab.workload.load import check_load, requests_in
 from clientlab.workload.workload import Workload, check
 
@@ -90,6 +91,9 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
     client = strategies.client_spec(strategy.client)
     if client.program and arm.route in secure:
         raise LabError(f"strategy {arm.strategy!r}: {client.program} verifies no certificate; use a route without TLS")
+    loop = loop_of(strategy.settings)
+    if not loop.has_tls and arm.route in secure:
+        raise LabError(f"strategy {arm.strategy!r}: the event loop {loop.name} has no TLS; use a route without TLS")
     if arm.route not in secure and client.http == "2":
         raise LabError(
             f"strategy {arm.strategy!r} speaks HTTP/2, which needs TLS, and the route {arm.route} has none; "

@@ -13,18 +13,21 @@ if TYPE_CHECKING:
 
 LoopFactory = Callable[[], "asyncio.AbstractEventLoop"]
 
-LOOPS = ("asyncio", "uvloop")
-
 
 def factory(name: str) -> LoopFactory:
-    """A factory of event loops. Raises ValueError for an unknown name, and ImportError without uvloop."""
+    """A factory of event loops of `strategies.loops`. Raises ValueError for another name, ImportError without it."""
     import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
 
     if name == "asyncio":
         return asyncio.new_event_loop
     if name == "uvloop":
         return _counting_uvloop()
-    raise ValueError(f"no event loop {name!r}; there are {', '.join(LOOPS)}")
+    if name == "rloop":  # it connects by Python's sockets, whose audit events count
+        import rloop  # noqa: PLC0415 - only strategies on rloop need it
+
+        made: LoopFactory = rloop.new_event_loop
+        return made
+    raise ValueError(f"no event loop {name!r}")
 
 
 def _counting_uvloop() -> LoopFactory:

@@ -30,8 +30,9 @@ from clientlab.workload.load import longest_pause
 class Outcome:
     """Figures of the measured part of a trial, in seconds and bytes.
 
-    `began` is on the monotonic clock. `processes` counts the processes that sent requests. `connections_in_all`:
-    connections opened, those of a warm-up that stay open included. Memory at the end of the warm-up and at its peak:
+    `began` is on the monotonic clock. `processes` counts the processes that sent requests, and `callers` the clients
+    that they made. `connections_in_all`: connections opened, those of a warm-up that stay open included. `gil`: whether
+    the trial's process had a GIL at its end. Memory at the end of the warm-up and at its peak:
     `rss` as sums of resident sets, `pss` with shared pages in proportion and without the sample log, which is None
     where the system does not count it. `extended`: whether requests were begun after the workload's duration, because
     too few had begun; None without a duration.
@@ -50,6 +51,8 @@ class Outcome:
     peak_pss_bytes: int | None = None
     disturbance: Disturbance | None = None
     extended: bool | None = None
+    callers: int = 1
+    gil: bool = True
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,8 @@ def _outcome(done: dict[str, Any], before: _Tree, after: _Tree, idle: int, peak:
         connections_in_all=after.count("opened"),
         processes=max(1, len(after.notes)),
         extended=done["extended"],
+        callers=max(1, after.count("callers")),
+        gil=done["gil"],
     )
 
 

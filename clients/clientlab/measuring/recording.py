@@ -1,9 +1,10 @@
-"""One process's part of a trial, apart from the clock: its sample log, its client, its requests, its error codes."""
+"""A caller's part of a trial, apart from the clock: its sample log, its client, its requests, its error codes."""
 
 from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,12 @@ from clientlab.workload.workload import Workload, varies
 _GUESSED_RATE = 20_000
 """Requests per second, for the size of the log of a trial that a duration ends."""
 
-_preallocated: dict[tuple[int, str], SampleLog] = {}
-"""By process id, because a fork changes it, and by folder."""
+_logs: dict[tuple[int, str], tuple[SampleLog, int]] = {}
+"""The logs that are not closed, each with the number of its recordings: threads may have a client each.
+
+By process id, because a fork changes it, and by folder.
+"""
+_opening = threading.Lock()
 
 
 def preallocate(context: TrialContext) -> None:
@@ -30,11 +35,11 @@ def preallocate(context: TrialContext) -> None:
 
     `Recording` takes it. In a parent process whose children send the requests, it stays unused.
     """
-    _preallocated[os.getpid(), context.folder] = _log_of(context)
+    _logs[os.getpid(), context.folder] = _log_of(context), 0
 
 
 class Recording:
-    """One process's part of a trial. `client` is made and not yet open; it may hold `connections_limit` connections.
+    """A caller's part of a trial. `client` is made and not yet open; it may hold `connections_limit` connections.
 
     `request` makes request k. `same` is the one request of a workload whose requests are all alike, or None.
     """
@@ -43,11 +48,8 @@ class Recording:
         spec = strategies.client_spec(context.strategy.client)
         client_class = strategies.load(spec.import_path)
         self.context = context
-        place = os.getpid(), context.folder
-        self.log = _preallocated.pop(place) if place in _preallocated else _log_of(context)
-        self.log.begin()
+        self.log = _begun(context)
         usage.keep_status_open()
-        connections.count_into(self.log, context.address)
         self.errors: ErrorTable = (*getattr(client_class, "errors", ()), (json.JSONDecodeError, "protocol"))
         self.request = requests_of(context.workload, context.base_url, awaited=spec.kind == "asyncio")
         self.same = None if varies(context.workload) else self.request(0)
@@ -68,9 +70,15 @@ class Recording:
         return 0 if kind is None else self.log.error_code(kind, f"status {status}")
 
     def close(self) -> None:
-        """Finish this process's records. No record may follow."""
+        """Finish this caller's records, and with the last caller those of this process. No record may follow."""
+        place = os.getpid(), self.context.folder
+        with _opening:
+            log, recordings = _logs.pop(place)
+            if recordings > 1:
+                _logs[place] = log, recordings - 1
+                return
         connections.count_into(None, NOWHERE)
-        self.log.close(usage.peak_rss())
+        log.close(usage.peak_rss())
 
 
 def _budget(context: TrialContext, connections_limit: int) -> Budget:
@@ -78,6 +86,17 @@ def _budget(context: TrialContext, connections_limit: int) -> Budget:
     settings = context.strategy.settings
     pool = None if settings.get("library_defaults") else settings.get("pool", connections_limit) or 0
     return Budget(pool, context.workload.timeout, context.ca_file, context.workload.chunk_size)
+
+
+def _begun(context: TrialContext) -> SampleLog:
+    """This process's log, which counts the connections of the process from now on."""
+    place = os.getpid(), context.folder
+    with _opening:
+        log, recordings = _logs.get(place) or (_log_of(context), 0)
+        log.begin()
+        connections.count_into(log, context.address)
+        _logs[place] = log, recordings + 1
+    return log
 
 
 def _log_of(context: TrialContext) -> SampleLog:

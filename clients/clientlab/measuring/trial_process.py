@@ -181,7 +181,7 @@ def _send_done(events: Events, clock: _Stopwatch, numbers: Numbers) -> None:
     wall, cpu = clock.read()
     extended = numbers.extended if numbers.count is None else None
     figures = {"began": clock.began, "wall_seconds": wall, "cpu_seconds": cpu, "extended": extended}
-    events.send_and_wait("done", **figures, peak_rss_bytes=usage.peak_rss())
+    events.send_and_wait("done", **figures, gil=usage.has_gil(), peak_rss_bytes=usage.peak_rss())
 
 
 def _numbers(context: TrialContext, began: float) -> Numbers:

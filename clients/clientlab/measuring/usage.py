@@ -41,6 +41,14 @@ def cpu_seconds_of(pid: int) -> float | None:
     return None
 
 
+def has_gil() -> bool:
+    """Whether threads of this process take turns to run Python code.
+
+    A Python built for free threading has no GIL, until a library without support for it is imported.
+    """
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 def peak_rss() -> int:
     """Largest resident set of this process so far, in bytes.
 

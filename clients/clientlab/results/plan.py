@@ -55,7 +55,7 @@ class EnvironmentSpec(Part):
     """Where an environment is, or of what uv builds it."""
 
     folder: Annotated[str | None, Field(description="of a virtual environment, or the path of its Python")] = None
-    python: Annotated[str | None, Field(description="version, as 3.13; null: the lab's own")] = None
+    python: Annotated[str | None, Field(description="version, as 3.13, 3.14t or pypy3.11; null: the lab's own")] = None
     requirements: Annotated[list[str], Field(description="what is installed, as pip names it")] = []
 
     @model_validator(mode="after")

@@ -23,6 +23,7 @@ from clientlab.results.dependencies import dependencies_of
 from clientlab.results.document import Environment, Placement, Surroundings
 from clientlab.results.system_limits import system_limits
 from clientlab.strategies import plugins
+from clientlab.strategies.loops import loop_of
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _PATIENCE = 10.0
@@ -87,8 +88,7 @@ def distributions_of(names: Iterable[str]) -> set[str]:
     for strategy in map(strategies.find, names):
         client = strategies.client_spec(strategy.client)
         found |= {client.distribution, *client.needs, strategies.executor_spec(strategy.executor).distribution}
-        if strategy.settings.get("loop") == "uvloop":
-            found.add("uvloop")
+        found.add(loop_of(strategy.settings).distribution)
     return found - {"python"}
 
 

@@ -251,6 +251,10 @@ class Trial(PlannedTrial):
     kept_alive: Annotated[
         Count | None, Field(description="requests on a connection that was kept, as the driver reports")
     ] = None
+    gil: Annotated[
+        bool | None,
+        Field(description="whether the trial's process had a GIL at its end; null: it did not end, or an older file"),
+    ] = None
     cpu_seconds: Annotated[Seconds | None, Field(description="the process and all its children")] = None
     idle_rss_bytes: Annotated[
         Count | None, Field(description="after the warm-up, before the measured part, of the processes that exist then")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 
 from clientlab import strategies
@@ -73,13 +72,14 @@ def shares_of(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
 def client_cores(planned: PlannedTrial, outcome: Outcome, cores: float) -> float:
     """Cores that the client can use at once, of those that there are.
 
-    A process of CPython uses one core, because of the GIL; with a library that works without the GIL, one for each
-    thread. A client that used more cores than that can evidently do so.
+    A process of CPython uses one core, because of the GIL. Without a GIL, or with a library that works outside of it,
+    each thread uses one, or each event loop. A client that used more cores than that can evidently do so.
     """
     strategy = strategies.find(planned.strategy)
     client, executor = strategies.client_spec(strategy.client), strategies.executor_spec(strategy.executor)
-    free = client.native or not getattr(sys, "_is_gil_enabled", lambda: True)()
-    at_once = planned.concurrency if free and (executor.threads or client.own_threads) else outcome.processes
+    at_once = outcome.processes
+    if client.native or not outcome.gil:
+        at_once = planned.concurrency if executor.threads or client.own_threads else outcome.callers
     used = math.ceil(outcome.cpu_seconds / outcome.wall_seconds - _SLACK)
     return min(max(min(at_once, planned.concurrency), used), cores)
 

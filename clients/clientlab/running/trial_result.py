@@ -77,6 +77,7 @@ def finished_trial(
     reason = _failure(found, workload)
     figures = {
         "connections_opened": None if _hides_connections(planned) else outcome.connections_opened,
+        "gil": outcome.gil,
         "cpu_seconds": outcome.cpu_seconds,
         "idle_rss_bytes": outcome.idle_rss_bytes,
         "peak_rss_bytes": outcome.peak_rss_bytes,

@@ -52,16 +52,18 @@ _LAST_CODE = 255
 NOTE_SUFFIX = ".process"
 """Of the name of each process's own file."""
 
-_PROCESS = struct.Struct("<8sqQQQ")  # magic, process id, connections begun, peak RSS in bytes, connections not opened
-_PROCESS_MAGIC = b"CLABPRC2"
+_PROCESS = struct.Struct("<8sqQQQQ")
+"""Magic, process id, connections begun, peak RSS in bytes, connections not opened, callers."""
+_PROCESS_MAGIC = b"CLABPRC3"
 _CONNECTIONS_AT = 16
 _PEAK_AT = 24
 _UNOPENED_AT = 32
+_CALLERS_AT = 40
 _COUNT = struct.Struct("<Q")
 
 
 class SampleLog:
-    """One process's writer of the trial's log. Its threads may share it.
+    """One process's writer of the trial's log. Its threads may share it, and so may several callers.
 
     `first` is the lowest request number, and `expected` the likely number of requests: their disk space is allocated
     now, and more when it is needed. Raises OSError if the disk is full. `begin` makes the process one of the trial's.
@@ -78,12 +80,17 @@ class SampleLog:
         self.base = HEADER.size - first * RECORD_SIZE
         self.buffer = self._map(HEADER.size + expected * RECORD_SIZE)
         _HEAD.pack_into(self.buffer, 0, MAGIC, first)
-        self._connections = self._unopened = 0
+        self._connections = self._unopened = self._callers = 0
         self._process = _small_file(folder / f"{os.getpid()}{NOTE_SUFFIX}", _PROCESS.size)
 
     def begin(self) -> None:
-        """Register this process as one that sends requests."""
-        _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, os.getpid(), 0, 0, 0)
+        """Register a caller, and with the first one this process as one that sends requests."""
+        with self._lock:
+            self._callers += 1
+            if self._callers == 1:
+                _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, os.getpid(), 0, 0, 0, 1)
+            else:
+                _COUNT.pack_into(self._process, _CALLERS_AT, self._callers)
 
     @property
     def schedule_began(self) -> float:
@@ -164,13 +171,14 @@ def begin_schedule(folder: Path, began: float) -> None:
 class ProcessNote:
     """Figures that a process of a trial wrote about itself. `peak_rss_bytes` is 0 while the process runs.
 
-    `connections`: attempts to connect. `unopened`: attempts that failed.
+    `connections`: attempts to connect. `unopened`: attempts that failed. `callers`: clients that sent requests.
     """
 
     pid: int
     connections: int
     peak_rss_bytes: int
     unopened: int = 0
+    callers: int = 1
 
     @property
     def opened(self) -> int:

@@ -13,9 +13,9 @@ from shutil import which
 
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
+from clientlab.strategies.loops import loop_of
 from clientlab.strategies.pairs import Strategy
 from clientlab.strategies.plugins import client_spec
-from clientlab.strategies.specs import EXTRA
 
 _URLLIB3 = "urllib3"
 _FORKS_PATCH = 900
@@ -65,5 +65,6 @@ def _needed(strategy: Strategy) -> Iterator[tuple[str, str]]:
         yield from ((distribution, client.extra) for distribution in (client.distribution, *client.needs))
     if executor is not None:
         yield executor.distribution, executor.extra
-    if strategy.settings.get("loop") == "uvloop":
-        yield "uvloop", EXTRA
+    loop = loop_of(strategy.settings)
+    if not loop.refused:  # the check of settings states the reason
+        yield loop.distribution, loop.extra

@@ -47,7 +47,7 @@ _PYTHON = (
         "pool",
         "one aiohttp.ClientSession",
         unlimited=True,
-        executors=("gather", "as-completed", "semaphore", "workers", "async-processes"),
+        executors=("gather", "as-completed", "semaphore", "workers", "async-processes", "async-threads"),
         on_uvloop=("workers", "semaphore"),
     ),
     ClientSpec(

@@ -106,7 +106,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
         ),
         ExecutorSpec(
             "sync_to_async",
-            _EXECUTORS + "asyncio_threads:SyncToAsync",
+            _EXECUTORS + "sync_to_async:SyncToAsync",
             "blocking",
             "asyncio.gather over sync_to_async(thread_sensitive=False) on a pool of threads",
             needs_count=True,
@@ -139,6 +139,12 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             "asyncio.gather over one chunk in each of 6 processes, and in a further one for the remainder",
             needs_count=True,
             clock_first=True,
+        ),
+        ExecutorSpec(
+            "async-threads",
+            _EXECUTORS + "asyncio_threads:AsyncioThreads",
+            "asyncio",
+            "4 threads with an event loop and a client each, and in them asyncio tasks that take the next request",
         ),
         ExecutorSpec(
             "futures",

@@ -16,16 +16,16 @@ from clientlab.strategies import plugins
 from clientlab.strategies.availability import unavailable
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
+from clientlab.strategies.loops import loop_advice
 from clientlab.strategies.pairs import STRATEGIES, Strategy
 from clientlab.strategies.plugins import client_spec, executor_spec
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec
 
 _CHOICES = {
-    "loop": ("asyncio", "uvloop"),
     "start_method": ("fork", "forkserver", "spawn"),
     "trust": ("lab", "default"),
 }
-_COUNTS = ("pool", "processes", "chunks", "pool_connections", "num_pools")
+_COUNTS = ("pool", "processes", "threads", "chunks", "pool_connections", "num_pools")
 _PAIR = re.compile(r"(?P<client>.+?\.py:\w+|[^@]*)(?:@(?P<executor>.+))?")
 
 
@@ -132,6 +132,8 @@ def check_settings(strategy: Strategy) -> None:
 
 def _advice(strategy: Strategy, key: str, value: Any) -> str | None:
     """The valid values of the setting, if `value` is none of them."""
+    if key == "loop":
+        return loop_advice(value)
     if key in _CHOICES:
         return None if value in _CHOICES[key] else " or ".join(_CHOICES[key])
     if value is None or key not in {*_COUNTS, executor_spec(strategy.executor).size}:

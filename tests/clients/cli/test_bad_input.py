@@ -111,6 +111,7 @@ WRONG_WORDS = [
     ((*RUN, "--ca-file", "ca.pem"), "--ca-file without --url: the lab's own routes bring their CA; leave it out"),
     ((*RUN, "--ca-file", "ca.pem", "--url", "http://h:1/"), "--ca-file: only an https:// .*, and --url is 'http://h:1/'"),
     ((*RUN, "--ca-file", "ca.pem", "--url", "https://h:1/"), "--ca-file ca.pem: No such file or directory; write a f"),
+    (("run", "-t", "aiohttp?loop=rloop", "--route", "proxy-tls"), "the event loop rloop has no TLS; use a route"),
     (("run", "-t", "pycurl-h2"), "strategy 'pycurl-h2' speaks HTTP/2, which needs TLS, and the route direct has none"),
     (("run", "-t", "httpx-client-h2", "--route", "proxy-tls", "--route", "proxy"), "the route proxy has none; use the"),
     (("run", "-t", "none.py:Client"), r"there is no file .*none.py; write the path of a Python file, and :CLASS"),

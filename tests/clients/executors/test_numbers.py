@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-from clientlab.executors.interfaces import Numbers
+from clientlab.executors.interfaces import Numbers, SharedRange
 
 
 def test_without_a_least_number_nothing_begins_after_the_deadline():
     """And the duration was not extended."""
     numbers = Numbers(None, time.perf_counter() - 1)
     assert (list(numbers), numbers.extended) == ([], False)
+
+
+def test_threads_without_a_gil_share_the_numbers_of_a_count():
+    """Each number is taken once."""
+    shared = SharedRange(range(3, 20_003))
+    with ThreadPoolExecutor(4) as pool:
+        taken = list(pool.map(list, [shared] * 4))
+    assert sorted(number for numbers in taken for number in numbers) == list(range(3, 20_003))
 
 
 def test_the_least_number_begins_however_late_it_is():

@@ -30,6 +30,7 @@ STRATEGIES = {
     "requests-session@sync_to_async-sensitive": 1,
     "requests-session@blocking-coroutines": 1,
     "aiohttp@async-processes": 8,
+    "aiohttp@async-threads": 8,
     "requests-session@futures": 4,
     "requests-session@gevent": 4,
     "pycurl@multi": 4,

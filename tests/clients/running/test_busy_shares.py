@@ -21,10 +21,19 @@ def four_cores(monkeypatch):
     monkeypatch.setattr(busy_shares, "cpu_usable", lambda: CORES)
 
 
-def outcome(cpu: float = 0.5, wall: float = 1.0, processes: int = 1, connections: int = 32) -> Outcome:
+def outcome(
+    cpu: float = 0.5,
+    wall: float = 1.0,
+    processes: int = 1,
+    connections: int = 32,
+    callers: int = 0,
+    *,
+    gil: bool = True,
+) -> Outcome:
     """A trial's outcome with what these shares need, on a machine whose cores were busy for 90 %."""
     disturbance = Disturbance(wall, busy_share=0.9)
-    return Outcome(0.0, wall, cpu, 0, 0, connections, connections, connections, processes, disturbance=disturbance)
+    return Outcome(0.0, wall, cpu, 0, 0, connections, connections, connections, processes, disturbance=disturbance,
+                   callers=callers or processes, gil=gil)  # fmt: skip
 
 
 def planned(strategy: str, concurrency: int = 32):
@@ -54,6 +63,20 @@ def test_a_client_can_use_a_core_for_each_process_or_thread_without_the_gil(
 ):
     """No more than requests in flight, nor than there are; one that used more can use more."""
     assert client_cores(planned(strategy, concurrency), outcome(cpu, processes=processes), CORES) == cores
+
+
+@pytest.mark.parametrize(
+    ("strategy", "callers", "gil", "cores"),
+    [
+        ("requests-session@threads", 1, False, 4),
+        ("aiohttp@workers", 1, False, 1),
+        ("aiohttp@async-threads?threads=3", 3, False, 3),
+        ("aiohttp@async-threads?threads=3", 3, True, 1),
+    ],
+)
+def test_without_a_gil_each_thread_or_event_loop_can_use_a_core(strategy, callers, gil, cores):
+    """By the GIL of the trial's process: the lab's own Python may have another one."""
+    assert client_cores(planned(strategy), outcome(callers=callers, gil=gil), CORES) == cores
 
 
 def test_requests_in_flight_are_the_sum_of_their_times_over_the_wall_time():
