@@ -70,7 +70,7 @@ def _files_of_servers(demands: _Demands, limits: SystemLimits) -> Iterator[Short
             "open-files",
             _names(beyond),
             f"{server} may need {most.files_of_servers:,} open files for {most.arm}, and the hard limit is "
-            f"{limits.open_files:,}: it would refuse connections",
+            f"{limits.open_files:,}: requests beyond it would fail",
             f"lower -c, or raise the limit of this shell as root: {more_files(most.files_of_servers)}",
         )
 
