@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from clientlab.errors import LabError
-from clientlab.judging.threshold_checks import check_arms
-from clientlab.judging.thresholds import Threshold, ThresholdResult, judge_limits, limit
+from clientlab.judging.run_thresholds import judge_run, threshold_of_run
+from clientlab.judging.threshold_checks import check_arms, check_changes
+from clientlab.judging.thresholds import Threshold, ThresholdResult
 from clientlab.reports import as_csv, as_junit, as_markdown, thresholds
 from clientlab.results.document import Run
 
@@ -20,7 +21,7 @@ _STDOUT = "-"
 THRESHOLD_FAILED = 1
 FAIL_ON = (
     "Exit with code 1 if an arm is surely beyond: 'p99 > 50ms', 'throughput < 1000', 'errors > 0'; of one arm: "
-    "'ARM: p99 > 50ms'. Repeatable."
+    "'ARM: p99 > 50ms'; between environments, compared with the first: 'throughput -5%', 'errors +0'. Repeatable."
 )
 STRICT = "Judge --fail-on by the median over rounds instead of its whole interval."
 
@@ -47,25 +48,26 @@ def exports(command: _Command) -> _Command:
 
 
 def limits_of(texts: Sequence[str], *, strict: bool) -> list[Threshold]:
-    """The limits of ``--fail-on``. Raises LabError for one that is none, and for ``--strict`` without any."""
-    limits = [limit(text) for text in texts]
+    """The thresholds of ``--fail-on``. Raises LabError for one that is none, and for ``--strict`` without any."""
+    limits = [threshold_of_run(text) for text in texts]
     if strict and not limits:
         raise LabError("--strict without --fail-on: it changes how --fail-on is judged; leave it out")
     return limits
 
 
 def judged_by(run: Run, formats: dict[str, Any]) -> list[ThresholdResult]:
-    """The limits of the options `texts` and `strict`, judged. Raises LabError."""
+    """The thresholds of the options `texts` and `strict`, judged. Raises LabError."""
     limits = limits_of(formats["texts"], strict=formats["strict"])
     check_arms(limits, [arm.name for arm in run.experiment.arms])
-    return judge_limits(run, limits, strict=formats["strict"])
+    check_changes(limits, run.experiment)
+    return judge_run(run, limits, strict=formats["strict"])
 
 
 def export(run: Run, formats: dict[str, Any], judged: list[ThresholdResult]) -> tuple[bool, int]:
     """Write the chosen formats. Returns whether one went to standard output, and the exit code. Raises LabError."""
     renderers: dict[str, Callable[[], str]] = {
         "csv": lambda: as_csv.render(run),
-        "markdown": lambda: as_markdown.render(run),
+        "markdown": lambda: as_markdown.render(run, judged),
         "junit": lambda: as_junit.render(run, judged),
     }
     chosen = {name: formats[name] for name in renderers if formats[name] is not None}

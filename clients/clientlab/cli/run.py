@@ -22,8 +22,9 @@ from clientlab.cli.plan import plan_of
 from clientlab.cli.report import draw, show, write_page
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options, target_options
 from clientlab.errors import IncompleteRun, LabError
+from clientlab.judging.run_thresholds import judge_run
 from clientlab.judging.threshold_checks import check_limits
-from clientlab.judging.thresholds import Threshold, ThresholdResult, judge_limits
+from clientlab.judging.thresholds import Threshold, ThresholdResult
 from clientlab.reports import as_junit
 from clientlab.reports.files import JUNIT
 from clientlab.reports.progress import LiveBar, PlainLines
@@ -211,7 +212,7 @@ def _show(options: RunOptions, finished: Run, limits: list[Threshold]) -> int:
     show(finished, stderr=options.as_json)
     if options.as_json:
         click.echo(finished.model_dump_json(indent=1))
-    judged = judge_limits(finished, limits, strict=options.strict)
+    judged = judge_run(finished, limits, strict=options.strict)
     try:
         draw(finished, options.chart, stderr=options.as_json)
         write_page(finished, options.html, judged, stderr=options.as_json)

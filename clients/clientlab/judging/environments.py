@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clientlab.analysis.precision import confidence_of
@@ -32,13 +33,9 @@ class Contrast:
 
 def contrasts(run: Run) -> list[Contrast]:
     """Every such pair of the run, in the experiment's order; none without environments."""
-    families: dict[tuple[str, str, str, str], list[Arm]] = {}
-    for arm in run.experiment.arms:
-        if arm.environment is not None:
-            families.setdefault((arm.strategy, arm.upstream, arm.route, arm.workload), []).append(arm)
-    pairs = [(arm, arms[0]) for arms in families.values() for arm in arms[1:]]
+    found = pairs_of(run.experiment.arms)
     # Bonferroni: the error is divided among all ratios.
-    level = 1 - (1 - confidence_of(run.experiment.precision)) / max(1, _FIGURES * len(pairs))
+    level = 1 - (1 - confidence_of(run.experiment.precision)) / max(1, _FIGURES * len(found))
     return [
         Contrast(
             arm,
@@ -47,8 +44,17 @@ def contrasts(run: Run) -> list[Contrast]:
             None if _is_bound(run, arm, base) else paired_ratio(_times(run, arm), _times(run, base), level),
             paired_ratio(by_round(run, arm.name, BY_KEY["cpu"]), by_round(run, base.name, BY_KEY["cpu"]), level),
         )
-        for arm, base in pairs
+        for arm, base in found
     ]
+
+
+def pairs_of(arms: Iterable[Arm]) -> list[tuple[Arm, Arm]]:
+    """Each arm with the same arm in the first environment that has it."""
+    families: dict[tuple[str, str, str, str], list[Arm]] = {}
+    for arm in arms:
+        if arm.environment is not None:
+            families.setdefault((arm.strategy, arm.upstream, arm.route, arm.workload), []).append(arm)
+    return [(arm, family[0]) for family in families.values() for arm in family[1:]]
 
 
 def _is_bound(run: Run, *arms: Arm) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a run that is about to begin can be judged by its limits: nobody should measure an hour to learn it."""
+"""Whether a run that is about to begin can be judged by its thresholds: nobody should measure an hour to learn it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Sequence
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS
-from clientlab.judging.thresholds import Threshold, unusable
+from clientlab.judging.environments import pairs_of
+from clientlab.judging.thresholds import SCHEDULED, Threshold, unusable
 from clientlab.results.open_load_figures import OPEN_LOAD_FIGURES
 from clientlab.results.plan import Plan
 from clientlab.workload.load import is_open
@@ -14,8 +15,12 @@ from clientlab.workload.workload import Workload
 
 
 def check_limits(limits: Sequence[Threshold], plan: Plan, *, strict: bool) -> None:
-    """Raises FieldError for a limit of an unknown arm, of a figure that an arm will not have, or of too few rounds."""
+    """Raises FieldError for a threshold of an unknown arm, of a figure that an arm will not have, or of too few rounds.
+
+    Likewise for a change, if the arm is in one environment only, or if a schedule decides the figure.
+    """
     check_arms(limits, [arm.name for arm in plan.arms])
+    check_changes(limits, plan)
     for one in limits:
         if plan.rounds < FEWEST_ROUNDS and not strict and not one.figure.of_failed:
             raise unusable(
@@ -35,6 +40,22 @@ def check_arms(thresholds: Sequence[Threshold], arms: Sequence[str]) -> None:
             near = difflib.get_close_matches(one.arm, arms, n=3, cutoff=0.3)
             hint = f"; nearest: {', '.join(near)}" if near else ""
             raise unusable(one.text, f"no arm is named {one.arm!r}{hint}")
+
+
+def check_changes(thresholds: Sequence[Threshold], plan: Plan) -> None:
+    """Raises FieldError for a change that no two environments of the plan can show."""
+    pairs = pairs_of(plan.arms)
+    for one in thresholds:
+        if not one.change:
+            continue
+        judged = [arm for arm, _ in pairs if one.applies_to(arm.name)]
+        if not judged:
+            where = "this run" if one.arm is None else f"arm {one.arm!r}"
+            message = f"{where} has no earlier environment to compare with; name two `environments`, or write a limit"
+            raise unusable(one.text, message)
+        for arm in judged:
+            if one.figure.scheduled and is_open(plan.workloads[arm.workload]):
+                raise unusable(one.text, SCHEDULED.format(arm.name))
 
 
 def _lacks(limit: Threshold, workload: Workload) -> str | None:

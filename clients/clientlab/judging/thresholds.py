@@ -1,4 +1,4 @@
-"""Thresholds that fail a build: for a change between two runs (`p99 +10%`), or for a run's figures (`p99 > 50ms`)."""
+"""Thresholds that fail a build: for a change (`p99 +10%`), or for a run's figures (`p99 > 50ms`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, typical_estimate
+from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate, typical_estimate
 from clientlab.errors import FieldError
 from clientlab.judging.changes import Change, estimates, simultaneous
 from clientlab.judging.comparison import Comparison
@@ -22,6 +22,7 @@ _OF_ARM = re.compile(r"\s*(.+):\s+(.+)")
 _CHANGE = re.compile(r"\s*(\w+)\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 _LIMIT = re.compile(r"\s*(\w+)\s*([<>])\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)\s*")
 Outcome = Literal["held", "failed", "not sure"]
+SCHEDULED = "the schedule of arm {!r} decides it; judge p99 or achieved_rate"
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,12 @@ def change_threshold(text: str) -> Threshold:
     return Threshold(text, about, float(number) / 100, change=True, arm=arm)
 
 
+def is_change(text: str) -> bool:
+    """Whether a threshold is written as a change, and not as a limit."""
+    parts = _OF_ARM.fullmatch(text)
+    return _CHANGE.fullmatch(parts[2] if parts else text) is not None
+
+
 def limit(text: str) -> Threshold:
     """``p99 > 50ms``, ``throughput < 1000``, ``errors > 0``; ``ARM: p99 > 50ms`` for one arm. Raises LabError."""
     arm, about, (name, sign, number, unit) = _read(text, _LIMIT, "its limit, as 'p99 > 50ms' or 'throughput < 1000'")
@@ -118,7 +125,7 @@ def judge_changes(comparison: Comparison, thresholds: Sequence[Threshold], *, st
         for arm, changes in compared.changes.items()
         if one.applies_to(arm)
         for change in [changes[one.figure.key]]
-        for lost in [_lost(one, compared.run, arm)]
+        for lost in [lost_trials(one, compared.run, arm)]
         for outcome in ["failed" if lost else _bounded(change) or _outcome(one, change, arm, None if strict else level)]
     ]
 
@@ -127,21 +134,21 @@ def _check_schedules(comparison: Comparison, thresholds: Sequence[Threshold]) ->
     """Raises FieldError for a figure that the schedule of an open load decides."""
     open_arms = {trial.arm for trial in comparison.base.trials if trial.open_load is not None}
     for one in thresholds:
-        if one.figure.scheduled and (found := [arm for arm in comparison.arms() if arm in open_arms]):
-            chosen = next((arm for arm in found if one.applies_to(arm)), None)
-            if chosen is not None:
-                message = f"the schedule of arm {chosen!r} decides it; judge p99 or achieved_rate"
-                raise unusable(one.text, message)
+        chosen = next((arm for arm in comparison.arms() if arm in open_arms and one.applies_to(arm)), None)
+        if one.figure.scheduled and chosen is not None:
+            raise unusable(one.text, SCHEDULED.format(chosen))
 
 
-def judge_limits(run: Run, limits: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:
+def judge_limits(
+    run: Run, limits: Sequence[Threshold], *, strict: bool = False, beside: int = 0
+) -> list[ThresholdResult]:
     """Every limit for every arm, by the interval of the median over rounds; with `strict`, by the median alone.
 
-    The intervals of all limits and arms together hold the truth in 95 of 100 cases. Errors are counted: their share
-    decides. Raises LabError if a median is beyond its limit and too few rounds give it no interval.
+    All intervals, and so many `beside` them, together hold the truth in 95 of 100 cases. Errors are counted: their
+    share decides. Raises LabError if a median is beyond its limit and too few rounds give it no interval.
     """
     arms = [arm.name for arm in run.experiment.arms]
-    level = simultaneous(sum(one.applies_to(arm) for one in limits for arm in arms))
+    level = simultaneous(beside + sum(one.applies_to(arm) for one in limits for arm in arms))
     return list(_limits(run, limits, None if strict else level))
 
 
@@ -154,11 +161,11 @@ def _limits(run: Run, limits: Sequence[Threshold], confidence: float | None) -> 
             found = one.figure.over_rounds(trials)
             if found is None and any(trial.status == "done" for trial in trials):
                 raise unusable(one.text, f"run {run.run} has no {one.figure.label} for arm {arm.name!r}")
-            lost = _lost(one, run, arm.name)
+            lost = lost_trials(one, run, arm.name)
             bound = one.figure.is_bound(trials)
             if found is None or lost or bound:
                 outcome: Outcome = "failed"
-            elif not _beyond(found, one.value, less=one.figure.less_is_better):
+            elif not beyond(found, one.value, less=one.figure.less_is_better):
                 outcome = "held"
             else:
                 outcome = _surely(one, one.figure.values(trials), arm.name, confidence)
@@ -170,13 +177,14 @@ def _surely(one: Threshold, values: list[float], arm: str, confidence: float | N
     if confidence is None or one.figure.of_failed:
         return "failed"
     if len(values) < FEWEST_ROUNDS:
-        raise _too_few(one, arm, len(values))
+        raise too_few(one, arm, len(values))
     low, high = typical_estimate(values, confidence).interval or (-math.inf, math.inf)
     less = one.figure.less_is_better
-    return "failed" if _beyond(low if less else high, one.value, less=less) else "not sure"
+    return "failed" if beyond(low if less else high, one.value, less=less) else "not sure"
 
 
-def _too_few(one: Threshold, arm: str, rounds: int) -> FieldError:
+def too_few(one: Threshold, arm: str, rounds: int) -> FieldError:
+    """The error of a threshold for an arm with too few rounds."""
     return unusable(
         one.text,
         f"arm {arm!r} has {rounds} of at least {FEWEST_ROUNDS} rounds, so there is no interval; "
@@ -184,7 +192,8 @@ def _too_few(one: Threshold, arm: str, rounds: int) -> FieldError:
     )
 
 
-def _lost(one: Threshold, run: Run, arm: str) -> int:
+def lost_trials(one: Threshold, run: Run, arm: str) -> int:
+    """Failed trials of an arm, if they fail the threshold."""
     return len(failed_for_good(run, arm)) if one.figure.of_failed else 0
 
 
@@ -199,17 +208,23 @@ def _outcome(one: Threshold, change: Change, arm: str, confidence: float | None)
         worse = change.difference.value if one.figure.less_is_better else -change.difference.value
         return "failed" if worse > one.value else "held"
     if not strict and min(change.rounds) < FEWEST_ROUNDS:
-        raise _too_few(one, arm, min(change.rounds))
+        raise too_few(one, arm, min(change.rounds))
     ratio, _ = estimates(one.figure, *change.values, confidence or CONFIDENCE)
     less = one.figure.less_is_better
     if ratio is None:  # from 0 to more, or from more to 0: no percentage describes such a change
-        if not _beyond(change.after or 0.0, change.before or 0.0, less=less):
+        if not beyond(change.after or 0.0, change.before or 0.0, less=less):
             return "held"
         return "failed" if strict or change.verdict == "worse" else "not sure"
+    return outcome_of(one, ratio, strict=strict)
+
+
+def outcome_of(one: Threshold, ratio: Estimate, *, strict: bool) -> Outcome:
+    """Whether a change is beyond its threshold: its whole interval, or with `strict` its estimate."""
+    less = one.figure.less_is_better
     edge = 1 + one.value if less else 1 - one.value
     surely = ratio.low if less else ratio.high
-    if _beyond(ratio.value, edge, less=less):
-        return "failed" if strict or (surely is not None and _beyond(surely, edge, less=less)) else "not sure"
+    if beyond(ratio.value, edge, less=less):
+        return "failed" if strict or (surely is not None and beyond(surely, edge, less=less)) else "not sure"
     return "held"
 
 
@@ -225,7 +240,8 @@ def _is_bound(change: Change) -> bool:
     return change.bounded and change.verdict != "better"
 
 
-def _beyond(value: float, edge: float, *, less: bool) -> bool:
+def beyond(value: float, edge: float, *, less: bool) -> bool:
+    """Whether a value is on the bad side of an edge. `less`: less is better."""
     return value > edge if less else value < edge
 
 

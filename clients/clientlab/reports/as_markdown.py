@@ -1,11 +1,12 @@
-"""A run as Markdown, for a README or an issue: answer, cautions, tables, claims, and the command."""
+"""A run as Markdown, for a README, an issue or a comment: answer, thresholds, cautions, tables, claims, the command."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from clientlab import units
-from clientlab.reports import ceilings, environments, estimand, partial, servers
+from clientlab.judging.thresholds import ThresholdResult
+from clientlab.reports import ceilings, environments, estimand, partial, servers, thresholds
 from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.headline import answers
 from clientlab.reports.markdown import code, escaped, table
@@ -14,15 +15,17 @@ from clientlab.reports.table import heads_and_rows
 from clientlab.results.document import ClaimResult, Run
 
 
-def render(run: Run) -> str:
-    """The whole document."""
-    return "\n".join(_parts(run))
+def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
+    """The whole document. `judged`: the thresholds of its user, with their outcomes."""
+    return "\n".join(_parts(run, judged))
 
 
-def _parts(run: Run) -> Iterator[str]:
+def _parts(run: Run, judged: Sequence[ThresholdResult]) -> Iterator[str]:
     yield f"**{escaped(run.experiment.question)}**\n"
     groups = groups_of(run)
     yield "".join(f"{escaped(sentence)}  \n" for sentence in [*answers(groups), *environments.sentences(run)])
+    if judged:
+        yield "".join(f"- {escaped(line)}\n" for line in thresholds.lines(judged))
     if run.cautions:
         yield "".join(f"> **{escaped(one.text)}** - {escaped(one.advice)}  \n" for one in run.cautions)
     for group in groups:

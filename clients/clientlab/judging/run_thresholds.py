@@ -1,0 +1,106 @@
+"""Thresholds of one run: limits of its figures, and changes between its environments, paired by round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, paired_ratio
+from clientlab.judging.changes import simultaneous
+from clientlab.judging.claims import by_round
+from clientlab.judging.environments import pairs_of
+from clientlab.judging.thresholds import (
+    Outcome,
+    Threshold,
+    ThresholdResult,
+    beyond,
+    change_threshold,
+    is_change,
+    judge_limits,
+    limit,
+    lost_trials,
+    outcome_of,
+    too_few,
+)
+from clientlab.results.document import Run
+from clientlab.results.plan import Arm
+from clientlab.results.trial import Trial
+
+_Pair = tuple[Arm, Arm]
+"""An arm, and the same arm in the first environment that has it."""
+
+
+def threshold_of_run(text: str) -> Threshold:
+    """A limit, as ``p99 > 50ms``, or a change between environments, as ``p99 +10%``. Raises LabError."""
+    return change_threshold(text) if is_change(text) else limit(text)
+
+
+def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:
+    """Every threshold for every arm that it is for: a change for the arms of all environments but the first.
+
+    A change fails if its whole interval is beyond the threshold; with `strict`, if its estimate is. The intervals of
+    all thresholds and arms together hold the truth in 95 of 100 cases. Errors are counted: their shares decide. Raises
+    LabError if there is no interval to judge by.
+    """
+    limits = [one for one in thresholds if not one.change]
+    pairs = pairs_of(run.experiment.arms)
+    changes = [(one, pair) for one in thresholds if one.change for pair in pairs if one.applies_to(pair[0].name)]
+    among = sum(one.applies_to(arm.name) for one in limits for arm in run.experiment.arms)
+    level = None if strict else simultaneous(len(changes) + among)
+    return [
+        *judge_limits(run, limits, strict=strict, beside=len(changes)),
+        *(_judged(run, one, pair, level) for one, pair in changes),
+    ]
+
+
+def _judged(run: Run, one: Threshold, pair: _Pair, confidence: float | None) -> ThresholdResult:
+    """`confidence`: of the interval that has to be beyond the threshold; None to judge by the estimate."""
+    arm, base = pair
+    trials, before = (_finished(run, each) for each in pair)
+    lost = lost_trials(one, run, arm.name)
+    found: float | None = None
+    bounded = one.figure.has_bounds(trials) or one.figure.has_bounds(before)
+    if one.figure.of_failed:
+        found = _difference(one, run, pair)
+        outcome: Outcome = "failed" if lost or found is None or found > one.value else "held"
+    else:
+        ratio = paired_ratio(
+            by_round(run, arm.name, one.figure), by_round(run, base.name, one.figure), confidence or CONFIDENCE
+        )
+        found = None if ratio is None or bounded else ratio.value
+        if bounded:
+            surely_better = ratio is not None and ratio.high is not None and ratio.high < 1
+            outcome = "held" if surely_better and not one.figure.has_bounds(trials) else "failed"
+        elif ratio is None:
+            outcome = _without_ratio(one, trials, before)
+        elif confidence is not None and ratio.rounds < FEWEST_ROUNDS:
+            raise too_few(one, arm.name, ratio.rounds)
+        else:
+            outcome = outcome_of(one, ratio, strict=confidence is None)
+    return ThresholdResult(one, run.run, arm.name, outcome, found, lost, at_least=bounded and outcome == "failed")
+
+
+def _finished(run: Run, arm: Arm) -> list[Trial]:
+    return [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
+
+
+def _difference(one: Threshold, run: Run, pair: _Pair) -> float | None:
+    """How much larger the share is than in the first environment; None where one of them is unknown."""
+    shares = [one.figure.over_rounds(trial for trial in run.trials if trial.arm == arm.name) for arm in pair]
+    if shares[0] is None or shares[1] is None:
+        return None
+    return shares[0] - shares[1]
+
+
+def _without_ratio(one: Threshold, trials: list[Trial], before: list[Trial]) -> Outcome:
+    """No round has both figures above 0. Where one is 0, no percentage describes the change.
+
+    An arm without the figure fails: it was to be measured.
+    """
+    these, those = one.figure.values(trials), one.figure.values(before)
+    if not these or not those:
+        return "failed"
+    less = one.figure.less_is_better
+    nearest, farthest = (min(these), max(those)) if less else (max(these), min(those))
+    if beyond(nearest, farthest, less=less):
+        return "failed"
+    return "not sure" if beyond(max(these) if less else min(these), farthest, less=less) else "held"

@@ -1,0 +1,231 @@
+"""The action for GitHub: its own scripts, run by bash as a runner does, with two wheels and a local server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass, field
+from importlib.metadata import distribution
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+
+from clientlab.conformance.server import counting_server
+from running import ROOT
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+STEPS = ACTION["runs"]["steps"]
+SCRIPTS = {step["name"]: step for step in STEPS if "run" in step}
+FIRST, REST = list(SCRIPTS)[:2], list(SCRIPTS)[2:]
+PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+WORKFLOWS = [text for text in map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)) if "jobs" in text]
+PINNED = re.compile(r"uses: (?:[\w-]+/[\w-]+@[0-9a-f]{40}  ?# v\d+\.\d+\.\d+|OWNER/clientlab@COMMIT)$")
+PROGRAM = Path(sys.executable).with_name("clientlab")
+EXPRESSION = re.compile(r"\$\{\{ (\S+) \}\}")
+
+
+@dataclass
+class Runner:
+    """What a runner keeps while it goes through the steps of the action: inputs, outputs and files."""
+
+    folder: Path
+    inputs: dict[str, str]
+    source: Path = ROOT
+    outputs: dict[str, str] = field(default_factory=dict)
+    log: str = ""
+
+    @property
+    def summary(self) -> str:
+        """What was written for the page of the job."""
+        return (self.folder / "summary").read_text(encoding="utf-8")
+
+    def run(self, *names: str) -> int:
+        """Run steps until one fails; all of them, if none is named. The exit code of the last."""
+        for name in names or SCRIPTS:
+            if code := self._step(SCRIPTS[name]):
+                return code
+        return 0
+
+    def _step(self, step: dict) -> int:
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+        own |= {name: EXPRESSION.sub(self._value, text) for name, text in step["env"].items()}
+        files = {f"GITHUB_{name}": self.folder / name for name in ("OUTPUT", "STEP_SUMMARY")}
+        files["GITHUB_STEP_SUMMARY"] = self.folder / "summary"
+        files["GITHUB_OUTPUT"].write_text("")
+        script = self.folder / "script"
+        script.write_text(step["run"], encoding="utf-8")
+        ended = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", script], cwd=self.folder, check=False, timeout=100,
+            env=own | {name: str(path) for name, path in files.items()}, capture_output=True, text=True,
+        )  # fmt: skip
+        for line in files["GITHUB_OUTPUT"].read_text().splitlines():
+            name, _, value = line.partition("=")
+            self.outputs[f"steps.{step.get('id')}.outputs.{name}"] = value
+        self.log += ended.stdout + ended.stderr
+        return ended.returncode
+
+    def _value(self, expression: re.Match[str]) -> str:
+        known = {"github.action_path": str(self.source), "runner.temp": str(self.folder), **self.outputs}
+        name = expression[1].removeprefix("inputs.")
+        return self.inputs[name] if name != expression[1] else known[name]
+
+    def output(self, name: str) -> Path:
+        """The path in an output of the action."""
+        return Path(EXPRESSION.sub(self._value, ACTION["outputs"][name]["value"]))
+
+
+def runner(folder: Path, source: Path = ROOT, **given: str) -> Runner:
+    """A runner with the defaults of the action, and other inputs. An underscore stands for a hyphen."""
+    inputs = {name: spec.get("default", "") for name, spec in ACTION["inputs"].items()}
+    inputs |= {"python": f"{sys.version_info.major}.{sys.version_info.minor}", "strategies": "urllib3\n"}
+    inputs |= {"base": "base.whl", "head": "head.whl", "program": str(PROGRAM)}
+    return Runner(folder, inputs | {name.replace("_", "-"): text for name, text in given.items()}, source)
+
+
+def wheel(folder: Path, version: str, more: str = "") -> str:
+    """The installed urllib3 as a wheel of that version, with more code at its end."""
+    package, info = Path(str(distribution("urllib3").locate_file("urllib3"))), f"urllib3-{version}.dist-info"
+    path = folder / f"urllib3-{version}-py3-none-any.whl"
+    files = {f"urllib3/{one.relative_to(package)}": one.read_text() for one in package.rglob("*.py")}
+    files["urllib3/__init__.py"] += more
+    files[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: urllib3\nVersion: {version}\n"
+    files[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return str(path)
+
+
+SLOW = """
+_request = PoolManager.request
+def _slow(*words, **named):
+    sum(range(400_000))
+    return _request(*words, **named)
+PoolManager.request = _slow
+"""
+
+
+@pytest.fixture
+def lab_wheel(tmp_path) -> Path:
+    """The lab as a wheel: built without an index."""
+    words = ["build", "--quiet", "--no-build-isolation", "--wheel", "--python", sys.executable, "--out-dir", tmp_path]
+    subprocess.run([PROGRAM.with_name("uv"), *words, ROOT], check=True, timeout=60)
+    (path,) = tmp_path.glob("clientlab-*.whl")
+    return path
+
+
+@pytest.mark.slow  # installs the lab's libraries
+def test_a_slower_head_fails_and_the_comment_names_it(lab_wheel, tmp_path, monkeypatch):
+    """From the installation to the exit code; both wheels are measured in the same rounds."""
+    monkeypatch.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}")
+    base, head = wheel(tmp_path, "2.98"), wheel(tmp_path, "2.99", SLOW)
+    with counting_server() as server:
+        job = runner(tmp_path, lab_wheel, base=base, head=head, url=server.url, program="", rounds="3",
+                     options="--requests=40\n--warmup=2\n")  # fmt: skip
+        with monkeypatch.context() as locked:
+            locked.setenv("UV_CONSTRAINT", str(ROOT / "requirements" / "development.txt"))
+            assert job.run(*FIRST) == 0, job.log
+        assert job.run(*REST) == 1, job.log
+    comment = job.output("comment").read_text(encoding="utf-8")
+    # CPU time, since a busy machine disturbs it less than throughput.
+    assert re.search(r"^- FAILED: cpu \+2% · urllib3 in head · \S+: CPU time per request \+", comment, re.MULTILINE)
+    assert "- FAILED: errors" not in comment
+    assert re.search(r"^urllib3 in head takes \S+ \(\S+ to \S+\) times the time per request and", comment, re.MULTILINE)
+    assert "Environment head: " in comment
+    assert "urllib3 2.99" in comment
+    assert job.summary == comment
+    assert job.output("report").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    failures = [case.get("name") for case in ET.parse(job.output("junit")).iter("testcase") if len(case)]  # noqa: S314
+    assert "cpu +2% (urllib3 in head)" in failures
+    assert job.log.splitlines()[-1] == "::error title=clientlab::a threshold failed; the comment names it"
+
+
+@pytest.mark.slow
+def test_an_equal_head_passes_with_an_installed_lab_and_files_of_requirements(tmp_path, monkeypatch):
+    """The first line of the comment is the question; nothing has failed."""
+    monkeypatch.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}")
+    for name, version in (("base", "2.98"), ("head", "2.99")):
+        (tmp_path / f"{name}.txt").write_text(wheel(tmp_path, version))
+    with counting_server() as server:
+        job = runner(tmp_path, base="base.txt", head="head.txt", url=server.url, rounds="3", options="--requests=20",
+                     fail_on="throughput -99%\nerrors +0\n")  # fmt: skip
+        assert job.run() == 0, job.log
+    assert "\n- all thresholds held (2 checked)\n" in job.summary
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"base": "\n"}, r"input base is \$'\\n'; write at least one line"),
+        (
+            {"head": "--index-url=http://evil"},
+            "input head is --index-url=http://evil; an item per line, and no options",
+        ),
+        ({"strategies": "urllib3\n-t x"}, r"input strategies is -t\\ x; an item per line"),
+        ({"options": "requests=3"}, "input options is requests=3; write an option per line"),
+        ({"options": "--env=base=/"}, "input options is --env=base=/; the action sets this option itself"),
+        ({"rounds": "2"}, "input rounds is 2; write a number, 3 or more"),
+        ({"rounds": "3\n::set-env name=A::b"}, r"input rounds is \$'3\\n::set-env name=A::b'; write a number"),
+        ({"python": "$(touch pwned)"}, r"input python is \\\$\\\(touch\\ pwned\\\); write a version"),
+        ({"url": "ftp://x"}, "input url is ftp://x; write http"),
+        ({"program": "/none"}, "input program is /none; write the path of an installed"),
+    ],
+)
+def test_an_input_that_has_no_meaning_is_refused_in_a_line(given, says, tmp_path):
+    """Exit code 2 in the first step, before anything is installed."""
+    job = runner(tmp_path, **given)
+    assert job.run("Check the inputs") == 2
+    assert re.fullmatch(f"::error title=clientlab::{says}.*\n", job.log)
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_what_looks_like_a_command_is_passed_on_as_a_word(tmp_path):
+    """The lab refuses the strategy with exit code 2, and no shell sees it."""
+    job = runner(tmp_path, strategies='$(touch pwned)\n`touch pwned`\n";touch pwned;"\n')
+    assert job.run("Check the inputs", "Install clientlab", "Measure") == 2
+    assert "strategy '$(touch pwned)' is unknown" in job.log
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_no_script_holds_an_expression_and_every_action_is_pinned():
+    """An expression in a script would be replaced before bash reads it; a tag can be moved."""
+    assert [step["name"] for step in SCRIPTS.values() if "${{" in step["run"] or step["shell"] != "bash"] == []
+    lines = [line.strip(" -") for text in ((ROOT / "action.yml").read_text(), PAGE) for line in text.splitlines()]
+    uses = [line for line in lines if line.startswith("uses: ")]
+    assert len(uses) >= 5
+    assert [line for line in uses if not PINNED.fullmatch(line)] == []
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_shellcheck_finds_nothing(name):
+    """As in the scripts of the repository."""
+    program = PROGRAM.with_name("shellcheck")
+    found = subprocess.run(
+        [shutil.which("shellcheck") or program, "--shell=bash", "-"], input=SCRIPTS[name]["run"], text=True,
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert found.stdout == ""
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=[one["name"] for one in WORKFLOWS])
+def test_the_workflows_of_the_page_give_the_inputs_of_the_action(workflow):
+    """Each that is required, and none that is unknown; the outputs that they read exist."""
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    (lab,) = [step for step in steps if step.get("uses", "").startswith("OWNER/clientlab@")]
+    assert {name for name, spec in ACTION["inputs"].items() if spec.get("required")} <= set(lab["with"])
+    assert set(lab["with"]) <= set(ACTION["inputs"])
+    assert set(re.findall(rf"steps\.{lab['id']}\.outputs\.(\w+)", PAGE)) <= set(ACTION["outputs"])
+
+
+def test_the_page_has_a_workflow_for_a_library_and_one_for_an_application():
+    """The second calls the application's own server."""
+    urls = [step["with"].get("url") for one in WORKFLOWS for job in one["jobs"].values() for step in job["steps"]
+            if step.get("id") == "lab"]  # fmt: skip
+    assert urls == [None, "http://127.0.0.1:8000/items"]

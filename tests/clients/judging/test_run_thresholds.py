@@ -1,0 +1,122 @@
+"""Thresholds of a run with environments: changes are paired by round, and hold together with limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.errors import FieldError
+from clientlab.judging.run_thresholds import judge_run, threshold_of_run
+from clientlab.judging.threshold_checks import check_limits
+from clientlab.reports import as_markdown
+from clientlab.reports.thresholds import lines
+from clientlab.results.plan import Arm, EnvironmentSpec
+from clientlab.workload.workload import Workload
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+
+SPECS = {name: EnvironmentSpec(folder=f"/{name}") for name in ("base", "head")}
+ARMS = [
+    Arm(name=f"urllib3 in {name}", strategy="urllib3", upstream="aiohttp", route="direct", workload="workload",
+        environment=name)
+    for name in SPECS
+]  # fmt: skip
+LEVELS = (1.0, 10.0, 2.0, 5.0, 3.0, 7.0)
+"""Rounds differ by a factor of ten, as on a machine that others share."""
+
+
+def compared(*factors: float, **of_head):
+    """A run of six rounds in two environments: each factor is the ratio of wall times of one round."""
+    trials = []
+    for number, (level, factor) in enumerate(zip(LEVELS, factors, strict=False), start=1):
+        for name, times, changes in (("base", 1.0, {}), ("head", factor, of_head)):
+            own = {"arm": f"urllib3 in {name}", "environment": name, **changes}
+            trials.append(a_trial("urllib3", number, level * times, **own))
+    return a_run(*trials, arms=ARMS, environments=SPECS)
+
+
+@pytest.mark.parametrize(
+    ("factors", "found", "strict"),
+    [
+        ((1.10, 1.11, 1.09, 1.10, 1.12, 1.10), "failed", "failed"),
+        ((1.04, 1.04, 1.04, 1.04, 1.04, 1.04), "held", "held"),
+        ((1.30, 0.95, 1.30, 1.00, 1.40, 1.20), "not sure", "failed"),
+        ((0.90, 0.90, 0.90, 0.90, 0.90, 0.90), "held", "held"),
+    ],
+)
+@pytest.mark.parametrize("text", ["wall +5%", "throughput -4.7%"])
+def test_a_regression_fails_where_its_whole_interval_is_beyond_the_threshold(text, factors, found, strict):
+    """The noise of the rounds is equal in both environments, so it does not count."""
+    for judged, outcome in ((False, found), (True, strict)):
+        (result,) = judge_run(compared(*factors), [threshold_of_run(text)], strict=judged)
+        assert (result.arm, result.outcome) == ("urllib3 in head", outcome)
+
+
+def test_limits_and_changes_of_a_run_hold_together():
+    """A limit is for both environments, a change for the second. With more thresholds, each interval is wider."""
+    factors = (1.06, 1.07, 1.06, 1.08, 1.055, 1.06)
+    alone = judge_run(compared(*factors), [threshold_of_run("wall +5%")])
+    texts = ["p99 > 1s", *["wall +5%"] * 60]
+    together = judge_run(compared(*factors), [threshold_of_run(text) for text in texts])
+    assert [one.outcome for one in alone] == ["failed"]
+    assert [(one.arm, one.outcome) for one in together[:2]] == [
+        ("urllib3 in base", "held"),
+        ("urllib3 in head", "held"),
+    ]
+    assert {one.outcome for one in together[2:]} == {"not sure"}
+
+
+@pytest.mark.parametrize(
+    ("text", "of_head", "found"),
+    [
+        ("errors +0", {}, "held"),
+        ("errors +0", {"errors": {"reset": 1}}, "failed"),
+        ("errors +1%", {"errors": {"reset": 9}}, "held"),
+        ("connections +0", {"connections_opened": 2}, "failed"),
+        ("connections +0", {"connections_opened": 1}, "held"),
+        ("p99 +5%", {"latency_seconds": quantiles(p99=0.004, at_least=["p99"]), "errors": {"reset": 20}}, "failed"),
+    ],
+)
+def test_errors_are_counted_and_a_lower_bound_is_no_pass(text, of_head, found):
+    """One failed request more is one more. Nobody knows how much larger a lower bound is."""
+    (result,) = judge_run(compared(*[1.0] * 6, **of_head), [threshold_of_run(text)])
+    assert result.outcome == found
+
+
+def test_an_arm_without_a_finished_trial_fails():
+    """Of errors, the failed trial is named."""
+    base = a_trial("urllib3", 1, arm="urllib3 in base", environment="base")
+    lost = a_failed_trial("urllib3", "it broke", arm="urllib3 in head", environment="head")
+    run = a_run(base, lost, arms=ARMS, environments=SPECS)
+    results = judge_run(run, [threshold_of_run("wall +5%"), threshold_of_run("errors +0")])
+    assert [(one.outcome, one.lost) for one in results] == [("failed", 0), ("failed", 1)]
+
+
+def test_the_outcomes_stand_in_the_markdown():
+    """A comment of CI has them below the answer."""
+    run = compared(*[1.1] * 6)
+    judged = judge_run(run, [threshold_of_run("wall +5%"), threshold_of_run("errors +0")])
+    (line,) = lines(judged)
+    assert line == f"FAILED: wall +5% · urllib3 in head · {run.run}: wall time +10.0 %"
+    assert f"\n- FAILED: wall +5% · urllib3 in head · {run.run}: wall time +10.0 %\n" in as_markdown.render(run, judged)
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "says"),
+    [
+        (
+            "wall +5%",
+            {"arms": ARMS[:1]},
+            "this run has no earlier environment to compare with; name two environments",
+        ),
+        ("urllib3 in base: wall +5%", {}, "arm 'urllib3 in base' has no earlier environment to compare with"),
+        ("wall +5%", {"rounds": 2}, "2 of at least 3 rounds have no interval to judge by"),
+        ("throughput -5%", {"workloads": {"workload": Workload(rate=50.0)}}, "the schedule of arm 'urllib3 in head'"),
+        ("wall -5%", {}, "this is the good direction"),
+        ("wall +5", {}, "write the change in percent"),
+    ],
+)
+def test_a_change_that_no_run_could_show_is_refused_before_the_run(text, changes, says):
+    """In a line that quotes the threshold."""
+    plan = compared(*[1.0] * 6).experiment.model_copy(update=changes)
+    with pytest.raises(FieldError, match=says) as caught:
+        check_limits([threshold_of_run(text)], plan, strict=False)
+    assert repr(text) in str(caught.value)
