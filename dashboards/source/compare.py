@@ -92,6 +92,7 @@ def _surroundings() -> tables.Panel:
                 descending=True,
             )
         )
+        .override_by_name("run", house.looks_like("", custom_width=340))
         .span(WHOLE - house.QUARTER)
         .height(LOW + 2)
     )
@@ -102,9 +103,12 @@ def _when(expression: str, mark: str = "") -> str:
     return f'label_replace({expression}, "when", "$1{mark}", "run", "..(......-......).*")'
 
 
-def _matrix() -> Any:
-    """One row per arm, one column per run."""
-    return house.transformation("groupingToMatrix", columnField="when", rowField="legend", valueField="Value")
+def _matrix() -> list[model.DataTransformerConfig]:
+    """One row per arm, one column per run, the oldest run first."""
+    return [
+        house.transformation("sortBy", fields={}, sort=[{"field": "when"}]),
+        house.transformation("groupingToMatrix", columnField="when", rowField="legend", valueField="Value"),
+    ]
 
 
 def _ratios(figure: Figure, metric: Metric) -> tuple[str, str, str]:
@@ -144,13 +148,7 @@ def _table(figure: Figure, metric: Metric) -> tables.Panel:
             "computes intervals.",
             query(f"max by (when, legend) ({cells})", now=True),
         )
-        .transformations(
-            [
-                house.transformation("sortBy", fields={}, sort=[{"field": "when"}]),
-                _matrix(),
-                house.transformation("organize", renameByName={_ROWS: "strategy"}),
-            ]
-        )
+        .transformations([*_matrix(), house.transformation("organize", renameByName={_ROWS: "strategy"})])
         .unit(house.UNITS[figure.unit])
         .override_by_name("strategy", house.looks_like("", custom_width=300))
         .override_by_regexp(f"/{_RATIO}/", ratios)
@@ -177,6 +175,6 @@ def _side_by_side(figure: Figure, metric: Metric) -> Any:
         .show_value(looks.VisibilityMode.AUTO)
         .color_scheme(board.FieldColor().mode(model.FieldColorModeId.PALETTE_CLASSIC))  # one colour per run
         .legend(house.legend_below())
-        .transformations([_matrix()])
+        .transformations(_matrix())
         .with_target(query(f"max by (when, legend) ({_when(every)})", now=True))
     )

@@ -115,7 +115,7 @@ def _sweep() -> Any:
             "Wall time of an arm by its place on the axis, both logarithmic. From the knee on, more gains nothing."
         )
         .datasource(house.SOURCE)
-        .unit("s")
+        .unit("suffix:s")  # Grafana's unit "s" writes the decade of 100 s as "1.67 mins"
         .scale_distribution(common.ScaleDistributionConfig().type(looks.ScaleDistribution.LOG).log(10))
         .span(WHOLE - 14)
         .height(_BELOW)

@@ -188,7 +188,7 @@ def _failures() -> tables.Panel:
         .unit("short")
         .no_value("no request failed")
         .span(HALF)
-        .height(TALL + 3)
+        .height(TALL + 4)
     )
 
 
@@ -284,4 +284,4 @@ def _costs() -> list[Panel]:
             f"max by (legend) (max_over_time(clientlab_memory_bytes{{{CHOSEN}}}[$__range]))",
         ),
     ]
-    return [panel.span(HALF).height(TALL + 3) for panel in made]
+    return [panel.span(HALF).height(TALL + 4) for panel in made]

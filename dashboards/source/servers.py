@@ -14,6 +14,8 @@ _OVER = "[5s]"
 _UP = 'upstream=~"$upstream"'
 _NAME = "{{upstream}}"
 _COLOURS = {"aiohttp": "#0072B2", "flask": "#E69F00"}
+_PROXY_COLOURS = {"p50": "#56B4E9", "p99": "#D55E00", "used again": "#009E73"}
+"""Grafana's colours by name are three similar reds."""
 
 
 def dashboard() -> board.Dashboard:
@@ -31,9 +33,19 @@ def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquer
     """Lines in the upstreams' colours. The reference line of a pair is dashed."""
     panel = house.lines(title, description, unit, *queries)
     for upstream, colour in _COLOURS.items():
-        fixed = model.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
-        panel = panel.override_by_regexp(f"/^{upstream}\\b/", [fixed])
+        panel = panel.override_by_regexp(f"/^{upstream}\\b/", [_fixed(colour)])
     return panel.override_by_regexp("/: (ceiling|requested|workers|written)$/", [colours.DASHES])
+
+
+def _fixed(colour: str) -> model.DynamicConfigValue:
+    return model.DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
+
+
+def _coloured(panel: timeseries.Panel, *names: str) -> timeseries.Panel:
+    """The panel with the colours of these series of the proxy."""
+    for name in names:
+        panel = panel.override_by_name(name, [_fixed(_PROXY_COLOURS[name])])
+    return panel
 
 
 def _rate(metric: str, labels: str = _UP, by: str = "upstream") -> str:
@@ -118,20 +130,27 @@ def _proxy() -> list[Panel]:
             "How many requests a second does the proxy pass on?", "By the status code of the response.", "reqps",
             query(passed, "{{code}}"),
         ),
-        lines(
-            "How long does the upstream take, as the proxy sees it?",
-            "By histogram_quantile over Caddy's own buckets.",
-            "s",
-            query(f"histogram_quantile(0.5, {buckets})", "p50"),
-            query(f"histogram_quantile(0.99, {buckets})", "p99", "B"),
+        _coloured(
+            lines(
+                "How long does the upstream take, as the proxy sees it?",
+                "By histogram_quantile over Caddy's own buckets.",
+                "s",
+                query(f"histogram_quantile(0.5, {buckets})", "p50"),
+                query(f"histogram_quantile(0.99, {buckets})", "p99", "B"),
+            ),
+            "p50",
+            "p99",
         ),
-        lines(
-            "Does the proxy keep its connections to the upstreams?",
-            "1 minus connections that upstreams accept divided by requests that the proxy passes on. No value while "
-            "trials use the direct route.",
-            "percentunit",
-            query(f"clamp_min(1 - {accepted} / {alone}, 0)", "used again"),
-        ).max(1),
+        _coloured(
+            lines(
+                "Does the proxy keep its connections to the upstreams?",
+                "1 minus connections that upstreams accept divided by requests that the proxy passes on. No value "
+                "while trials use the direct route.",
+                "percentunit",
+                query(f"clamp_min(1 - {accepted} / {alone}, 0)", "used again"),
+            ).max(1),
+            "used again",
+        ),
         lines(
             "How busy is the proxy?",
             "CPU seconds per second: 100 % is one core.",
