@@ -10,6 +10,7 @@ conformance: how long it takes to check every listed strategy. quick: every bund
 chaos: SIGKILL and SIGSTOP of each process of the lab, at moments that the seed draws (--incidents, 50).
 hostile: what every client makes of a hostile server, and whether it stops at the limit of a request.
 dashboards: the queries of each, on the Prometheus of a lab that is up.
+drivers: wrk, hey, oha, k6, h2load and ab beside the lab's strategies; the upstream beside go-httpbin and httpbin.
 siege: health checks of the lab service and a worker, and the trials of a run, while 1,500 clients attack.
 environments: how often the interval of two equal ones holds 1 (--runs, 100), whether a library that is slower by 5 % is
 found, and the set-up of another environment.
@@ -22,6 +23,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
@@ -33,6 +35,7 @@ from benchmarks import (
     chaos,
     conformance,
     dashboards,
+    drivers,
     environments,
     fastest,
     hostile,
@@ -43,6 +46,7 @@ from benchmarks import (
     reports,
     saving,
     scrape,
+    servers,
     streaming,
     truth,
     upstream,
@@ -64,6 +68,7 @@ SEED = 1
 
 _IN_A_LAB = ("overhead", "fastest", "scrape", "memory", "streaming", "open-load")
 _WITH_OPTIONS: dict[str, Callable[[argparse.Namespace], Iterator[BenchmarkRow]]] = {
+    "drivers": lambda chosen: chain(drivers.rows(max(3, chosen.rounds // 6)), servers.rows(max(3, chosen.rounds // 6))),
     "reports": lambda chosen: reports.rows(max(3, chosen.rounds // 6)),
     "saving": lambda chosen: saving.rows(max(3, chosen.rounds // 3)),
     "truth": lambda chosen: truth.rows(chosen.seed),
