@@ -5,16 +5,19 @@ from __future__ import annotations
 from clientlab import units
 from clientlab.judging.environments import Contrast, contrasts
 from clientlab.results.document import Environment, Run
+from clientlab.results.machine import is_free_threaded
 
 _MOST = 8
 """Packages in a line of the terminal. The page has all of them."""
 
 
 def lines(run: Run) -> list[str]:
-    """A line for each environment: its name, its Python, and the versions of the packages that differ."""
+    """A line for each environment: its name, its Python, its GIL, and the versions of the packages that differ."""
     found = run.surroundings.environments or {}
     differing = _differing(found)
-    return [f"{name}: {', '.join([one.python, *_shown(one, differing)])}" for name, one in found.items()]
+    return [
+        f"{name}: {', '.join([one.python, *_gil(run, name), *_shown(one, differing)])}" for name, one in found.items()
+    ]
 
 
 def sentences(run: Run) -> list[str]:
@@ -46,6 +49,17 @@ def _pairs(environment: Environment) -> list[tuple[str, str]]:
     ]
     compiled = [(f"compiled into {name}", text) for name, text in environment.compiled.items()]
     return [*own, *environment.packages.items(), *compiled]
+
+
+def _gil(run: Run, name: str) -> list[str]:
+    """Of a Python that was built for free threading: in which arms a library switched the GIL on."""
+    environment = (run.surroundings.environments or {})[name]
+    if not is_free_threaded(environment.python_build):
+        return []
+    trials = [trial for trial in run.trials if trial.environment == name and trial.gil is not None]
+    locked, free = (list(dict.fromkeys(trial.arm for trial in trials if trial.gil is on)) for on in (True, False))
+    where = f" in {', '.join(locked)}" if locked and free else ""
+    return ["free-threading", *([f"GIL {'on' if locked else 'off'}{where}"] if trials else [])]
 
 
 def _differing(environments: dict[str, Environment]) -> list[str]:

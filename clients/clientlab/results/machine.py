@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import platform
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
+
+from clientlab.measuring import usage
 
 _ROOT = Path("/")
 _PATIENCE = 10.0
 _REPOSITORY = Path(__file__).parents[3]
+_FREE_THREADED = "free-threading"
 _CONTAINER_MARKS = (".dockerenv", "run/.containerenv", "var/run/secrets/kubernetes.io")
 
 
@@ -64,7 +66,12 @@ def _gil() -> str:
     """A library without support for free threading switches the GIL on when it is imported, in the trial too."""
     if not sysconfig.get_config_var("Py_GIL_DISABLED"):
         return "GIL"
-    return "free-threading, GIL on" if getattr(sys, "_is_gil_enabled", lambda: True)() else "free-threading, GIL off"
+    return f"{_FREE_THREADED}, GIL {'on' if usage.has_gil() else 'off'}"
+
+
+def is_free_threaded(build: str | None) -> bool:
+    """Whether a Python was built for free threading, by the text of `python_build`."""
+    return (build or "").startswith(_FREE_THREADED)
 
 
 def lab_commit(repository: Path = _REPOSITORY) -> str | None:

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -34,6 +34,19 @@ def check_version(name: str, version: Sequence[int]) -> None:
     if tuple(version) < OLDEST:
         shown, oldest = (".".join(map(str, one)) for one in (version, OLDEST))
         raise unusable(name, f"its Python is {shown}; the lab needs {oldest} or newer")
+
+
+def check_unlike(specs: Mapping[str, EnvironmentSpec]) -> None:
+    """Raises LabError if two environments would be built of the same: they would be one folder."""
+    names: dict[tuple[str, ...], str] = {}
+    for name, spec in specs.items():
+        if spec.folder is None:
+            made_of = _python_of(spec), *spec.requirements
+            if made_of in names:
+                raise unusable(
+                    name, f"it has the Python and the requirements of {names[made_of]!r}; leave one of them out"
+                )
+            names[made_of] = name
 
 
 @contextlib.contextmanager
@@ -73,7 +86,7 @@ def _lock_alone(name: str, lock: TextIO, *, wait: bool) -> None:
 
 def _python_of(spec: EnvironmentSpec) -> str:
     """What uv is to look for. The lab's own version is the lab's own Python, which uv might not find and download."""
-    own = f"{sys.version_info.major}.{sys.version_info.minor}"
+    own = f"{sys.version_info.major}.{sys.version_info.minor}{'t' if 't' in sys.abiflags else ''}"  # t: free-threaded
     return sys.executable if spec.python is None or spec.python == own else spec.python
 
 

@@ -18,7 +18,7 @@ from clientlab.measuring.interpreter import Interpreter
 from clientlab.own_folder import OwnFolder
 from clientlab.results.document import Environment
 from clientlab.results.plan import Arm, Plan
-from clientlab.running.built_environments import built, check_version, unusable
+from clientlab.running.built_environments import built, check_unlike, check_version, unusable
 
 _PATIENCE = 60.0
 _FIRST_LOOK = "import json, sys; print(json.dumps([list(sys.version_info[:3]), sys.prefix]))"
@@ -44,6 +44,7 @@ def opened(plan: Plan) -> Iterator[Environments]:
     if not plan.environments:
         yield Environments({}, {})
         return
+    check_unlike(plan.environments)
     with contextlib.ExitStack() as stack:
         own = stack.enter_context(OwnFolder("environments"))
         (own.path / _PACKAGE.name).symlink_to(_PACKAGE)

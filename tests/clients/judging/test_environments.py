@@ -8,8 +8,10 @@ import pytest
 
 from clientlab.errors import LabError
 from clientlab.experiments.checks import check_stored
+from clientlab.judging.cautions.trials import gil_on
 from clientlab.judging.environments import contrasts
-from clientlab.reports.environments import sentences
+from clientlab.reports.environments import lines, sentences
+from clientlab.results.document import Environment
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.service.run_metrics import surroundings_hash
 from clients.documents import a_run, a_trial
@@ -55,6 +57,34 @@ def test_without_a_round_of_both_no_ratio_is_made_up():
 def test_a_run_without_environments_keeps_its_hash_of_surroundings():
     """A new field parts no older runs in the dashboards."""
     assert surroundings_hash(a_run(a_trial())) == "55da0e12"
+
+
+def free_threaded(*gil: bool | None):
+    """A run with a trial for each of `gil`, in a Python that was built for free threading."""
+    trials = [
+        a_trial("urllib3", arm=f"arm {number} in new", environment="new", gil=one) for number, one in enumerate(gil)
+    ]
+    arms = [arm("urllib3", "new").model_copy(update={"name": trial.arm}) for trial in trials]
+    run = a_run(*trials, arms=arms, environments=SPECS)
+    held = Environment(folder="/new", python="CPython 3.14.2", python_build="free-threading, GIL off, GCC 14, -O3",
+                       openssl=None, packages={}, compiled={})  # fmt: skip
+    return run.model_copy(update={"surroundings": run.surroundings.model_copy(update={"environments": {"new": held}})})
+
+
+@pytest.mark.parametrize(
+    ("gil", "shown", "locked"),
+    [
+        ((False, False), "free-threading, GIL off", []),
+        ((True, True), "free-threading, GIL on", ["arm 0 in new", "arm 1 in new"]),
+        ((False, True), "free-threading, GIL on in arm 1 in new", ["arm 1 in new"]),
+        ((None,), "free-threading", []),
+    ],
+)
+def test_a_gil_in_a_python_for_free_threading_is_shown_and_doubted(gil, shown, locked):
+    """A library may have switched it on, in some arms only. In older run files it is unknown."""
+    run = free_threaded(*gil)
+    assert lines(run) == [f"new: CPython 3.14.2, {shown}"]
+    assert [one.arms for one in gil_on(run)] == ([locked] if locked else [])
 
 
 def test_the_service_does_not_go_on_with_a_run_of_environments():

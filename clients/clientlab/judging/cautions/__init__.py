@@ -42,6 +42,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     bottlenecks.driver_bound,
     bottlenecks.shared_cores,
     trials.not_warm,
+    trials.gil_on,
     bottlenecks.waits_for_connection,
     plan.resumed,
     plan.shortened,

@@ -10,6 +10,7 @@ from clientlab.judging.cautions.doubted import arms_of, finished, names_of
 from clientlab.judging.verdict import SHORT_SECONDS
 from clientlab.results.document import Caution, Run
 from clientlab.results.failures import failed_for_good
+from clientlab.results.machine import is_free_threaded
 from clientlab.results.trial import Trial
 
 
@@ -67,6 +68,20 @@ def _should_be_warm(run: Run, trial: Trial) -> bool:
         return strategies.find(trial.strategy).policy != "per call"
     except LabError:  # an imported run with a strategy that is not installed: unknown
         return False
+
+
+def gil_on(run: Run) -> Iterator[Caution]:
+    """Trials with a GIL in a Python that was built for free threading."""
+    builds: dict[str | None, str | None] = {None: run.surroundings.python_build}
+    builds |= {name: one.python_build for name, one in (run.surroundings.environments or {}).items()}
+    locked = [trial for trial in finished(run) if trial.gil and is_free_threaded(builds.get(trial.environment))]
+    if locked:
+        yield Caution(
+            kind="gil-on",
+            arms=arms_of(locked),
+            text=f"the Python is built for free threading, but the GIL was on in trials of {names_of(locked)}",
+            advice="a library without support for free threading switched it on: look for a release of it that has it",
+        )
 
 
 def short_trials(run: Run) -> Iterator[Caution]:
