@@ -20,10 +20,10 @@ from mockupstream.metrics import UpstreamCollector
 
 
 def worker_table() -> str:
-    """Metrics of a trial that has ended, with a delay: then a worker exports all that it has."""
+    """Metrics of an open load's trial that has ended, with a delay: then a worker exports all that it has."""
     trial = next(iter(runs().values())).trials[0]
     with tempfile.TemporaryDirectory() as folder:
-        exporter = Exporter("run", "experiment", trial, Workload(delay="1ms"), Path(folder))
+        exporter = Exporter("run", "experiment", trial, Workload(delay="1ms", rate=1), Path(folder))
         exporter.started()
         exporter.ended()
         return _table(exporter.collect(), common=ARM)

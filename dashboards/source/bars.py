@@ -12,8 +12,8 @@ THICK = 26
 """Pixels of a bar at most."""
 
 
-def bars(title: str, description: str, unit: str, expression: str) -> bargauge.Panel:
-    """One bar per arm with its value, the longest first, as in the articles.
+def bars(title: str, description: str, unit: str, expression: str, order: str = "sort_desc") -> bargauge.Panel:
+    """One bar per arm with its value, the longest first, as in the articles; the shortest with `order` ``sort``.
 
     `expression` gives one value per legend. Each becomes a field of that name, so that a bar has the colour of the line
     with the same name.
@@ -45,7 +45,7 @@ def bars(title: str, description: str, unit: str, expression: str) -> bargauge.P
         .color_scheme(house.by_name())
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
         .transformations([house.transformation("filterFieldsByName", include={"names": ["legend", "Value"]}), named])
-        .with_target(house.query(f"sort_desc({_with_room(expression)})", now=True))
+        .with_target(house.query(f"{order}({_with_room(expression)})", now=True))
     )
     return house.coloured(panel)
 

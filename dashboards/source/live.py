@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 
-from dashboards.source import house, variables
+from dashboards.source import house, open_load, variables
 from dashboards.source.bars import bars, with_interval
 from dashboards.source.house import HALF, LOW, TALL, THIRD, WHOLE, Panel, grid, number, query
 from grafana_foundation_sdk.builders import bargauge, common, stat, timeseries
@@ -38,7 +38,8 @@ def dashboard() -> board.Dashboard:
         made = made.with_variable(chosen)
     made = made.link(variables.link_to_run(UID))
     made = made.annotation(_TrialBegins())
-    for panel in (*_now(), _race(), _standings(), *_costs(), _failures(), _latencies(), *_over_time()):
+    of_arms = (*_costs(), _failures(), _latencies(), *_over_time(), *open_load.panels(CHOSEN))
+    for panel in (*_now(), _race(), _standings(), *of_arms):
         made = made.with_panel(panel)
     return made
 
@@ -90,20 +91,27 @@ def _standings() -> tables.Panel:
         query(_so_far(metric, "legend", more), ref=ref, now=True) for ref, (metric, more, _, _) in figures.items()
     ]
     queries.append(query(_so_far("verdict", "legend, verdict"), ref="Z", now=True))
-    shown = [("legend", "strategy"), *((f"Value #{ref}", heading) for ref, (_, _, heading, _) in figures.items())]
+    queries.append(query(_so_far("rank", "legend"), ref="Y", now=True))
+    shown = [
+        ("Value #Y", "rank"),
+        ("legend", "strategy"),
+        *((f"Value #{ref}", heading) for ref, (_, _, heading, _) in figures.items()),
+    ]
     panel = grid(
         "What are the figures so far?",
-        "Medians of the trials that have ended, from the run file. A percentile that falls on failed requests is "
+        "Medians of the trials that have ended, from the run file. The rank is that of the run's own figure: its time, "
+        "or in an open load the p99 from the planned start. A percentile that falls on failed requests is "
         "empty: it is only known to be at least as long as they took. Bottleneck: what limited the trial.",
         *queries,
     ).transformations(
         [
             house.joined("legend"),
-            *house.columns([*shown, ("verdict", "bottleneck")], "req/s", descending=True),
+            *house.columns([*shown, ("verdict", "bottleneck")], "rank", descending=False),
         ]
     )
     for _, _, heading, unit in figures.values():
         panel = panel.override_by_name(heading, house.looks_like(unit))
+    panel = panel.override_by_name("rank", house.looks_like("none", custom_width=60))
     return panel.override_by_name("strategy", house.looks_like("", custom_width=340)).height(TALL + 5)
 
 
@@ -154,7 +162,8 @@ def _race() -> bargauge.Panel:
         bars(
             "Who is ahead? Successful requests per second, longer is better",
             "The median over the rounds so far. Beside each name: requests in flight (c), the 95 % confidence interval "
-            "of the median, and rounds (n). An interval needs three rounds. First trial: its rate so far.",
+            "of the median, and rounds (n). An interval needs three rounds. First trial: its rate so far. In an open "
+            "load, the schedule decides the rate: see the p99 below.",
             "reqps",
             f'{with_interval(metric)} or label_join({text}, "legend", ": ", "legend", "text")',
         )

@@ -83,13 +83,14 @@ strategies = ["urllib3"]
 rounds = 1
 [workloads.refused]
 path = "/status/503"
-requests = 50
+requests = 100
+rate = 25
 """
 
 
 @pytest.fixture(scope="session")
 def troubled(finished):
-    """The document of another run of that lab, all of whose requests were answered with 503."""
+    """The document of another run of that lab: an open load, all of whose requests were answered with 503."""
     project, _ = finished
     project.up()
     project.idle()

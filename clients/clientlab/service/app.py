@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 
 from clientlab import __version__
+from clientlab.results.document import Run
 from clientlab.service import api, middleware, page, run_metrics
 from clientlab.service.lab import Lab, ThisLab
 from clientlab.service.request_checks import WrongKey
@@ -82,6 +83,7 @@ class _Present(Collector):
 
     def __init__(self, run_manager: RunManager) -> None:
         self._run_manager = run_manager
+        self._filled: tuple[Run, list[Metric]] | None = None  # a run changes with each trial, and not at each scrape
 
     def describe(self) -> list[Metric]:
         return []
@@ -95,6 +97,8 @@ class _Present(Collector):
                 family.add_metric([state.run, state.experiment, name], count)
         yield family
         if run is not None:
-            found = run_metrics.families("present")
-            run_metrics.fill(found, run)
-            yield from found.values()
+            if self._filled is None or self._filled[0] is not run:
+                found = run_metrics.families("present")
+                run_metrics.fill(found, run)
+                self._filled = run, list(found.values())
+            yield from self._filled[1]

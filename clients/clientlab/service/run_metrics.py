@@ -12,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS, typical_estimate, typical_figure
 from clientlab.judging.changes import simultaneous
+from clientlab.judging.ranking import ranked
 from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.rows import commonest_verdict
 from clientlab.reports.speed import speed_of
@@ -34,6 +35,11 @@ _MARGIN = (
     "of the margins' squares."
 )
 
+_RANK = (
+    "An arm's place in its workload, upstream and route, by what reports rank it by: its time, or in an open load p99 "
+    "from the planned start. 1 is the best. Arms of unlike load follow each other."
+)
+
 _MARGINS = tuple(figure for figure, _ in EXPORTED if figure.compared)
 
 Families = dict[str, GaugeMetricFamily]
@@ -51,6 +57,7 @@ def families(stem: str = "run") -> Families:
         ("wall_seconds_high", "Upper end of it.", ARM),
         ("requests_per_second_low", "Lower end of the 95 % interval of the requests per second.", ARM),
         ("requests_per_second_high", "Upper end of it.", ARM),
+        ("rank", _RANK, ARM),
         ("rounds", "Finished trials of an arm: its rounds so far.", ARM),
         ("concurrency", "Requests of an arm in flight at once.", ARM),
         ("margin", _MARGIN, (*ARM, "figure")),
@@ -102,6 +109,7 @@ def fill(into: Families, run: Run) -> bool:
     into["created_timestamp_seconds"].add_metric([run.run], datetime.fromisoformat(run.created).timestamp())
     claims = [row for claim in run.claims for row in _of_claim(run, claim)]
     arms = [row for arm in run.experiment.arms for row in _of_arm(run, arm)]
+    arms += _ranks(run)
     few = len(arms) + len(claims) + 2 <= MOST_SERIES
     for name, labels, value in (*claims, *(arms if few else ())):
         into[name].add_metric(labels, value)
@@ -132,6 +140,18 @@ def _margins(trials: list[Trial], arms: int) -> Iterator[tuple[str, float]]:
         found = typical_estimate(values, level)
         if found.low is not None and found.high is not None:
             yield figure.key, math.log(found.high / found.low) / 2 + figure.resolution
+
+
+def _ranks(run: Run) -> Iterator[_Row]:
+    places = {
+        (group, standing.name): place
+        for group, standings in ranked(run).items()
+        for place, standing in enumerate(standings, start=1)
+    }
+    for arm in run.experiment.arms:
+        group = arm.group or arm.workload, arm.upstream, arm.route
+        if place := places.get((group, arm.label or arm.strategy)):
+            yield "rank", of_arm(run.run, run.experiment.name, arm.name, arm), place
 
 
 def _of_claim(run: Run, claim: ClaimResult) -> Iterator[_Row]:

@@ -8,18 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import psutil
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from clientlab import strategies
 from clientlab.analysis.histogram import Floats
-from clientlab.errors import ERROR_OTHER, KINDS
+from clientlab.errors import DROPPED, ERROR_OTHER, KINDS
 from clientlab.measuring.memory import LiveMemory
 from clientlab.results import labels
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.samples.log import ERROR_CODES, process_notes
-from clientlab.samples.log_reader import LogFollower, NewRecords
+from clientlab.samples.log_reader import Flags, LogFollower, NewRecords
 from clientlab.worker.channel import waiting
 from clientlab.workload import delays
 from clientlab.workload.load import arrivals_of
@@ -47,8 +48,10 @@ class Exporter(Collector):
         self._folder = folder
         self._log = LogFollower(folder)
         self._lock = threading.Lock()
-        self._outcomes = dict.fromkeys(("ok",), 0)
+        self._outcomes = dict.fromkeys(("ok",) if self._schedule is None else ("ok", DROPPED), 0)
         self._buckets = np.zeros(len(BUCKETS) + 1, np.int64)
+        self._late_buckets, self._late_seconds = self._buckets.copy(), 0.0
+        self._planned = self._backlog = 0
         self._seconds = self._delayed = self._in_flight = 0.0
         self._connections = self._connections_before = 0
         self._hidden = strategies.client_spec(strategies.find(planned.strategy).client).quirks.uncounted
@@ -70,7 +73,7 @@ class Exporter(Collector):
         """The measured part is over and its processes are still there: the last values are read."""
         with self._lock:
             self._look(last=True)
-            self._ended, self._in_flight = time.time(), 0.0
+            self._ended, self._in_flight, self._backlog = time.time(), 0.0, 0
 
     def settle(self, trial: Trial | None) -> None:
         """Show the trial's own figures instead of those seen from outside; None for a trial that was given up."""
@@ -78,7 +81,7 @@ class Exporter(Collector):
             if self._started is not None and self._ended is None:
                 self._look(last=True)
             self._ended = self._ended or time.time()
-            self._in_flight = 0.0
+            self._in_flight, self._backlog = 0.0, 0
             if trial is not None and trial.cpu_seconds is not None:
                 self._cpu = trial.cpu_seconds
             if trial is not None and trial.connections_opened is not None:
@@ -96,6 +99,7 @@ class Exporter(Collector):
             if self._started is not None and self._ended is None:
                 self._look()
             families = [waiting(0), *self._of_requests(), *self._of_processes(), *self._of_the_trial()]
+            families += self._of_the_schedule() if self._schedule is not None else []
         yield from families
 
     def _look(self, *, last: bool = False) -> None:
@@ -105,6 +109,9 @@ class Exporter(Collector):
         elapsed = max(now - self._looked, 1e-6)
         self._in_flight = min(self._most_in_flight, float(fresh.records["seconds"].sum()) / elapsed)
         self._looked = now
+        if self._schedule is not None and self._log.schedule_began:
+            self._planned = self._schedule.due(now - self._log.schedule_began)
+            self._backlog = max(0, self._planned - sum(self._outcomes.values()) - self._most_in_flight)
         self._cpu = max(self._cpu, self._tree() - self._cpu_before)
         self._connections = max(0, self._notes() - self._connections_before)
 
@@ -114,24 +121,26 @@ class Exporter(Collector):
             kind = _KIND_OF.get(code, ERROR_OTHER)
             self._outcomes[kind] = self._outcomes.get(kind, 0) + count
         # A failed request was not answered: it ranks after every successful one, as in the quantiles of the run file.
-        seconds = self._latencies(fresh)
-        places = np.where(fresh.records["error"] == 0, np.searchsorted(BUCKETS, seconds), len(BUCKETS))
-        self._buckets += np.bincount(places, minlength=len(BUCKETS) + 1)
+        late = self._lateness(fresh)
+        seconds: Floats = fresh.records["seconds"] if late is None else fresh.records["seconds"] + late
+        self._buckets += _in_buckets(seconds, fresh.records["error"] == 0)
         self._seconds += float(seconds.sum())
+        if late is not None:
+            self._late_buckets += _in_buckets(late, fresh.records["error"] != ERROR_CODES[DROPPED])
+            self._late_seconds += float(late.sum())
         if self._delay is not None and self._delay_of is not None:
             if self._delay.constant is not None:
                 self._delayed += self._delay.constant * len(fresh.numbers)
             else:
                 self._delayed += sum(map(self._delay_of, fresh.numbers.tolist()))
 
-    def _latencies(self, fresh: NewRecords) -> Floats:
-        """Seconds of each request; of an open load, from its planned start."""
-        seconds: Floats = fresh.records["seconds"]
+    def _lateness(self, fresh: NewRecords) -> Floats | None:
+        """Seconds from the planned to the real start of each request; None in a closed load."""
         began = self._log.schedule_began
         if self._schedule is None or not began:
-            return seconds
-        starts = np.fromiter(map(self._schedule.start_of, fresh.numbers.tolist()), np.float64, len(seconds))
-        return np.asarray(fresh.records["start"] + seconds - began - starts, np.float64)
+            return None
+        starts = np.fromiter(map(self._schedule.start_of, fresh.numbers.tolist()), np.float64, len(fresh.numbers))
+        return np.asarray(fresh.records["start"] - began - starts, np.float64)
 
     def _measured(self) -> float:
         return 0.0 if self._started is None else (self._ended or time.time()) - self._started
@@ -160,16 +169,12 @@ class Exporter(Collector):
         for outcome, count in self._outcomes.items():
             requests.add_metric([*self._labels, outcome], count)
         yield requests
-        histogram = HistogramMetricFamily(
+        yield self._histogram(
             "clientlab_request_seconds",
             "Latency of all requests; of an open load, from the planned start. A failed request counts in the bucket "
             "+Inf alone, however fast it failed.",
-            labels=labels.ARM,
+            (self._buckets, self._seconds),
         )
-        below = np.cumsum(self._buckets).tolist()
-        ends = [*map(str, BUCKETS), "+Inf"]
-        histogram.add_metric(self._labels, list(zip(ends, below, strict=True)), self._seconds)
-        yield histogram
         if self._delay is not None:
             yield self._counter("clientlab_delay_seconds", "Delay asked of the upstream, all requests.", self._delayed)
         yield self._gauge(
@@ -177,6 +182,17 @@ class Exporter(Collector):
             "By Little's law over the requests that ended since the last scrape, for a request is logged as it ends.",
             self._in_flight,
         )
+
+    def _of_the_schedule(self) -> Iterator[Metric]:
+        text = "Open load: requests whose planned start is past."
+        yield self._counter("clientlab_planned_requests", text, self._planned)
+        yield self._histogram(
+            "clientlab_lateness_seconds",
+            "Open load: time from the planned to the real start. A dropped request counts in the bucket +Inf alone.",
+            (self._late_buckets, self._late_seconds),
+        )
+        text = "Open load: requests that are due and have not ended, beyond those that may be in flight."
+        yield self._gauge("clientlab_backlog_requests", text, self._backlog)
 
     def _of_processes(self) -> Iterator[Metric]:
         yield self._counter(
@@ -201,6 +217,14 @@ class Exporter(Collector):
             if at is not None:
                 yield self._gauge(f"clientlab_trial_{name}_timestamp_seconds", f"When its measured part {name}.", at)
 
+    def _histogram(self, name: str, text: str, counted: tuple[npt.NDArray[np.int64], float]) -> Metric:
+        """`counted`: requests in each bucket, and the sum of their seconds."""
+        family = HistogramMetricFamily(name, text, labels=labels.ARM)
+        below = np.cumsum(counted[0]).tolist()
+        ends = [*map(str, BUCKETS), "+Inf"]
+        family.add_metric(self._labels, list(zip(ends, below, strict=True)), counted[1])
+        return family
+
     def _counter(self, name: str, text: str, value: float) -> Metric:
         # What is seen from outside may be more than the trial's own figure: rate() takes a fall for a new process.
         self._shown[name] = max(self._shown.get(name, value), value)
@@ -214,6 +238,12 @@ class Exporter(Collector):
         if value is not None:
             family.add_metric(self._labels, value)
         return family
+
+
+def _in_buckets(seconds: Floats, inside: Flags) -> npt.NDArray[np.int64]:
+    """How many seconds are in each bucket. Those that are not `inside` any are in the last one, +Inf."""
+    places = np.where(inside, np.searchsorted(BUCKETS, seconds), len(BUCKETS))
+    return np.bincount(places, minlength=len(BUCKETS) + 1)
 
 
 OUTCOMES = ("ok", *KINDS, ERROR_OTHER)

@@ -68,6 +68,14 @@ class Arrivals:
         """The planned start of a request, in seconds since the schedule began."""
         return self._time_of(self._place(number))
 
+    def due(self, moment: float) -> int:
+        """How many requests have a planned start that is not after a moment, in seconds since the schedule began."""
+        if moment < 0:
+            return 0
+        expected = self._expected(moment)
+        reached = math.floor(expected + _ROUNDING) + 1 if self._places is None else bisect_right(self._places, expected)
+        return min(self.count, reached)
+
     @property
     def longest_gap(self) -> float:
         """Seconds of the longest pause between two planned starts, or before the first."""

@@ -10,7 +10,8 @@ from clientlab.results.document import ClaimResult
 from clientlab.results.figures import EXPORTED
 from clientlab.results.plan import Arm
 from clientlab.service.run_index import RunIndex
-from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+from clientlab.workload.workload import Workload
+from clients.documents import a_failed_trial, a_run, a_trial, an_open_trial, quantiles
 from clients.service.requests_to_lab import asked, keep
 
 
@@ -83,6 +84,20 @@ def test_the_row_of_a_run_that_goes_on_counts_each_trial_that_is_saved(store):
     assert [(row.status, row.trials) for row in index.rows()] == [("interrupted", 3)]
     store.save(store.read(name).model_copy(update={"status": "done"}))
     assert [(row.status, row.trials) for row in index.rows()] == [("done", 3)]
+
+
+def test_arms_are_ranked_by_the_runs_own_figure(store):
+    """In an open load by p99 from the planned start, whatever the requests per second."""
+    trials = [an_open_trial(name, number, p99, requests_per_second=rate) for number in (1, 2, 3)
+              for name, p99, rate in (("pycurl", 0.02, 200.0), ("urllib3", 0.01, 190.0))]  # fmt: skip
+    keep(store, a_run(*trials, workloads={"workload": Workload(rate=200.0, duration=5.0)}))
+    ranks = {
+        sample.labels["arm"]: sample.value
+        for family in text_string_to_metric_families(asked(store, "GET", "/metrics")[1])
+        for sample in family.samples
+        if sample.name == "clientlab_run_rank"
+    }
+    assert ranks == {"urllib3": 1, "pycurl": 2}
 
 
 def test_claims_are_metrics_with_their_sentences(store):

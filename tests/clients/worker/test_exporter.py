@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -153,3 +155,27 @@ def test_the_latencies_of_an_open_load_are_from_the_planned_start(tmp_path, log)
     assert found["request_seconds_sum"] == pytest.approx(0.004 + 0.304)
     assert found["request_seconds_bucket 0.005"] == 1
     assert found["request_seconds_bucket 0.5"] == 2
+
+
+def test_an_open_load_is_compared_with_its_schedule(tmp_path, log):
+    """All requests are due, 4 may be in flight, and 3 have ended: one in time, one late and one dropped."""
+    page = Page(tmp_path, Workload(rate=10, requests=10))
+    page.exporter.started()
+    assert page.scrape()["planned_requests_total"] == 0
+    began = time.monotonic() - 60
+    begin_schedule(tmp_path, began)
+    log.write_late(0, began, 0.004, 7, 200, 0)
+    log.write_late(2, began + 0.5, 0.004, 7, 200, 0)
+    log.write_late(3, began + 9.0, 0.0, 0, 0, log.error_code("dropped", "too late"))
+    found = page.scrape()
+    assert (found["planned_requests_total"], found["requests_total dropped"], found["backlog_requests"]) == (10, 1, 3)
+    assert (found["lateness_seconds_bucket 0.0005"], found["lateness_seconds_bucket 0.5"]) == (1, 2)
+    assert (found["lateness_seconds_bucket 60.0"], found["lateness_seconds_bucket +Inf"]) == (2, 3)
+    page.exporter.ended()
+    assert page.scrape()["backlog_requests"] == 0
+
+
+def test_a_closed_load_has_no_schedule(tmp_path, log):  # noqa: ARG001
+    """Zero would look like one that was kept to."""
+    found = Page(tmp_path, Workload(requests=10)).scrape()
+    assert not [name for name in found if name.startswith(("planned", "late", "backlog", "requests_total dropped"))]

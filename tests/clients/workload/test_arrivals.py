@@ -55,6 +55,16 @@ def test_the_start_of_a_request_depends_on_seed_and_number_alone():
     assert starts(rate=50, arrivals="poisson", requests=20) == short
 
 
+@pytest.mark.parametrize("spacing", ["uniform", "poisson"])
+def test_a_request_is_due_from_its_planned_start_on(spacing):
+    """None before the schedule begins, and all from its end on."""
+    schedule = arrivals_of(Workload(stages="0s:50/s,1s:200/s", duration=2.0, arrivals=spacing))
+    assert (schedule.due(-1.0), schedule.due(99.0)) == (0, schedule.count)
+    for number in range(schedule.count - 1):
+        start, following = schedule.start_of(number), schedule.start_of(number + 1)
+        assert schedule.due(start + 1e-7) == schedule.due((start + following) / 2) == number + 1
+
+
 def test_the_number_of_requests_is_known_before_the_trial():
     """A duration decides it in an open load; nothing does in a closed one."""
     assert requests_in(Workload(rate=200, duration=2.0)) == 400
