@@ -58,7 +58,7 @@ def _basis(run: Run) -> str:
     machine = f"{escaped(where.cpu_model)}, {where.cpu_usable:g} cores, {escaped(where.python)}"
     few = "" if rounds >= FEWEST_ROUNDS else f" With fewer than {FEWEST_ROUNDS} rounds there is no interval."
     return (
-        f"Measured in {rounds} rounds on {machine}. *Measurably* slower or more means that the whole 95 % confidence "
+        f"Measured on {machine}, rounds: {rounds}. *Measurably* slower or more means that the whole 95 % confidence "
         "interval of the typical ratio to the first strategy is above 1. All intervals of a sentence hold together: "
         f"with many strategies and few rounds they are wide.{few} A mark (!) follows strategies whose trials a caution "
         "doubts.\n"
@@ -67,7 +67,8 @@ def _basis(run: Run) -> str:
 
 def _answer(situation: Situation, tables: Tables) -> str:
     link = f"[Workload {situation.workload}](#workload-{situation.workload}) has all figures."
-    return f"### {situation.title}\n\n{' '.join(filter(None, situation.answer(tables)))} {link}\n"
+    sentences = [*filter(None, situation.answer(tables)), *([link] if situation.workload in tables else [])]
+    return f"### {situation.title}\n\n{' '.join(sentences)}\n"
 
 
 def whole_map(run: Run) -> str:

@@ -101,6 +101,7 @@ def test_a_trap_and_a_second_name_of_a_pair_are_no_advice():
     run = small_run(**{"requests": 2.0, "sync": 1.0, "trap-blocking-in-coroutine": 1.0, "requests@threads": 1.0})
     found = answer_of(run, "A script that makes a few calls one after another")
     assert re.findall("`([^`]+)`", found) == ["requests", "requests"]
+    assert "#workload-delay" not in atlas.answers(run)  # there is no such table
     assert all(f"\n| {name} | 1 |" in atlas.whole_map(run) for name in ("sync", "trap-blocking-in-coroutine"))
 
 
