@@ -14,7 +14,8 @@ from clientlab.results.document import Run
 from clientlab.results.surroundings import surroundings
 from clientlab.results.trial import PlannedTrial, ServerUse, Trial
 from clientlab.running.busy_shares import ServersUse
-from clientlab.running.execute import new_run, schedule
+from clientlab.running.due import schedule
+from clientlab.running.execute import new_run
 from clientlab.running.trial_result import Begun, finished_trial
 from clientlab.samples.log_reader import RECORD, Samples
 from clientlab.workload.workload import Workload

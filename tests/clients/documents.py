@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clientlab.judging.verdict import of_schedule
-from clientlab.results.document import Run, Surroundings
+from clientlab.results.document import Run, Surroundings, list_of
 from clientlab.results.plan import Arm, Plan
-from clientlab.results.trial import OpenLoad, PlannedTrial, Quantiles, Trial
+from clientlab.results.trial import LoadSlice, OfSearch, OpenLoad, PlannedTrial, Quantiles, Slice, Trial
 from clientlab.workload.workload import Workload
 
 SURROUNDINGS = Surroundings(
@@ -83,7 +83,34 @@ def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> 
         "workloads": {trial.workload: Workload(requests=1000) for trial in trials} or {"workload": Workload()},
         "command": "clientlab run",
     }
+    lists: dict[str, list[Trial]] = {"trials": []}
+    for trial in trials:
+        lists.setdefault(list_of(trial), []).append(trial)
     return Run(
         run=name, clientlab="0.1.0", created="2024-05-06T07:08:09+00:00", status="done",
-        experiment=Plan(**(settings | changes)), surroundings=SURROUNDINGS, trials=list(trials),
+        experiment=Plan(**(settings | changes)), surroundings=SURROUNDINGS, **lists,
     )  # fmt: skip
+
+
+def a_searched_trial(
+    strategy: str, number: int, rate: float, *, served: float = 1e9, capacity: float | None = None,
+    probe: bool = False, **changes,
+) -> Trial:  # fmt: skip
+    """A trial of 5 s at that rate, of a run that searches for capacities. `served`: the most requests a second."""
+    place = OfSearch(rate=rate, phase="probe" if probe else "comparison", capacity_per_second=capacity)
+    ends = [5 * (part + 1) / 60 for part in range(60)]
+    planned = [round(rate * end) for end in ends]
+    ended = [round(min(served, rate) * end) for end in ends[:-1]] + planned[-1:]
+    load = [
+        LoadSlice(at=end - 5 / 60, planned=count, sent=count, dropped=0, backlog=0)
+        for end, count in zip(ends, _grown(planned), strict=True)
+    ]
+    slices = [Slice(at=end - 5 / 60, requests=count, errors=0) for end, count in zip(ends, _grown(ended), strict=True)]
+    shown = {"planned_per_second": rate, "achieved_per_second": rate, "load_over_time": load, "over_time": slices}
+    shown |= {"search": place, "requests": planned[-1]}
+    return an_open_trial(strategy, number, **(shown | changes))
+
+
+def _grown(counts: list[int]) -> list[int]:
+    """The growth of a counter."""
+    return [after - before for before, after in zip([0, *counts], counts, strict=False)]

@@ -27,6 +27,8 @@ Schedule = tuple[float, str | None]
 class TrialCost:
     """The figures of a trial that the standings need. `seconds`: what its arm is ranked by, the less the better.
 
+    `concurrency`: requests in flight; None where arms are ranked whatever they have in flight.
+
     `schedule`: of an open load, planned requests per second and its stages, if it has several; None for a closed load.
     `at_least`: `seconds` is only a lower bound, because requests failed.
     """
@@ -36,7 +38,7 @@ class TrialCost:
     round: int
     seconds: float
     errors: int
-    concurrency: int = 1
+    concurrency: int | None = 1
     schedule: Schedule | None = None
     at_least: bool = False
 
@@ -122,7 +124,7 @@ def _bounded(trials: list[TrialCost]) -> bool:
 
 def _classes(by_name: dict[str, list[TrialCost]]) -> list[dict[str, list[TrialCost]]]:
     """The arms of each concurrency and schedule, the class with the fastest arm first."""
-    found: dict[tuple[int, Schedule | None], dict[str, list[TrialCost]]] = {}
+    found: dict[tuple[int | None, Schedule | None], dict[str, list[TrialCost]]] = {}
     for name, trials in by_name.items():
         found.setdefault((trials[0].concurrency, trials[0].schedule), {})[name] = trials
     return sorted(found.values(), key=lambda arms: min(map(_seconds, arms.values())))

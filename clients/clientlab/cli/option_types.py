@@ -13,6 +13,7 @@ from rich.console import Console
 
 from clientlab import units
 from clientlab.experiments.experiment import ENVIRONMENT
+from clientlab.results.capacity_search import MOST_OVERLOAD, conditions_of
 from clientlab.workload import delays
 from clientlab.workload.arrivals import rate_of
 
@@ -68,6 +69,40 @@ class RateType(click.ParamType[float]):
 
 
 RATE = RateType()
+
+
+class ConditionsType(click.ParamType[str]):
+    """Figures and what each must stay below: p99<250ms,errors<0.1%."""
+
+    name = "conditions"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            conditions_of(str(value))
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
+        return str(value)
+
+
+CONDITIONS = ConditionsType()
+
+
+class OverloadType(click.ParamType[tuple[float, ...]]):
+    """Shares above 1: 110%,150%,200%."""
+
+    name = "shares"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        found = re.fullmatch(r"\s*\d{3,4}(\.\d{1,3})?%(\s*,\s*\d{3,4}(\.\d{1,3})?%)*\s*", text := str(value))
+        shares = tuple(float(part.strip(" %")) / 100 for part in text.split(",")) if found else ()
+        if not shares or min(shares) <= 1 or max(shares) > MOST_OVERLOAD or len(set(shares)) < len(shares):
+            self.fail(f"{text!r} are no shares beyond a capacity, each once; write 110%,150%,200%.", param, ctx)
+        return shares
+
+
+OVERLOAD = OverloadType()
 
 
 class ShareType(click.ParamType[float]):

@@ -18,6 +18,7 @@ from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, read_experiment
 from clientlab.experiments.planning import make_plan
 from clientlab.judging.comparison import NOT_MEASURED
+from clientlab.results.capacity_search import DEFAULT_SECONDS, CapacitySearch
 from clientlab.results.plan import EnvironmentSpec, Plan
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.running.stop_rules import DEFAULT_TIME_BUDGET
@@ -26,6 +27,7 @@ from clientlab.workload import replay
 from clientlab.workload.workload import Workload
 
 _QUESTION = "Which of these strategies is fastest here?"
+_CAPACITY_QUESTION = "How many requests per second does each of these strategies hold here?"
 
 
 def plan_of(options: RunOptions, target: ExternalTarget | None, command: str) -> Plan:
@@ -67,7 +69,7 @@ def path_of(name: str) -> Path:
 def _without_file(options: RunOptions) -> Experiment:
     return Experiment(
         name="run",
-        question=_QUESTION,
+        question=_QUESTION if options.find_max is None else _CAPACITY_QUESTION,
         strategies=_named_strategies(options),
         workloads={"workload": WorkloadTable(first=Workload())},
     )
@@ -102,6 +104,8 @@ def _changes(base: Experiment, target: ExternalTarget | None, options: RunOption
     changes |= {field: number for field, number in numbers.items() if number is not None}
     if options.pin:
         changes["pin"] = True
+    if (search := _search(base, options)) is not None:
+        changes["find_max"] = search
     workload_changes = _workload_changes(options)
     if target is not None:
         changes |= {"upstreams": [target.name], "routes": ["direct"]}
@@ -116,6 +120,18 @@ def _changes(base: Experiment, target: ExternalTarget | None, options: RunOption
     if not 1 <= rounds <= MOST_ROUNDS_OF_A_RUN:
         raise LabError(f"--rounds {rounds}: trials of each strategy; write 1 to {MOST_ROUNDS_OF_A_RUN:,}")
     return changes | {"rounds": rounds if options.precision is None else max(FEWEST_ROUNDS, rounds)}
+
+
+def _search(base: Experiment, options: RunOptions) -> CapacitySearch | None:
+    """The search that the options ask for: the experiment's own with their values. Raises LabError."""
+    own = {} if base.find_max is None else base.find_max.model_dump()
+    given = {"conditions": options.find_max, "start": options.find_from, "overload": options.overload}
+    if options.find_max is None and not own:
+        for field in ("find_from", "overload"):
+            if options.has(field):
+                raise LabError(f"{OPTION_NAMES[field]} without --find-max: only a search has it; leave it out")
+    merged = own | {field: value for field, value in given.items() if value is not None}
+    return CapacitySearch(**merged) if merged else None
 
 
 def _path_of(base: Experiment, target: ExternalTarget, *, replayed: bool) -> dict[str, Any]:
@@ -145,6 +161,8 @@ def _workload_changes(options: RunOptions) -> dict[str, Any]:
             click.echo(f"clientlab: {line}", err=True)
         if not recorded.weighted and "duration" not in changes:
             changes.setdefault("requests", len(recorded.requests))
+    if options.find_max is not None:
+        changes.setdefault("duration", DEFAULT_SECONDS)
     if "duration" in changes:
         changes.setdefault("requests", None)
     elif "requests" in changes:
@@ -195,6 +213,12 @@ def changed(base: Experiment, experiment: Experiment) -> list[str]:
         f"{field}: {', '.join(before)} → {', '.join(after)}"
         for field in ("strategies", "upstreams", "routes")
         if (before := getattr(base, field)) != (after := getattr(experiment, field))
+    ]
+    searches = [{} if one.find_max is None else one.find_max.model_dump() for one in (base, experiment)]
+    found += [
+        f"find_max.{field}: {searches[0].get(field, 'none')} → {after}"
+        for field, after in searches[1].items()
+        if searches[0].get(field) != after
     ]
     for name, table in base.workloads.items():
         fields = asdict(experiment.workloads[name].first)

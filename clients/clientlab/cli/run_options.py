@@ -19,8 +19,10 @@ from clientlab.cli import completion
 from clientlab.cli.exports import FAIL_ON, STRICT
 from clientlab.cli.option_types import (
     BODY,
+    CONDITIONS,
     METHOD,
     OUT,
+    OVERLOAD,
     RATE,
     SECONDS,
     SHARE,
@@ -58,7 +60,11 @@ class RunOptions:
     requests: Annotated[int | None, _Option("-n --requests", "Requests of each trial.  [default: 1000]")] = None
     duration: Annotated[
         float | None,
-        _Option("-d --duration", "Run each trial for this long (10s), not for a number of requests.", type=SECONDS),
+        _Option(
+            "-d --duration",
+            "Run each trial for this long (10s), not for a number of requests.  [default with --find-max: 5s]",
+            type=SECONDS,
+        ),
     ] = None
     rate: Annotated[
         float | None,
@@ -74,6 +80,26 @@ class RunOptions:
     max_late: Annotated[
         float | None,
         _Option("--max-late", "Open load: drop a request that is later than this.  [default: --timeout]", type=SECONDS),
+    ] = None
+    find_max: Annotated[
+        str | None,
+        _Option(
+            "--find-max",
+            "Search the highest rate at which these conditions hold ('p99<250ms,errors<0.1%'), with trials of -d.",
+            type=CONDITIONS,
+        ),
+    ] = None
+    find_from: Annotated[
+        float | None, _Option("--find-from", "The rate that --find-max tries first.  [default: 100/s]", type=RATE)
+    ] = None
+    overload: Annotated[
+        tuple[float, ...] | None,
+        _Option(
+            "--overload",
+            "Behind --find-max: load each strategy with these shares of its capacity (110%,200%).",
+            type=OVERLOAD,
+            multiple=False,
+        ),
     ] = None
     concurrency: Annotated[
         int | None, _Option("-c --concurrency", "Most requests in flight at once.  [default: the strategy's own]")

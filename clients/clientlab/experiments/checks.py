@@ -28,6 +28,9 @@ def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str] = TLS
             check_load(workload)
             _check_strategy(arm, workload, secure)
         except FieldError as error:
+            if plan.find_max is not None and error.key == ("rate",):
+                message = f"strategy {arm.strategy!r} follows no rate, so it has no capacity to find; leave it out"
+                raise FieldError(["find_max"], message) from error
             raise error.within(*_place_of(experiment, arm, error.key[0])) from error
         except PluginError:
             raise  # it names the plug-in's file and line
@@ -53,12 +56,15 @@ def check_stored(plan: Plan) -> None:
 def check_served(plan: Plan) -> None:
     """Raises LabError for a plan that workers of the service cannot measure.
 
-    They have no environments, no files of requests and no load generators, and do not place the other containers.
+    They have no environments, no files of requests and no load generators, and do not place the other containers. The
+    service's page and dashboards show no search for capacities.
     """
     if plan.pin:
         raise LabError(f"experiment {plan.name!r} pins parts to CPUs; measure it with 'clientlab run'")
     if plan.ceilings:
         raise LabError(f"experiment {plan.name!r} measures ceilings of its servers; measure it with 'clientlab run'")
+    if plan.find_max is not None:
+        raise LabError(f"experiment {plan.name!r} searches for capacities; measure it with 'clientlab run'")
     for arm in plan.arms:
         if arm.environment is not None:
             message = f"arm {arm.name!r} runs in the environment {arm.environment!r}; measure it with 'clientlab run'"

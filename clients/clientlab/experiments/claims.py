@@ -8,6 +8,7 @@ from clientlab.errors import FieldError
 from clientlab.experiments.expansion import resolve, sweep_of
 from clientlab.experiments.experiment import ClaimTable
 from clientlab.results.figures import of_claim
+from clientlab.results.open_load_figures import CAPACITY
 from clientlab.results.plan import Arm, Claim
 from clientlab.workload.load import is_open
 from clientlab.workload.workload import Workload
@@ -17,9 +18,9 @@ _WRITTEN = {"elapsed": "elapsed = true", "delay": 'delay = "100ms"'}
 
 
 def planned_claims(
-    tables: Mapping[str, ClaimTable], arms: Sequence[Arm], workloads: Mapping[str, Workload]
+    tables: Mapping[str, ClaimTable], arms: Sequence[Arm], workloads: Mapping[str, Workload], *, searches: bool = False
 ) -> list[Claim]:
-    """The claims of a plan.
+    """The claims of a plan. `searches`: whether the plan searches for capacities.
 
     Raises FieldError for a claim that names a missing arm, or that no run can settle except by chance.
     """
@@ -28,6 +29,9 @@ def planned_claims(
     for claim in claims:
         _check_arms(claim)
         _check_figure(claim, by_arm)
+        if of_claim(claim.figure) is CAPACITY and not searches:
+            message = f"claim {claim.name!r} compares {claim.figure}, which only a search finds; write [find_max]"
+            raise FieldError(("claims", claim.name, "figure"), message)
     return claims
 
 

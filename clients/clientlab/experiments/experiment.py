@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.workload.workload import Workload
@@ -90,6 +91,7 @@ class Experiment(Table):
     routes: list[Route] = Field(default=["direct"], min_length=1)
     instead: dict[str, str] = {}  # strategy → its replacement where it is not installed
     ceilings: bool = False  # of each server, measured before the first round
+    find_max: CapacitySearch | None = None
     rounds: int = Field(default=3, ge=1, le=MOST_ROUNDS_OF_A_RUN)
     seed: int = 1
     pin: bool = False  # each part of the testbed to CPUs of its own

@@ -44,6 +44,7 @@ class _Quick(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rounds: int | None = None
+    find_max: _Fields | None = None
     common: _Fields = Field(default={})
     workloads: dict[str, _Fields] = Field(default={})
     arms: dict[str, _Fields] = Field(default={})

@@ -10,6 +10,7 @@ from clientlab.errors import FieldError
 from clientlab.experiments.claims import planned_claims
 from clientlab.experiments.expansion import expand, resolve, table_of
 from clientlab.experiments.experiment import Experiment
+from clientlab.experiments.searching import at_first_rate
 from clientlab.results.plan import Arm, EnvironmentSpec, Plan
 from clientlab.upstreams import MOST, UPSTREAMS
 from clientlab.workload.workload import Workload, pinned
@@ -33,6 +34,9 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
     Raises FieldError for names that are missing or stand twice.
     """
     _check_lists(experiment)
+    if experiment.find_max is not None and circumstances.get("precision") is not None:
+        raise FieldError(("precision",), "the rounds of a search for capacities are planned; leave it out")
+    experiment = at_first_rate(experiment)
     _check_workers(experiment.workers)
     if experiment.instead and experiment.environments:
         raise FieldError(("instead",), "the lab's own Python decides it, and arms run in environments; leave it out")
@@ -48,11 +52,12 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
                 include={"name", "question", "rounds", "seed", "uncontrolled", "workers", "pin", "ceilings"}
             ),
             "source": experiment.source,
+            "find_max": experiment.find_max,
             "environments": {name: _absolute(spec) for name, spec in experiment.environments.items()},
             "arms": arms,
             "workloads": workloads,
             "baseline": experiment.baseline and resolve(experiment.baseline, arms, ("baseline",)),
-            "claims": planned_claims(experiment.claims, arms, workloads),
+            "claims": planned_claims(experiment.claims, arms, workloads, searches=experiment.find_max is not None),
             "command": f"clientlab run {experiment.name}",
             **circumstances,
             "replaced": {name: other for name, other in replaced.items() if other in used},

@@ -90,7 +90,7 @@ def _of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change
     """
     before, after = trials
     bounded = figure.has_bounds(before), figure.has_bounds(after)
-    against: Verdict = "better" if bounded[0] else "worse"
+    against: Verdict = "better" if bounded[0] == figure.less_is_better else "worse"
     sure = not all(bounded) and _verdict(figure, least, None) == against
     return Change(
         figure,

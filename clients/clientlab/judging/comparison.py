@@ -14,6 +14,7 @@ from clientlab.judging.differences import Difference, differences
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import COMPARED
+from clientlab.results.open_load_figures import CAPACITY
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 
@@ -59,7 +60,7 @@ def compare(base: Run, others: Sequence[Run], more: Iterable[Figure] = (), *, fo
 
     Raises LabError where arms or workloads differ, unless `force` is set, and where two runs have no arm in common.
     """
-    figures = tuple(dict.fromkeys((*COMPARED, *more)))
+    figures = _figures(base, others, more)
     pairs = [_pairs(base, other, figures, force=force) for other in others]
     rows = [(figure, of_arm[figure.key]) for of_run in pairs for of_arm in of_run.values() for figure in figures]
     level = simultaneous(sum(has_interval(figure, trials) for figure, trials in rows))
@@ -76,6 +77,16 @@ def compare(base: Run, others: Sequence[Run], more: Iterable[Figure] = (), *, fo
         for other, of_run in zip(others, pairs, strict=True)
     ]
     return Comparison(base, compared, figures, level)
+
+
+def _figures(base: Run, others: Sequence[Run], more: Iterable[Figure]) -> tuple[Figure, ...]:
+    """Those that are always compared, and `more`; of searches for capacities, the capacity alone. Raises LabError."""
+    if any(run.experiment.find_max is None for run in (base, *others)):
+        return tuple(dict.fromkeys((*COMPARED, *more)))
+    if other := next((figure for figure in more if figure is not CAPACITY), None):
+        message = "runs that search for capacities measure it at rates of their own; compare capacity, or use --rate"
+        raise LabError(f"{other.key}: {message}")
+    return (CAPACITY,)
 
 
 def _pairs(base: Run, other: Run, figures: tuple[Figure, ...], *, force: bool) -> dict[str, dict[str, Trials]]:
@@ -124,8 +135,13 @@ def _unlike(base: Run, other: Run) -> Iterator[str]:
             one, two = getattr(before[name], part), getattr(after[name], part)
             if one != two:
                 yield f"arm {name!r} has {part} {one!r} and {two!r}"
+    searches = [run.experiment.find_max and run.experiment.find_max.conditions for run in (base, other)]
+    if searches[0] != searches[1]:
+        shown = [f"with {conditions}" if conditions else "no capacities" for conditions in searches]
+        yield f"{base.run} searches {shown[0]}, and {other.run} {shown[1]}"
     yield from _workloads(base, other, before, after)
-    yield from _concurrency(base, other)
+    if None in searches:  # else the rates differ, and with them the requests that unbounded strategies have in flight
+        yield from _concurrency(base, other)
 
 
 def _workloads(base: Run, other: Run, before: dict[str, Arm], after: dict[str, Arm]) -> Iterator[str]:

@@ -9,12 +9,15 @@ from clientlab.results.figures import cost_of, ranked_by
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 
+Load = tuple[int | None, Schedule | None]
+"""Requests in flight, or None where they part no arms; and the schedule of an open load."""
+
 
 def ranked(run: Run) -> dict[GroupKey, list[Standing]]:
     """The arms with finished trials of each group, the fastest first; groups in the experiment's order.
 
-    Arms of a group are ranked against arms of equal concurrency only, and of an equal schedule in an open load. The
-    figure that they are ranked by is that of their load model (`figures.ranked_by`).
+    Arms of a group are ranked against arms of equal load only (`load_of`). The figure that they are ranked by is that
+    of their load model (`figures.ranked_by`).
     """
     figures = [
         TrialCost(
@@ -23,8 +26,7 @@ def ranked(run: Run) -> dict[GroupKey, list[Standing]]:
             trial.round,
             cost_of(trial),
             sum(trial.errors.values()),
-            trial.concurrency,
-            schedule_of(run, trial),
+            *load_of(run, trial),
             is_least(trial),
         )
         for group, trials in finished_by_group(run).items()
@@ -33,27 +35,33 @@ def ranked(run: Run) -> dict[GroupKey, list[Standing]]:
     return standings(figures, confidence_of(run.experiment.precision), baseline_of(run))
 
 
-def schedule_of(run: Run, trial: Trial) -> Schedule | None:
-    """The schedule of a trial of an open load: its rate, and its stages if it has several. None for a closed load."""
+def load_of(run: Run, trial: Trial) -> Load:
+    """The load of a trial: requests in flight, and of an open load its rate, and its stages if it has several.
+
+    Behind a search for capacities, arms are compared at equal rates whatever their requests in flight: how many a
+    strategy can have in flight is a part of its capacity.
+    """
+    concurrency = trial.concurrency if trial.search is None else None
     if trial.open_load is None:
-        return None
-    return trial.open_load.planned_per_second, run.experiment.workloads[trial.workload].stages
+        return concurrency, None
+    return concurrency, (trial.open_load.planned_per_second, run.experiment.workloads[trial.workload].stages)
 
 
 def baseline_of(run: Run) -> tuple[GroupKey, str] | None:
     """The baseline of the experiment: its group, and its name in the group. None without a baseline."""
     named = (arm for arm in run.experiment.arms if arm.name == run.experiment.baseline)
-    return next(((_group(arm), arm.label or arm.strategy) for arm in named), None)
+    return next(((group_of(arm), arm.label or arm.strategy) for arm in named), None)
 
 
-def _group(arm: Arm) -> GroupKey:
+def group_of(arm: Arm) -> GroupKey:
+    """The group of an arm: its workload in the experiment, upstream and route."""
     return arm.group or arm.workload, arm.upstream, arm.route
 
 
 def finished_by_group(run: Run) -> dict[GroupKey, list[tuple[str, Trial]]]:
     """The finished trials of each group, each with the name of its arm in the group."""
     arms = {arm.name: arm for arm in run.experiment.arms}
-    found: dict[GroupKey, list[tuple[str, Trial]]] = {_group(arm): [] for arm in run.experiment.arms}
+    found: dict[GroupKey, list[tuple[str, Trial]]] = {group_of(arm): [] for arm in run.experiment.arms}
     for trial in run.trials:
         if trial.status == "done":
             arm = arms.get(trial.arm)  # None in an old file, where arms had no names

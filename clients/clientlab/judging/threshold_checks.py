@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.judging.environments import pairs_of
 from clientlab.judging.thresholds import SCHEDULED, Threshold, unusable
-from clientlab.results.open_load_figures import OPEN_LOAD_FIGURES
+from clientlab.results.open_load_figures import CAPACITY, OPEN_LOAD_FIGURES
 from clientlab.results.plan import Plan
 from clientlab.workload.load import is_open
 from clientlab.workload.workload import Workload
@@ -29,7 +29,7 @@ def check_limits(limits: Sequence[Threshold], plan: Plan, *, strict: bool) -> No
                 "measure more `rounds`, or judge by the estimate with `strict`",
             )
         for arm in plan.arms:
-            if one.applies_to(arm.name) and (why := _lacks(one, plan.workloads[arm.workload])):
+            if one.applies_to(arm.name) and (why := _lacks(one, plan, plan.workloads[arm.workload])):
                 raise unusable(one.text, f"arm {arm.name!r} {why}")
 
 
@@ -58,9 +58,11 @@ def check_changes(thresholds: Sequence[Threshold], plan: Plan) -> None:
                 raise unusable(one.text, SCHEDULED.format(arm.name))
 
 
-def _lacks(limit: Threshold, workload: Workload) -> str | None:
+def _lacks(limit: Threshold, plan: Plan, workload: Workload) -> str | None:
     """Why a trial of the workload will not have the figure; None where it will."""
     figure = limit.figure
+    if figure is CAPACITY and plan.find_max is None:
+        return f"will have no {figure.label}: only a search finds it; set `find_max`"
     if figure.needs and not getattr(workload, figure.needs):
         return f"will have no {figure.label}; set `{figure.needs}`"
     if figure in OPEN_LOAD_FIGURES and not is_open(workload):

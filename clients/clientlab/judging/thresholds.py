@@ -162,7 +162,7 @@ def _limits(run: Run, limits: Sequence[Threshold], confidence: float | None) -> 
             if found is None and any(trial.status == "done" for trial in trials):
                 raise unusable(one.text, f"run {run.run} has no {one.figure.label} for arm {arm.name!r}")
             lost = lost_trials(one, run, arm.name)
-            bound = one.figure.is_bound(trials)
+            bound = one.figure.less_is_better and one.figure.is_bound(trials)
             if found is None or lost or bound:
                 outcome: Outcome = "failed"
             elif not beyond(found, one.value, less=one.figure.less_is_better):

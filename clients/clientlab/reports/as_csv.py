@@ -16,7 +16,7 @@ from clientlab.results.trial import BUSY_PARTS, InFlight, Noise, Quantiles, Serv
 
 _PARTS = (
     "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",
-    "busy", "in_flight", "noise", "open_load",
+    "busy", "in_flight", "noise", "open_load", "search",
 )  # fmt: skip
 _QUANTILES = tuple(name for name in Quantiles.model_fields if name != "at_least")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
@@ -40,6 +40,7 @@ _DOCUMENT = {
     "overhead_at_least": "JSON, those of the overheads that are only lower bounds",
     **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in ServerUse.model_fields},
     **{f"noise_{name}": field.description or name for name, field in Noise.model_fields.items()},
+    "phase": "of a run that searches for capacities: probe (counts in no ranking), comparison, or overload",
     **{f"{part}_busy_share": text for part, text in BUSY_PARTS.items()},
     **{f"{part}_in_flight": f"mean requests {field.description}" for part, field in InFlight.model_fields.items()},
 }
@@ -54,12 +55,12 @@ def columns() -> dict[str, str]:
 
 
 def render(run: Run) -> str:
-    """A head, and a row for each trial. The cell of an unknown value is empty."""
+    """A head, and a row for each trial: probes of a search first, overloads last. The cell of an unknown is empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(columns()), lineterminator="\n")
     writer.writeheader()
     axes = {arm.name: arm.axes for arm in run.experiment.arms}
-    for trial in run.trials:
+    for trial in (*run.probes, *run.trials, *run.overloads):
         row = {"run": run.run, **_row(trial), "axes": json.dumps(axes.get(trial.arm, {}))}
         writer.writerow({name: _no_formula(value) for name, value in row.items()})
     return text.getvalue()
@@ -80,7 +81,8 @@ def _row(trial: Trial) -> dict[str, Any]:
     for part, field in _SERVERS.items():
         row |= {f"{part}_{name}": _of(getattr(trial, field), name) for name in ServerUse.model_fields}
     row |= {f"noise_{name}": _of(trial.noise, name) for name in Noise.model_fields}
-    row |= {f"{part}_busy_share": share for part, share in trial.busy.items()}
+    row["phase"] = None if trial.search is None else trial.search.phase
+    row |= {f"{part}_busy_share": share for part, share in trial.busy.items() if part in BUSY_PARTS}
     row |= {f"{part}_in_flight": _of(trial.in_flight, part) for part in InFlight.model_fields}
     return row | {figure.name: figure.of(trial) for figure in _DERIVED}
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import ceilings, environments, estimand, partial, servers, thresholds
+from clientlab.reports import capacity, ceilings, environments, estimand, overload, partial, servers, thresholds
 from clientlab.reports.claims import doubts, sentence
-from clientlab.reports.headline import answers
 from clientlab.reports.markdown import code, escaped, table
 from clientlab.reports.rows import groups_of
 from clientlab.reports.table import heads_and_rows
@@ -23,11 +22,13 @@ def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
 def _parts(run: Run, judged: Sequence[ThresholdResult]) -> Iterator[str]:
     yield f"**{escaped(run.experiment.question)}**\n"
     groups = groups_of(run)
-    yield "".join(f"{escaped(sentence)}  \n" for sentence in [*answers(groups), *environments.sentences(run)])
+    sentences = [*capacity.answers_of(run, groups), *environments.sentences(run)]
+    yield "".join(f"{escaped(sentence)}  \n" for sentence in sentences)
     if judged:
         yield "".join(f"- {escaped(line)}\n" for line in thresholds.lines(judged))
     if run.cautions:
         yield "".join(f"> **{escaped(one.text)}** - {escaped(one.advice)}  \n" for one in run.cautions)
+    yield from _capacities(run)
     for group in groups:
         yield f"{escaped(group.title)}\n\n{table(*heads_and_rows(group))}"
     if any(len(group.rows) > 1 for group in groups):
@@ -49,6 +50,17 @@ def _parts(run: Run, judged: Sequence[ThresholdResult]) -> Iterator[str]:
     if where.placement is not None:
         yield f"Pinned: {escaped(str(where.placement))}\n"
     yield from (f"Environment {escaped(line)}\n" for line in environments.lines(run))
+
+
+def _capacities(run: Run) -> Iterator[str]:
+    """The capacities that a search found, and what overloads did."""
+    for title, cells in capacity.tables(run):
+        yield f"{escaped(title)}\n\n{table(capacity.HEADS, cells, left=capacity.LEFT)}"
+    if note := capacity.note(run):
+        yield f"{escaped(note)}\n"
+    if overloaded := overload.rows(run):
+        yield f"{escaped(overload.TITLE)}\n\n{table(overload.HEADS, overloaded, left=overload.LEFT)}"
+        yield f"{escaped(overload.note(run))}\n"
 
 
 def _claim(claim: ClaimResult) -> list[str]:

@@ -9,8 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from clientlab import units
+from clientlab.judging.probes import why_not_held
 from clientlab.reports.partial import reason_of
-from clientlab.results.document import Run
+from clientlab.results.capacity_search import CapacitySearch
+from clientlab.results.document import Run, is_probe
 from clientlab.results.trial import PlannedTrial, Trial
 
 
@@ -20,8 +22,10 @@ class PlainLines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._planned = 0
+        self._search: CapacitySearch | None = None
 
     def run_started(self, run: Run, folder: Path) -> None:
+        self._search = run.experiment.find_max
         self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False, soft_wrap=True)
 
     def trial_started(self, trial: PlannedTrial, planned: int) -> None:  # noqa: ARG002 - printed when the trial ends
@@ -31,7 +35,8 @@ class PlainLines:
         """Not printed: these events are too frequent for lines."""
 
     def trial_ended(self, trial: Trial) -> None:
-        self._console.print(_line(trial, self._planned), markup=False, highlight=False, soft_wrap=True)
+        line = _line(trial, self._planned, self._search)
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 class LiveBar:
@@ -51,6 +56,7 @@ class LiveBar:
         self._task: TaskID = self._progress.add_task("", total=1)
         self._what = ""
         self._planned = 0
+        self._search: CapacitySearch | None = None
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -60,11 +66,12 @@ class LiveBar:
         self._progress.stop()
 
     def run_started(self, run: Run, folder: Path) -> None:
+        self._search = run.experiment.find_max
         self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False, soft_wrap=True)
 
     def trial_started(self, trial: PlannedTrial, planned: int) -> None:
         self._planned = planned
-        self._what = f"{trial.arm} · {trial.upstream} · {trial.route} · round {trial.round}"
+        self._what = f"{trial.arm} · {trial.upstream} · {trial.route} · round {trial.round}{_rate(trial)}"
         self._progress.update(self._task, total=planned, description=self._what)
 
     def progressed(self, finished: int) -> None:
@@ -72,13 +79,24 @@ class LiveBar:
 
     def trial_ended(self, trial: Trial) -> None:
         self._progress.advance(self._task)
-        self._console.print(_line(trial, self._planned), markup=False, highlight=False)
+        self._console.print(_line(trial, self._planned, self._search), markup=False, highlight=False)
 
 
-def _line(trial: Trial, planned: int) -> str:
-    head = f"[{trial.order + 1}/{planned}] round {trial.round} {trial.upstream} {trial.route} {trial.arm}: "
+def _line(trial: Trial, planned: int, search: CapacitySearch | None) -> str:
+    """A trial in a line. How many probes a search takes is not known before, so their number is about `planned`."""
+    probes = search is not None and is_probe(trial)
+    place = f"[{trial.order + 1}/{'about ' if probes else ''}{planned}]"
+    head = f"{place} round {trial.round} {trial.upstream} {trial.route} {trial.arm}{_rate(trial)}: "
+    if search is not None and probes and trial.status != "lost":
+        why = why_not_held(trial, search)
+        return f"{head}{'held' if why is None else f'not held, {why}'}"
     if trial.status != "done":
         return f"{head}{trial.status.upper()}, {reason_of(trial)}"
     count = sum(trial.errors.values())
     errors = f", {count:,} errors" if count else ""
     return f"{head}{units.time(trial.wall_seconds)}, {units.rate(trial.requests_per_second)} requests/s{errors}"
+
+
+def _rate(trial: PlannedTrial) -> str:
+    """The rate that a search for capacities chose."""
+    return "" if trial.search is None else f" at {units.rate(trial.search.rate)}/s"

@@ -11,7 +11,7 @@ from clientlab import units
 from clientlab.analysis.ratios import Ratio
 from clientlab.analysis.standings import Schedule, Standing
 from clientlab.judging.cautions.noise import is_noisy, is_wide
-from clientlab.judging.ranking import baseline_of, finished_by_group, ranked, schedule_of
+from clientlab.judging.ranking import Load, baseline_of, finished_by_group, load_of, ranked
 from clientlab.reports.bottleneck import shares_of
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
@@ -24,16 +24,13 @@ LARGE_BODY = 1 << 20
 WAITS = "*"
 """Marks latencies that hold the wait for a free connection. A caution explains it."""
 
-Load = tuple[int, Schedule | None]
-"""Requests in flight, and the schedule of an open load."""
-
 
 @dataclass(frozen=True)
 class Row:
     """An arm with its figures over the rounds.
 
-    `name`: the arm's name within its group. `fastest`: of the arms with its concurrency, and in an open load with its
-    `schedule`. `ratio`: to that arm, `to_baseline`: to the experiment's baseline.
+    `name`: the arm's name within its group. `fastest`: of the arms with its `load`
+    (`judging.ranking`). `ratio`: to that arm, `to_baseline`: to the experiment's baseline.
     `figures`: key → median over the trials that have the figure, or None. `bounds`: keys of those that are only lower
     bounds, because requests failed. `costs`: the seconds that the arm is ranked by, by
     round. `errors`: kind → how many, summed. `body_bytes`: received per request. `verdict`: the commonest of the
@@ -60,17 +57,17 @@ class Row:
     bounds: frozenset[str] = frozenset()
     alone: bool = False
     doubtful: bool = False
-    schedule: Schedule | None = None
+    load: Load = (1, None)
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The rate of an open load, and its stages if it has several."""
+        return self.load[1]
 
     @property
     def rate(self) -> float | None:
         """Planned requests per second of an open load."""
         return None if self.schedule is None else self.schedule[0]
-
-    @property
-    def load(self) -> Load:
-        """Arms of a group are ranked against those with the same load."""
-        return self.concurrency, self.schedule
 
     @property
     def first(self) -> bool:
@@ -193,7 +190,7 @@ def _upload(run: Run, trials: list[Trial]) -> int:
 
 def _rows(run: Run, standings: list[Standing], trials: list[tuple[str, Trial]]) -> list[Row]:
     by_name = {one.name: [trial for name, trial in trials if name == one.name] for one in standings}
-    of_arms = {name: (found[0].concurrency, schedule_of(run, found[0])) for name, found in by_name.items()}
+    of_arms = {name: load_of(run, found[0]) for name, found in by_name.items()}
     loads = Counter(of_arms.values())
     return [
         _row(one, by_name[one.name], load := of_arms[one.name], alone=len(loads) > 1 and loads[load] == 1)
@@ -224,7 +221,7 @@ def _row(standing: Standing, trials: list[Trial], load: Load, *, alone: bool) ->
         bounds=frozenset(figure.key for figure in FIGURES if figure.is_bound(trials)),
         alone=alone,
         doubtful=is_wide(trials) or any(map(is_noisy, trials)),
-        schedule=load[1],
+        load=load,
     )
 
 

@@ -51,7 +51,7 @@ def _readable(run: Run) -> dict[str, Any]:
         "experiment": run.experiment.name,
         "when": run.created,
         "machine": f"{run.surroundings.host}, {run.surroundings.cpu_model}",
-        "trials": len(run.trials),
+        "trials": run.measured,
         "failed": sum(trial.status != "done" for trial in run.trials),
         "status": run.status,
         "claims": {verdict: verdicts.count(verdict) for verdict in _VERDICTS} if verdicts else {},

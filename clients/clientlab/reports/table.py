@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
-from clientlab.reports import bottleneck, ceilings, environments, estimand, partial, servers
-from clientlab.reports.headline import answers
+from clientlab.reports import bottleneck, capacity, ceilings, environments, estimand, overload, partial, servers
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
@@ -32,6 +31,13 @@ def render(run: Run) -> RenderableType:
     parts: list[RenderableType] = [_heading(run)]
     parts += [_caution(caution.text, caution.advice) for caution in run.cautions]
     groups = groups_of(run)
+    for title, rows in capacity.tables(run):
+        parts += [Text(), Text(title, style="bold"), _cells(capacity.HEADS, capacity.TEXTS, rows)]
+    if note := capacity.note(run):
+        parts.append(Text(note, style="dim"))
+    if overloaded := overload.rows(run):
+        parts += [Text(), Text(overload.TITLE, style="bold"), _cells(overload.HEADS, overload.TEXTS, overloaded)]
+        parts.append(Text(overload.note(run), style="dim"))
     for group in groups:
         parts += [Text(), _Fitted(group)]
     if cells := servers.rows(run):
@@ -41,7 +47,8 @@ def render(run: Run) -> RenderableType:
     parts += [Text(line, style="dim") for line in ceilings.lines(run)]
     if any(len(group.rows) > 1 for group in groups):
         parts.append(Text(estimand.standings(group.open_load for group in groups), style="dim"))
-    parts += [Text(), *(Text(sentence, style="bold") for sentence in [*answers(groups), *environments.sentences(run)])]
+    sentences = [*capacity.answers_of(run, groups), *environments.sentences(run)]
+    parts += [Text(), *(Text(sentence, style="bold") for sentence in sentences)]
     return Lines(*parts)
 
 
@@ -54,6 +61,17 @@ def _servers(rows: list[tuple[str, ...]]) -> Table:
     table = plain_table()
     for place, head in enumerate(servers.HEADS):
         table.add_column(head, justify="left" if place < servers.LEFT else "right")
+    for cells in rows:
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _cells(heads: Sequence[str], texts: Collection[str], rows: list[tuple[str, ...]]) -> Table:
+    """A table of cells under their heads. `texts`: the heads of columns that are aligned to the left and wrapped."""
+    table = plain_table()
+    for head in heads:
+        text = head in texts
+        table.add_column(head, justify="left" if text else "right", overflow="fold", no_wrap=not text)
     for cells in rows:
         table.add_row(*map(Text, cells))
     return table

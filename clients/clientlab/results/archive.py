@@ -117,7 +117,7 @@ def _take(parcel: zipfile.ZipFile, member: zipfile.ZipInfo, coming: Path, run: R
         target = coming / kept_samples.FOLDER / PurePosixPath(member.filename).name
         target.parent.mkdir(exist_ok=True)
         number = int(re.sub(r"\D", "", target.name))
-        if number not in {trial.order for trial in run.trials}:
+        if number not in {trial.order for trial in run.every_trial}:
             raise LabError(f"{source}: {member.filename}: the run has no trial {number}; the file was changed")
     with parcel.open(member) as coming_in, target.open("xb") as file:
         shutil.copyfileobj(coming_in, file, _COPY_BYTES)

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.part import Part
 from clientlab.results.plan import MOST_ITEMS, AxisValue, Plan, check_once, check_workloads, identity_of
-from clientlab.results.trial import Count, Time, Trial
+from clientlab.results.trial import Count, PlannedTrial, Time, Trial
 
 _LONGEST_NAME = 255
 """Bytes of a folder's name."""
@@ -152,6 +152,23 @@ class Resumption(Part):
     differences: Annotated[list[str], Field(description="how the surroundings differed from those of the beginning")]
 
 
+def is_probe(trial: PlannedTrial) -> bool:
+    """Whether the trial belongs to the search for a capacity: it counts in no table of the run."""
+    return list_of(trial) == "probes"
+
+
+def list_of(trial: PlannedTrial) -> Literal["probes", "trials", "overloads"]:
+    """The list of a run that holds such a trial."""
+    return "trials" if trial.search is None else _LISTS[trial.search.phase]
+
+
+_LISTS: dict[str, Literal["probes", "trials", "overloads"]] = {
+    "probe": "probes",
+    "comparison": "trials",
+    "overload": "overloads",
+}
+
+
 def _folder_name(name: str) -> str:
     """The name of a run, which is that of its folder. Raises ValueError for a path, or for what no folder can have."""
     if name in ("", ".", "..") or "/" in name or len(name.encode()) > _LONGEST_NAME:
@@ -184,26 +201,53 @@ class Run(Part):
     ] = []
     cautions: Annotated[list[Caution], Field(max_length=MOST_ITEMS)] = []
     claims: Annotated[list[ClaimResult], Field(max_length=MOST_ITEMS)] = []
+    probes: Annotated[
+        list[Trial],
+        Field(description="of a search for capacities: each trial has a rate that followed from those before it"),
+    ] = []
+    overloads: Annotated[
+        list[Trial], Field(description="behind a search: trials beyond each arm's capacity for a time")
+    ] = []
     trials: list[Trial] = []
+
+    @property
+    def every_trial(self) -> list[Trial]:
+        """The trials, the probes and the overloads, not in the order in which they were measured."""
+        return [*self.probes, *self.trials, *self.overloads]
+
+    @property
+    def measured(self) -> int:
+        """Trials so far, of every kind: the place of the next one in the run."""
+        return len(self.probes) + len(self.trials) + len(self.overloads)
+
+    def with_trial(self, trial: Trial) -> Self:
+        """The run with one more trial, in the list of its kind."""
+        field = list_of(trial)
+        return self.model_copy(update={field: [*getattr(self, field), trial]})
 
     @model_validator(mode="before")
     @classmethod
     def _has_each_trial_once(cls, document: Any) -> Any:
         """Trials have places of their own. Looked at first: to validate a trial a million times would take minutes."""
-        trials = document.get("trials") if isinstance(document, dict) else None
-        if isinstance(trials, list):
-            orders = (
-                trial.get("order") if isinstance(trial, dict) else getattr(trial, "order", None) for trial in trials
-            )
-            check_once("trials", "order", (order for order in orders if isinstance(order, int)))
+        lists = [document.get(key) for key in ("probes", "trials", "overloads")] if isinstance(document, dict) else []
+        trials = [trial for found in lists if isinstance(found, list) for trial in found]
+        orders = (trial.get("order") if isinstance(trial, dict) else getattr(trial, "order", None) for trial in trials)
+        check_once("trials", "order", (order for order in orders if isinstance(order, int)))
         return document
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        """Trials are of the experiment's arms, and each arm was done once in a round."""
-        check_workloads("trial of", ((trial.arm, trial.workload) for trial in self.trials), self.experiment.workloads)
+        """Trials are of the experiment's arms, and each arm was done once in a round. Lists are of one kind."""
+        every = self.every_trial
+        check_workloads("trial of", ((trial.arm, trial.workload) for trial in every), self.experiment.workloads)
         arms = {(arm.name, *identity_of(arm)) for arm in self.experiment.arms}
-        for trial in self.trials:
+        searches = self.experiment.find_max is not None
+        lists = {"probes": self.probes, "trials": self.trials, "overloads": self.overloads}
+        for name, trials in lists.items():
+            for trial in trials:
+                if list_of(trial) != name or searches != (trial.search is not None):
+                    raise ValueError(f"trial {trial.order}: it is no trial for {name!r} of this experiment")
+        for trial in every:
             if (trial.arm, *identity_of(trial)) not in arms:
                 raise ValueError(
                     f"trial {trial.order}: the experiment has no arm {trial.arm!r} of {identity_of(trial)}"

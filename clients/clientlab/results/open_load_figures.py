@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from clientlab.results.figure_definition import FASTER, FEWER, MORE, RESOLUTION, Column, Figure, Metric
+from clientlab.results.figure_definition import (
+    FASTER,
+    FEWER,
+    MORE,
+    RESOLUTION,
+    Column,
+    Direction,
+    Figure,
+    Metric,
+)
 from clientlab.results.trial import Quantiles, Trial
 
 _NAMES = {"sent_seconds": "latency_from_send", "lateness_seconds": "lateness"}
@@ -38,7 +47,23 @@ def _dropped(trial: Trial) -> float | None:
     return None if trial.open_load is None or not trial.requests else trial.open_load.dropped / trial.requests
 
 
+def _capacity(trial: Trial) -> float | None:
+    return None if trial.search is None else trial.search.capacity_per_second
+
+
+def _capacity_bounded(trial: Trial) -> bool:
+    return trial.search is not None and trial.search.at_least
+
+
+CAPACITY = Figure(
+    "capacity", "capacity_per_second", "capacity",
+    "the highest uniform rate that the arm held in the search of the trial's round (`--find-max`)",
+    "per-second", _capacity, Direction("higher", "lower", less_is_better=False),
+    column=Column("capacity/s", "known"), bounded=_capacity_bounded, before_send=True,
+)  # fmt: skip
+
 OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
+    CAPACITY,
     _quantile(
         "sent_p50", "median latency from the real start",
         "median latency from the moment at which a request was sent, of those that were sent",

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.figures import of_claim
 from clientlab.results.part import Part
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, PlannedTrial
@@ -107,6 +108,10 @@ class Plan(Part):
         float | None, Field(description="share; rounds were added until each ratio's interval was this narrow")
     ] = None
     time_budget: Annotated[float | None, Field(description="seconds, after which no round was added")] = None
+    find_max: Annotated[
+        CapacitySearch | None,
+        Field(description="null: no search; else workloads have the rate that is tried first, and probes their own"),
+    ] = None
     seed: int
     arms: Annotated[list[Arm], Field(max_length=MOST_ITEMS)]
     baseline: Annotated[str | None, Field(description="the arm that the others are compared with")] = None

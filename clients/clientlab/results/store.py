@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from clientlab.errors import FieldError, IncompleteRun, LabError
 from clientlab.results import journal
 from clientlab.results.conversion import UnknownFormat, converted
-from clientlab.results.document import Run
+from clientlab.results.document import Run, list_of
 from clientlab.results.journal import JOURNAL_FILE
 from clientlab.results.part import first_problem, is_printable, shortened
 from clientlab.results.regular_file import content_of
@@ -195,9 +195,13 @@ def read_run(path: Path) -> Run:
         run = run_of(content_of(path), str(path))
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from error
-    known = {trial.order for trial in run.trials}
+    known = {trial.order for trial in run.every_trial}
     more = [trial for trial in saved if trial.order not in known]
-    return _validated(dict(run) | {"trials": [*run.trials, *more]}, str(path), walked=True) if more else run
+    if not more:
+        return run
+    lists = {name: [trial for trial in more if list_of(trial) == name] for name in ("probes", "trials", "overloads")}
+    whole = {name: [*getattr(run, name), *added] for name, added in lists.items()}
+    return _validated(dict(run) | whole, str(path), walked=True)
 
 
 def run_of(content: bytes, path: str) -> Run:

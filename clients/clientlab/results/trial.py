@@ -13,6 +13,8 @@ from clientlab.results.part import Measured
 
 MOST = 1e12
 """Limit of seconds and of requests per second. A larger figure was not measured, and no chart could draw it."""
+LEAST_RATE = 1e-6
+"""Requests per second: one in eleven days."""
 Seconds = Annotated[float, Field(description="seconds", ge=-MOST, le=MOST)]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 MOST_ROUNDS_OF_A_RUN = 100_000
@@ -197,6 +199,31 @@ class Noise(Measured):
     frequency_after_hz: Hertz | None = None
 
 
+class OfSearch(Measured):
+    """The place of a trial in a run that searches for capacities. Its rate takes the place of its workload's."""
+
+    rate: Annotated[float, Field(ge=LEAST_RATE, le=MOST, description="planned requests per second")]
+    phase: Annotated[
+        Literal["probe", "comparison", "overload"],
+        Field(
+            description="probe: a trial of the search itself; comparison: one at the equal load of all arms; overload: "
+            "one beyond the arm's capacity for a time"
+        ),
+    ]
+    capacity_per_second: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=MOST,
+            description="highest rate that the arm held in this round, of an overload over the rounds; "
+            "null: a probe, or none held",
+        ),
+    ] = None
+    at_least: Annotated[
+        bool, Field(description="whether the capacity is a lower bound: the search ended before a rate was not held")
+    ] = False
+
+
 class PlannedTrial(Measured):
     """A trial that has not been measured: one arm in one round of a run."""
 
@@ -209,6 +236,7 @@ class PlannedTrial(Measured):
     order: Annotated[Count, Field(description="place in the whole run, from 0")]
     concurrency: Count
     environment: Annotated[str | None, Field(description="where it runs; null: in the lab's own Python")] = None
+    search: Annotated[OfSearch | None, Field(description="null: the run searches for no capacity")] = None
 
 
 class Trial(PlannedTrial):

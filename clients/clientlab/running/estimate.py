@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from clientlab import strategies
+from clientlab.judging.overload import CALM_AFTER
 from clientlab.results.plan import Arm, Plan
+from clientlab.running.due import probes_of
 from clientlab.workload import delays
 from clientlab.workload.load import arrivals_of, requests_in
 from clientlab.workload.workload import Workload
@@ -19,7 +21,9 @@ _SAMPLE = 100
 
 def seconds_of(plan: Plan) -> float:
     """Estimated seconds of a whole run. A machine that is slower or busy takes longer."""
-    return plan.rounds * sum(_trial(arm, plan.workloads[arm.workload]) for arm in plan.arms)
+    search = plan.find_max
+    trials = 1 if search is None else 1 + probes_of(search) + (2 + CALM_AFTER) * len(search.overload)
+    return plan.rounds * sum(trials * _trial(arm, plan.workloads[arm.workload]) for arm in plan.arms)
 
 
 def most_in_flight(plan: Plan) -> int:

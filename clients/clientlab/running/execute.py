@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 from typing import Protocol
 
-from clientlab import __version__, strategies
+from clientlab import __version__
 from clientlab.errors import IncompleteRun
+from clientlab.judging.capacity import lost_searches
 from clientlab.judging.differences import differences
 from clientlab.judging.judgement import with_judgement
-from clientlab.results.document import Resumption, Run, Surroundings
+from clientlab.results.document import Resumption, Run, Surroundings, is_probe
 from clientlab.results.failures import failed_for_good
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
+from clientlab.running.due import DueTrial, due_trials, planned_trial, rounds_of
 from clientlab.running.stop_rules import ended
-from clientlab.workload.load import requests_in
 from clientlab.workload.workload import Workload
 
 
@@ -83,12 +83,8 @@ def resumed(run: Run, surroundings: Surroundings) -> Run:
     """A run that had stopped, as it goes on in these surroundings."""
     now = run.model_copy(update={"surroundings": surroundings, "clientlab": __version__})
     found = [f"{one.part}: {one.before or '–'} → {one.after or '–'}" for one in differences(run, now)]
-    entry = Resumption(at=utc_now(), trials=len(run.trials), differences=found)
+    entry = Resumption(at=utc_now(), trials=run.measured, differences=found)
     return run.model_copy(update={"status": "running", "rounds_ended": None, "resumed": [*run.resumed, entry]})
-
-
-_Due = tuple[int, str]
-"""A round, and the name of an arm that has a trial in it."""
 
 
 def execute(
@@ -104,99 +100,61 @@ def execute(
     run = run.model_copy(update={"claims": [], "cautions": []})  # those of a run that goes on were of fewer trials
     store.save(run)
     observer.run_started(run, folder)
-    began, rounds, reason = clock(), _rounds_of(run), None
-    due, parts = due_trials(run, rounds), (measure, store, observer)
+    began, rounds, reason = clock(), rounds_of(run), None
+    due, parts = _Queue(run, rounds), (measure, store, observer)
     try:
         while reason is None:
-            if due:
-                run = _one_trial(run, due.popleft(), len(due), parts)
-                if run.trials[-1].status == "lost":
-                    due = due_trials(run, rounds)
+            if due.trials:
+                run, trial = _one_trial(run, due.trials.popleft(), due.left, parts)
+                if trial.status == "lost" or is_probe(trial):
+                    due = _Queue(run, rounds)
             elif (reason := ended(run, rounds, clock() - began)) is None:
                 rounds += 1
-                due = due_trials(run, rounds)
+                due = _Queue(run, rounds)
     except KeyboardInterrupt as error:  # between two trials: the journal may have one more than `run`
         store.save(with_judgement(store.read(run.run).model_copy(update={"status": "incomplete"})))
         raise IncompleteRun(f"interrupted between two trials; what was done is in {folder}") from error
-    status = "incomplete" if run.experiment.left_out or failed_for_good(run) else "done"
+    lacks = run.experiment.left_out or failed_for_good(run) or lost_searches(run)
+    status = "incomplete" if lacks else "done"
     run = with_judgement(run.model_copy(update={"status": status, "rounds_ended": reason}))
     store.save(run)
     return run
 
 
-def _one_trial(run: Run, due: _Due, left: int, parts: tuple[Measure, Store, Observer]) -> Run:
-    """The run with one more trial, which is saved. `left`: so many are due behind it."""
+class _Queue:
+    """The trials that are due. `left`: how many, of a search for capacities about how many."""
+
+    def __init__(self, run: Run, rounds: int) -> None:
+        found = due_trials(run, rounds)
+        self.trials = deque(found.trials)
+        self._later = found.later
+
+    @property
+    def left(self) -> int:
+        return len(self.trials) + self._later
+
+
+def _one_trial(run: Run, due: DueTrial, left: int, parts: tuple[Measure, Store, Observer]) -> tuple[Run, Trial]:
+    """The run with one more trial, which is saved, and the trial. `left`: so many are due behind it."""
     measure, store, observer = parts
-    folder, trials, started = store.folder / run.run, len(run.trials) + 1 + left, utc_now()
-    planned, workload = _planned(run, *due)
+    folder, trials, started = store.folder / run.run, run.measured + 1 + left, utc_now()
+    planned, workload = planned_trial(run, due)
     try:
         observer.trial_started(planned, trials)
         try:
             trial = measure(planned, workload, folder, observer.progressed)
         except TrialLost as loss:
             trial = Trial.of(planned, status="lost", reason=str(loss), started=started)
-        run = _with(run, trial)
+        run = run.with_trial(trial)
         store.append(run.run, trial)
         observer.trial_ended(trial)
     except (KeyboardInterrupt, IncompleteRun, OSError) as error:
         reason = str(error) or "interrupted"
-        if len(run.trials) == planned.order:
+        if run.measured == planned.order:
             found = error.trial if isinstance(error, TrialInterrupted) else None
-            run = _with(run, found or Trial.of(planned, status="lost", reason=reason, started=started))
+            run = run.with_trial(found or Trial.of(planned, status="lost", reason=reason, started=started))
         store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
         raise IncompleteRun(
             f"{reason} in trial {planned.order + 1} of {trials}; what was done is in {folder}"
         ) from error
-    return run
-
-
-def schedule(arms: Sequence[str], rounds: int, seed: int) -> list[_Due]:
-    """(round, arm) in the order of execution; rounds count from 1. `arms`: their names."""
-    order: list[_Due] = []
-    for number in range(1, rounds + 1):
-        shuffled = list(arms)
-        random.Random(f"{seed}:{number}").shuffle(shuffled)  # noqa: S311 - an order, not a secret
-        order += [(number, arm) for arm in shuffled]
-    return order
-
-
-def _rounds_of(run: Run) -> int:
-    """As many rounds as are planned, or as a run that goes on has begun."""
-    return max([run.experiment.rounds, *(trial.round for trial in run.trials)])
-
-
-def due_trials(run: Run, rounds: int | None = None) -> deque[_Due]:
-    """What is left to measure, of so many rounds: the trials of the schedule, and behind them those to repeat.
-
-    A lost trial is repeated once. A run that was resumed repeats what was lost or failed before, as if it had not been.
-    """
-    plan = run.experiment
-    order = schedule([arm.name for arm in plan.arms], rounds or _rounds_of(run), plan.seed)
-    present = run.trials[run.resumed[-1].trials :] if run.resumed else run.trials
-    known, tried = {(trial.round, trial.arm) for trial in run.trials}, Counter((t.round, t.arm) for t in present)
-    done = {(trial.round, trial.arm) for trial in run.trials if trial.status == "done"}
-    lost = {(trial.round, trial.arm) for trial in present if trial.status == "lost"}
-    again = [one for one in order if one in known - done and tried[one] < (2 if one in lost else 1)]
-    return deque([*(one for one in order if one not in known), *again])
-
-
-def _with(run: Run, trial: Trial) -> Run:
-    return run.model_copy(update={"trials": [*run.trials, trial]})
-
-
-def _planned(run: Run, number: int, name: str) -> tuple[PlannedTrial, Workload]:
-    """The next trial of the run, and its workload."""
-    arm = next(arm for arm in run.experiment.arms if arm.name == name)
-    workload = run.experiment.workloads[arm.workload]
-    planned = PlannedTrial(
-        arm=arm.name,
-        strategy=arm.strategy,
-        upstream=arm.upstream,
-        route=arm.route,
-        workload=arm.workload,
-        round=number,
-        order=len(run.trials),
-        concurrency=strategies.find(arm.strategy).in_flight(workload.concurrency, requests_in(workload)),
-        environment=arm.environment,
-    )
-    return planned, workload
+    return run, trial

@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
 from clientlab.errors import LabError
+from clientlab.experiments.checks import check_served
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.reports import html
 from clientlab.results.plan import Plan
@@ -136,6 +137,7 @@ def _experiments() -> tuple[dict[str, Plan], dict[str, str]]:
     for name, path in bundled().items():
         plan = read_plan(path)
         try:
+            check_served(plan)
             check_plain(arm.upstream for arm in plan.arms)
         except LabError as error:
             cannot[name] = str(error)

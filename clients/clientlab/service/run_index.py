@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 
 from clientlab.errors import LabError
 from clientlab.judging.judgement import find_judged
+from clientlab.reports.capacity import answers_of
 from clientlab.reports.claims import doubts
-from clientlab.reports.headline import answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
 from clientlab.results.store import RUN_FILE, Store
@@ -135,14 +135,16 @@ def _known(name: str, changed: tuple[int, int, bool], run: Run) -> _Known:
 
 def _findings(run: Run) -> list[str]:
     """The verdicts of a run's claims, or its answer in a sentence for each group; and the kinds of its cautions."""
-    found = [f"{claim.verdict}: {claim.text}{doubts(claim)}" for claim in run.claims] or answers(groups_of(run))
+    verdicts = [f"{claim.verdict}: {claim.text}{doubts(claim)}" for claim in run.claims]
+    found = verdicts or answers_of(run, groups_of(run))
     kinds = dict.fromkeys(caution.kind for caution in run.cautions)
     return [*found, f"cautions: {', '.join(kinds)}"] if kinds else found
 
 
 def _lean(run: Run, name: str) -> Run:
     """What metrics are made of, under the name of its folder: a copied folder holds a run of the same name."""
-    return run.model_copy(update={"trials": [_without_curves(trial) for trial in run.trials], "run": name})
+    trials = [_without_curves(trial) for trial in run.trials]
+    return run.model_copy(update={"trials": trials, "probes": [], "run": name})
 
 
 def _without_curves(trial: Trial) -> Trial:

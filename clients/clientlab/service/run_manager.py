@@ -19,7 +19,8 @@ from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, surroundings
 from clientlab.results.trial import PlannedTrial, Trial
-from clientlab.running.execute import due_trials, execute, new_run, run_name
+from clientlab.running.due import due_trials
+from clientlab.running.execute import execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.schemas import MOST_ROUNDS, State
 from clientlab.testbeds.compose import check_plain
@@ -297,7 +298,7 @@ class RunManager:
 
 def _planned(run: Run) -> int:
     """Trials in all: those of the run, and those that are due."""
-    return len(run.trials) + len(due_trials(run))
+    return len(run.trials) + len(due_trials(run).trials)
 
 
 def _not_to_go_on(run: Run) -> str | None:

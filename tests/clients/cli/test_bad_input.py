@@ -23,6 +23,7 @@ def refused(said, says: str, code: int = 2) -> None:
 
 
 RUN = ("run", "-t", "http.client")
+FIND = (*RUN, "--find-max", "p99<900ms")
 RECORDED = str(Path(__file__).with_name("recorded.jsonl"))
 WRONG_WORDS = [
     (("run", "-t", "reqests-sesion"), "strategy 'reqests-sesion' is unknown; nearest: requests-session"),
@@ -56,6 +57,20 @@ WRONG_WORDS = [
     ((*RUN, "--max-late", "1s"), "--max-late 1.0: only an open load has it; set --rate or --stages"),
     ((*RUN, "--arrivals", "poisson"), "--arrivals poisson: only an open load has it"),
     (("run", "-t", "ab", "-n", "5", "--rate", "9/s"), "--rate: strategy 'ab': ab sends the next .*leave out --rate"),
+    ((*RUN, "--find-max", "p98<1s"), "'--find-max': 'p98' is not one of mean, p50"),
+    ((*RUN, "--find-max", "fast"), "'--find-max': 'fast' is not a condition; write a figure and what it "),
+    ((*FIND, "-n", "5"), "-n and --find-max 5: a search for capacities chooses the rate .* leave it out"),
+    ((*FIND, "--rate", "5/s"), "--rate and --find-max 5.0: a search for capacities chooses the rate .* leave it out"),
+    ((*FIND, "--stages", "0s:5/s"), "--stages and --find-max 0s:5/s: a search for capacities chooses the rate"),
+    ((*FIND, "--arrivals", "poisson"), "--arrivals and --find-max poisson: a search .* plans uniform arrivals"),
+    ((*FIND, "--until-precision", "3%"), "--until-precision: the rounds of a search for capacities are planned"),
+    ((*FIND, "--find-from", "1/s"), "--find-max: at the first rate, 1/s, a trial of 5 s has 5 requests, .* need 20; "),
+    ((*FIND, "-d", "800ms"), "--find-max 'p99<900ms': no trial of 0.8 s can show that; write a lower limit or .* -d"),
+    (("run", "-t", "ab", "--find-max", "p99<1s"), "--find-max: strategy 'ab' follows no rate, so it has no capac"),
+    ((*RUN, "--find-from", "9/s"), "--find-from without --find-max: only a search has it; leave it out"),
+    ((*RUN, "--overload", "150%"), "--overload without --find-max: only a search has it; leave it out"),
+    ((*FIND, "--overload", "90%"), "'--overload': '90%' are no shares beyond a capacity, each once; write 110%,150%"),
+    ((*RUN, "--fail-on", "capacity < 5"), "will have no capacity: only a search finds it; set --find-max"),
     ((*RUN, "--fail-on", "p98 > 1s"), "--fail-on 'p98 > 1s': 'p98' is not one of wall"),
     ((*RUN, "--fail-on", "p99 5ms"), "--fail-on 'p99 5ms': write a figure and its limit"),
     ((*RUN, "--fail-on", "p99 +5%"), "--fail-on 'p99 .5%': this run has no earlier environment .*name two --env, or"),
@@ -337,8 +352,8 @@ def test_a_port_that_is_taken_is_refused(option, name, clientlab):
 @pytest.mark.parametrize(
     ("words", "environment", "line"),
     [
-        (["--experiment", "nonsense"], {}, "experiment 'nonsense': neither a bundled one (atlas, demo"),
-        ([], {"EXPERIMENT": "nonsense"}, "experiment 'nonsense': neither a bundled one (atlas, demo"),
+        (["--experiment", "nonsense"], {}, "experiment 'nonsense': neither a bundled one (atlas, capacity"),
+        ([], {"EXPERIMENT": "nonsense"}, "experiment 'nonsense': neither a bundled one (atlas, capacity"),
         (["--experiment", "demo", "--host", "192.0.2.1"], {"EXPERIMENT": "nonsense"}, "there is no token"),
         ([], {"ROUNDS": "none"}, "'none' is not a valid integer range"),
         (["--grafana", "javascript:alert(1)"], {}, "--grafana 'javascript:alert(1)': write it as http://"),

@@ -12,7 +12,7 @@ from clientlab.reports.rows import groups_of
 from clientlab.reports.table import heads_and_rows
 from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
 from clientlab.results.plan import Claim
-from clientlab.results.trial import Noise, OpenLoad
+from clientlab.results.trial import Noise, OfSearch, OpenLoad
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
@@ -23,6 +23,7 @@ KNOWN = a_trial(
         planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007),
         sent_seconds=quantiles(0.001, 0.006), dropped=50, most_backlog=40, most_in_flight=7,
     ),
+    search=OfSearch(rate=600.0, phase="comparison", capacity_per_second=1200.0),
 )  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def test_every_figure_is_read_from_a_trial():
     expected = {
         "wall": 2.0, "throughput": 500, "received": 3 << 19, "mean": 0.002, "p50": 0.002, "p90": 0.002, "p95": 0.009,
         "cpu_wait": 0.25e-3, "planned_rate": 600, "achieved_rate": 550, "late_p50": 0.003, "late_p99": 0.007,
-        "sent_p50": 0.001, "sent_p99": 0.006, "dropped": 0.05, "backlog": 40,
+        "sent_p50": 0.001, "sent_p99": 0.006, "dropped": 0.05, "backlog": 40, "capacity": 1200,
         "p99": 0.009, "p999": 0.009, "max": 0.009, "overhead": 0.001, "elapsed": 1.5, "errors": 0.25, "connections": 1,
         "reuse": 1000, "cpu": 0.5 / 750, "cpu_total": 0.5, "memory": 32 << 20, "rss": 40 << 20, "above_idle": 2 << 20,
     }  # fmt: skip

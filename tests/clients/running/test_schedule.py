@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from clientlab.running.execute import schedule
+from clientlab.running.due import schedule
 
 ARMS = list("abcdefgh")
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from clientlab.judging.cautions import (
     bottlenecks,
+    capacity,
     concurrency,
     noise,
     open_load,
@@ -31,6 +32,9 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     plan.left_out,
     trials.failures,
     trials.errors,
+    capacity.no_capacity,
+    capacity.ended_early,
+    capacity.failed_overloads,
     percentiles.percentiles_of_failures,
     open_load.behind_schedule,
     open_load.late_starts,

@@ -13,7 +13,12 @@ _WAITING = ": where they wait for the upstream's delay, the ratio between unlike
 
 
 def unlike_concurrency(run: Run) -> Iterator[Caution]:
-    """Arms of one table with unlike requests in flight, unless the experiment varies them on purpose, by an axis."""
+    """Arms of one table with unlike requests in flight, unless the experiment varies them on purpose, by an axis.
+
+    Behind a search for capacities, arms are compared at equal rates whatever they have in flight.
+    """
+    if run.experiment.find_max is not None:
+        return
     places = {arm.name: arm.axes.values() for arm in run.experiment.arms}
     mixed: list[tuple[str, Trial]] = []
     for trials in finished_by_group(run).values():

@@ -11,7 +11,7 @@ from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY, FIGURES
 from clientlab.results.trial import Trial
 
-OF_LATENCY = [figure.key for figure in FIGURES if figure.bounded]
+OF_LATENCY = [figure.key for figure in FIGURES if figure.bounded and figure.unit == "seconds"]
 """Keys of the figures that failed requests, and waits for a connection, take part in."""
 
 _PERCENTILES = tuple(BY_KEY[key] for key in QUANTILES)

@@ -52,8 +52,8 @@ class _Panel:
         return found.pop() if len(found) == 1 else None
 
     def is_first(self, row: Row) -> bool:
-        """Whether the arm is the fastest of several with its concurrency, and the fastest of its group."""
-        rivals = [one for one in self.rows if one.concurrency == row.concurrency]
+        """Whether the arm is the fastest of several with its load, and the fastest of its group."""
+        rivals = [one for one in self.rows if one.load == row.load]
         best = min((one for one in rivals if one.fastest), key=_seconds)
         return row is best and (len(rivals) > 1 or len(self.rows) == 1)
 

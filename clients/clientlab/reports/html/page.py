@@ -10,10 +10,9 @@ import jinja2
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import ceilings, environments, estimand, thresholds
+from clientlab.reports import capacity, ceilings, environments, estimand, overload, thresholds
 from clientlab.reports.charts import palette, sweeps, times
 from clientlab.reports.claims import SIGNS, source_first
-from clientlab.reports.headline import answers
 from clientlab.reports.html import claims, distribution, percentiles, resources, svg, tables, timeline
 from clientlab.reports.html.chart_data import ChartGroup, chart_groups
 from clientlab.results.document import Run
@@ -46,7 +45,11 @@ def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
     return _TEMPLATES.get_template("report.html.j2").render(
         run=run,
         source_url=_link(run),
-        answers=[*environments.sentences(run), *answers(groups)],
+        answers=[*environments.sentences(run), *capacity.answers_of(run, groups)],
+        capacities=tables.capacities(run),
+        capacity_note=capacity.note(run),
+        overloads=tables.overloads(run),
+        overload_note=overload.note(run),
         limits=thresholds.lines(judged),
         limits_failed=any(one.outcome == "failed" for one in judged),
         omitted_groups=len(groups) - len(drawn),

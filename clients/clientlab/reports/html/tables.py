@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from clientlab import units
-from clientlab.reports import partial, table
+from clientlab.reports import capacity, overload, partial, table
 from clientlab.reports.charts.shapes import DataTable
 from clientlab.reports.html.chart_data import ChartGroup
 from clientlab.results.document import Run
@@ -19,6 +19,17 @@ _SECONDS = ("timeout", "deadline", "duration", "max_late")
 def figures(group: ChartGroup) -> DataTable:
     """The table of the terminal's report."""
     return DataTable(*table.heads_and_rows(group))
+
+
+def capacities(run: Run) -> list[tuple[str, DataTable]]:
+    """Title and table of each group of a search for capacities; none in other runs."""
+    return [(title, DataTable(list(capacity.HEADS), list(map(list, rows)))) for title, rows in capacity.tables(run)]
+
+
+def overloads(run: Run) -> DataTable | None:
+    """What overloads did to each arm; None in a run without them."""
+    rows = overload.rows(run)
+    return DataTable(list(overload.HEADS), list(map(list, rows))) if rows else None
 
 
 def errors(run: Run) -> DataTable | None:

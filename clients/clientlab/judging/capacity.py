@@ -1,0 +1,184 @@
+"""Capacities: the search of each arm in each round, and the capacity of each arm over the rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from clientlab.analysis.bisection import Bracket, SearchBounds, bracket_of, next_rate
+from clientlab.analysis.ratios import Estimate, Ratio, typical_figure
+from clientlab.analysis.standings import GroupKey, Standing, TrialCost, standings
+from clientlab.judging.probes import why_not_held
+from clientlab.judging.ranking import group_of
+from clientlab.results.capacity_search import CapacitySearch
+from clientlab.results.document import Run
+from clientlab.results.plan import Arm, Plan
+from clientlab.results.trial import Trial
+from clientlab.workload.workload import MOST_REQUESTS
+
+_MOST_LOST = 2
+"""A probe that was lost is measured once more."""
+
+
+@dataclass(frozen=True)
+class ArmSearch:
+    """The search of an arm in a round. `probes`: in their order. `resumed_at`: the order from which the run goes on."""
+
+    search: CapacitySearch
+    bounds: SearchBounds
+    arm: str
+    round: int
+    probes: Sequence[Trial]
+    resumed_at: int = 0
+
+    @cached_property
+    def outcomes(self) -> list[tuple[float, bool]]:
+        """The rate of each probe that was not lost, and whether it held the rate."""
+        return [(rate_of(probe), why_not_held(probe, self.search) is None) for probe in self._known]
+
+    @property
+    def bracket(self) -> Bracket:
+        """The capacity lies between its ends."""
+        return bracket_of(self.outcomes, self.bounds.tries)
+
+    @property
+    def next_rate(self) -> float | None:
+        """The rate to try next; None where the search is over."""
+        if self.is_lost or self.is_limited:
+            return None
+        return self._next
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether a probe was lost so often that the search was given up. A run that is resumed goes on with it."""
+        present = [probe for probe in self.probes if probe.status == "lost" and probe.order >= self.resumed_at]
+        return sum(rate_of(probe) == self._next for probe in present) >= _MOST_LOST
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the limit of probes or of their time ended the search early."""
+        seconds = sum(probe.wall_seconds or 0.0 for probe in self._known)
+        full = len(self._known) >= self.search.most_probes or seconds >= self.search.most_seconds
+        return self._next is not None and full
+
+    @property
+    def at_least(self) -> bool:
+        """Whether the capacity is only a lower bound: no rate above it was tried and not held."""
+        return self.bracket.failed is None
+
+    @property
+    def limit(self) -> Trial | None:
+        """The first probe at the lowest rate that was not held: it shows what the capacity is limited by."""
+        failed = self.bracket.failed
+        return next((probe for probe in self._known if rate_of(probe) == failed), None)
+
+    @cached_property
+    def _known(self) -> list[Trial]:
+        return [probe for probe in self.probes if probe.status != "lost"]
+
+    @cached_property
+    def _next(self) -> float | None:
+        return next_rate(self.outcomes, self.bounds)
+
+
+@dataclass(frozen=True)
+class ArmCapacity:
+    """The capacity of an arm over the rounds. `searches`: by round. `name`: of the arm in its group.
+
+    `standing`: its place in the group; None where it has no capacity, or only a lower bound.
+    """
+
+    arm: Arm
+    name: str
+    searches: Sequence[ArmSearch]
+    standing: Standing | None = None
+
+    @cached_property
+    def by_round(self) -> dict[int, float]:
+        """Round → capacity, of the rounds that found one."""
+        return {one.round: one.bracket.held for one in self.searches if one.bracket.held is not None}
+
+    @property
+    def at_least(self) -> bool:
+        """Whether a search ended before a rate was not held."""
+        return any(one.at_least for one in self.searches if one.bracket.held is not None)
+
+    @property
+    def typical(self) -> Ratio | None:
+        """The median over the rounds with its interval; None without a capacity."""
+        return typical_figure(self.by_round)
+
+    @property
+    def share(self) -> Estimate | None:
+        """The typical share of the largest capacity of the group, paired by round, with its interval."""
+        ratio = None if self.standing is None else self.standing.ratio
+        if ratio is None:
+            return None
+        ends = (None, None) if ratio.interval is None else (1 / ratio.interval[1], 1 / ratio.interval[0])
+        return Estimate(1 / ratio.value, *ends)
+
+
+def rate_of(probe: Trial) -> float:
+    """The rate that the search chose for a trial. Raises ValueError for a trial of no search."""
+    if probe.search is None:
+        raise ValueError(f"trial {probe.order} belongs to no search")
+    return probe.search.rate
+
+
+def bounds_of(search: CapacitySearch, plan: Plan, arm: Arm) -> SearchBounds:
+    """What the search tries for an arm, whose workload has the length of a trial."""
+    seconds = plan.workloads[arm.workload].duration or 1.0
+    lowest, highest = search.fewest_requests() / seconds, MOST_REQUESTS / seconds
+    return SearchBounds(max(search.rate, lowest), lowest, highest, search.resolution, search.tries)
+
+
+def search_of(run: Run, arm: Arm, number: int) -> ArmSearch:
+    """The search of an arm in a round, as far as the run has it. Raises ValueError for a run without a search."""
+    plan = run.experiment
+    if plan.find_max is None:
+        raise ValueError(f"run {run.run} searches for no capacity")
+    probes = [probe for probe in run.probes if (probe.arm, probe.round) == (arm.name, number)]
+    since = run.resumed[-1].trials if run.resumed else 0
+    return ArmSearch(plan.find_max, bounds_of(plan.find_max, plan, arm), arm.name, number, probes, since)
+
+
+def capacities(run: Run) -> dict[GroupKey, list[ArmCapacity]]:
+    """The arms of each group, the largest capacity first; those without a capacity are last. Empty without a search."""
+    if run.experiment.find_max is None:
+        return {}
+    found: dict[GroupKey, list[ArmCapacity]] = {}
+    for arm in run.experiment.arms:
+        rounds = sorted({probe.round for probe in run.probes if probe.arm == arm.name})
+        if rounds:
+            searches = [search_of(run, arm, number) for number in rounds]
+            found.setdefault(group_of(arm), []).append(ArmCapacity(arm, arm.label or arm.strategy, searches))
+    return {group: _ranked(group, arms) for group, arms in found.items()}
+
+
+def lost_searches(run: Run) -> list[ArmSearch]:
+    """The searches that were given up because probes were lost. A run that is resumed goes on with them."""
+    found = (one for arms in capacities(run).values() for arm in arms for one in arm.searches)
+    return [one for one in found if one.is_lost]
+
+
+def _ranked(group: GroupKey, arms: list[ArmCapacity]) -> list[ArmCapacity]:
+    """Ranked as strategies are by time per request, which is here the inverse of the capacity."""
+    costs = [
+        TrialCost(one.name, group, number, 1 / rate, errors=0)
+        for one in arms
+        if not one.at_least
+        for number, rate in one.by_round.items()
+    ]
+    places = {standing.name: standing for standing in standings(costs).get(group, [])}
+    ranked = [ArmCapacity(one.arm, one.name, one.searches, places.get(one.name)) for one in arms]
+    order = {name: place for place, name in enumerate(places)}
+    # SearchBounds first: each is above all rates that were tried. Arms that held no rate are last.
+    return sorted(ranked, key=lambda one: (not one.by_round, not one.at_least, order.get(one.name, 0)))
+
+
+def equal_load(search: CapacitySearch, arms: Sequence[ArmCapacity]) -> float | None:
+    """Requests per second at which the arms of a group are compared; None where none of them has a capacity."""
+    found = [median(one.by_round.values()) for one in arms if one.by_round]
+    return float(f"{search.equal_load * min(found):.4g}") if found else None

@@ -1,0 +1,138 @@
+"""The capacities of a run's arms, for every report: a table for each group, and the answer in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clientlab import units
+from clientlab.analysis.ratios import Estimate
+from clientlab.analysis.standings import GroupKey
+from clientlab.judging.capacity import ArmCapacity, ArmSearch, capacities, equal_load, rate_of
+from clientlab.judging.probes import why_not_held
+from clientlab.judging.verdict import FULL
+from clientlab.reports import bottleneck
+from clientlab.reports.headline import answers
+from clientlab.reports.rows import Group
+from clientlab.results.capacity_search import CapacitySearch
+from clientlab.results.document import Run
+from clientlab.results.trial import Bound, Trial
+
+HEADS = (
+    "arm", "capacity/s (95 %)", "x largest (95 %)", "rounds", "probes", "not held at", "because", "busy then",
+)  # fmt: skip
+TEXTS = frozenset({"arm", "because", "busy then"})
+"""Columns of text; the others are of numbers."""
+
+LEFT = 1
+"""Columns before the first number."""
+
+
+def tables(run: Run) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """Title, and cells under `HEADS`, of each group; none in a run without a search."""
+    search = run.experiment.find_max
+    if search is None:
+        return []
+    found = capacities(run)
+    return [(_title(group, search), [_row(one, arms) for one in arms]) for group, arms in found.items()]
+
+
+def note(run: Run) -> str | None:
+    """What a capacity is, and at which load arms are compared; None in a run without a search."""
+    search = run.experiment.find_max
+    if search is None:
+        return None
+    return (
+        f"A capacity is the highest uniform rate at which a trial held {search.conditions}, sent at least "
+        f"{units.share(search.achieved)} of the planned requests, and its backlog did not grow: the median over the "
+        f"rounds, each of which searches to {units.share(search.resolution)}. x largest is paired by round, whatever "
+        "the arms have in flight. The rate beside it is the lowest one that was not held, with the reason and the busy "
+        f"shares of a trial at it. The tables of latencies are of trials at {units.share(search.equal_load)} of the "
+        "smallest capacity."
+    )
+
+
+def answers_of(run: Run, groups: Sequence[Group]) -> list[str]:
+    """The answers of a run: its capacities first. A search that is not over has no other answer yet."""
+    return [*_sentences(run), *(answers(groups) if groups or not run.probes else [])]
+
+
+def _sentences(run: Run) -> list[str]:
+    """Who held the most, for each group with a capacity; and the rate at which the group is compared."""
+    search, found = run.experiment.find_max, capacities(run)
+    if search is None:
+        return []
+    return [
+        f"{f'{_place(group)}: ' if len(found) > 1 else ''}{_answer(run, arms, search)}" for group, arms in found.items()
+    ]
+
+
+def _answer(run: Run, arms: Sequence[ArmCapacity], search: CapacitySearch) -> str:
+    best = arms[0]
+    if best.typical is None:
+        return f"No arm held {search.conditions} at any rate that was tried."
+    parts = [f"{best.name} held {_capacity(best)} requests/s with {search.conditions}."]
+    if ties := [one.name for one in arms[1:] if _is_tied(one)]:
+        parts.append(f"Not measurably less: {', '.join(ties)}.")
+    if (rate := equal_load(search, arms)) is not None and run.trials:
+        share = units.share(search.equal_load)
+        parts.append(f"Latencies are compared at {units.rate(rate)}/s, {share} of the smallest capacity.")
+    return " ".join(parts)
+
+
+def _is_tied(one: ArmCapacity) -> bool:
+    """Whether its interval does not leave out that the arm holds as much as the first."""
+    share = one.share
+    return share is not None and (share.high is None or share.high >= 1)
+
+
+def _row(one: ArmCapacity, arms: Sequence[ArmCapacity]) -> tuple[str, ...]:
+    shown = _nearest(one)
+    limit = None if shown is None else shown.limit
+    if shown is None or limit is None:
+        reason = (units.UNKNOWN,) * 3
+    else:
+        why = why_not_held(limit, shown.search) or units.UNKNOWN
+        reason = (f"{units.rate(rate_of(limit))}/s", why, bottleneck.shown(_full(limit), limit.busy))
+    return (
+        one.name,
+        _capacity(one),
+        _share(one, alone=sum(other.standing is not None for other in arms) < 2),
+        f"{len(one.by_round)} of {len(one.searches)}",
+        str(sum(len(found.probes) for found in one.searches)),
+        *reason,
+    )
+
+
+def _full(probe: Trial) -> Bound | None:
+    """The verdict by which busy shares are shown: that of a full machine, since a schedule's verdict names no part."""
+    return "machine" if probe.busy.get("machine", 0.0) >= FULL else probe.verdict
+
+
+def _nearest(one: ArmCapacity) -> ArmSearch | None:
+    """The search whose capacity is nearest to the typical one; without a capacity, the last search."""
+    typical = one.typical
+    if typical is None:
+        return one.searches[-1] if one.searches else None
+    held = [found for found in one.searches if found.bracket.held is not None]
+    return min(held, key=lambda found: abs((found.bracket.held or 0.0) - typical.value))
+
+
+def _capacity(one: ArmCapacity) -> str:
+    typical = one.typical
+    return f"{'≥ ' if one.at_least and typical is not None else ''}{units.ratio_of(typical)}"
+
+
+def _share(one: ArmCapacity, *, alone: bool) -> str:
+    if alone or one.standing is None:
+        return units.UNKNOWN
+    share: Estimate | None = one.share
+    return "1" if one.standing.fastest else units.ratio_of(share)
+
+
+def _title(group: GroupKey, search: CapacitySearch) -> str:
+    return f"Capacity with {search.conditions}: {_place(group)}"
+
+
+def _place(group: GroupKey) -> str:
+    workload, upstream, route = group
+    return f"{workload} · {upstream} upstream · {route}"

@@ -1,0 +1,170 @@
+"""What a run measures next: the trials of its schedule, those to repeat, and the probes of a search for capacities.
+
+It follows from the run document alone, so a run that stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, log, log2
+from typing import TypeVar
+
+from clientlab import strategies
+from clientlab.judging.capacity import capacities, equal_load, lost_searches, search_of
+from clientlab.judging.overload import CALM_AFTER, share_of
+from clientlab.results.capacity_search import CapacitySearch
+from clientlab.results.document import Run
+from clientlab.results.trial import OfSearch, PlannedTrial, Trial
+from clientlab.workload.load import requests_in
+from clientlab.workload.workload import Workload
+
+_Arm = TypeVar("_Arm")
+
+
+@dataclass(frozen=True)
+class DueTrial:
+    """A trial to measure. `arm`: its name. `search`: its place in a search for capacities, if the run has one."""
+
+    round: int
+    arm: str
+    search: OfSearch | None = None
+
+
+@dataclass(frozen=True)
+class Due:
+    """The trials to measure, in this order. `later`: about how many follow that are not known yet."""
+
+    trials: Sequence[DueTrial]
+    later: int = 0
+
+
+def due_trials(run: Run, rounds: int | None = None) -> Due:
+    """What is left to measure, of so many rounds.
+
+    A search for capacities comes first, round by round, one probe at a time. Behind it, and in every other run: the
+    trials of the schedule, and those to repeat. The overloads of a search come last.
+    """
+    count = rounds or rounds_of(run)
+    plan, search = run.experiment, run.experiment.find_max
+    order = schedule([arm.name for arm in plan.arms], count, plan.seed)
+    lacking = _lacking(run, order, [((trial.round, trial.arm), trial) for trial in run.trials])
+    if search is None:
+        return Due([DueTrial(*one) for one in lacking])
+    if (probe := _next_probe(run, search, order)) is not None:
+        return probe
+    if lost_searches(run):  # their capacities may decide the rate of all other trials
+        return Due([])
+    return Due([*_at_equal_load(run, search, lacking), *_overloads(run, search, count)])
+
+
+def rounds_of(run: Run) -> int:
+    """As many rounds as are planned, or as a run that goes on has begun."""
+    return max([run.experiment.rounds, *(trial.round for trial in run.trials)])
+
+
+def schedule(arms: Sequence[_Arm], rounds: int, seed: int) -> list[tuple[int, _Arm]]:
+    """(round, arm) in the order of execution; rounds count from 1. `arms`: their names, or what stands for them."""
+    order: list[tuple[int, _Arm]] = []
+    for number in range(1, rounds + 1):
+        shuffled = list(arms)
+        random.Random(f"{seed}:{number}").shuffle(shuffled)  # noqa: S311 - an order, not a secret
+        order += [(number, arm) for arm in shuffled]
+    return order
+
+
+def _lacking(
+    run: Run, order: Sequence[tuple[int, _Arm]], trials: Sequence[tuple[tuple[int, _Arm], Trial]]
+) -> list[tuple[int, _Arm]]:
+    """The entries of the order that the run lacks, and behind them those to repeat. `trials`: each with its entry.
+
+    A lost trial is repeated once. A run that was resumed repeats what was lost or failed before, as if it had not been.
+    """
+    since = run.resumed[-1].trials if run.resumed else 0
+    known, present = {one for one, _ in trials}, [(one, trial) for one, trial in trials if trial.order >= since]
+    tried = Counter(one for one, _ in present)
+    done = {one for one, trial in trials if trial.status == "done"}
+    lost = {one for one, trial in present if trial.status == "lost"}
+    again = [one for one in order if one in known - done and tried[one] < (2 if one in lost else 1)]
+    return [*(one for one in order if one not in known), *again]
+
+
+def _next_probe(run: Run, search: CapacitySearch, order: Sequence[tuple[int, str]]) -> Due | None:
+    """The next probe of a search; None where the search is over."""
+    arms = {arm.name: arm for arm in run.experiment.arms}
+    usual, behind = probes_of(search), len(order) * (1 + len(search.overload))
+    for place, (number, name) in enumerate(order):
+        found = search_of(run, arms[name], number)
+        if (rate := found.next_rate) is not None:
+            later = max(0, usual - len(found.probes) - 1) + (len(order) - place - 1) * usual + behind
+            return Due([DueTrial(number, name, OfSearch(rate=rate, phase="probe"))], later)
+    return None
+
+
+def _at_equal_load(run: Run, search: CapacitySearch, lacking: Sequence[tuple[int, str]]) -> Iterator[DueTrial]:
+    """The trials behind a search, without those of arms that held no rate in any round."""
+    groups = capacities(run).values()
+    rates = {one.arm.name: equal_load(search, arms) for arms in groups for one in arms if one.by_round}
+    found = {one.arm.name: one for arms in groups for one in arms}
+    for number, name in lacking:
+        if (rate := rates.get(name)) is not None:
+            held = found[name].by_round.get(number)
+            at_least = held is not None and found[name].searches[number - 1].at_least
+            place = OfSearch(rate=rate, phase="comparison", capacity_per_second=held, at_least=at_least)
+            yield DueTrial(number, name, place)
+
+
+def _overloads(run: Run, search: CapacitySearch, rounds: int) -> Iterator[DueTrial]:
+    """The trials beyond the capacity of each arm that has one."""
+    held = {one.arm.name: one.typical for arms in capacities(run).values() for one in arms}
+    order = schedule([(name, share) for name in held for share in search.overload], rounds, run.experiment.seed)
+    trials = [((trial.round, (trial.arm, share_of(trial.search))), trial) for trial in run.overloads if trial.search]
+    for number, (name, share) in _lacking(run, order, trials):
+        if (capacity := held[name]) is not None:
+            rate = share * capacity.value
+            yield DueTrial(number, name, OfSearch(rate=rate, phase="overload", capacity_per_second=capacity.value))
+
+
+def probes_of(search: CapacitySearch) -> int:
+    """About how many probes the search of an arm in a round takes: two to three to bracket it, then bisections.
+
+    Half of the bisections do not hold their rate, and neither does an end of the bracket: each is repeated.
+    """
+    bisections = ceil(log2(log(2) / log(1 + search.resolution)))
+    return 3 + bisections + (search.tries - 1) * (1 + bisections // 2)
+
+
+def planned_trial(run: Run, due: DueTrial) -> tuple[PlannedTrial, Workload]:
+    """The next trial of the run, and its workload."""
+    arm = next(arm for arm in run.experiment.arms if arm.name == due.arm)
+    workload = run.experiment.workloads[arm.workload]
+    if due.search is not None:
+        workload = _searched(run, workload, due.search)
+    trial = PlannedTrial(
+        arm=arm.name,
+        strategy=arm.strategy,
+        upstream=arm.upstream,
+        route=arm.route,
+        workload=arm.workload,
+        round=due.round,
+        order=run.measured,
+        concurrency=strategies.find(arm.strategy).in_flight(workload.concurrency, requests_in(workload)),
+        environment=arm.environment,
+        search=due.search,
+    )
+    return trial, workload
+
+
+def _searched(run: Run, workload: Workload, place: OfSearch) -> Workload:
+    """The workload at the rate of a search; of an overload: calm, beyond the capacity, and calm again."""
+    search = run.experiment.find_max
+    if place.phase != "overload" or search is None or workload.duration is None:
+        return replace(workload, rate=place.rate)
+    calm = search.equal_load * (place.capacity_per_second or place.rate)
+    begins = (0.0, workload.duration, 2 * workload.duration)
+    stages = ",".join(f"{at:g}s:{rate:.6f}" for at, rate in zip(begins, (calm, place.rate, calm), strict=True))
+    parts = 2 + CALM_AFTER
+    deadline = None if workload.deadline is None else parts * workload.deadline
+    return replace(workload, rate=None, stages=stages, duration=parts * workload.duration, deadline=deadline)
