@@ -4,6 +4,7 @@ overhead: what the lab adds to a bare loop of each client, in 15 minutes, three 
 it open. fastest: nine strategies with 32 in flight. scrape: what live metrics add. upstream: how fast and exact it is.
 memory: what a request costs. streaming: what a large body costs. reports: how long a large run takes to be read.
 open-load: planned and achieved rates, and both latencies of a frozen server.
+find-max: ten searches for a capacity that is known by construction, in about 15 minutes.
 saving: what the lab does between two trials, early and late in a run.
 truth: real trials with a known bottleneck; simulations of how often intervals, headlines, comparisons and limits hold.
 conformance: how long it takes to check every listed strategy. quick: every bundled experiment in its quick form.
@@ -38,6 +39,7 @@ from benchmarks import (
     drivers,
     environments,
     fastest,
+    find_max,
     hostile,
     memory,
     open_load,
@@ -62,6 +64,7 @@ _WITHOUT_A_LAB = (
     ("quick", quick),
     ("dashboards", dashboards),
     ("siege", besieged_lab),
+    ("find-max", find_max),
 )
 SEED = 1
 """Of simulations. The methods were chosen by this seed; any other one checks them."""
