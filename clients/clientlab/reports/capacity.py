@@ -80,9 +80,9 @@ def _answer(run: Run, arms: Sequence[ArmCapacity], search: CapacitySearch) -> st
 
 
 def _is_tied(one: ArmCapacity) -> bool:
-    """Whether its interval does not leave out that the arm holds as much as the first."""
+    """Whether its interval does not leave out that the arm holds as much as the first. False without one."""
     share = one.share
-    return share is not None and (share.high is None or share.high >= 1)
+    return share is not None and share.high is not None and share.high >= 1
 
 
 def _row(one: ArmCapacity, arms: Sequence[ArmCapacity]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from clientlab.judging.cautions import cautions_of
 from clientlab.judging.comparison import compare
 from clientlab.judging.probes import why_not_held
 from clientlab.judging.ranking import ranked
+from clientlab.reports.capacity import answers_of
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.figures import BY_KEY
 from clientlab.workload.workload import Workload
@@ -80,6 +81,10 @@ def test_capacities_are_medians_over_the_rounds_and_paired_by_round():
     assert best.typical.high > 202
     assert other.share.value == pytest.approx(0.5, rel=0.01)
     assert other.share.low < 0.5 < other.share.high < 0.55
+    (answer,) = answers_of(run, [])
+    assert answer.startswith("pycurl held 200 (")
+    assert "Not measurably less" not in answer
+    assert answer.endswith("Latencies are compared at 50.2/s, 50.0 % of the smallest capacity.")
     assert equal_load(SEARCH, [best, other]) == pytest.approx(0.5 * 100.5, abs=0.1)
 
 
