@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
@@ -9,6 +10,8 @@ import sys
 from aiohttp import web
 
 BODY = b'{"message": "hello"}\n'
+DELAY = 0.05
+"""Seconds before the response of ``/delayed``."""
 
 
 async def root(_request: web.Request) -> web.Response:
@@ -16,11 +19,18 @@ async def root(_request: web.Request) -> web.Response:
     return web.Response(body=BODY, content_type="application/json")
 
 
+async def delayed(request: web.Request) -> web.Response:
+    """The same document after the delay."""
+    await asyncio.sleep(DELAY)
+    return await root(request)
+
+
 async def application() -> web.Application:
     """What gunicorn serves."""
     app = web.Application()
     app.router.add_get("/", root)
     app.router.add_get("/status/200", root)
+    app.router.add_get("/delayed", delayed)
     return app
 
 

@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from benchmarks import constant_rate
 from benchmarks.figures import BenchmarkRow
+from benchmarks.frozen_server import FROZEN_SECONDS, PERIOD, PERIODS, Freezer, bare_server
 from benchmarks.trials import Site, context_on, expect_no_errors
-from clientlab import child_processes
 from clientlab.analysis.summary import latency_of, rank_of
 from clientlab.measuring.measurement import Measurement, measure
 from clientlab.running.open_load import KeptSchedule
+from clientlab.workload.arrivals import Arrivals
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Workload
 
-_FROZEN_SECONDS, _PERIOD = 1.0, 10.0
-_PERIODS = 2
 _RATE = 200
+_PLACES = 400
+"""Enough for all requests that arrive while the server is frozen."""
+
+
+@dataclass(frozen=True)
+class _Paced:
+    """A trial of an open load. `figures`: of its schedule; `latency`: from the planned start."""
+
+    measured: Measurement
+    figures: dict[str, Any]
+    latency: dict[str, Any]
 
 
 def rows(site: Site) -> Iterator[BenchmarkRow]:
-    """Rates against the lab's upstream, and the frozen server."""
+    """Rates against the lab's upstream, the frozen server, and other generators of the same schedule beside the lab."""
     yield from _rate(site, "aiohttp@workers", 1000, 30.0, 0.2)
     yield from _rate(site, "pycurl@multi", 5000, 10.0, 1.0)
     yield from _frozen(10)
-    yield from _frozen(400)
+    yield from _frozen(_PLACES)
+    yield from _beside_others()
 
 
 def _rate(site: Site, strategy: str, rate: int, seconds: float, percent: float) -> Iterator[BenchmarkRow]:
     workload = Workload(rate=rate, duration=seconds, concurrency=32, connections="warm")
-    figures, _ = _measured(site, strategy, workload)
+    figures = _measured(site, strategy, workload).figures
     name, late = f"{strategy} at {rate:,}/s for {seconds:g} s", figures["lateness_seconds"]
     missing = 100 * (1 - figures["achieved_per_second"] / figures["planned_per_second"])
     yield _row(f"{name}: achieved less than planned", missing, f"<= {percent}", "%", met=missing <= percent)
@@ -54,23 +59,20 @@ def _rate(site: Site, strategy: str, rate: int, seconds: float, percent: float) 
 
 def _frozen(places: int) -> Iterator[BenchmarkRow]:
     """A server that is stopped for 1 s in every 10 s. With places enough, both latencies agree."""
-    workload = Workload(rate=_RATE, duration=_PERIODS * _PERIOD, concurrency=places, connections="warm")
-    with _server() as (site, process):
-        freezer = _Freezer(process.pid)
-        figures, planned = _measured(site, "aiohttp@workers", workload, freezer)
-    schedule = arrivals_of(workload)
-    if schedule is None:
-        raise SystemExit("an open load has a schedule")
+    workload = Workload(rate=_RATE, duration=PERIODS * PERIOD, concurrency=places, connections="warm")
+    with bare_server() as (site, process), Freezer(process.pid) as freezer:
+        paced = _measured(site, "aiohttp@workers", workload, freezer)
+    schedule = _schedule(workload)
     # What each request waits until the server goes on, from the schedule alone.
-    starts = freezer.began + np.array([schedule.start_of(number) for number in range(schedule.count)])
+    starts = paced.measured.outcome.began + np.array([schedule.start_of(number) for number in range(schedule.count)])
     waits = np.zeros(schedule.count)
     for frozen, thawed in freezer.times:
         waits += np.where((starts >= frozen) & (starts < thawed), thawed - starts, 0.0)
     computed = float(np.sort(waits)[rank_of(99, len(waits)) - 1])
-    name = f"server frozen {_FROZEN_SECONDS:g} s in {_PERIOD:g} s, {_RATE}/s, c={places}"
-    ratio, of_send = planned["p99"] / computed, figures["sent_seconds"]["p99"] / computed
+    name = f"server frozen {FROZEN_SECONDS:g} s in {PERIOD:g} s, {_RATE}/s, c={places}"
+    ratio, of_send = paced.latency["p99"] / computed, paced.figures["sent_seconds"]["p99"] / computed
     yield _row(f"{name}: p99 from the plan over computed", ratio, "0.95 to 1.05", "x", met=0.95 <= ratio <= 1.05)
-    far = places < _RATE * _FROZEN_SECONDS
+    far = places < _RATE * FROZEN_SECONDS
     met = of_send <= 0.5 if far else 0.95 <= of_send <= 1.05
     yield _row(f"{name}: p99 from the send over computed", of_send, "<= 0.5" if far else "0.95 to 1.05", "x", met=met)
 
@@ -79,66 +81,37 @@ def _row(name: str, value: float, target: str, unit: str, *, met: bool) -> Bench
     return BenchmarkRow(name, value, value, value, "one trial", target, met, unit)
 
 
-def _measured(
-    site: Site, strategy: str, workload: Workload, freezer: _Freezer | None = None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Figures of the schedule, and latencies from the planned start. Raises SystemExit where a request failed."""
-    with tempfile.TemporaryDirectory() as folder, freezer or contextlib.nullcontext():
+def _beside_others() -> Iterator[BenchmarkRow]:
+    """A response takes 50 ms, and the server is frozen at times."""
+    seconds = int(PERIODS * PERIOD)
+    workload = Workload(path="/delayed", rate=_RATE, duration=seconds, concurrency=_PLACES, connections="warm")
+    with bare_server() as (site, process):
+        with Freezer(process.pid) as freezer:
+            paced = _measured(site, "aiohttp@workers", workload, freezer)
+        with Freezer(process.pid) as freezer:
+            of_k6 = constant_rate.of_k6(f"{site.url}/delayed", _RATE, seconds, _PLACES, freezer.start)
+    for name, found in (("wrk2's arithmetic", constant_rate.of_wrk2(paced.measured, _RATE)), ("k6", of_k6)):
+        for quantile, value in (found or {}).items():
+            ratio = paced.latency[quantile] / value
+            yield _row(
+                f"the same schedule, 50 ms of delay, c={_PLACES}: {quantile} of the lab over that of {name}",
+                ratio, "0.95 to 1.05", "x", met=0.95 <= ratio <= 1.05,
+            )  # fmt: skip
+
+
+def _measured(site: Site, strategy: str, workload: Workload, freezer: Freezer | None = None) -> _Paced:
+    """A trial. Raises SystemExit where a request failed."""
+    with tempfile.TemporaryDirectory() as folder:
         context = context_on(site, strategy, workload, folder)
-        found: Measurement = measure(context, on_start=freezer.start if freezer else lambda: None)
+        found = measure(context, on_start=freezer.start if freezer else lambda: None)
     expect_no_errors(found.samples)
+    kept = KeptSchedule(found.samples, _schedule(workload))
+    latencies = latency_of(kept.from_planned.records["seconds"], np.empty(0))
+    return _Paced(found, kept.figures(found.outcome.wall_seconds), latencies or {})
+
+
+def _schedule(workload: Workload) -> Arrivals:
     schedule = arrivals_of(workload)
     if schedule is None:
         raise SystemExit("an open load has a schedule")
-    if freezer is not None:
-        freezer.began = found.outcome.began
-    kept = KeptSchedule(found.samples, schedule)
-    latencies = latency_of(kept.from_planned.records["seconds"], np.empty(0))
-    return kept.figures(found.outcome.wall_seconds), latencies or {}
-
-
-@dataclass
-class _Freezer:
-    """Stops a process for a second in the middle of every period, once it is started. `times`: from when to when."""
-
-    pid: int
-    began: float = 0.0
-    times: list[tuple[float, float]] = field(default_factory=list)
-
-    def __enter__(self) -> None:
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        if self._thread.ident is not None:  # it was started
-            self._thread.join()
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def _run(self) -> None:
-        began = time.perf_counter()
-        for period in range(_PERIODS):
-            moment = began + (period + 0.5) * _PERIOD
-            if self._over.wait(moment - time.perf_counter()):
-                return
-            os.kill(self.pid, signal.SIGSTOP)
-            frozen = time.perf_counter()
-            self._over.wait(frozen + _FROZEN_SECONDS - time.perf_counter())
-            os.kill(self.pid, signal.SIGCONT)
-            self.times.append((frozen, time.perf_counter()))
-
-
-@contextlib.contextmanager
-def _server() -> Iterator[tuple[Site, subprocess.Popen[bytes]]]:
-    """One process with nothing but aiohttp."""
-    reading, writing = os.pipe()
-    command = [sys.executable, "-m", "benchmarks.bare_upstream", str(writing)]
-    process = child_processes.start(command, None, os.environ, [writing])
-    os.close(writing)
-    try:
-        with os.fdopen(reading) as answer:
-            yield Site(f"http://127.0.0.1:{int(answer.readline())}"), process
-    finally:
-        child_processes.stop(process, patience=0)
+    return schedule
