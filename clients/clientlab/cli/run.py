@@ -87,7 +87,9 @@ def run(options: RunOptions) -> int:
         if stored and plan.environments and not options.yes:
             raise LabError(f"--resume {stored.run}: it runs or installs {_named(plan)}; permit it with --yes")
         environments = stack.enter_context(opened(plan))
-        name = stored.run if stored else _claimed(run_name(plan), store, stack)
+        name = stored.run if stored else run_name(plan)
+        if stored is None:
+            stack.enter_context(leftovers.begun(store, name))
         if options.testbed == "compose" and target is None:
             stack.enter_context(store.alone(_waiting(console)))
         testbed, servers = _testbed(options, (plan, placement), target, store.folder / name / "logs", stack)
@@ -115,13 +117,6 @@ def _named(plan: Plan) -> str:
         for name, spec in plan.environments.items()
     }
     return ", ".join(f"{name} ({of.strip()})" for name, of in made.items())
-
-
-def _claimed(name: str, store: Store, stack: contextlib.ExitStack) -> str:
-    """The name of a new run, which `stack` holds. Raises LabError."""
-    store.claim(name)
-    stack.enter_context(store.hold(name))
-    return name
 
 
 def _stored(options: RunOptions, store: Store, stack: contextlib.ExitStack) -> Run:

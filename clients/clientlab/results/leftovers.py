@@ -1,4 +1,4 @@
-"""Folders of runs that were killed before their run file was first written: no report can read them."""
+"""Folders of runs that ended before their run file was first written: no report can read them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import re
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from clientlab.errors import LabError
@@ -17,10 +18,26 @@ _NAME = re.compile(r"\d{8}-\d{9}-[a-z0-9.-]+-[0-9a-f]{4}")
 _LOGS = "logs"
 _OWN_FILES = {HOLD_FILE, _LOGS, "run.part", "served"}
 _LOG_SECONDS = 24 * 3600.0
-"""The log of a server that did not start is kept so long: an error message named it."""
+"""The log of a server that did not start is kept so long: an error message named it. A killed run printed none."""
 
 _YOUNG_SECONDS = 60.0
 """A folder that is younger and that no process holds may be of a run that begins just now."""
+
+
+@contextlib.contextmanager
+def begun(store: Store, name: str) -> Iterator[None]:
+    """Make the folder of a new run, and hold it. Raises LabError.
+
+    A LabError before the run file is written takes the mark away by which a killed run is recognised.
+    """
+    place = store.claim(name)
+    with store.hold(name):
+        try:
+            yield
+        except LabError:
+            if not (place / RUN_FILE).exists():
+                (place / HOLD_FILE).unlink(missing_ok=True)
+            raise
 
 
 def is_leftover(place: Path) -> bool:
@@ -32,9 +49,9 @@ def is_leftover(place: Path) -> bool:
     logs = list((place / _LOGS).iterdir()) if _LOGS in names else []
     if not names <= _OWN_FILES or any(log.suffix != ".log" or not log.is_file() for log in logs):
         return False
-    if logs and age < _LOG_SECONDS:
-        return False
-    return age > _YOUNG_SECONDS if HOLD_FILE not in names else not is_held(place)
+    if HOLD_FILE in names:
+        return not is_held(place)
+    return age > (_LOG_SECONDS if logs else _YOUNG_SECONDS)
 
 
 def sweep(store: Store) -> None:
