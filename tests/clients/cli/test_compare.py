@@ -75,14 +75,15 @@ def test_a_report_writes_every_format_that_is_asked_for(clientlab, runs, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("words", "begins"), [(("--markdown",), "**Which"), (("--markdown", "-"), "**Which"), (("--csv", "-"), "run,arm")]
+    ("words", "begins", "lists"),
+    [(("--markdown",), "**Which", True), (("--markdown", "-"), "**Which", True), (("--csv", "-"), "run,arm", False)],
 )
-def test_a_format_that_goes_to_standard_output_is_alone_there(words, begins, clientlab, runs, tmp_path):  # noqa: ARG001
-    """What else is to be said is said on standard error."""
+def test_a_format_that_goes_to_standard_output_is_alone_there(words, begins, lists, clientlab, runs):  # noqa: ARG001
+    """The outcomes of thresholds go to standard error. Markdown, the body of a comment, lists them as well."""
     said = clientlab("report", "a", "--junit", "x.xml", "--fail-on", "wall > 1ms", *words)
     assert said.code == 1
     assert said.out.startswith(begins)
-    assert "FAILED" not in said.out
+    assert ("\n- FAILED: wall &gt; 1ms · urllib3 · a-base" in said.out) is lists
     assert said.err.splitlines()[0] == "junit: x.xml"
     assert said.err.splitlines()[1].startswith("FAILED: wall > 1ms · urllib3 · a-base: wall time 1.02 s")
 

@@ -37,7 +37,8 @@ def test_a_response_byte_by_byte_ends_the_trial_at_the_limit_of_a_request(strate
         until = time.monotonic() + SLACK
         while not server.let_go and time.monotonic() < until:
             time.sleep(0.01)  # the server notices it a moment later
-        assert 1.5 <= next(iter(server.let_go.values())) < 1.5 + SLACK
+        # The client's time begins before the server has read the request, on a busy machine by a while.
+        assert 1.2 < next(iter(server.let_go.values())) < 1.5 + SLACK
     assert trial_processes() == []
 
 
