@@ -2,7 +2,8 @@
 
 overhead: what the lab adds to a bare loop of each client, in 15 minutes, three times that at most where noise leaves
 it open. fastest: nine strategies with 32 in flight. scrape: what live metrics add. upstream: how fast and exact it is.
-memory: what a request costs. streaming: what a large body costs. reports: how long a large run takes to be read.
+memory: what a request costs, and one of 16,000 in flight. streaming: what a large body costs.
+reports: how long a large run takes to be read.
 open-load: planned and achieved rates, and both latencies of a frozen server.
 find-max: ten searches for a capacity that is known by construction, in about 15 minutes.
 saving: what the lab does between two trials, early and late in a run.
@@ -154,7 +155,7 @@ def _in_a_lab(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Ben
         if "scrape" in parts:
             yield from scrape.rows(url, rounds)
         if "memory" in parts:
-            yield memory.row(ways[0])
+            yield from memory.rows(ways[0])
         if "streaming" in parts:
             yield from streaming.rows(ways[0], ways[-1])
         if "open-load" in parts:
