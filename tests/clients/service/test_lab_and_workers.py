@@ -94,6 +94,9 @@ def test_the_first_trial_of_a_new_worker_is_scraped_though_prometheus_learns_of_
     worker = labs.start(["work", "-t", "http.client", "--lab", lab.url, "--port", "0", "--scraped", "--linger", "0"])
     worker.await_port(r"metrics at port (\d+)")
     labs.await_end(lab)
+    eventually(lambda: not psutil.Process(worker.process.pid).children(), "the job's process has ended")
+    for _ in range(20):  # a worker that waited for no scrape would take its metrics away in this time
+        get(f"{worker.url}/healthz")
     scraper = Scraper([])
     scraper.take(get(f"{worker.url}/metrics"))
     assert scraper.of("clientlab_requests_total", outcome="status-5xx") == 20
