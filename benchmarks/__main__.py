@@ -110,8 +110,8 @@ def main(words: list[str]) -> int:
     found: list[BenchmarkRow] = []
     try:
         for row in rows(chosen.parts or list(PARTS), chosen):
-            says = f"{row.value:.3f} {row.unit} ({row.low:.3f} to {row.high:.3f}, {row.spread})"
-            print(f"{row.name}: {says}", file=sys.stderr, flush=True)
+            measured = f"{row.value:.3f} {row.unit} ({row.low:.3f} to {row.high:.3f}, {row.spread})"
+            print(f"{row.name}: {measured}", file=sys.stderr, flush=True)
             found.append(row)
     finally:  # what is known already took its time
         Console(width=140).print(_table(found))

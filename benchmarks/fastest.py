@@ -35,5 +35,5 @@ def rows(site: Site, rounds: int) -> Iterator[BenchmarkRow]:
     for place, name in enumerate(sorted(STRATEGIES, key=lambda name: -median(ratios_of[name])), 1):
         ratios = ratios_of[name]
         rate, spent = REQUESTS / median(wall[name]), median(cpu[name]) * 1e6
-        says = f"{place}. {name} over {STANDARD}, c={CONCURRENCY}: {rate:,.0f} req/s, {spent:.0f} µs of CPU each"
-        yield at_least(says, ratios, LIMIT) if name == HELD else ratio(says, ratios)
+        about = f"{place}. {name} over {STANDARD}, c={CONCURRENCY}: {rate:,.0f} req/s, {spent:.0f} µs of CPU each"
+        yield at_least(about, ratios, LIMIT) if name == HELD else ratio(about, ratios)

@@ -34,7 +34,7 @@ def at_least(name: str, ratios: Sequence[float], limit: float) -> BenchmarkRow:
 
 
 def ratio(name: str, ratios: Sequence[float]) -> BenchmarkRow:
-    """A ratio that is told, and has nothing to reach."""
+    """A ratio with nothing to reach."""
     return _ratio(name, ratios, "none", met=True)
 
 

@@ -57,8 +57,8 @@ def rows(rounds: int) -> Iterator[BenchmarkRow]:
         ratios = [own / other for (_, own), (_, other) in zip(found[_OURS], loads, strict=True)]
         rate, each = median(rate for rate, _ in loads), median(each for _, each in loads)
         what = name if name == _OURS else f"{_OURS} over {name}"
-        says = f"{each:,.0f} requests per CPU second, {rate:,.0f} req/s, by {generator.name}"
-        yield ratio(f"{what}, per CPU second of the server: {says}", ratios)
+        about = f"{each:,.0f} requests per CPU second, {rate:,.0f} req/s, by {generator.name}"
+        yield ratio(f"{what}, per CPU second of the server: {about}", ratios)
 
 
 def _load(served: BenchServer) -> Load:

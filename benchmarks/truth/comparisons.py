@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.figures import BenchmarkRow
 from benchmarks.truth.noise import MODELS, Floats
-from benchmarks.truth.shares import false, told
+from benchmarks.truth.shares import false, without_target
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
 from clientlab.judging.comparison import Comparison, compare
@@ -49,7 +49,7 @@ def rows(seed: int) -> Iterator[BenchmarkRow]:
             logs[:, _FIGURES.index("p99"), rounds:] += np.log(slower) / _P99
             seen = np.array([compared(table, 1).others[0].changes[STRATEGIES[0]]["p99"].verdict == "worse"
                              for table in logs])  # fmt: skip
-            yield told(f"p99 that is {slower:g} times as long is seen, varies by 15 %, {rounds} rounds", seen)
+            yield without_target(f"p99 that is {slower:g} times as long is seen, varies by 15 %, {rounds} rounds", seen)
 
 
 def compared(logs: Floats, arms: int) -> Comparison:

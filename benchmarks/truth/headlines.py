@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.figures import BenchmarkRow
 from benchmarks.truth.noise import MODELS, Floats
-from benchmarks.truth.shares import false, told
+from benchmarks.truth.shares import false, without_target
 from clientlab.analysis.ratios import CONFIDENCE
 from clientlab.analysis.standings import Standing, TrialCost, standings
 
@@ -29,7 +29,7 @@ def rows(seed: int) -> Iterator[BenchmarkRow]:
         logs = MODELS["clean"](np.random.default_rng([seed, 1]), (_RUNS, 8, 5))
         logs[:, -1] += np.log(slower)
         seen = np.array([names_a_slower(ranked(run)) for run in logs])
-        yield told(f"headline names the one of 8 arms that is {slower:g} times as slow, 5 rounds", seen)
+        yield without_target(f"headline names the one of 8 arms that is {slower:g} times as slow, 5 rounds", seen)
 
 
 def ranked(logs: Floats, confidence: float = CONFIDENCE) -> list[Standing]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.figures import BenchmarkRow
 from benchmarks.truth.noise import MODELS, Floats
-from benchmarks.truth.shares import covered, told
+from benchmarks.truth.shares import covered, without_target
 from clientlab.analysis.sweeps import TurningPoint, turning_point
 
 CURVES = {"sharp": (8.0, 4.0, 2.0, 1.0, 1.0, 1.0), "round": (1.5, 1.2, 1.08, 1.03, 1.0, 1.02)}
@@ -26,9 +26,9 @@ def rows(seed: int) -> Iterator[BenchmarkRow]:
                 logs = model(draw, (_RUNS, len(curve), rounds)) + np.log(curve)[:, None]
                 found = [found_in(run) for run in logs]
                 held = np.array([one is not None and one[0] <= KNEE <= one[1] for one in found])
-                says = np.array([one is not None and one[1] - one[0] + 1 < len(curve) for one in found])
+                narrowed = np.array([one is not None and one[1] - one[0] + 1 < len(curve) for one in found])
                 yield covered(f"knee of a {shape} curve, {name}, {rounds} rounds", held)
-                yield told("the same rules out a point at least", says)
+                yield without_target("the same rules out a point at least", narrowed)
 
 
 def found_in(logs: Floats) -> tuple[int, int] | None:

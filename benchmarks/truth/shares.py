@@ -21,7 +21,7 @@ def false(name: str, hits: npt.NDArray[np.bool_]) -> BenchmarkRow:
     return _row(name, hits, f"<= {100 * MOST_FALSE:g} %", met=bool(hits.mean() <= MOST_FALSE))
 
 
-def told(name: str, hits: npt.NDArray[np.bool_]) -> BenchmarkRow:
+def without_target(name: str, hits: npt.NDArray[np.bool_]) -> BenchmarkRow:
     """A share with nothing to reach, such as a power."""
     return _row(name, hits, "none", met=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,9 +22,6 @@ OWN_FILES = 64
 _LOOPBACK = ("127.", "localhost", "[::1]")
 _PIPES = 2
 """Open files of a process for each child process of its pool."""
-
-_CHUNKS = 6
-"""Processes of the executor `async-processes`, unless its setting `chunks` is another."""
 
 _PER_PROCESS, _PER_THREAD, _PER_CONNECTION = 6 << 20, 16 << 10, 32 << 10
 """Bytes, about: of a process of a pool, of a thread, and of a connection with its request on both sides.
@@ -96,8 +94,10 @@ def _demand(arm: Arm, strategy: Strategy, workload: Workload, served: Collection
 
 def _files(strategy: Strategy, connections: int) -> int:
     """Open files for the connections of a trial, in the process of the client that has the most."""
-    if strategies.executor_spec(strategy.executor).size == "processes":
+    executor = strategies.executor_spec(strategy.executor)
+    if executor.size == "processes":
         return _PIPES * connections
     if strategy.executor == "async-processes":
-        return -(-connections // int(strategy.settings.get("chunks", _CHUNKS)))
+        by_default = inspect.signature(strategies.load(executor.import_path)).parameters["chunks"].default
+        return -(-connections // int(strategy.settings.get("chunks", by_default)))
     return connections

@@ -10,7 +10,7 @@ others took less than 0.2 cores (14 trials, themselves from 0.76 to 1.40):
 
 Pressure does not separate them: it was 0.05 to 0.25 where others took less than 0.2 cores, because client and upstream
 wait for each other's core, and 0.13 to 1 beside others. Steal was 0.03 cores at most. Of 79 arms of five published
-articles, measured with nothing beside them, 62 have a spread below 0.1, and half of all one below 0.031.
+articles, 62 have a spread below 0.1, and half of all one below 0.031; other programs ran beside two trials.
 """
 
 from __future__ import annotations
