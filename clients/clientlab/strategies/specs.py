@@ -31,9 +31,7 @@ class Quirks:
     closes_after_head: bool = _quirk("closes its connection after each HEAD", default=False)
     resends_after: tuple[str, ...] = _quirk("sends the request once more after the fault", default=())
     fault_kinds: tuple[tuple[str, str], ...] = _quirk("records the fault as an error of another kind", default=())
-    confused_after: tuple[str, ...] = _quirk(
-        "takes the rest of an answer for the answer to its next request", default=()
-    )
+    confused_after: tuple[str, ...] = _quirk("may send its next request on the connection of that answer", default=())
     hangs_after: tuple[str, ...] = _quirk("never ends the request behind the answer: its trial fails", default=())
     one_request_per_connection: bool = _quirk("has one request at a time on an HTTP/2 connection", default=False)
     resumes_tls: bool = _quirk("resumes a TLS session on its next connection", default=False)
