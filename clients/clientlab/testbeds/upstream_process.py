@@ -15,7 +15,7 @@ from clientlab import child_processes
 from clientlab.errors import LabError
 from clientlab.testbeds.scrape import Endpoint
 from clientlab.testbeds.server_process import LOOPBACK, Server
-from clientlab.upstreams import Upstream
+from clientlab.upstreams import MOST, Upstream
 
 _BACKLOG = 2048
 _MOST_BACKLOG = 65_535  # as servers/mockupstream/settings.py has it
@@ -96,9 +96,10 @@ def _gunicorn(upstream: Upstream, workers: WorkerCounts, descriptor: int) -> tup
         "MOCKUPSTREAM_FRAMEWORK": upstream.framework,
         "MOCKUPSTREAM_BIND": f"fd://{descriptor}",
         "MOCKUPSTREAM_WORKERS": str(_workers(upstream, workers)),
-        "MOCKUPSTREAM_THREADS": str(_threads(upstream, workers)),
         "MOCKUPSTREAM_WORKER_CLASS": upstream.worker_class,
     }
+    if upstream.framework == "flask":  # the other needs no thread for a request
+        environment["MOCKUPSTREAM_THREADS"] = str(_threads(upstream, workers))
     return list(_GUNICORN), environment
 
 
@@ -110,7 +111,17 @@ def _workers(upstream: Upstream, workers: WorkerCounts) -> int:
 
 
 def _threads(upstream: Upstream, workers: WorkerCounts) -> int:
-    """Threads of each process: by default, all processes together hold as many requests as the plain upstream."""
+    """Threads of each process: by default, all processes together hold as many requests as the plain upstream.
+
+    Raises LabError where that is more than a process may have.
+    """
     if upstream.threads is not None:
         return upstream.threads
-    return -(-workers.flask * workers.threads // _workers(upstream, workers))
+    processes = _workers(upstream, workers)
+    needed = -(-workers.flask * workers.threads // processes)
+    if needed > MOST["threads"]:
+        raise LabError(
+            f"upstream {upstream.name!r} needs a thread for each request in flight, and {processes} processes have "
+            f"{processes * MOST['threads']:,} at most; measure with fewer in flight, or on upstream aiohttp"
+        )
+    return needed

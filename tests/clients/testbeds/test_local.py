@@ -261,6 +261,15 @@ def test_flask_can_hold_every_request_in_flight(concurrency):
     assert workers_for(concurrency, cpus=[2, 3, 4]).aiohttp == 3
 
 
+def test_16000_requests_in_flight(tmp_path):
+    """They need no threads of aiohttp; Flask's processes together have too few, which one line states."""
+    workers = WorkerCounts(flask=2, aiohttp=1, threads=8_008)
+    with LocalTestbed(("aiohttp",), ("direct",), tmp_path, workers) as testbed:
+        assert testbed.trouble("aiohttp", "direct", Workload()) is None
+    with pytest.raises(LabError, match="'flask' needs a thread for each .* have 8,192 at most; measure with fewer"):
+        LocalTestbed(("flask",), ("direct",), tmp_path, workers).__enter__()
+
+
 def up() -> tuple[subprocess.Popen, list[psutil.Process], str]:
     """A lab process with both upstreams and the proxy, all that it started, and what it printed."""
     free = [f"--{name.replace('_', '-')}-port=0" for name in Ports.__dataclass_fields__]
