@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -43,4 +44,5 @@ def up(concurrency: int, **ports: int) -> None:
                 testbed.check()
                 time.sleep(_LOOK_SECONDS)
     except KeyboardInterrupt:
+        shutil.rmtree(logs)  # nothing went wrong that they could explain
         click.echo("stopped")

@@ -266,7 +266,7 @@ def test_16000_requests_in_flight(tmp_path):
     workers = WorkerCounts(flask=2, aiohttp=1, threads=8_008)
     with LocalTestbed(("aiohttp",), ("direct",), tmp_path, workers) as testbed:
         assert testbed.trouble("aiohttp", "direct", Workload()) is None
-    with pytest.raises(LabError, match="'flask' needs a thread for each .* have 8,192 at most; measure with fewer"):
+    with pytest.raises(LabError, match=r"'flask' needs a thread for each .* have 8,192 at most; measure with fewer"):
         LocalTestbed(("flask",), ("direct",), tmp_path, workers).__enter__()
 
 
@@ -292,7 +292,7 @@ def test_no_process_outlives_the_lab(number, code):
         pytest.skip("parent-death signals are Linux'")
     lab, started, printed = up()
     with lab:
-        *sites, ca, _ = printed.splitlines()
+        *sites, ca, logs = printed.splitlines()
         names = [tuple(line.split()[:2]) for line in sites]
         assert names == [(upstream, route) for upstream in UPSTREAMS for route in local.ROUTES]
         assert Path(ca.removeprefix("CA of proxy-tls: ")).is_file()
@@ -303,6 +303,7 @@ def test_no_process_outlives_the_lab(number, code):
     gone(started)
     if code == 0:
         assert (rest, errors) == ("stopped\n", "")
+        assert not Path(logs.removeprefix("logs: ").partition(";")[0]).exists()
 
 
 def listening(process: psutil.Process) -> str:
