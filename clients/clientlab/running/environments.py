@@ -53,8 +53,16 @@ def opened(plan: Plan) -> Iterator[Environments]:
         }
         found = {name: Interpreter(_program(name, given), str(own.path)) for name, given in folders.items()}
         _check_different(found)
-        held = {name: Environment(folder=folders[name], **_inspected(name, plan, found[name])) for name in found}
+        held = {
+            name: Environment(folder=_shown(folders[name]), **_inspected(name, plan, found[name])) for name in found
+        }
         yield Environments(found, held)
+
+
+def _shown(folder: str) -> str:
+    """The folder as a run file has it, which others may read: without the name of the user."""
+    home = Path.home()
+    return str(Path("~", *Path(folder).relative_to(home).parts)) if Path(folder).is_relative_to(home) else folder
 
 
 def _program(name: str, given: str) -> str:

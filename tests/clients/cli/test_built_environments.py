@@ -105,8 +105,9 @@ def test_environments_with_equal_requirements_are_refused_before_they_are_built(
 
 
 def test_an_environment_is_built_once_and_measured(clientlab, server, results, monkeypatch, tmp_path):
-    """Without requirements, it has the standard library."""
+    """Without requirements, it has the standard library. The run file does not have the name of the user."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
     text = EXPERIMENT.format(f'python = "{sys.version_info.major}.{sys.version_info.minor}"')
     Path("mine.toml").write_text(text.replace('[environments.new]\nfolder = "~/new"', "").replace("[1, 2, 3]", "2"))
     for _ in range(2):
@@ -115,4 +116,4 @@ def test_an_environment_is_built_once_and_measured(clientlab, server, results, m
         held = results.read("last").surroundings.environments["old"]
         assert held.packages == {}
         (made,) = (tmp_path / "cache" / "clientlab" / "environments").glob("*/clientlab-complete")
-        assert held.folder == str(made.parent)
+        assert held.folder == f"~/{made.parent.relative_to(tmp_path)}"
