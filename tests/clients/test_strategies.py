@@ -130,7 +130,7 @@ def test_the_articles_of_a_strategy_are_those_of_the_bundled_experiments():
     found = articles()
     assert set().union(*found.values()) == {
         "six-strategies", "sessions", "semaphore", "keepalive", "frameworks", "frameworks-servers", "httpx2",
-        "httpx2-blocking",
+        "httpx2-blocking", "pythons",
     }  # fmt: skip
     assert found["requests"] == ["keepalive", "semaphore", "sessions"]
     assert found["sync_threads"] == ["six-strategies"]
