@@ -13,6 +13,7 @@ from clientlab import units
 from clientlab.analysis.ratios import Ratio
 from clientlab.analysis.standings import TrialCost, standings
 from clientlab.reports.rows import Row
+from clientlab.results.figures import cost_of
 from clientlab.results.trial import Trial
 
 _ONE_GROUP = ("", "", "")
@@ -54,6 +55,11 @@ def contest(rows: Iterable[Row], figure: Callable[[Trial], float | None]) -> Con
     more = {one.name: Above(by_name[one.name], one.ratio) for one in found if one.ratio and (one.ratio.low or 0) > 1}
     ties = [by_name[one.name] for one in found if not one.fastest and one.name not in more]
     return Contest(least, tuple(ties), tuple(more.values()))
+
+
+def costs_of(row: Row) -> dict[int, float]:
+    """Round → seconds per request, of an arm's trials without errors."""
+    return {trial.round: cost_of(trial) for trial in row.trials if not trial.errors}
 
 
 def named(rows: Sequence[Row]) -> str:

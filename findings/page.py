@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,11 +20,14 @@ from clientlab.reports.claims import with_band
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row, groups_of
 from clientlab.results.document import ClaimResult, Run
+from findings.moves import FROM_3_11, FROM_HTTPX, moves_table
 
 HERE = Path(__file__).parent
 RUNS = HERE / "runs"
 ATLAS = RUNS / "atlas.json"
 """Its figures are in docs/choosing-a-client.md: it has no claims, and no publication behind it."""
+MOVING = ("httpx2", "httpx2-blocking", "pythons")
+"""Experiments on whether to move to another library or Python: their sources are no articles on fast HTTP."""
 DOCS = HERE.parent / "docs"
 PAGE = DOCS / "findings.md"
 PICTURES = DOCS / "findings"
@@ -44,6 +48,19 @@ class Found:
     def time(self, arm: str) -> str:
         """An arm's wall time."""
         return units.time(self.row(arm).figures["wall"])
+
+    def rate(self, arm: str) -> str:
+        """An arm's requests per second."""
+        return units.rate(self.row(arm).figures["throughput"])
+
+    def quantile(self, arm: str, key: str) -> str:
+        """A quantile of an arm's latencies."""
+        return units.time(self.row(arm).figures[key])
+
+    def kept(self, few: str, many: str) -> str:
+        """The requests per second of an arm as a share of those of another."""
+        before, after = (self.row(arm).figures["throughput"] or math.nan for arm in (few, many))
+        return f"{units.digits(100 * after / before, 2)} %"
 
     def ratio(self, name: str) -> str:
         """What was measured of a claim, with its interval."""
@@ -94,10 +111,17 @@ def render(found: dict[str, Run]) -> str:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - Markdown, from the repository's own files
     )
-    all_claims = [claim for run in found.values() for claim in judged(run)]
+    claims = {name: judged(run) for name, run in found.items()}
+    all_claims = [claim for of_run in claims.values() for claim in of_run]
+    pages = {name.replace("-", "_"): Found(run) for name, run in found.items()}
     return environment.get_template("findings.md.jinja").render(
-        found={name.replace("-", "_"): Found(run) for name, run in found.items()},
-        tally=_tally(claim for claim in all_claims if not claim.control),
+        found=pages,
+        from_httpx=moves_table("httpx", FROM_HTTPX, lambda run, arm: pages[run].row(arm)),
+        from_3_11=moves_table("Python 3.11", FROM_3_11, lambda run, arm: pages[run].row(arm))
+        if "pythons" in pages
+        else "",
+        articles=_tally(one for name in found if name not in MOVING for one in claims[name] if not one.control),
+        moving=_tally(one for name in MOVING for one in claims.get(name, ()) if not one.control),
         controls=_tally(claim for claim in all_claims if claim.control),
         estimand=estimand.PAIRED,
         fallen=_fallen(found, len(all_claims)),

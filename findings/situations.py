@@ -12,7 +12,7 @@ from clientlab.reports.rows import Row
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import BY_KEY, cost_of
 from clientlab.strategies import CLIENTS, STRATEGIES
-from findings.contest import Contest, contest, listed, named, times
+from findings.contest import Contest, contest, costs_of, listed, named, times
 
 Tables = dict[str, dict[str, Row]]
 """Workload → strategy → its arm."""
@@ -103,6 +103,8 @@ SITUATIONS = (
     Situation("The lowest CPU bill", "delay", _cpu_bill),
 )
 
+_MOST_NAMED = 5
+"""More ties are counted, and not named: the table below has them all."""
 _NONE = "the run has no finished trial of such a strategy."
 
 
@@ -117,12 +119,10 @@ def _fastest(rows: list[Row], where: str) -> str:
 
 
 def _slower(rows: list[Row]) -> str:
-    """Who surely takes longer than the fastest."""
+    """Who surely takes longer than the fastest; empty if nobody does."""
     found = contest(rows, cost_of)
-    if found is None:
+    if found is None or not found.more:
         return ""
-    if not found.more:
-        return f"None of these {len(rows)} strategies was measurably slower."
     if len(found.more) == 1:
         return f"One was measurably slower, and took {times(found.more[0])} as long."
     first, last = times(found.more[0]), times(found.more[-1])
@@ -142,6 +142,10 @@ def _least(rows: list[Row], figure: Figure, what: str, where: str = "") -> str:
 
 def _rest(found: Contest, how: str, all_others: str) -> str:
     """Who cannot be told from the least arm."""
+    if len(found.ties) > _MOST_NAMED and not found.more:
+        return f"; none of the {len(found.ties)} others was measurably {how}"
+    if len(found.ties) > _MOST_NAMED:
+        return f"; {len(found.ties)} of the {len(found.ties) + len(found.more)} others were not measurably {how}"
     if found.ties:
         return f"; not measurably {how}: {named(found.ties)}"
     count = "both" if len(found.more) == 2 else f"all {len(found.more)}"
@@ -152,7 +156,7 @@ def _beside_http1(tables: Tables, rows: list[Row]) -> str:
     """Ratios of time per request, HTTP/2 over HTTP/1.1 of the same library, with intervals that hold together."""
     by_name = tables.get("http2", {})
     pairs = [(row, by_name[name]) for row in rows if (name := row.strategy.replace("-h2", "")) in by_name]
-    ratios = [(row, paired_ratio(_costs(row), _costs(other), simultaneous(len(pairs)))) for row, other in pairs]
+    ratios = [(row, paired_ratio(costs_of(row), costs_of(other), simultaneous(len(pairs)))) for row, other in pairs]
     parts: dict[str, list[str]] = {"measurably more": [], "measurably less": [], "not measurably different": []}
     for row, ratio in ratios:
         if ratio is None:
@@ -164,11 +168,6 @@ def _beside_http1(tables: Tables, rows: list[Row]) -> str:
     if not found:
         return f"HTTP/1.1: {_NONE}"
     return f"Beside HTTP/1.1 of the same library, the time of a request over HTTP/2 is {found}."
-
-
-def _costs(row: Row) -> dict[int, float]:
-    """Round → seconds per request, of trials without errors."""
-    return {trial.round: cost_of(trial) for trial in row.trials if not trial.errors}
 
 
 def _connections(rows: list[Row]) -> str:

@@ -12,6 +12,7 @@ from clientlab import units
 from clientlab.cli import run_command_line
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.reports.markdown import escaped
+from findings.moves import FROM_3_11, FROM_HTTPX, UNKNOWN
 from findings.page import DOCS, PAGE, RUNS, render, runs, unmeasured
 
 FOUND = runs()
@@ -58,6 +59,17 @@ def test_the_page_has_the_verdicts_that_the_command_line_gives(name, capsys):
         row = next(line for line in page.splitlines() if line.startswith(f"| {escaped(claim['text'])}"))
         assert f"| {claim['verdict']} | {units.ratio(claim['ratio'], claim['interval'])} |" in row
         assert row.endswith(f"| {', '.join(claim['cautions']) or units.UNKNOWN} |")
+
+
+def test_the_answer_to_a_move_is_what_its_interval_states():
+    """Faster or slower only where the interval excludes 1; one line for each move."""
+    page = PAGE.read_text(encoding="utf-8")
+    lines = re.findall(r" \| \S+ \(([\d,.]+) to ([\d,.]+)\) \| ([a-z ]+) \|$", page, re.MULTILINE)
+    moves = len(FROM_HTTPX) + ("pythons" in FOUND) * len(FROM_3_11)
+    assert len(lines) + len(re.findall(rf" \| {UNKNOWN} \|$", page, re.MULTILINE)) == moves
+    for low, high, answer in lines:
+        ends = [float(end.replace(",", "")) for end in (low, high)]
+        assert answer == ("faster" if ends[0] > 1 else "slower" if ends[1] < 1 else "not measurably different")
 
 
 def test_every_picture_is_there():
