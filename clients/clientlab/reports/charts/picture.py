@@ -78,7 +78,9 @@ def _below(chart: BarChart | LineChart, *, explained: bool) -> list[str]:
 
 
 def _inches(chart: BarChart | LineChart) -> float:
-    return _PLOT_INCHES if isinstance(chart, LineChart) else _HEAD_INCHES + len(chart.rows) * _BAR_INCHES
+    if isinstance(chart, LineChart):
+        return _PLOT_INCHES + len(chart.lines) * _LINE_INCHES
+    return _HEAD_INCHES + len(chart.rows) * _BAR_INCHES
 
 
 def _bars(panel: Axes, chart: BarChart, below: list[str]) -> None:
@@ -97,20 +99,23 @@ def _bars(panel: Axes, chart: BarChart, below: list[str]) -> None:
 
 
 def _lines(panel: Axes, chart: LineChart, below: list[str]) -> None:
-    _frame(panel, chart.title, chart.x_ticks, below)
+    _frame(panel, chart.title, chart.x_ticks, below, above=len(chart.lines))
     for line in chart.lines:
         _line(panel, line)
     panel.set_ylim(0, 100)
     panel.set_yticks([tick.place for tick in chart.y_ticks], [tick.text for tick in chart.y_ticks])
     panel.set_ylabel(chart.y_axis)
     panel.grid(axis="y", alpha=0.25)
-    panel.legend(frameon=False)
+    # Above the plot, a line for each: within it, the names of many lines would hide them.
+    panel.legend(
+        frameon=False, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0, fontsize=8.5, labelspacing=0.2
+    )
 
 
 def _line(panel: Axes, line: Line) -> None:
     colour, dash = _colour(line.look), DASHES[line.look.dash]
     draw = partial(panel.plot, color=colour, clip_on=False)
-    draw(*_columns(line.points), linestyle=(0, dash) if dash else "-", label=_folded(line.name, _NAME_LETTERS, 2))
+    draw(*_columns(line.points), linestyle=(0, dash) if dash else "-", label=_folded(line.name, _LETTERS, 1))
     draw(*_columns(line.dots), "o", **_DOT)
     if line.ring:
         draw(*_columns([line.ring]), "o", markersize=11, fillstyle="none")
@@ -123,9 +128,10 @@ def _columns(points: Sequence[tuple[float | None, ...]]) -> list[Floats]:
     return list(np.array(points, dtype=np.float64).T)
 
 
-def _frame(panel: Axes, title: str, ticks: list[Tick], below: list[str]) -> None:
-    """Title, x axis and the lines of text below it."""
-    panel.set_title(_folded(title, _LETTERS, 1), loc="left", fontsize=9.5, fontweight="bold")
+def _frame(panel: Axes, title: str, ticks: list[Tick], below: list[str], above: int = 0) -> None:
+    """Title, x axis and the lines of text below it. `above`: how many lines of a legend the title leaves room for."""
+    pad = 6 + above * _LINE_INCHES * 72
+    panel.set_title(_folded(title, _LETTERS, 1), loc="left", fontsize=9.5, fontweight="bold", pad=pad)
     panel.spines[["top", "right"]].set_visible(False)
     panel.set_axisbelow(True)
     panel.set_xlim(0, 100)
