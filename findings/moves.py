@@ -58,7 +58,7 @@ FROM_3_11 = tuple(
     for arm, situation in (
         ("session", "a session of requests, one request after the other"),
         ("threads", "the same in 8 threads"),
-        ("httpx", "a client of httpx, one request after the other"),
+        ("pycurl", "pycurl, one request after the other"),
         ("httpx-async", "httpx on asyncio, 8 in flight"),
         ("aiohttp", "aiohttp, 32 in flight"),
     )
