@@ -35,17 +35,18 @@ def _in_flight(count: int, to: str, arm: str) -> Move:
     return Move(f"asyncio, {count:,} in flight", to, _ASYNC, f"httpx{at}", f"{arm}{at}")
 
 
+def _over_http2(count: int) -> Move:
+    at, situation = f"[concurrency={count}]", f"asyncio over HTTP/2, {count} in flight"
+    return Move(situation, "httpx2", _BLOCKING, f"httpx-http2{at}", f"httpx2-http2{at}")
+
+
 FROM_HTTPX = (
     Move("one request after the other", "httpx2", _BLOCKING, "httpx", "httpx2"),
     Move("32 threads, one client", "httpx2", _BLOCKING, "httpx-threads", "httpx2-threads"),
     Move("a call now and then over TLS, own CAs", "httpx2", _BLOCKING, "httpx-call", "httpx2-call"),
     *(_in_flight(count, "httpx2", "httpx2") for count in (16, 200, 512, 1000)),
     Move("asyncio, a connection for each request", "httpx2", _ASYNC, "httpx-per-call", "httpx2-per-call"),
-    *(
-        Move(f"asyncio over HTTP/2, {count} in flight", "httpx2", _BLOCKING, f"httpx-http2{at}", f"httpx2-http2{at}")
-        for count in (16, 100)
-        for at in [f"[concurrency={count}]"]
-    ),
+    *map(_over_http2, (16, 100)),
     _in_flight(512, "httpx on aiohttp's transport", "httpx-aiohttp"),
     _in_flight(512, "httpx2 on aiohttp's transport", "httpx2-aiohttp"),
     _in_flight(512, "punkreq", "punkreq"),

@@ -111,18 +111,17 @@ def render(found: dict[str, Run]) -> str:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - Markdown, from the repository's own files
     )
-    claims = {name: judged(run) for name, run in found.items()}
-    all_claims = [claim for of_run in claims.values() for claim in of_run]
-    pages = {name.replace("-", "_"): Found(run) for name, run in found.items()}
+    shown = {name: Found(run) for name, run in found.items()}
+    pages = {name.replace("-", "_"): one for name, one in shown.items()}
+    all_claims = [(name, claim) for name, one in shown.items() for claim in one.claims.values()]
+    of_sources = [(name, claim) for name, claim in all_claims if not claim.control]
     return environment.get_template("findings.md.jinja").render(
         found=pages,
         from_httpx=moves_table("httpx", FROM_HTTPX, lambda run, arm: pages[run].row(arm)),
-        from_3_11=moves_table("Python 3.11", FROM_3_11, lambda run, arm: pages[run].row(arm))
-        if "pythons" in pages
-        else "",
-        articles=_tally(one for name in found if name not in MOVING for one in claims[name] if not one.control),
-        moving=_tally(one for name in MOVING for one in claims.get(name, ()) if not one.control),
-        controls=_tally(claim for claim in all_claims if claim.control),
+        from_3_11=moves_table("Python 3.11", FROM_3_11, lambda run, arm: pages[run].row(arm)),
+        articles=_tally(claim for name, claim in of_sources if name not in MOVING),
+        moving=_tally(claim for name, claim in of_sources if name in MOVING),
+        controls=_tally(claim for _, claim in all_claims if claim.control),
         estimand=estimand.PAIRED,
         fallen=_fallen(found, len(all_claims)),
         unmeasured=unmeasured(found),

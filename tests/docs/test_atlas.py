@@ -93,6 +93,16 @@ def test_no_difference_is_claimed_without_an_interval():
         small_run(2, **{"http.client": 1.0, "requests": 9.0}), "A script that makes a few calls one after another"
     )
     assert "not measurably slower: `requests`" in found
+    assert "were measurably slower" not in found
+
+
+def test_many_strategies_that_cannot_be_told_apart_are_counted():
+    """More than five are not named; the table has them."""
+    script = "A script that makes a few calls one after another"
+    alike = dict.fromkeys(("http.client", "requests", "urllib3", "httpx-client", "httplib2", "niquests", "pycurl"), 1.0)
+    assert "; none of the 6 others was measurably slower. " in answer_of(small_run(2, **alike), script)
+    unlike = answer_of(small_run(**alike, httpx=9.0), script)
+    assert "; 6 of the 7 others were not measurably slower. One was measurably slower" in unlike
 
 
 def test_a_trap_and_a_second_name_of_a_pair_are_no_advice():

@@ -117,3 +117,4 @@ def test_an_environment_is_built_once_and_measured(clientlab, server, results, m
         assert held.packages == {}
         (made,) = (tmp_path / "cache" / "clientlab" / "environments").glob("*/clientlab-complete")
         assert held.folder == f"~/{made.parent.relative_to(tmp_path)}"
+        assert all(str(tmp_path) not in path.read_text() for path in Path("results").glob("*/run.json"))
