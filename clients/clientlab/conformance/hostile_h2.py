@@ -38,7 +38,11 @@ _LAST_HEADERS = END_HEADERS | END_STREAM
 
 @dataclass(frozen=True)
 class H2Answer:
-    """One answer: its frames on a stream, and the kinds of error that are permitted; ``none`` for a success."""
+    """One answer: its frames on a stream, and the kinds of error that are permitted; ``none`` for a success.
+
+    After a malformed message that has an end, the server leaves the connection open: it is an error of the stream
+    (RFC 9113, 8.1.1), so a client may send its next request on that connection.
+    """
 
     name: str
     frames: Callable[[int], Answer]
@@ -61,9 +65,8 @@ def _good(stream: int) -> bytes:
     return _headers(stream) + frame(DATA, END_STREAM, stream, _BODY)
 
 
-def _sized(stream: int, length: bytes) -> Last:
-    block = _headers(stream, header(b"content-length", length))
-    return Last(block + frame(DATA, END_STREAM, stream, _BODY))
+def _sized(stream: int, length: bytes) -> bytes:
+    return _headers(stream, header(b"content-length", length)) + frame(DATA, END_STREAM, stream, _BODY)
 
 
 ANSWERS = (
@@ -76,7 +79,7 @@ ANSWERS = (
     H2Answer("HTTP/2: garbage", lambda _: Last(bytes(range(256)) * 4)),
     H2Answer("HTTP/2: an answer of HTTP/1.1", lambda _: Last(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")),
     H2Answer("HTTP/2: body before the headers", lambda s: Last(frame(DATA, END_STREAM, s, _BODY))),
-    H2Answer("HTTP/2: no status", lambda s: Last(frame(HEADERS, _LAST_HEADERS, s, header(b"x", b"y"))), FORGIVEN),
+    H2Answer("HTTP/2: no status", lambda s: frame(HEADERS, _LAST_HEADERS, s, header(b"x", b"y")), FORGIVEN),
     H2Answer("HTTP/2: headers that are no HPACK", lambda s: Last(frame(HEADERS, _LAST_HEADERS, s, b"\xff" * 20))),
     H2Answer("HTTP/2: a frame beyond the agreed size", lambda s: Last(_headers(s) + frame(DATA, 0, s, bytes(1 << 20)))),
     H2Answer("HTTP/2: an answer on another stream", lambda s: Last(_good(s + 2))),
