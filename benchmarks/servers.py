@@ -31,7 +31,7 @@ from clientlab.workload.workload import Request
 _OURS = "aiohttp upstream"
 _PATIENCE = 20.0
 _INSTALL_HTTPBIN = (
-    f"uv venv {HTTPBIN.name}; uv pip install --python {HTTPBIN.name} httpbin==0.10.4 'gunicorn[gevent]' setuptools"
+    f"uv venv {HTTPBIN.name}; uv pip install --python {HTTPBIN.name} httpbin==0.10.4 'gunicorn[gevent]>=25' setuptools"
 )
 _INSTALL_GO_HTTPBIN = "go install github.com/mccutchen/go-httpbin/v2/cmd/go-httpbin@latest"
 

@@ -127,18 +127,23 @@ def serving(command: list[str], settings: dict[str, str]) -> Iterator[BenchServe
         environment = {**os.environ, **settings, "MOCKUPSTREAM_BIND": bind}
         process = child_processes.start(words, log, environment, [listener.fileno()])
     try:
-        _wait(port)
+        _wait(port, log)
         yield BenchServer(port, process.pid)
     finally:
         child_processes.stop(process, patience=5)
 
 
-def _wait(port: int) -> None:
-    """Until it answers. The socket listens already, so the first request waits by itself."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request("GET", "/status/200")
-    connection.getresponse().read()
-    connection.close()
+def _wait(port: int, log: Path) -> None:
+    """Until it answers. The socket listens already, so the first request waits by itself.
+
+    Raises SystemExit where the server does not start.
+    """
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        try:
+            connection.request("GET", "/status/200")
+            connection.getresponse().read()
+        except ConnectionError as error:
+            raise SystemExit(f"a server of the benchmark did not start: {error} (log: {log})") from error
 
 
 def _httpbin_python() -> str:
