@@ -1,0 +1,78 @@
+"""An emulated network between client and route, and the texts that describe one.
+
+RTT        round-trip time, as a delay: ``35ms``, ``0ms``, ``1.28s``, or a number of seconds
+BANDWIDTH  bits per second of each direction, with a unit: ``20mbit``, ``1gbit``, ``512kbit``
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from clientlab.workload.delays import seconds
+
+MOST_RTT = 10.0
+"""Seconds. A geostationary satellite takes 0.6 s; longer ones would exceed the time limits of most clients."""
+
+LEAST_BANDWIDTH, MOST_BANDWIDTH = 1e3, 1e12
+"""Bits per second. One segment of 1,460 bytes takes 12 s at the least one."""
+
+_BITS = {"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+_BANDWIDTH = re.compile(r"(\d{1,12}(?:\.\d{0,9})?|\.\d{1,9}) ?([kmg]?bit)(?:/s)?", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A network path: `rtt` in seconds, `bandwidth` of each direction in bits per second (None: unlimited).
+
+    Raises ValueError for a time or a rate beyond the limits.
+    """
+
+    rtt: float
+    bandwidth: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rtt <= MOST_RTT:
+            raise ValueError(f"a round-trip time of {self.rtt:g} s; write 0ms to {MOST_RTT:g}s")
+        if self.bandwidth is not None and not LEAST_BANDWIDTH <= self.bandwidth <= MOST_BANDWIDTH:
+            raise ValueError(
+                f"a bandwidth of {self.bandwidth:g} bit/s; write 1kbit to 1000gbit, or leave it out for no limit"
+            )
+
+    def __str__(self) -> str:
+        """``35 ms``, or ``35 ms, 20 Mbit/s``. Links that differ have unlike texts."""
+        time = _number(self.rtt * 1000, "ms") if self.rtt < 1 else _number(self.rtt, "s")
+        return time if self.bandwidth is None else f"{time}, {_rate(self.bandwidth)}"
+
+
+def rtt_of(text: str) -> float:
+    """Parse a round-trip time to seconds. Raises ValueError, also for one beyond the limits."""
+    return Link(seconds(text)).rtt
+
+
+def bandwidth_of(text: str) -> float:
+    """Parse ``20mbit`` to bits per second. Raises ValueError, also for a rate beyond the limits."""
+    found = _BANDWIDTH.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is not a bandwidth; write 512kbit, 20mbit or 1gbit (bits per second)")
+    bandwidth = float(found[1]) * _BITS[found[2].lower()]
+    Link(0.0, bandwidth)
+    return bandwidth
+
+
+def link_of(rtt: str | None, bandwidth: str | None) -> Link | None:
+    """The link of two texts; None without either. Without a round-trip time, it delays nothing. Raises ValueError."""
+    if rtt is None and bandwidth is None:
+        return None
+    return Link(0.0 if rtt is None else rtt_of(rtt), None if bandwidth is None else bandwidth_of(bandwidth))
+
+
+def _rate(bandwidth: float) -> str:
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bandwidth >= size:
+            return _number(bandwidth / size, unit)
+    return _number(bandwidth, "bit/s")
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{value:.12g} {unit}"  # 0.07 * 1000 is not 70

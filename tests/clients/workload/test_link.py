@@ -1,0 +1,67 @@
+"""Links: how their times and rates are written, within which limits, and how they are shown."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from clientlab.workload.link import Link, bandwidth_of, link_of, rtt_of
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("35ms", 0.035), ("0ms", 0.0), ("1.28s", 1.28), ("0.1", 0.1), ("10s", 10.0)]
+)
+def test_a_round_trip_time_is_written_as_a_delay(text, seconds):
+    """Without a unit it is in seconds."""
+    assert rtt_of(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [("20mbit", 2e7), ("1gbit", 1e9), ("512kbit", 512e3), ("1.5Mbit/s", 1.5e6), (" 100 Mbit ", 1e8), ("1000bit", 1e3)],
+)
+def test_a_bandwidth_is_written_in_bits_per_second(text, bits):
+    """The case of the unit does not count."""
+    assert bandwidth_of(text) == bits
+
+
+@pytest.mark.parametrize("text", ["-1ms", "35", "11s", "1h", "nan", "", "35ms20"])
+def test_a_round_trip_time_beyond_the_limits_is_refused(text):
+    """35 without a unit is 35 seconds, for instance."""
+    with pytest.raises(ValueError, match="write "):
+        rtt_of(text)
+
+
+@pytest.mark.parametrize("text", ["0", "0mbit", "-1mbit", "20", "20mbps", "20MB", "999bit", "1001gbit", "inf", ""])
+def test_a_bandwidth_without_a_unit_of_bits_or_beyond_the_limits_is_refused(text):
+    """Bytes per second (``20mbps`` to tc) are not mistaken for bits."""
+    with pytest.raises(ValueError, match=r"write \d+kbit"):
+        bandwidth_of(text)
+
+
+@pytest.mark.parametrize("rtt", [-0.001, math.nan, math.inf, 10.1])
+def test_no_link_has_a_round_trip_time_beyond_the_limits(rtt):
+    """A run file is checked by the same limits as an option."""
+    with pytest.raises(ValueError, match="0ms to 10s"):
+        Link(rtt)
+
+
+@pytest.mark.parametrize(
+    ("link", "text"),
+    [
+        (Link(0.0), "0 ms"), (Link(0.035), "35 ms"), (Link(0.07), "70 ms"), (Link(0.0005), "0.5 ms"),
+        (Link(1.28), "1.28 s"), (Link(0.035, 2e7), "35 ms, 20 Mbit/s"), (Link(0.0, 1e9), "0 ms, 1 Gbit/s"),
+        (Link(0.0, 512e3), "0 ms, 512 kbit/s"),
+    ],
+)  # fmt: skip
+def test_a_link_is_shown_by_its_time_and_its_rate(link, text):
+    """An unlimited rate is not shown."""
+    assert str(link) == text
+
+
+def test_without_a_time_and_a_rate_there_is_no_link():
+    """A rate alone delays nothing but what it must; 0ms is a link, too."""
+    assert link_of(None, None) is None
+    assert link_of("0ms", None) == Link(0.0)
+    assert link_of(None, "20mbit") == Link(0.0, 2e7)
