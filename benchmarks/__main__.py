@@ -4,6 +4,7 @@ overhead: what the lab adds to a bare loop of each client, in 15 minutes, three 
 it open. fastest: nine strategies with 32 in flight. scrape: what live metrics add. upstream: how fast and exact it is.
 memory: what a request costs, and one of 16,000 in flight. streaming: what a large body costs.
 reports: how long a large run takes to be read.
+link: transfers over the emulated network against arithmetic, and what it costs, in about 15 minutes.
 open-load: planned and achieved rates, and both latencies of a frozen server.
 find-max: ten searches for a capacity that is known by construction, in about 15 minutes.
 saving: what the lab does between two trials, early and late in a run.
@@ -42,6 +43,7 @@ from benchmarks import (
     fastest,
     find_max,
     hostile,
+    link,
     memory,
     open_load,
     overhead,
@@ -73,6 +75,7 @@ SEED = 1
 _IN_A_LAB = ("overhead", "fastest", "scrape", "memory", "streaming", "open-load")
 _WITH_OPTIONS: dict[str, Callable[[argparse.Namespace], Iterator[BenchmarkRow]]] = {
     "drivers": lambda chosen: chain(drivers.rows(max(3, chosen.rounds // 6)), servers.rows(max(3, chosen.rounds // 6))),
+    "link": lambda chosen: link.rows(chosen.rounds),
     "reports": lambda chosen: reports.rows(max(3, chosen.rounds // 6)),
     "saving": lambda chosen: saving.rows(max(3, chosen.rounds // 3)),
     "truth": lambda chosen: truth.rows(chosen.seed),

@@ -50,9 +50,9 @@ def rows(rounds: int) -> Iterator[BenchmarkRow]:
             first = number % len(names)
             for name in names[first:] + names[:first]:
                 served = servers[name]
-                before = _cpu_seconds(served.pid)
+                before = cpu_seconds_with_workers(served.pid)
                 sent = driven(generator, _load(served))
-                found[name].append((sent.rate, sent.requests / (_cpu_seconds(served.pid) - before)))
+                found[name].append((sent.rate, sent.requests / (cpu_seconds_with_workers(served.pid) - before)))
     for name, loads in found.items():
         ratios = [own / other for (_, own), (_, other) in zip(found[_OURS], loads, strict=True)]
         rate, each = median(rate for rate, _ in loads), median(each for _, each in loads)
@@ -111,11 +111,11 @@ def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
     raise SystemExit(f"go-httpbin does not answer at port {port}")
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds_with_workers(pid: int) -> float:
     """CPU time of a server and of its workers so far. Raises SystemExit where the system has no clock of a process."""
     pids = [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
     seconds = [cpu_seconds_of(one) for one in pids]
     known = [one for one in seconds if one is not None]
     if len(known) != len(pids):
-        raise SystemExit("the CPU time of a server can't be read: servers are compared on Linux only")
+        raise SystemExit("the CPU time of a server can't be read: that is known on Linux only")
     return sum(known)

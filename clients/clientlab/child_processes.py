@@ -24,9 +24,12 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
     descriptors: Sequence[int] = (),
     *,
     stdin: int = subprocess.DEVNULL,
+    stdout: int | None = None,
     cpus: Collection[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a program. Its output goes to `log`, or to the lab's own output; `stdin` is its standard input.
+
+    `stdout`: where its standard output goes instead, as `subprocess.PIPE`.
 
     `cpus`: the only ones that the program and its children may use, on Linux; without any, those of this process.
 
@@ -37,7 +40,7 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
         return subprocess.Popen(
             command,
             stdin=stdin,
-            stdout=output,
+            stdout=output if stdout is None else stdout,
             stderr=output,
             pass_fds=tuple(descriptors),
             start_new_session=True,

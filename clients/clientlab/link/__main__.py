@@ -1,0 +1,145 @@
+"""The link's process: ``python -m clientlab.link --rtt 0.035 [--bandwidth 20000000] --forward HOST:PORT …``.
+
+It prints one line of JSON when it accepts connections: ``{"ports": [51234]}``, a port for each ``--forward``. It ends
+on SIGTERM and SIGINT, and when its standard input closes, if that is a pipe: so it does not outlive the process that
+started it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import signal
+import stat
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from clientlab.errors import LabError
+from clientlab.link import addresses
+from clientlab.link.addresses import Address
+from clientlab.link.relay import Forward, serving
+from clientlab.measuring.usage import raise_descriptor_limit
+from clientlab.workload.link import Link
+
+_STDIN = 0
+_COLLECT_AFTER = 1_000_000
+"""Objects. A collection with 10,000 open connections takes longer than a round trip may be wrong.
+
+The link's own objects are freed by their reference counts. What remains are a few of a failed attempt to connect.
+"""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line asks for: a link, its targets, and the addresses to listen on, one for each target."""
+
+    link: Link
+    targets: list[Address]
+    listeners: list[Address]
+
+
+def main(words: Sequence[str]) -> int:
+    """Relay until told to end. Returns the exit code: 2 if the arguments are wrong."""
+    try:
+        return _run(_arguments(words))
+    except LabError as error:
+        sys.stderr.write(f"clientlab.link: {error}\n")
+        return error.exit_code
+
+
+def _run(given: Arguments) -> int:
+    raise_descriptor_limit()
+    listeners = [addresses.bind(address) for address in given.listeners]
+    targets = [addresses.resolve(address) for address in given.targets]
+    forwards = [Forward(*pair) for pair in zip(listeners, targets, strict=True)]
+    with asyncio.Runner(loop_factory=_new_loop) as runner:
+        runner.run(_relay(given.link, forwards))
+    return 0
+
+
+async def _relay(link: Link, forwards: Sequence[Forward]) -> None:
+    loop, told_to_end = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_end.set)
+    _end_with_stdin(loop, told_to_end)
+    async with serving(link, forwards):
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(_COLLECT_AFTER)
+        ports = [forward.listener.getsockname()[1] for forward in forwards]
+        sys.stdout.write(json.dumps({"ports": ports}) + "\n")
+        sys.stdout.flush()
+        await told_to_end.wait()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """The loop of uvloop on Linux. Where it is not installed, asyncio's own does the same for more CPU time.
+
+    On other systems, asyncio's own timers are more precise than uvloop's, which count milliseconds.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(ImportError):
+            import uvloop  # noqa: PLC0415 - not on every system
+
+            return uvloop.new_event_loop()
+    return asyncio.new_event_loop()
+
+
+def _end_with_stdin(loop: asyncio.AbstractEventLoop, told_to_end: asyncio.Event) -> None:
+    """Set the event when standard input closes, if that is a pipe."""
+
+    def read() -> None:
+        if not os.read(_STDIN, 4096):
+            loop.remove_reader(_STDIN)
+            told_to_end.set()
+
+    with contextlib.suppress(OSError):  # standard input is closed: it is no pipe
+        if stat.S_ISFIFO(os.fstat(_STDIN).st_mode):
+            loop.add_reader(_STDIN, read)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors in one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise LabError(f"{message}; see --help")
+
+
+def _arguments(words: Sequence[str]) -> Arguments:
+    """Raises LabError."""
+    parser = _Parser(prog="python -m clientlab.link", description="Relay TCP connections as over a network.")
+    parser.add_argument("--rtt", type=float, required=True, metavar="SECONDS", help="round-trip time; 0 delays nothing")
+    parser.add_argument("--bandwidth", type=float, metavar="BITS", help="bits per second, each way; none: no limit")
+    parser.add_argument(
+        "--forward", type=_address, action="append", required=True, metavar="HOST:PORT", help="a server; repeatable"
+    )
+    parser.add_argument(
+        "--listen", type=_address, action="append", default=[], metavar="HOST:PORT",
+        help="where to accept connections to it, in the same order (a free port of 127.0.0.1)",
+    )  # fmt: skip
+    given = parser.parse_args(words)
+    missing = len(given.forward) - len(given.listen)
+    if given.listen and missing:
+        raise LabError("--listen: write one for each --forward, or none")
+    try:
+        link = Link(given.rtt, given.bandwidth)
+    except ValueError as error:
+        raise LabError(f"--rtt, --bandwidth: {error}") from error
+    return Arguments(link, given.forward, given.listen or [("127.0.0.1", 0)] * missing)
+
+
+def _address(text: str) -> Address:
+    try:
+        return addresses.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,144 @@
+"""One direction of a connection: bytes wait for the sender's window, leave, and arrive at the other socket.
+
+Buffers are bounded. At most `READ_AHEAD` bytes and one read wait for the window; then the socket is no longer read, and
+the peer's own kernel stops it. Bytes in flight are bounded by the window. If the receiver does not read, nothing leaves
+any more, as with a receive window of 0, once `UNREAD` bytes wait for it in this process.
+"""
+
+from __future__ import annotations
+
+from asyncio import Transport
+from collections import deque
+from collections.abc import Callable
+
+from clientlab.link.one_way import OneWay
+
+READ_AHEAD = 128 * 1024
+UNREAD = 4 * 2**20
+"""Bytes, as many as Linux's largest send buffer has by default (tcp_wmem)."""
+
+
+class Flow:
+    """One direction. Its user sets `source` and `target` while the sockets are open, and None afterwards.
+
+    `arrived_end()` is called when the end of the bytes has arrived.
+    """
+
+    __slots__ = (
+        "_arrived_end", "_blocked", "_clock", "_direction", "_ended", "_open", "_paused", "_size", "_stalled",
+        "_waiting", "_window", "source", "target",
+    )  # fmt: skip
+
+    def __init__(self, direction: OneWay, clock: Callable[[], float], arrived_end: Callable[[], None]) -> None:
+        self.source: Transport | None = None
+        self.target: Transport | None = None
+        self._direction = direction
+        self._clock = clock
+        self._arrived_end = arrived_end
+        self._window = direction.new_window()
+        self._waiting: deque[bytes | memoryview] = deque()
+        self._size = 0  # of all that waits
+        self._open = False  # from the end of the handshake on
+        self._stalled = False  # the receiver does not read
+        self._blocked = False  # the window is full
+        self._paused = False  # the source is not read
+        self._ended = False
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes that were read from the source."""
+        if self._direction.instant and self._open and not (self._stalled or self._waiting) and self.target is not None:
+            self.target.write(data)
+            return
+        now = self._clock()
+        self._direction.acknowledgements.run(now)
+        self._waiting.append(data)
+        self._size += len(data)
+        self._send(now)
+        if self._size > READ_AHEAD and not self._paused and self.source is not None:
+            self._paused = True
+            self.source.pause_reading()
+
+    def end(self) -> None:
+        """Note that the source sends no more."""
+        self._ended = True
+        self._send(self._clock())
+
+    def open(self, at: float) -> None:
+        """Let bytes leave: the handshake is done."""
+        self._open = True
+        self._send(at)
+
+    def stall(self) -> None:
+        """Let no more bytes leave: the receiver does not read."""
+        self._stalled = True
+
+    def resume(self) -> None:
+        """Let bytes leave again."""
+        self._stalled = False
+        self._send(self._clock())
+
+    def drop(self) -> None:
+        """Forget what waits: the connection was reset."""
+        self._waiting.clear()
+        self._size = 0
+        self._open = False
+        self._set_blocked(blocked=False)
+
+    def _send(self, at: float) -> None:
+        """Let leave what handshake, receiver and window permit."""
+        while self._waiting and self._open and not self._stalled:
+            room = (
+                self._direction.piece if self._direction.instant else min(self._window.room(at), self._direction.piece)
+            )
+            if room <= 0:
+                self._set_blocked(blocked=True)
+                break
+            self._send_piece(self._take(room), at)
+        if self._paused and self._size <= READ_AHEAD // 2 and self.source is not None:
+            self._paused = False
+            self.source.resume_reading()
+        if self._ended and self._open and not self._waiting:
+            self._ended = False  # sent once
+            self._direction.send(0, at, self._arrive_end)
+
+    def _send_piece(self, piece: bytes | memoryview, at: float) -> None:
+        size = len(piece)
+        left = self._direction.send(size, at, self._arrive, piece)
+        if not self._direction.instant:
+            self._window.sent(size, left)
+            self._direction.acknowledgements.add(left + self._direction.rtt, self._acknowledge, size)
+
+    def _take(self, most: int) -> bytes | memoryview:
+        """The next bytes, without a copy."""
+        piece = self._waiting.popleft()
+        if len(piece) > most:
+            view = memoryview(piece)
+            self._waiting.appendleft(view[most:])
+            piece = view[:most]
+        self._size -= len(piece)
+        return piece
+
+    def _acknowledge(self, due: float, size: int) -> None:
+        self._window.acknowledged(size)
+        if self._blocked:
+            self._set_blocked(blocked=False)
+            self._send(due)
+
+    def _set_blocked(self, *, blocked: bool) -> None:
+        """Whether acknowledgements have to wake the process for this flow."""
+        if blocked == self._blocked:
+            return
+        self._blocked = blocked
+        if blocked:
+            self._direction.acknowledgements.add_waiter()
+        else:
+            self._direction.acknowledgements.waiters -= 1
+
+    def _arrive(self, _due: float, piece: bytes | memoryview) -> None:
+        if self.target is not None:
+            self.target.write(piece)
+
+    def _arrive_end(self, _due: float, _nothing: None) -> None:
+        if self.target is not None:
+            self.target.write_eof()
+        self._arrived_end()

@@ -1,0 +1,215 @@
+"""The model of a link, with a clock of the tests' own: when bytes leave, and when they arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clientlab.link.agenda import Agenda
+from clientlab.link.flow import Flow
+from clientlab.link.one_way import OneWay
+from clientlab.link.window import INITIAL_WINDOW, CongestionWindow
+
+RTT = 0.1
+
+
+class Sink(asyncio.Transport):
+    """What arrives: bytes and times. The end is None."""
+
+    def __init__(self, timeline):
+        super().__init__()
+        self._timeline = timeline
+        self.arrived = []
+        self.received = bytearray()
+
+    def write(self, data):
+        self.received += data
+        self.arrived.append((round(self._timeline.now, 6), len(data)))
+
+    def write_eof(self):
+        self.arrived.append((round(self._timeline.now, 6), None))
+
+
+class Timeline:
+    """A clock that stands still, except that `run` lets it pass from event to event."""
+
+    def __init__(self, rtt=RTT, bandwidth=None):
+        self.now = 0.0
+        self.wake_at = math.inf
+        self.agenda = Agenda(lambda: self.now, self._set)
+        self.direction = OneWay(self.agenda, rtt, bandwidth)
+
+    def _set(self, due):
+        self.wake_at = due
+
+    def flow(self):
+        """A flow whose handshake is done, and its sink."""
+        flow = Flow(self.direction, lambda: self.now, lambda: None)
+        flow.target = sink = Sink(self)
+        flow.open(self.now)
+        return flow, sink
+
+    def run(self, until=math.inf):
+        """Let time pass; to the last event without `until`."""
+        while self.wake_at <= until and self.wake_at != math.inf:
+            self.now = max(self.now, self.wake_at)
+            self.agenda.run()
+        if until != math.inf:
+            self.now = until
+
+
+def test_a_fresh_sender_doubles_its_window_each_round_trip():
+    """100,000 bytes are 10 segments, 20, and the rest; each flight arrives half a round trip after it left."""
+    timeline = Timeline()
+    flow, sink = timeline.flow()
+    flow.feed(bytes(100_000))
+    flow.end()
+    timeline.run()
+    assert sink.arrived == [(0.05, 14_600), (0.15, 29_200), (0.25, 56_200), (0.25, None)]
+
+
+def test_a_kept_connection_has_the_window_of_its_last_body():
+    """The second body of 100,000 bytes leaves at once."""
+    timeline = Timeline()
+    flow, sink = timeline.flow()
+    flow.feed(bytes(100_000))
+    timeline.run(0.4)
+    flow.feed(bytes(100_000))
+    timeline.run()
+    assert sink.arrived[3:] == [(0.45, 100_000)]
+
+
+def test_requests_that_do_not_fill_the_window_do_not_enlarge_it():
+    """As in Linux: after 20 small ones, a body still takes three flights."""
+    timeline = Timeline()
+    flow, sink = timeline.flow()
+    for number in range(20):
+        timeline.run(number * RTT)
+        flow.feed(bytes(1_000))
+    timeline.run(2.0)
+    flow.feed(bytes(100_000))
+    timeline.run()
+    assert [size for _, size in sink.arrived[20:]] == [14_600, 29_200, 56_200]
+
+
+@pytest.mark.parametrize(
+    ("idle", "size"), [(0.29, 114_600), (0.31, 57_300), (0.61, 28_650), (0.91, 14_600), (60.0, 14_600)]
+)
+def test_the_window_is_halved_for_each_time_out_that_the_sender_was_idle(idle, size):
+    """The time-out is 0.3 s at a round trip of 0.1 s. The initial window remains."""
+    window = CongestionWindow(rto=0.3, most=1 << 20)
+    for flight in (14_600, 29_200, 56_200):
+        window.sent(flight, 0.0)
+        window.acknowledged(flight)
+    assert window.room(idle) == size
+
+
+def test_a_window_never_exceeds_its_limit():
+    """It is not the sum of all that was acknowledged."""
+    window = CongestionWindow(rto=0.3, most=20_000)
+    window.sent(INITIAL_WINDOW, 0.0)
+    window.acknowledged(INITIAL_WINDOW)
+    assert window.room(0.0) == 20_000
+
+
+def test_a_line_with_a_bandwidth_is_full_from_the_first_byte_to_the_last():
+    """100,000 bytes at 1 Mbit/s leave in 0.8 s: the window exceeds the bandwidth-delay product of 12,500 bytes."""
+    timeline = Timeline(bandwidth=1e6)
+    flow, sink = timeline.flow()
+    flow.feed(bytes(100_000))
+    timeline.run()
+    assert sink.arrived[0] == (pytest.approx(0.05 + 1_460 * 8e-6), 1_460)
+    assert sink.arrived[-1][0] == pytest.approx(0.05 + 0.8, abs=1e-4)
+    assert len(sink.received) == 100_000
+
+
+def test_connections_share_the_bandwidth_in_the_order_in_which_they_send():
+    """The second of two that send at once waits for the first one's 10,000 bytes, which take 80 ms."""
+    timeline = Timeline(bandwidth=1e6)
+    (first, first_sink), (second, second_sink) = timeline.flow(), timeline.flow()
+    first.feed(bytes(10_000))
+    second.feed(bytes(1_000))
+    timeline.run()
+    assert first_sink.arrived[-1][0] == pytest.approx(0.05 + 0.080, abs=1e-4)
+    assert second_sink.arrived == [(pytest.approx(0.05 + 0.088, abs=1e-4), 1_000)]
+
+
+def test_a_bandwidth_limits_a_link_without_a_round_trip_time():
+    """10,000 bytes at 1 Mbit/s."""
+    timeline = Timeline(rtt=0.0, bandwidth=1e6)
+    flow, sink = timeline.flow()
+    flow.feed(bytes(10_000))
+    timeline.run()
+    assert sink.arrived[-1][0] == pytest.approx(0.080, abs=1e-4)
+
+
+def test_without_delay_and_bandwidth_bytes_arrive_at_once():
+    """No event, no window."""
+    timeline = Timeline(rtt=0.0)
+    flow, sink = timeline.flow()
+    flow.feed(bytes(100_000))
+    flow.end()
+    assert sink.arrived == [(0.0, 100_000), (0.0, None)]
+    assert timeline.wake_at == math.inf
+
+
+def test_nothing_leaves_before_the_handshake_is_done():
+    """What was read before leaves then, its end too."""
+    timeline = Timeline()
+    flow = Flow(timeline.direction, lambda: timeline.now, lambda: None)
+    flow.target = sink = Sink(timeline)
+    flow.feed(b"early")
+    flow.end()
+    timeline.run(1.0)
+    assert sink.arrived == []
+    flow.open(1.0)
+    timeline.run()
+    assert sink.arrived == [(1.05, 5), (1.05, None)]
+
+
+def test_nothing_leaves_while_the_receiver_does_not_read():
+    """What is in flight arrives."""
+    timeline = Timeline()
+    flow, sink = timeline.flow()
+    flow.feed(bytes(20_000))
+    flow.stall()
+    timeline.run(1.0)
+    assert sink.arrived == [(0.05, 14_600)]
+    flow.resume()
+    timeline.run()
+    assert sink.arrived[1:] == [(1.05, 5_400)]
+
+
+def test_an_acknowledgement_wakes_the_process_only_for_a_sender_that_waits():
+    """A small request needs one wake-up, not two."""
+    timeline = Timeline()
+    flow, _ = timeline.flow()
+    flow.feed(bytes(1_000))
+    timeline.run(0.05)
+    assert timeline.wake_at == math.inf
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    chunks=st.lists(st.integers(1, 60_000), max_size=12),
+    bandwidth=st.sampled_from([None, 1e6, 1e9]),
+    rtt=st.sampled_from([0.0, 0.001, 0.1]),
+)
+def test_all_bytes_arrive_in_order_and_then_the_end(chunks, bandwidth, rtt):
+    """For any sizes of reads."""
+    timeline = Timeline(rtt, bandwidth)
+    flow, sink = timeline.flow()
+    sent = b"".join(bytes([number % 251]) * size for number, size in enumerate(chunks))
+    at = 0
+    for size in chunks:
+        flow.feed(sent[at : at + size])
+        at += size
+    flow.end()
+    timeline.run()
+    assert bytes(sink.received) == sent
+    assert [size for _, size in sink.arrived].count(None) == 1
+    assert sink.arrived[-1][1] is None
