@@ -22,7 +22,7 @@ from benchmarks.environment_folders import SlowedLibrary, install, set_up_rows
 from benchmarks.figures import BenchmarkRow
 from benchmarks.truth.shares import covered, without_target
 from clientlab.analysis.ratios import Ratio
-from clientlab.judging.environments import Contrast, contrasts
+from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs
 from clientlab.results.document import Run
 from clientlab.results.figures import cost_of
 from clientlab.results.store import Store
@@ -62,7 +62,8 @@ class _Lab:
 
     def contrast(self, environments: dict[str, Path], seconds: float, rounds: int, seed: int) -> Contrast:
         """The second environment beside the first."""
-        (found,) = contrasts(self.run(environments, seconds, rounds, seed))
+        run = self.run(environments, seconds, rounds, seed)
+        (found,) = contrasts(run, environment_pairs(run.experiment.arms))
         return found
 
 

@@ -48,7 +48,7 @@ def stored_map() -> str:
 
 def answers(run: Run) -> str:
     """For each situation three sentences, and a link to the table that they are taken from."""
-    tables: Tables = {group.workload: {row.strategy: row for row in group.rows} for group in groups_of(run)}
+    tables: Tables = {group.key.workload: {row.strategy: row for row in group.rows} for group in groups_of(run)}
     return "\n".join([_basis(run), *(_answer(one, tables) for one in SITUATIONS)])
 
 
@@ -81,9 +81,8 @@ def whole_map(run: Run) -> str:
 
 def _table(run: Run, group: Group) -> str:
     workload = run.experiment.workloads[group.rows[0].trials[0].workload]
-    title = (
-        f"### Workload {group.workload}\n\n{_described(workload)}, {group.upstream} upstream, route {group.route}.\n"
-    )
+    key = group.key
+    title = f"### Workload {key.workload}\n\n{_described(workload)}, {key.upstream} upstream, route {key.route}.\n"
     return f"{title}\n{table(_HEADS, (_cells(run, row) for row in group.rows), left=1)}"
 
 

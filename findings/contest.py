@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from clientlab import units
 from clientlab.analysis.ratios import Ratio
-from clientlab.analysis.standings import TrialCost, standings
+from clientlab.analysis.standings import GroupKey, TrialCost, standings
 from clientlab.reports.rows import Row
 from clientlab.results.figures import cost_of
 from clientlab.results.trial import Trial
 
-_ONE_GROUP = ("", "", "")
+_ONE_GROUP = GroupKey("", "", "")
 
 
 @dataclass(frozen=True)

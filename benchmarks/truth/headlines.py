@@ -10,11 +10,11 @@ from benchmarks.figures import BenchmarkRow
 from benchmarks.truth.noise import MODELS, Floats
 from benchmarks.truth.shares import false, without_target
 from clientlab.analysis.ratios import CONFIDENCE
-from clientlab.analysis.standings import Standing, TrialCost, standings
+from clientlab.analysis.standings import GroupKey, Standing, TrialCost, standings
 
 ARMS, ROUNDS = (8, 16), (3, 5, 10, 20)
 _RUNS = 1_000
-_GROUP = ("workload", "aiohttp", "direct")
+_GROUP = GroupKey("workload", "aiohttp", "direct")
 
 
 def rows(seed: int) -> Iterator[BenchmarkRow]:

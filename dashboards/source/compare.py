@@ -17,14 +17,14 @@ from clientlab.results.figures import EXPORTED
 
 UID = "clientlab-compare"
 
-_ARMS = 'experiment="$experiment", strategy=~"$strategy", upstream=~"$upstream", route=~"$route"'
+_ARMS = 'experiment="$experiment", strategy=~"$strategy", upstream=~"$upstream", route=~"$route", link=~"$link"'
 _RUNS, _BASELINE = 'run=~"$runs"', 'run="$baseline"'
 _BASE = f"{_BASELINE}, {_ARMS}"
 _OTHERS = f'{_RUNS}, run!="$baseline", {_ARMS}'
 _RATIO, _NOISE, _UNLIKE = " ×", " ×≈", " ×≠"
 _COLOURED = {"type": "color-text"}
 _ROWS = "legend\\when"  # as Grafana names the first column of a matrix
-_SAME = "arm, legend, strategy, workload, upstream, route"
+_SAME = "arm, legend, strategy, workload, upstream, route, link"
 
 _FIGURES = tuple((figure, metric) for figure, metric in EXPORTED if figure.compared)
 
@@ -41,6 +41,7 @@ def dashboard() -> board.Dashboard:
         variables.variable("strategy", "Strategy", f"label_values({arms}, strategy)"),
         variables.variable("upstream", "Upstream", f"label_values({arms}, upstream)"),
         variables.variable("route", "Route", f"label_values({arms}, route)"),
+        variables.variable("link", "Link", f"label_values({arms}, link)"),
     ):
         made = made.with_variable(chosen)
     made = made.with_panel(_unlike()).with_panel(_surroundings())

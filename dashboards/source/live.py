@@ -20,7 +20,9 @@ from clientlab.results.figures import EXPORTED
 
 UID = "clientlab-live"
 
-CHOSEN = 'experiment=~"$experiment", run="$run", strategy=~"$strategy", upstream=~"$upstream", route=~"$route"'
+CHOSEN = ", ".join(
+    ('run="$run"', *(f'{name}=~"${name}"' for name in ("experiment", "strategy", "upstream", "route", "link")))
+)
 _OVER = "[10s]"  # ten scrapes
 _RACE = 15
 """Height of the race: with what is above it, it fills a screen of 900 pixels."""
@@ -55,6 +57,7 @@ def _variables() -> list[board.QueryVariable]:
         variables.variable("strategy", "Strategy", f"label_values({arms}, strategy)"),
         variables.variable("upstream", "Upstream", f"label_values({arms}, upstream)"),
         variables.variable("route", "Route", f"label_values({arms}, route)"),
+        variables.variable("link", "Link", f"label_values({arms}, link)"),
         *variables.span_of_run('{__name__=~"clientlab_(run|present)_created_timestamp_seconds", run="$run"}'),
         variables.variable("arm", "Latencies of", f"label_values({seen}{{{CHOSEN}}}, legend)", multi=False),
     ]

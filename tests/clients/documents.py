@@ -73,13 +73,13 @@ def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> 
     """A finished run of these trials; `changes` are of its experiment's settings."""
     if len({trial.order for trial in trials}) < len(trials):  # no test cares about their places
         trials = tuple(trial.model_copy(update={"order": place}) for place, trial in enumerate(trials))
-    arms = dict.fromkeys((t.arm, t.strategy, t.upstream, t.route, t.workload) for t in trials)
+    arms = dict.fromkeys((t.arm, t.strategy, t.upstream, t.route, t.workload, t.link) for t in trials)
     settings = {
         "name": "run",
         "question": "Which is fastest?",
         "rounds": max((trial.round for trial in trials), default=1),
         "seed": 1,
-        "arms": [Arm(name=a, strategy=s, upstream=u, route=r, workload=w) for a, s, u, r, w in arms],
+        "arms": [Arm(name=a, strategy=s, upstream=u, route=r, workload=w, link=k) for a, s, u, r, w, k in arms],
         "workloads": {trial.workload: Workload(requests=1000) for trial in trials} or {"workload": Workload()},
         "command": "clientlab run",
     }

@@ -18,11 +18,11 @@ PINNED = {"host", "accept", "accept-encoding", "user-agent"}
 OVER_HTTP_1 = [spec.name for spec in CLIENTS.values() if spec.http == "1.1" and not spec.program]
 
 
-def sent_headers(name: str) -> dict[str, str]:
-    """The headers of the second of two requests: the first may differ."""
+def sent_headers(name: str, **own: str) -> dict[str, str]:
+    """The headers of the second of two requests: the first may differ. `own`: those of the workload."""
     with counting_server() as server:
         client = strategies.load(CLIENTS[name].import_path)(Budget(1, 10.0), lambda: None)
-        request = requests_of(Workload(), server.url)(0)
+        request = requests_of(Workload(headers=own), server.url)(0)
         if inspect.iscoroutinefunction(client.send):
             asyncio.run(twice(client, request))
         else:
@@ -47,3 +47,9 @@ def test_a_client_sends_the_pinned_headers_and_no_others(name):
     headers = {key.lower(): value for key, value in sent_headers(name).items()}
     assert headers.pop("connection", None) == ("keep-alive" if CLIENTS[name].quirks.keep_alive_header else None)
     assert set(headers) == PINNED
+
+
+@pytest.mark.parametrize("name", OVER_HTTP_1)
+def test_a_client_sends_a_host_of_the_workload_in_place_of_that_of_the_url(name):
+    """Once: behind a link, the URL has the link's port, and the server is to see its own name."""
+    assert sent_headers(name, Host="shop.test:8000")["host"] == "shop.test:8000"

@@ -1,4 +1,4 @@
-"""The standings of a run: the arms of each workload, upstream and route, from the fastest to the slowest.
+"""The standings of a run: the arms of each workload, upstream, route and link, from the fastest to the slowest.
 
 The fastest of many equal arms always looks faster than the rest. So the ratios of a group have simultaneous
 intervals: all of them hold the truth in 95 of 100 runs, whichever arm comes out as the fastest.
@@ -9,14 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
 from clientlab.analysis.levels import typical_levels
 from clientlab.analysis.ratios import CONFIDENCE, Ratio, paired_ratio
 
-GroupKey = tuple[str, str, str]
-"""Name of the workload in the experiment (a sweep makes several of one), upstream, route."""
+
+class GroupKey(NamedTuple):
+    """What arms have in common that are ranked against each other.
+
+    `workload`: its name in the experiment, where a sweep makes several of one. `link`: as text; None without one.
+    """
+
+    workload: str
+    upstream: str
+    route: str
+    link: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The group in a heading."""
+        link = () if self.link is None else (f"link of {self.link}",)
+        return " · ".join((self.workload, f"{self.upstream} upstream", self.route, *link))
 
 
 Schedule = tuple[float, str | None]

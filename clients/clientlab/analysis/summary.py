@@ -63,13 +63,16 @@ def latency_of(answered: Array, failed: Array) -> dict[str, Any] | None:
 
 
 def overhead_of(
-    records: Records, numbers: npt.NDArray[np.int64], delay: Callable[[int], float]
+    records: Records, numbers: npt.NDArray[np.int64], unavoidable: Callable[[int], float]
 ) -> dict[str, Any] | None:
-    """As `latency_of`, of each request's time minus its requested delay. `numbers`: the request of each record."""
+    """As `latency_of`, of each request's time minus the seconds that no client can save.
+
+    `numbers`: the request of each record. `unavoidable`: a function from it to those seconds.
+    """
     if not len(records):
         return None
-    delays = np.fromiter((delay(number) for number in numbers.tolist()), np.float64, len(records))
-    overhead = records["seconds"] - delays
+    shares = np.fromiter((unavoidable(number) for number in numbers.tolist()), np.float64, len(records))
+    overhead = records["seconds"] - shares
     good = records["error"] == 0
     return latency_of(overhead[good], overhead[~good])
 

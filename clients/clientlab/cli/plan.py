@@ -14,7 +14,7 @@ from clientlab.cli.plugin_errors import faults_of, tell
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions
 from clientlab.errors import FieldError, LabError
 from clientlab.experiments.checks import TLS_ROUTES, check_plan, replacements
-from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.experiment import LINK_AXES, Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, read_experiment
 from clientlab.experiments.planning import make_plan
 from clientlab.judging.comparison import NOT_MEASURED
@@ -111,15 +111,24 @@ def _changes(base: Experiment, target: ExternalTarget | None, options: RunOption
         changes |= {"upstreams": [target.name], "routes": ["direct"]}
         workload_changes |= _path_of(base, target, replayed=options.replay is not None)
         _check_no_delay(base)
-    _check_changes(base, changes, workload_changes)
+    links = _links(options)
+    _check_changes(base, changes, workload_changes | links)
+    firsts = {name: replace(table.first, **workload_changes) for name, table in base.workloads.items()}
+    if target is not None and (links or base.has_link):
+        firsts = {name: target.named_in(first) for name, first in firsts.items()}
     changes["workloads"] = {
-        name: WorkloadTable(first=replace(table.first, **workload_changes), axes=table.axes)
-        for name, table in base.workloads.items()
+        name: table.model_copy(update={"first": firsts[name], **links}) for name, table in base.workloads.items()
     }
     rounds = changes.get("rounds", base.rounds)
     if not 1 <= rounds <= MOST_ROUNDS_OF_A_RUN:
         raise LabError(f"--rounds {rounds}: trials of each strategy; write 1 to {MOST_ROUNDS_OF_A_RUN:,}")
     return changes | {"rounds": rounds if options.precision is None else max(FEWEST_ROUNDS, rounds)}
+
+
+def _links(options: RunOptions) -> dict[str, str | list[str]]:
+    """The parts of the link that the options replace: one value, or an axis."""
+    given = {part: texts for part in LINK_AXES if (texts := getattr(options, part)) is not None}
+    return {part: texts[0] if len(texts) == 1 else list(texts) for part, texts in given.items()}
 
 
 def _search(base: Experiment, options: RunOptions) -> CapacitySearch | None:
@@ -182,18 +191,21 @@ def _check_no_delay(base: Experiment) -> None:
 def _check_changes(base: Experiment, changes: dict[str, Any], workload_changes: dict[str, Any]) -> None:
     """Raises LabError for an option that contradicts the experiment: an axis, or a value of a named arm."""
     for name, table in base.workloads.items():
-        if swept := next((field for field in workload_changes if field in table.axes), None):
+        axes = {*table.axes, *(part for part in LINK_AXES if isinstance(getattr(table, part), list))}
+        if swept := next((field for field in workload_changes if field in axes), None):
             raise LabError(f"{OPTION_NAMES[swept]}: {swept} is an axis of workload {name!r}; change it in a file")
     if "strategies" in changes and base.arms:
         raise LabError(f"-t with experiment {base.name!r}: it names its arms; leave out -t, or change it in a file")
-    if len(changes.get("environments", ())) > 1 and (base.claims or base.baseline):
+    several = {part: isinstance(workload_changes.get(part), list) for part in LINK_AXES}
+    several["environments"] = len(changes.get("environments", ())) > 1
+    if (field := next(filter(several.get, several), None)) and (base.claims or base.baseline):
         raise LabError(
-            f"--env with experiment {base.name!r}: its claims and its baseline name arms, and every environment would "
-            "have them; name one environment, or strategies with -t"
+            f"{OPTION_NAMES[field]} with experiment {base.name!r}: its claims and its baseline name arms, and each of "
+            "several would have them; name one, or strategies with -t"
         )
     for name, arm in base.arms.items():
         own = {"upstreams": arm.upstream, "routes": arm.route, "concurrency": arm.concurrency}
-        own |= {"environments": arm.environment}
+        own |= {"environments": arm.environment, **{part: getattr(arm, part) for part in LINK_AXES}}
         if fixed := next((field for field in own if own[field] and field in {**changes, **workload_changes}), None):
             raise LabError(f"{OPTION_NAMES[fixed]}: arm {name!r} has its own value; change it in a file")
 
@@ -221,10 +233,16 @@ def changed(base: Experiment, experiment: Experiment) -> list[str]:
         if searches[0].get(field) != after
     ]
     for name, table in base.workloads.items():
+        parts = ((part, getattr(table, part), getattr(experiment.workloads[name], part)) for part in LINK_AXES)
+        found += [f"{part}: {_shown(before)} → {_shown(after)}" for part, before, after in parts if before != after]
         fields = asdict(experiment.workloads[name].first)
         found += [
-            f"{field}: {'none' if before is None else before} → {'none' if after is None else after}"
+            f"{field}: {_shown(before)} → {_shown(after)}"
             for field, before in asdict(table.first).items()
             if field not in {"seed", *NOT_MEASURED} and before != (after := fields[field])
         ]
     return list(dict.fromkeys(found))
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else ", ".join(value) if isinstance(value, list) else str(value)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import click
 
@@ -21,6 +19,7 @@ from clientlab.cli.placement import announce, placement_of
 from clientlab.cli.plan import plan_of
 from clientlab.cli.report import draw, show, write_page
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options, target_options
+from clientlab.cli.testbed import check_testbed, opened_testbed, target_of
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.judging.run_thresholds import judge_run
 from clientlab.judging.threshold_checks import check_limits
@@ -35,14 +34,9 @@ from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
 from clientlab.running.ceilings import measured_ceilings
 from clientlab.running.environments import Environments, opened
-from clientlab.running.estimate import most_in_flight
 from clientlab.running.execute import execute, new_run, resumed, run_name
 from clientlab.running.preflight import check_system
-from clientlab.running.trial_runner import Testbed, TrialRunner
-from clientlab.testbeds.compose import ComposeTestbed, check_plain
-from clientlab.testbeds.external import ExternalTarget
-from clientlab.testbeds.local import LocalTestbed, check_upstreams
-from clientlab.testbeds.upstream_process import workers_for
+from clientlab.running.trial_runner import TrialRunner
 from clientlab.workload.workload import pinned
 
 _POLL_SECONDS = 0.5
@@ -77,9 +71,9 @@ def run(options: RunOptions) -> int:
         stored = None if options.resume is None else _stored(options, store, stack)
         if stored is not None:
             options = replace(options, **target_options(stored.experiment.command))
-        target = _target_of(options)
+        target = target_of(options)
         plan = stored.experiment if stored else plan_of(options, target, shlex.join(["clientlab", *sys.argv[1:]]))
-        _check(options, plan, target)
+        check_testbed(options, plan, target)
         own_servers = target is None and options.testbed == "local"
         placement = placement_of(plan, options.testbed, foreign=target is not None)
         check_limits(limits, plan, strict=options.strict)
@@ -92,7 +86,8 @@ def run(options: RunOptions) -> int:
             stack.enter_context(leftovers.begun(store, name))
         if options.testbed == "compose" and target is None:
             stack.enter_context(store.alone(_waiting(console)))
-        testbed, servers = _testbed(options, (plan, placement), target, store.folder / name / "logs", stack)
+        logs = store.folder / name / "logs"
+        testbed, links, servers = opened_testbed(options, (plan, placement), target, logs, stack)
         where = _surroundings(plan, servers, environments, placement)
         planned = _go_on(stored, where) if stored else new_run(name, plan, where)
         if plan.ceilings and not planned.ceilings:
@@ -103,6 +98,7 @@ def run(options: RunOptions) -> int:
             testbed,
             options.keep_samples,
             interpreters=environments.interpreters,
+            links=links,
             ceilings=planned.ceilings,
             placement=placement,
         )
@@ -139,58 +135,6 @@ def _go_on(stored: Run, where: Surroundings) -> Run:
     for line in run.resumed[-1].differences:
         announce(f"since the run began: {line}")
     return run
-
-
-def _target_of(options: RunOptions) -> ExternalTarget | None:
-    """The user's own server; None for the lab's own upstreams. Raises LabError."""
-    if options.url is None:
-        if options.ca_file is not None:
-            raise LabError("--ca-file without --url: the lab's own routes bring their CA; leave it out")
-        if options.yes and options.resume is None:
-            raise LabError("--yes without --url: the lab's own upstreams are on this machine; leave it out")
-        return None
-    for field in ("upstreams", "routes", "delay", "path"):
-        if options.has(field):
-            option = OPTION_NAMES[field]
-            raise LabError(f"--url with {option}: only the lab's own upstreams have {option}; write it into the URL")
-    return ExternalTarget(options.url, options.ca_file, public=options.yes)
-
-
-def _check(options: RunOptions, plan: Plan, target: ExternalTarget | None) -> None:
-    """Raises LabError where the plan cannot be measured on its testbed, or has no claims to require."""
-    if options.require_claims and not plan.claims:
-        raise LabError(f"--require-claims: experiment {plan.name!r} makes no claims; leave it out")
-    if target is not None:
-        for workload in {arm.group: plan.workloads[arm.workload] for arm in plan.arms}.values():
-            target.probe(workload)
-        return
-    upstreams = {arm.upstream for arm in plan.arms}
-    check_upstreams(upstreams, {arm.route for arm in plan.arms})
-    if options.testbed == "compose":
-        check_plain(upstreams)
-
-
-def _testbed(
-    options: RunOptions,
-    planned: tuple[Plan, Placement | None],
-    target: ExternalTarget | None,
-    logs: Path,
-    stack: contextlib.ExitStack,
-) -> tuple[Testbed, dict[str, str]]:
-    """The testbed, which `stack` stops, and how its servers are served. Raises LabError."""
-    if target is not None:
-        return target, {}
-    if options.testbed == "compose":
-        compose = ComposeTestbed(os.environ)
-        return compose, compose.programs()
-    plan, placement = planned
-    cpus = placement.upstream if placement else ()
-    workers = replace(workers_for(most_in_flight(plan), cpus), **plan.workers)
-    routes = {arm.route for arm in plan.arms}
-    local = LocalTestbed({arm.upstream for arm in plan.arms}, routes, logs, workers, placement=placement)
-    if placement is not None:
-        announce(f"pinned: {placement}")
-    return stack.enter_context(local), local.programs()
 
 
 def _surroundings(

@@ -17,6 +17,7 @@ import click
 
 from clientlab.cli import completion
 from clientlab.cli.exports import FAIL_ON, STRICT
+from clientlab.cli.link_types import BANDWIDTHS, ROUND_TRIPS
 from clientlab.cli.option_types import (
     BODY,
     CONDITIONS,
@@ -155,6 +156,24 @@ class RunOptions:
         _Option("--upstream", "flask, aiohttp, or one with settings: 'flask?workers=4'.  [default: aiohttp]"),
     ] = ()
     routes: Annotated[tuple[str, ...], _Option("--route", "[default: direct]", type=click.Choice(ROUTES))] = ()
+    rtt: Annotated[
+        tuple[str, ...] | None,
+        _Option(
+            "--rtt",
+            "Emulate a network with this round-trip time before the server (35ms). Several, as 1ms,20ms, are an axis.",
+            type=ROUND_TRIPS,
+            multiple=False,
+        ),
+    ] = None
+    bandwidth: Annotated[
+        tuple[str, ...] | None,
+        _Option(
+            "--bandwidth",
+            "Its bits per second in each direction (20mbit); several are an axis.  [default: no limit]",
+            type=BANDWIDTHS,
+            multiple=False,
+        ),
+    ] = None
     url: Annotated[str | None, _Option("--url", "Measure against this server of yours; the lab starts none.")] = None
     yes: Annotated[bool, _Option("--yes", "Permit load to an address of the internet, with --url or --resume.")] = False
     ca_file: Annotated[

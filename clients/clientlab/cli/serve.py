@@ -16,9 +16,9 @@ import click
 from clientlab.cli.option_types import OUT
 from clientlab.cli.plan import path_of
 from clientlab.errors import LabError
-from clientlab.experiments.file import read_experiment
 from clientlab.service.dispatcher import Bounds
-from clientlab.service.schemas import MOST_ROUNDS, command_of
+from clientlab.service.plans import served_plan
+from clientlab.service.schemas import MOST_ROUNDS
 from clientlab.testbeds.compose import ComposeTestbed
 from clientlab.worker.token import TOKEN, keep_token
 
@@ -63,8 +63,7 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
     from clientlab.service.middleware import HOSTS, known_hosts  # noqa: PLC0415 - as above
     from clientlab.service.page_key import page_key  # noqa: PLC0415 - as above
 
-    file = read_experiment(path_of(experiment), quick=quick, rounds=rounds)
-    first = file.checked_plan(command=command_of(experiment, rounds, quick=quick))
+    first = served_plan(experiment, path_of(experiment), rounds, quick=quick)
     token, host, grafana = keep_token(os.environ), options["host"], options["grafana"]
     if not token and not _loopback(host):
         raise LabError(f"--host {host}: others can reach it, and there is no token; set {TOKEN} here and for workers")

@@ -228,10 +228,11 @@ def _read(stream: BinaryIO) -> tuple[str, str, dict[str, str], bytes] | None:
     if not line:
         return None
     method, target, _ = line.decode("latin-1").split(" ", 2)
-    headers = {}
+    headers: dict[str, str] = {}
     while (header := stream.readline()) not in (b"\r\n", b""):
-        name, _, value = header.decode("latin-1").partition(":")
-        headers[name.strip().lower()] = value.strip()
+        name, value = (part.strip() for part in header.decode("latin-1").split(":", 1))
+        known = headers.get(name.lower())
+        headers[name.lower()] = value if known is None else f"{known}, {value}"  # as RFC 9110 joins repeated ones
     if headers.get("transfer-encoding", "").lower() == "chunked":
         return method, target, headers, b"".join(_chunks(stream))
     return method, target, headers, stream.read(int(headers.get("content-length", 0)))

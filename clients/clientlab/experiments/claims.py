@@ -10,10 +10,11 @@ from clientlab.experiments.experiment import ClaimTable
 from clientlab.results.figures import of_claim
 from clientlab.results.open_load_figures import CAPACITY
 from clientlab.results.plan import Arm, Claim
+from clientlab.workload.link import Link
 from clientlab.workload.load import is_open
 from clientlab.workload.workload import Workload
 
-_WRITTEN = {"elapsed": "elapsed = true", "delay": 'delay = "100ms"'}
+_WRITTEN = {"elapsed": "elapsed = true in its workload", "delay": 'delay = "100ms" in its workload, or rtt'}
 """How a workload gets what a figure needs."""
 
 
@@ -25,10 +26,11 @@ def planned_claims(
     Raises FieldError for a claim that names a missing arm, or that no run can settle except by chance.
     """
     by_arm = {arm.name: workloads[arm.workload] for arm in arms}
+    links = {arm.name: arm.link for arm in arms}
     claims = [_planned(name, table, arms, by_arm) for name, table in tables.items()]
     for claim in claims:
         _check_arms(claim)
-        _check_figure(claim, by_arm)
+        _check_figure(claim, by_arm, links)
         if of_claim(claim.figure) is CAPACITY and not searches:
             message = f"claim {claim.name!r} compares {claim.figure}, which only a search finds; write [find_max]"
             raise FieldError(("claims", claim.name, "figure"), message)
@@ -59,12 +61,12 @@ def _check_arms(claim: Claim) -> None:
         )
 
 
-def _check_figure(claim: Claim, workloads: Mapping[str, Workload]) -> None:
+def _check_figure(claim: Claim, workloads: Mapping[str, Workload], links: Mapping[str, Link | None]) -> None:
     groups = [claim.arms] if claim.arms else [[claim.a, claim.b], [claim.c, claim.d]]
     for names in groups:
         compared = {name: workloads[name] for name in names if name is not None}
         for name, workload in compared.items():
-            if wrong := _missing(claim, name, workload):
+            if wrong := _missing(claim, name, workload, links[name]):
                 raise FieldError(("claims", claim.name, "figure"), f"claim {claim.name!r} compares {wrong}")
         counts = sorted({workload.requests or 0 for workload in compared.values()})
         if of_claim(claim.figure).total and len(counts) > 1:
@@ -75,7 +77,7 @@ def _check_figure(claim: Claim, workloads: Mapping[str, Workload]) -> None:
             )
 
 
-def _missing(claim: Claim, name: str, workload: Workload) -> str | None:
+def _missing(claim: Claim, name: str, workload: Workload, link: Link | None) -> str | None:
     """Why the arm's figure means nothing; None where the figure can be compared."""
     figure = of_claim(claim.figure)
     if figure.scheduled and is_open(workload):
@@ -88,6 +90,6 @@ def _missing(claim: Claim, name: str, workload: Workload) -> str | None:
             f"{claim.figure}, and arm {name!r} runs for a duration, whatever it does in it; "
             "compare a figure per request or per second, or give the arm a number of requests"
         )
-    if figure.needs and not getattr(workload, figure.needs):
-        return f"{claim.figure}, which arm {name!r} does not keep; write {_WRITTEN[figure.needs]} in its workload"
+    if figure.needs and not figure.is_known(workload, link):
+        return f"{claim.figure}, which arm {name!r} does not keep; write {_WRITTEN[figure.needs]}"
     return None

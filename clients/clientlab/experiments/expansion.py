@@ -1,4 +1,4 @@
-"""From the tables of an experiment to its arms: every workload, upstream, route and place on an axis."""
+"""From the tables of an experiment to its arms: every workload, upstream, route, link and place on an axis."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from clientlab.errors import FieldError, FieldKey
-from clientlab.experiments.experiment import ArmTable, Experiment, WorkloadTable
+from clientlab.experiments.experiment import LINK_AXES, ArmTable, Experiment, WorkloadTable
 from clientlab.results.plan import FEWEST_IN_SWEEP, Arm, AxisValue, as_text, suffix_of
+from clientlab.workload.link import link_of
 from clientlab.workload.workload import Workload
 
 _Way = tuple[str, str, str]
@@ -77,18 +78,18 @@ def _runs(table: ArmTable, way: _Way, parts: _Parts) -> bool:
 def _arms(
     name: str, table: ArmTable, way: _Way, parts: _Parts, workload: WorkloadTable
 ) -> Iterator[tuple[Arm, Workload]]:
-    """One arm for each place on the axes of the workload and of the table."""
+    """One arm for each place on the axes of the workload, of the link and of the table."""
     triples = zip(way, _own(table), parts, strict=True)
     varied = [part for part, own, choices in triples if own is None and len(choices) > 1]
     full_name = f"{name} ({', '.join(varied)})" if varied else name
     fields: dict[str, list[Any]] = dict(workload.axes)
     if table.concurrency is not None:
         fields["concurrency"] = _values(table.concurrency)
-    axes = {*workload.axes, *(key for key, value in table.settings.items() if isinstance(value, list))}
-    axes |= {"concurrency"} if isinstance(table.concurrency, list) else set()
-    settings_axes = {key: _values(value) for key, value in table.settings.items()}
-    for changes, settings in itertools.product(_places(fields), _places(settings_axes)):
-        place = {key: value for key, value in {**changes, **settings}.items() if key in axes}
+    own = {"concurrency": table.concurrency, **_link_parts(table, workload), **table.settings}
+    axes = {*workload.axes, *(key for key, value in own.items() if isinstance(value, list))}
+    links, settings_axes = (_axes(one) for one in (_link_parts(table, workload), table.settings))
+    for changes, link, settings in itertools.product(*map(_places, (fields, links, settings_axes))):
+        place = {key: value for key, value in {**changes, **link, **settings}.items() if key in axes}
         arm = Arm(
             name=full_name + suffix_of(place),
             label=name + suffix_of(place),
@@ -100,8 +101,19 @@ def _arms(
             axes=place,
             sweep=full_name if place else None,
             control=table.control,
+            link=link_of(link.get("rtt"), link.get("bandwidth")),
         )
         yield arm, replace(workload.first, **changes)
+
+
+def _link_parts(table: ArmTable, workload: WorkloadTable) -> dict[str, Any]:
+    """The round-trip times and the bandwidths of a table's arms: its own, or those of the workload."""
+    parts = {key: getattr(table if getattr(table, key) is not None else workload, key) for key in LINK_AXES}
+    return {key: value for key, value in parts.items() if value is not None}
+
+
+def _axes(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {key: _values(value) for key, value in values.items()}
 
 
 def _values(value: Any) -> list[Any]:

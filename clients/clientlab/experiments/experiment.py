@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
+from clientlab.workload.link import bandwidth_of, rtt_of
 from clientlab.workload.workload import Workload
 
 NAME = r"^[a-z0-9][a-z0-9.-]*$"
@@ -18,6 +20,30 @@ EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT)]
 Route = Literal["direct", "proxy", "proxy-tls"]
 
 
+_Texts = str | list[str]
+
+
+def _checked_by(parse: Callable[[str], float]) -> AfterValidator:
+    """A validator of texts that `parse` reads: one, or an axis of several, each once."""
+
+    def check(texts: _Texts) -> _Texts:
+        values = list(map(parse, [texts] if isinstance(texts, str) else texts))
+        if not values or len(set(values)) < len(values):
+            raise ValueError("an axis is a list of values, each once")
+        return texts
+
+    return AfterValidator(check)
+
+
+RoundTrips = Annotated[_Texts, _checked_by(rtt_of)]
+"""One round-trip time, or an axis of them: ``"35ms"``."""
+Bandwidths = Annotated[_Texts, _checked_by(bandwidth_of)]
+"""One bandwidth, or an axis of them: ``"20mbit"``."""
+
+LINK_AXES = ("rtt", "bandwidth")
+"""The parts of a link, each of which may be an axis."""
+
+
 class Table(BaseModel):
     """A table of the file: immutable, and without unknown keys."""
 
@@ -25,16 +51,22 @@ class Table(BaseModel):
 
 
 class WorkloadTable(Table):
-    """``[workloads.NAME]``: the workload with the first value of each axis, and all values of each axis."""
+    """``[workloads.NAME]``: the workload with the first value of each axis, and all values of each axis.
+
+    `rtt`, `bandwidth`: of the link of its arms, unless they have their own. With neither, there is no link.
+    """
 
     first: Workload
     axes: dict[str, list[AxisValue]] = {}
+    rtt: RoundTrips | None = None
+    bandwidth: Bandwidths | None = None
 
 
 class ArmTable(Table):
     """``[arms.NAME]``: arms with every workload, upstream, route and environment that the table does not choose.
 
-    A list as `concurrency`, or as a setting of the strategy, is an axis: one arm for each of its values.
+    A list as `concurrency`, `rtt` or `bandwidth`, or as a setting of the strategy, is an axis: one arm for each of its
+    values.
     """
 
     strategy: str
@@ -43,6 +75,8 @@ class ArmTable(Table):
     workload: str | None = None
     upstream: str | None = None
     route: Route | None = None
+    rtt: RoundTrips | None = None
+    bandwidth: Bandwidths | None = None
     environment: str | None = None
     control: bool = False
 
@@ -107,6 +141,12 @@ class Experiment(Table):
         if not self.workloads:
             raise ValueError("workloads: there is none; write [workloads.NAME]")
         return self
+
+    @property
+    def has_link(self) -> bool:
+        """Whether any of its arms is behind a link."""
+        tables = (*self.workloads.values(), *self.arms.values())
+        return any(getattr(table, part) is not None for table in tables for part in LINK_AXES)
 
     def changed(self, **fields: Any) -> Experiment:
         """The experiment with other values of these fields, validated. Raises ValidationError."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Unpack
@@ -14,10 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clientlab.errors import FieldError, FieldKey, LabError
 from clientlab.experiments.checks import check_plan
-from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.experiment import LINK_AXES, Experiment, WorkloadTable
 from clientlab.experiments.planning import Circumstances, make_plan
 from clientlab.experiments.toml_lines import has, line_of
 from clientlab.results.plan import Plan
+from clientlab.workload.link import Link
 
 _FIXED = frozenset(
     {
@@ -73,6 +74,12 @@ class ExperimentFile:
     document: _Fields
     experiment: Experiment
     shortened: tuple[str, ...] = ()
+
+    def behind(self, link: Link) -> ExperimentFile:
+        """The same file, with this link for all arms that have none of their own."""
+        parts = dict(zip(LINK_AXES, link.texts, strict=False))
+        tables = {name: table.model_copy(update=parts) for name, table in self.experiment.workloads.items()}
+        return replace(self, experiment=self.experiment.changed(workloads=tables))
 
     def plan(self, **circumstances: Unpack[Circumstances]) -> Plan:
         """The plan of a run. Raises LabError that names file, line and key."""
@@ -167,7 +174,16 @@ def _located(path: Path, text: str, within: FieldKey, document: _Fields) -> Expe
     try:
         return _experiment({"name": path.stem, **document}, path.parent)
     except FieldError as error:
-        raise _wrong(path, text, error.within(*within)) from error
+        raise _wrong(path, text, _in_common(error, document).within(*within)) from error
+
+
+def _in_common(error: FieldError, document: _Fields) -> FieldError:
+    """The error at the key of ``[common]``, if the workload has its field from there."""
+    key = error.key
+    of_workload = key[:1] == ("workloads",) and len(key) > 2
+    if not of_workload or has(document, key[:3]) or not has(document, ("common", key[2])):
+        return error
+    return FieldError(("common", *key[2:]), error.message, value=error.value, also=error.also)
 
 
 def _experiment(document: _Fields, folder: Path) -> Experiment:
@@ -211,6 +227,8 @@ def _anchored(fields: _Fields, folder: Path) -> _Fields:
 
 def _workload(fields: _Fields, key: FieldKey) -> WorkloadTable:
     """The table with every value of each axis checked."""
+    link = {name: fields[name] for name in LINK_AXES if name in fields}
+    fields = {name: value for name, value in fields.items() if name not in link}
     axes = {name: values for name, values in fields.items() if isinstance(values, list)}
     for name, values in axes.items():
         if name in _FIXED:
@@ -219,7 +237,8 @@ def _workload(fields: _Fields, key: FieldKey) -> WorkloadTable:
             raise FieldError((*key, name), "an axis is a list of values, each once")
         for value in values:
             _checked({**_firsts(fields), name: value}, {}, key)
-    return _checked(_firsts(fields), axes, key)
+    table = _checked(_firsts(fields), axes, key)
+    return _valid(WorkloadTable.model_validate, {**dict(table), **link}, key) if link else table
 
 
 def _checked(fields: _Fields, axes: _Fields, key: FieldKey) -> WorkloadTable:
@@ -241,8 +260,8 @@ def _valid(validate: Any, document: _Fields, key: FieldKey, outside: int = 0) ->
     except ValidationError as error:
         first = error.errors()[0]
         message = first["msg"].removeprefix("Value error, ")
-        if isinstance(first["input"], list) and not re.search("list|short|extra", first["type"]):
-            message += "; axes are a workload's fields, an arm's concurrency and its settings"
+        if isinstance(first["input"], list) and not re.search("list|short|extra|value", first["type"]):
+            message += "; axes are a workload's fields, rtt, bandwidth, an arm's concurrency and its settings"
         raise FieldError((*key, *first["loc"][outside:]), message) from error
 
 

@@ -115,7 +115,7 @@ def _check_twice(experiment: Experiment, expanded: Sequence[tuple[Arm, Workload]
     for arm, workload in expanded:
         if arm.name in by_name:
             raise FieldError(table_of(experiment, arm), f"arm {arm.name!r} is there twice")
-        work = repr((arm.strategy, arm.environment, workload, arm.upstream, arm.route))
+        work = repr((arm.strategy, arm.environment, workload, arm.upstream, arm.route, arm.link))
         if work in by_work:
             raise FieldError(
                 table_of(experiment, arm),

@@ -39,7 +39,7 @@ def _table(name: str, table: WorkloadTable, search: CapacitySearch) -> WorkloadT
     for seconds in table.axes.get("duration", [first.duration]):
         _check_length(search, float(seconds))
     late = first.duration if first.max_late is None else first.max_late
-    return WorkloadTable(first=replace(first, rate=search.rate, max_late=late), axes=table.axes)
+    return table.model_copy(update={"first": replace(first, rate=search.rate, max_late=late)})
 
 
 def _check_length(search: CapacitySearch, seconds: float) -> None:

@@ -131,10 +131,11 @@ def _unlike(base: Run, other: Run) -> Iterator[str]:
         if names:
             yield f"only {run.run} has {_names(sorted(names))}"
     for name in before.keys() & after.keys():
-        for part in ("strategy", "upstream", "route"):
+        for part in ("strategy", "upstream", "route", "link"):
             one, two = getattr(before[name], part), getattr(after[name], part)
             if one != two:
-                yield f"arm {name!r} has {part} {one!r} and {two!r}"
+                shown = [str(value) if part == "link" else repr(value) for value in (one, two)]
+                yield f"arm {name!r} has {part} {shown[0]} and {shown[1]}"
     searches = [run.experiment.find_max and run.experiment.find_max.conditions for run in (base, other)]
     if searches[0] != searches[1]:
         shown = [f"with {conditions}" if conditions else "no capacities" for conditions in searches]

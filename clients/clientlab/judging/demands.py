@@ -35,11 +35,12 @@ with its connection, 5.8 MiB for a process of a pool with urllib3.
 class Demand:
     """What one arm needs. `certain`: surely so much; else it is the most that it may need.
 
-    `files`: open files of its largest process, of the client. `files_of_servers`: of the proxy, or of one worker of the
-    upstream: one connection for each request in flight, and one more behind the proxy; 0 where the lab does not start
-    them. `connections`: at once, to one address. `burst`: connections that it may open at one moment inside the clock,
-    to a server that the lab starts. `opened`: connections of a trial, if each request has its own; infinite where their
-    number is unknown, 0 for all other arms. `memory`: bytes, of the trial's processes and of the lab's servers.
+    `files`: open files of its largest process, of the client. `files_of_servers`: of the link, of the proxy, or of one
+    worker of the upstream: one connection for each request in flight, and one more behind the link or the proxy; 0
+    where the lab does not start them. `connections`: at once, to one address. `burst`: connections that it may open at
+    one moment inside the clock, to a server that the lab starts. `opened`: connections of a trial, if each request has
+    its own; infinite where their number is unknown, 0 for all other arms. `memory`: bytes, of the trial's processes and
+    of the lab's servers.
     """
 
     arm: str
@@ -51,6 +52,7 @@ class Demand:
     opened: float
     memory: int
     proxied: bool
+    linked: bool
     on_loopback: bool
 
 
@@ -82,12 +84,13 @@ def _demand(arm: Arm, strategy: Strategy, workload: Workload, served: Collection
         arm=arm.name,
         certain=not (shared or own_pool or executor.unbounded or is_open(workload)),
         files=OWN_FILES + _files(strategy, connections),
-        files_of_servers=OWN_FILES + in_flight * (2 if proxied else 1) if own_server else 0,
+        files_of_servers=OWN_FILES + in_flight * (2 if proxied or arm.link else 1) if own_server else 0,
         connections=connections,
         burst=connections if own_server and workload.connections == "cold" else 0,
         opened=0 if not each else math.inf if count is None else count,
         memory=in_flight * (_PER_CONNECTION + of_threads + of_processes),
         proxied=proxied,
+        linked=arm.link is not None,
         on_loopback=own_server or arm.upstream.startswith(_LOOPBACK),
     )
 

@@ -96,7 +96,7 @@ def share_of(search: OfSearch) -> float:
 def _place(run: Run, arm: Arm) -> str:
     """The group of an arm, where the run has several."""
     groups = {group_of(one) for one in run.experiment.arms}
-    return f" ({', '.join(group_of(arm))})" if len(groups) > 1 else ""
+    return f" ({', '.join(filter(None, group_of(arm)))})" if len(groups) > 1 else ""
 
 
 def _goodput(trial: Trial, seconds: float) -> float | None:

@@ -1,4 +1,4 @@
-"""The standings of a run: its arms, ranked within each workload, upstream and route."""
+"""The standings of a run: its arms, ranked within each workload, upstream, route and link."""
 
 from __future__ import annotations
 
@@ -54,8 +54,12 @@ def baseline_of(run: Run) -> tuple[GroupKey, str] | None:
 
 
 def group_of(arm: Arm) -> GroupKey:
-    """The group of an arm: its workload in the experiment, upstream and route."""
-    return arm.group or arm.workload, arm.upstream, arm.route
+    """The group of an arm: its workload in the experiment, upstream, route and link."""
+    return _group(arm.group or arm.workload, arm)
+
+
+def _group(workload: str, its: Arm | Trial) -> GroupKey:
+    return GroupKey(workload, its.upstream, its.route, None if its.link is None else str(its.link))
 
 
 def finished_by_group(run: Run) -> dict[GroupKey, list[tuple[str, Trial]]]:
@@ -65,7 +69,7 @@ def finished_by_group(run: Run) -> dict[GroupKey, list[tuple[str, Trial]]]:
     for trial in run.trials:
         if trial.status == "done":
             arm = arms.get(trial.arm)  # None in an old file, where arms had no names
-            group = ((arm and arm.group) or trial.workload, trial.upstream, trial.route)
+            group = _group((arm and arm.group) or trial.workload, trial)
             found.setdefault(group, []).append(((arm and arm.label) or trial.strategy, trial))
     return {group: trials for group, trials in found.items() if trials}
 

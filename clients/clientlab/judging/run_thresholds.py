@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, paired_ratio
 from clientlab.judging.changes import simultaneous
 from clientlab.judging.claims import by_round
-from clientlab.judging.environments import pairs_of
+from clientlab.judging.contrasts import ArmPair, environment_pairs
 from clientlab.judging.thresholds import (
     Outcome,
     Threshold,
@@ -25,9 +25,6 @@ from clientlab.results.document import Run
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 
-_Pair = tuple[Arm, Arm]
-"""An arm, and the same arm in the first environment that has it."""
-
 
 def threshold_of_run(text: str) -> Threshold:
     """A limit, as ``p99 > 50ms``, or a change between environments, as ``p99 +10%``. Raises LabError."""
@@ -42,7 +39,7 @@ def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False
     LabError if there is no interval to judge by.
     """
     limits = [one for one in thresholds if not one.change]
-    pairs = pairs_of(run.experiment.arms)
+    pairs = environment_pairs(run.experiment.arms)
     changes = [(one, pair) for one in thresholds if one.change for pair in pairs if one.applies_to(pair[0].name)]
     among = sum(one.applies_to(arm.name) for one in limits for arm in run.experiment.arms)
     level = None if strict else simultaneous(len(changes) + among)
@@ -52,7 +49,7 @@ def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False
     ]
 
 
-def _judged(run: Run, one: Threshold, pair: _Pair, confidence: float | None) -> ThresholdResult:
+def _judged(run: Run, one: Threshold, pair: ArmPair, confidence: float | None) -> ThresholdResult:
     """`confidence`: of the interval that has to be beyond the threshold; None to judge by the estimate."""
     arm, base = pair
     trials, before = (_finished(run, each) for each in pair)
@@ -83,7 +80,7 @@ def _finished(run: Run, arm: Arm) -> list[Trial]:
     return [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
 
 
-def _difference(one: Threshold, run: Run, pair: _Pair) -> float | None:
+def _difference(one: Threshold, run: Run, pair: ArmPair) -> float | None:
     """How much larger the share is than in the first environment; None where one of them is unknown."""
     shares = [one.figure.over_rounds(trial for trial in run.trials if trial.arm == arm.name) for arm in pair]
     if shares[0] is None or shares[1] is None:

@@ -65,7 +65,7 @@ def _files_of_servers(demands: _Demands, limits: SystemLimits) -> Iterator[Short
     beyond = [one for one in demands if one.files <= limits.open_files < one.files_of_servers]
     if beyond:
         most = _most(beyond, lambda one: one.files_of_servers)
-        server = "the proxy" if most.proxied else "a worker of the upstream"
+        server = "the link" if most.linked else "the proxy" if most.proxied else "a worker of the upstream"
         yield Shortage(
             "open-files",
             _names(beyond),

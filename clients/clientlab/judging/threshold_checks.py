@@ -6,12 +6,11 @@ import difflib
 from collections.abc import Sequence
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS
-from clientlab.judging.environments import pairs_of
+from clientlab.judging.contrasts import environment_pairs
 from clientlab.judging.thresholds import SCHEDULED, Threshold, unusable
 from clientlab.results.open_load_figures import CAPACITY, OPEN_LOAD_FIGURES
-from clientlab.results.plan import Plan
+from clientlab.results.plan import Arm, Plan
 from clientlab.workload.load import is_open
-from clientlab.workload.workload import Workload
 
 
 def check_limits(limits: Sequence[Threshold], plan: Plan, *, strict: bool) -> None:
@@ -29,7 +28,7 @@ def check_limits(limits: Sequence[Threshold], plan: Plan, *, strict: bool) -> No
                 "measure more `rounds`, or judge by the estimate with `strict`",
             )
         for arm in plan.arms:
-            if one.applies_to(arm.name) and (why := _lacks(one, plan, plan.workloads[arm.workload])):
+            if one.applies_to(arm.name) and (why := _lacks(one, plan, arm)):
                 raise unusable(one.text, f"arm {arm.name!r} {why}")
 
 
@@ -44,7 +43,7 @@ def check_arms(thresholds: Sequence[Threshold], arms: Sequence[str]) -> None:
 
 def check_changes(thresholds: Sequence[Threshold], plan: Plan) -> None:
     """Raises FieldError for a change that no two environments of the plan can show."""
-    pairs = pairs_of(plan.arms)
+    pairs = environment_pairs(plan.arms)
     for one in thresholds:
         if not one.change:
             continue
@@ -58,12 +57,12 @@ def check_changes(thresholds: Sequence[Threshold], plan: Plan) -> None:
                 raise unusable(one.text, SCHEDULED.format(arm.name))
 
 
-def _lacks(limit: Threshold, plan: Plan, workload: Workload) -> str | None:
-    """Why a trial of the workload will not have the figure; None where it will."""
-    figure = limit.figure
+def _lacks(limit: Threshold, plan: Plan, arm: Arm) -> str | None:
+    """Why a trial of the arm will not have the figure; None where it will."""
+    figure, workload = limit.figure, plan.workloads[arm.workload]
     if figure is CAPACITY and plan.find_max is None:
         return f"will have no {figure.label}: only a search finds it; set `find_max`"
-    if figure.needs and not getattr(workload, figure.needs):
+    if not figure.is_known(workload, arm.link):
         return f"will have no {figure.label}; set `{figure.needs}`"
     if figure in OPEN_LOAD_FIGURES and not is_open(workload):
         return f"will have no {figure.label}: only an open load has it; set `rate`"

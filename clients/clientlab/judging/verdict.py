@@ -16,7 +16,7 @@ SATURATED = 0.7
 """From this share of its cores' time on, a part counts as the bottleneck; the same of threads and connections."""
 
 WAITED = 0.5
-"""From this share of the wall time on, the requested delays count as the bottleneck."""
+"""From this share of the wall time on, the requested delays and the link's round trips count as the bottleneck."""
 
 FULL = 0.85
 """From this share of all cores' time on, the machine is full.
@@ -52,13 +52,15 @@ KEPT = 0.99
 class Shares:
     """Shares of a trial's wall time, each between 0 and about 1; None if unknown.
 
-    `client`, `proxy`, `upstream`: CPU seconds over the seconds of the cores that the part can use.
-    `latency`: the time that the requested delays alone would take at this concurrency.
+    `client`, `proxy`, `upstream`, `link`: CPU seconds over the seconds of the cores that the part can use.
+    `bandwidth`: the bytes of bodies over those that the link's bandwidth permits in one direction.
+    `latency`: the time that the requested delays, and the round trips of the link, alone would take at this
+    concurrency.
     `upstream_threads`, `connections`: requests in flight over the requests that the upstream's threads, or the
     client's connections, can hold; None where they can hold as many as are in flight.
     `machine`: busy time of all cores that the lab may use, whoever used them.
-    `chain`: the delays and the CPU time of all parts, over the wall time and the concurrency.
-    `waiting`: the part of the requests in flight that neither proxy nor upstream holds.
+    `chain`: the delays, the round trips and the CPU time of all parts, over the wall time and the concurrency.
+    `waiting`: the part of the requests in flight that neither link, proxy nor upstream holds.
     `outside`: the part of each request's time that is not the client's CPU time, for a server without counters.
     `ceiling`: successful requests per second over those that the server answered to a load generator, without delays.
     It may be above 1.
@@ -75,6 +77,8 @@ class Shares:
     waiting: float | None = None
     outside: float | None = None
     ceiling: float | None = None
+    link: float | None = None
+    bandwidth: float | None = None
 
 
 def busy(cpu_seconds: float, wall: float, cores: float) -> float:
@@ -92,10 +96,10 @@ def verdict(shares: Shares, concurrency: int, *, threads: bool = False, ceiling:
 
     `ceiling`: what limited the load generator that measured the ceiling; None without one.
 
-    In this order: the fullest CPU or the delays; the upstream's threads or the client's connections; the server that
-    limited the generator, if the trial came close to the ceiling; the requests in flight, if the parts' own time
-    accounts for theirs; delays in turn; the machine; a server without counters; a single request in flight; a lock in
-    the client. ``mixed`` if none of them was full: the parts wait for each other.
+    In this order: the fullest CPU, the link's bandwidth or the delays; the upstream's threads or the client's
+    connections; the server that limited the generator, if the trial came close to the ceiling; the requests in flight,
+    if the parts' own time accounts for theirs; delays in turn; the machine; a server without counters; a single request
+    in flight; a lock in the client. ``mixed`` if none of them was full: the parts wait for each other.
     """
     rules: tuple[tuple[Bound, bool], ...] = (
         ("chain", (shares.chain or 0.0) >= SATURATED),
@@ -126,6 +130,8 @@ def _full_part(shares: Shares) -> Bound | None:
         ("client-bound", shares.client, SATURATED),
         ("proxy-bound", shares.proxy, SATURATED),
         ("upstream-bound", shares.upstream, SATURATED),
+        ("link-bound", shares.link, SATURATED),
+        ("bandwidth-bound", shares.bandwidth, SATURATED),
         ("latency-bound", shares.latency, WAITED),
     )
     return _fullest(parts)

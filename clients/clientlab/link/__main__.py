@@ -1,4 +1,4 @@
-"""The link's process: ``python -m clientlab.link --rtt 0.035 [--bandwidth 20000000] --forward HOST:PORT …``.
+"""The link's process: ``python -m clientlab.link --rtt 35ms [--bandwidth 20mbit] --forward HOST:PORT …``.
 
 It prints one line of JSON when it accepts connections: ``{"ports": [51234]}``, a port for each ``--forward``. It ends
 on SIGTERM and SIGINT, and when its standard input closes, if that is a pipe: so it does not outlive the process that
@@ -16,7 +16,7 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -25,7 +25,8 @@ from clientlab.link import addresses
 from clientlab.link.addresses import Address
 from clientlab.link.relay import Forward, serving
 from clientlab.measuring.usage import raise_descriptor_limit
-from clientlab.workload.link import Link
+from clientlab.workload import delays
+from clientlab.workload.link import Link, bandwidth_of
 
 _STDIN = 0
 _COLLECT_AFTER = 1_000_000
@@ -114,8 +115,8 @@ class _Parser(argparse.ArgumentParser):
 def _arguments(words: Sequence[str]) -> Arguments:
     """Raises LabError."""
     parser = _Parser(prog="python -m clientlab.link", description="Relay TCP connections as over a network.")
-    parser.add_argument("--rtt", type=float, required=True, metavar="SECONDS", help="round-trip time; 0 delays nothing")
-    parser.add_argument("--bandwidth", type=float, metavar="BITS", help="bits per second, each way; none: no limit")
+    parser.add_argument("--rtt", type=_seconds, required=True, metavar="TIME", help="round-trip time; 0 delays nothing")
+    parser.add_argument("--bandwidth", type=_bits, metavar="RATE", help="bits per second, each way; none: no limit")
     parser.add_argument(
         "--forward", type=_address, action="append", required=True, metavar="HOST:PORT", help="a server; repeatable"
     )
@@ -132,6 +133,25 @@ def _arguments(words: Sequence[str]) -> Arguments:
     except ValueError as error:
         raise LabError(f"--rtt, --bandwidth: {error}") from error
     return Arguments(link, given.forward, given.listen or [("127.0.0.1", 0)] * missing)
+
+
+def _seconds(text: str) -> float:
+    """A number of seconds, or a time with its unit."""
+    return _parsed(delays.seconds, text)
+
+
+def _bits(text: str) -> float:
+    """A number of bits per second, or a rate with its unit."""
+    return _parsed(bandwidth_of, text)
+
+
+def _parsed(parse: Callable[[str], float], text: str) -> float:
+    with contextlib.suppress(ValueError):
+        return float(text)
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _address(text: str) -> Address:

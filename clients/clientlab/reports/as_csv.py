@@ -16,7 +16,7 @@ from clientlab.results.trial import BUSY_PARTS, InFlight, Noise, Quantiles, Serv
 
 _PARTS = (
     "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",
-    "busy", "in_flight", "noise", "open_load", "search",
+    "busy", "in_flight", "noise", "open_load", "search", "link", "link_use",
 )  # fmt: skip
 _QUANTILES = tuple(name for name in Quantiles.model_fields if name != "at_least")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
@@ -36,9 +36,12 @@ _DOCUMENT = {
     "axes": "JSON, the arm's values on the experiment's axes",
     **{f"latency_{name}_seconds": "of all requests" for name in _QUANTILES},
     "latency_at_least": "JSON, those of the latencies that are only lower bounds, because requests failed",
-    **{f"overhead_{name}_seconds": "latency less the requested delay" for name in _QUANTILES},
+    **{f"overhead_{name}_seconds": "latency less the delay asked and one round trip" for name in _QUANTILES},
     "overhead_at_least": "JSON, those of the overheads that are only lower bounds",
     **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in ServerUse.model_fields},
+    "link_rtt_seconds": "round-trip time of the link; empty without a link",
+    "link_bandwidth_bits_per_second": "of the link, in each direction; empty without a limit",
+    "link_cpu_seconds": "of the link's process",
     **{f"noise_{name}": field.description or name for name, field in Noise.model_fields.items()},
     "phase": "of a run that searches for capacities: probe (counts in no ranking), comparison, or overload",
     **{f"{part}_busy_share": text for part, text in BUSY_PARTS.items()},
@@ -80,6 +83,9 @@ def _row(trial: Trial) -> dict[str, Any]:
         row[f"{part}_at_least"] = json.dumps([name for name in _QUANTILES if name in bounds])
     for part, field in _SERVERS.items():
         row |= {f"{part}_{name}": _of(getattr(trial, field), name) for name in ServerUse.model_fields}
+    row["link_cpu_seconds"] = _of(trial.link_use, "cpu_seconds")
+    if trial.link is not None:
+        row |= {"link_rtt_seconds": trial.link.rtt, "link_bandwidth_bits_per_second": trial.link.bandwidth}
     row |= {f"noise_{name}": _of(trial.noise, name) for name in Noise.model_fields}
     row["phase"] = None if trial.search is None else trial.search.phase
     row |= {f"{part}_busy_share": share for part, share in trial.busy.items() if part in BUSY_PARTS}

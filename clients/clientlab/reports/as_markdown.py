@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import capacity, ceilings, environments, estimand, overload, partial, servers, thresholds
+from clientlab.reports import capacity, ceilings, environments, estimand, links, overload, partial, servers, thresholds
 from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.markdown import code, escaped, table
 from clientlab.reports.rows import groups_of
@@ -22,7 +22,7 @@ def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
 def _parts(run: Run, judged: Sequence[ThresholdResult]) -> Iterator[str]:
     yield f"**{escaped(run.experiment.question)}**\n"
     groups = groups_of(run)
-    sentences = [*capacity.answers_of(run, groups), *environments.sentences(run)]
+    sentences = [*capacity.answers_of(run, groups), *environments.sentences(run), *links.sentences(run)]
     yield "".join(f"{escaped(sentence)}  \n" for sentence in sentences)
     if judged:
         yield "".join(f"- {escaped(line)}\n" for line in thresholds.lines(judged))

@@ -12,6 +12,8 @@ _NAMES = {
     "client-bound": "client",
     "proxy-bound": "proxy",
     "upstream-bound": "upstream",
+    "link-bound": "link's process",
+    "bandwidth-bound": "link's bandwidth",
     "latency-bound": "latency",
     "client-connections": "client's connections",
     "client-lock": "client's lock",
@@ -21,10 +23,18 @@ _NAMES = {
 }
 """Verdicts whose name in reports differs."""
 
-_PARTS = {"client": "client", "proxy": "proxy", "upstream": "upstream", "latency": "delays", "ceiling": "ceiling"}
+_PARTS = {
+    "client": "client",
+    "link": "link",
+    "proxy": "proxy",
+    "upstream": "upstream",
+    "latency": "delays",
+    "ceiling": "ceiling",
+}
 """Shares that are always shown where they are known."""
 
 _DECIDING = {
+    "bandwidth-bound": ("bandwidth", "bandwidth"),
     "client-connections": ("connections", "connections"),
     "client-lock": ("waiting", "waiting in the client"),
     "upstream-threads": ("upstream_threads", "threads"),

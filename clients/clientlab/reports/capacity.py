@@ -62,7 +62,7 @@ def _sentences(run: Run) -> list[str]:
     if search is None:
         return []
     return [
-        f"{f'{_place(group)}: ' if len(found) > 1 else ''}{_answer(run, arms, search)}" for group, arms in found.items()
+        f"{f'{group.title}: ' if len(found) > 1 else ''}{_answer(run, arms, search)}" for group, arms in found.items()
     ]
 
 
@@ -130,9 +130,4 @@ def _share(one: ArmCapacity, *, alone: bool) -> str:
 
 
 def _title(group: GroupKey, search: CapacitySearch) -> str:
-    return f"Capacity with {search.conditions}: {_place(group)}"
-
-
-def _place(group: GroupKey) -> str:
-    workload, upstream, route = group
-    return f"{workload} · {upstream} upstream · {route}"
+    return f"Capacity with {search.conditions}: {group.title}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clientlab import units
-from clientlab.judging.environments import Contrast, contrasts
+from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs
 from clientlab.results.document import Environment, Run
 from clientlab.results.machine import is_free_threaded
 
@@ -22,7 +22,7 @@ def lines(run: Run) -> list[str]:
 
 def sentences(run: Run) -> list[str]:
     """How many times as long each arm takes as in the first environment, with intervals that hold together."""
-    return [_sentence(one) for one in contrasts(run)]
+    return [_sentence(one) for one in contrasts(run, environment_pairs(run.experiment.arms))]
 
 
 def _sentence(found: Contrast) -> str:

@@ -40,8 +40,8 @@ def cells(run: Run, trial: Trial) -> tuple[str, ...]:
 
 
 def arm_of(trial: Trial) -> str:
-    """The arm's name. An arm named like its strategy gets its workload, upstream and route as well."""
-    parts = [part for part in (trial.workload, trial.upstream, trial.route) if part not in trial.arm]
+    """The arm's name. An arm named like its strategy gets its workload, upstream, route and link as well."""
+    parts = [part for part in (trial.workload, *trial.way) if part not in trial.arm]
     return f"{trial.arm} ({', '.join(parts)})" if parts and trial.arm == trial.strategy else trial.arm
 
 

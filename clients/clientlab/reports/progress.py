@@ -71,7 +71,7 @@ class LiveBar:
 
     def trial_started(self, trial: PlannedTrial, planned: int) -> None:
         self._planned = planned
-        self._what = f"{trial.arm} · {trial.upstream} · {trial.route} · round {trial.round}{_rate(trial)}"
+        self._what = " · ".join((trial.arm, *trial.way, f"round {trial.round}{_rate(trial)}"))
         self._progress.update(self._task, total=planned, description=self._what)
 
     def progressed(self, finished: int) -> None:
@@ -86,7 +86,7 @@ def _line(trial: Trial, planned: int, search: CapacitySearch | None) -> str:
     """A trial in a line. How many probes a search takes is not known before, so their number is about `planned`."""
     probes = search is not None and is_probe(trial)
     place = f"[{trial.order + 1}/{'about ' if probes else ''}{planned}]"
-    head = f"{place} round {trial.round} {trial.upstream} {trial.route} {trial.arm}{_rate(trial)}: "
+    head = f"{place} round {trial.round} {' '.join(trial.way)} {trial.arm}{_rate(trial)}: "
     if search is not None and probes and trial.status != "lost":
         why = why_not_held(trial, search)
         return f"{head}{'held' if why is None else f'not held, {why}'}"

@@ -9,7 +9,7 @@ from statistics import median
 
 from clientlab import units
 from clientlab.analysis.ratios import Ratio
-from clientlab.analysis.standings import Schedule, Standing
+from clientlab.analysis.standings import GroupKey, Schedule, Standing
 from clientlab.judging.cautions.noise import is_noisy, is_wide
 from clientlab.judging.ranking import Load, baseline_of, finished_by_group, load_of, ranked
 from clientlab.reports.bottleneck import shares_of
@@ -94,15 +94,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """The arms with one workload, upstream and route: those of equal concurrency together, the fastest first.
+    """The arms with one workload, upstream, route and link: those of equal concurrency together, the fastest first.
 
     `requests`: of each trial; None if a duration ends it, or if it is an axis. `upload_size`: bytes of generated
     uploads, per request. `baseline`: name of the row that others are compared with.
     """
 
-    workload: str
-    upstream: str
-    route: str
+    key: GroupKey
     rows: list[Row]
     requests: int | None
     upload_size: int = 0
@@ -158,7 +156,7 @@ class Group:
 
     @property
     def title(self) -> str:
-        return f"{self.workload} · {self.upstream} upstream · {self.route}"
+        return self.key.title
 
 
 def groups_of(run: Run) -> list[Group]:
@@ -167,7 +165,7 @@ def groups_of(run: Run) -> list[Group]:
     within, baseline = baseline_of(run) or (None, None)
     return [
         Group(
-            *group,
+            group,
             _rows(run, rows, trials[group]),
             _requests(run, [trial for _, trial in trials[group]]),
             _upload(run, [trial for _, trial in trials[group]]),

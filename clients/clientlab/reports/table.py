@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
-from clientlab.reports import bottleneck, capacity, ceilings, environments, estimand, overload, partial, servers
+from clientlab.reports import bottleneck, capacity, ceilings, environments, estimand, links, overload, partial, servers
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
@@ -47,7 +47,7 @@ def render(run: Run) -> RenderableType:
     parts += [Text(line, style="dim") for line in ceilings.lines(run)]
     if any(len(group.rows) > 1 for group in groups):
         parts.append(Text(estimand.standings(group.open_load for group in groups), style="dim"))
-    sentences = [*capacity.answers_of(run, groups), *environments.sentences(run)]
+    sentences = [*capacity.answers_of(run, groups), *environments.sentences(run), *links.sentences(run)]
     parts += [Text(), *(Text(sentence, style="bold") for sentence in sentences)]
     return Lines(*parts)
 

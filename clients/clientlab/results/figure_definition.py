@@ -15,6 +15,8 @@ from clientlab import units
 from clientlab.analysis.bounded import BoundedValue, median_of
 from clientlab.results.trial import Trial
 from clientlab.units import Unit
+from clientlab.workload.link import Link
+from clientlab.workload.workload import Workload
 
 When = Literal["always", "known", "large bodies", "durations", "memory unknown"]
 
@@ -69,9 +71,9 @@ class Figure:
     the smallest relative difference that can be measured. `column`, `metric`: None where there is none. `cost`: the
     HTML report draws it beside time, as a resource. `compared`: `clientlab compare` always shows it. `claimable`: a
     claim may compare it. `total`: it grows with the number of requests. `needs`: the field of a workload without which
-    it is unknown. `of_failed`: failed trials that sent all their requests have it too, and rounds are averaged.
-    `scheduled`: the schedule of an open load decides it, so that arms cannot be compared by it there. `before_send`: it
-    ends when a request is sent, so it never holds the wait for a connection.
+    it is unknown; a link takes the place of a delay. `of_failed`: failed trials that sent all their requests have it
+    too, and rounds are averaged. `scheduled`: the schedule of an open load decides it, so that arms cannot be compared
+    by it there. `before_send`: it ends when a request is sent, so it never holds the wait for a connection.
     """
 
     key: str
@@ -102,6 +104,11 @@ class Figure:
     def title(self) -> str:
         """The label as a heading."""
         return self.label[0].upper() + self.label[1:]
+
+    def is_known(self, workload: Workload, link: Link | None) -> bool:
+        """Whether trials of the workload behind that link have what the figure needs."""
+        linked = self.needs == "delay" and link is not None
+        return self.needs is None or linked or bool(getattr(workload, self.needs))
 
     def values(self, trials: Iterable[Trial]) -> list[float]:
         """The figure of each trial that has it, in their order. Trials that failed are left out (see `of_failed`)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +20,7 @@ from numpy.lib import format as npy
 from clientlab.errors import LabError
 from clientlab.results.trial import Trial
 from clientlab.samples.log_reader import Samples
+from clientlab.workload.link import unavoidable_of
 from clientlab.workload.workload import Workload, delay_of
 
 FOLDER = "samples"
@@ -35,7 +37,7 @@ COLUMNS = {
     "error": ("U", "its kind; empty where it succeeded"),
     "bytes": ("u", "of the answer's body"),
     "delay_seconds": ("f", "asked of the upstream; NaN where none was"),
-    "overhead_seconds": ("f", "seconds less delay_seconds"),
+    "overhead_seconds": ("f", "seconds less delay_seconds and one round trip of the link; NaN without both"),
     "elapsed_seconds": ("f", "the library's own measure; NaN where it was not asked for"),
 }
 """Column → the kind of NumPy type, and what it holds."""
@@ -92,10 +94,7 @@ def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> 
     kinds = np.array(["", *found.kinds.values()])
     places = np.zeros(256, np.uint8)  # a record's code → place among the kinds
     places[list(found.kinds)] = np.arange(1, len(kinds))
-    delay = delay_of(workload)
-    asked = np.full(count, np.nan)
-    if delay is not None:
-        asked = np.fromiter(map(delay, found.numbers.tolist()), np.float64, count)
+    asked, unavoidable = (_of_each(one, found) for one in (delay_of(workload), unavoidable_of(workload, trial.link)))
     return {
         # What is the same for all takes no memory: written in blocks, it is compressed to next to nothing.
         "trial": np.broadcast_to(np.int32(trial.order), count),
@@ -108,6 +107,13 @@ def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> 
         "error": kinds[places[records["error"]]],
         "bytes": records["bytes"],
         "delay_seconds": asked,
-        "overhead_seconds": records["seconds"] - asked,
+        "overhead_seconds": records["seconds"] - unavoidable,
         "elapsed_seconds": records["elapsed"] if workload.elapsed else np.broadcast_to(np.float32(np.nan), count),
     }
+
+
+def _of_each(seconds_of: Callable[[int], float] | None, found: Samples) -> npt.NDArray[np.float64]:
+    """The seconds of each request of the records; NaN where they are unknown."""
+    if seconds_of is None:
+        return np.full(len(found.records), np.nan)
+    return np.fromiter(map(seconds_of, found.numbers.tolist()), np.float64, len(found.records))

@@ -7,13 +7,18 @@ import re
 from clientlab.results.plan import Arm
 from clientlab.results.trial import PlannedTrial
 
-ARM = ("run", "experiment", "arm", "legend", "strategy", "workload", "upstream", "route")
+ARM = ("run", "experiment", "arm", "legend", "strategy", "workload", "upstream", "route", "link")
 """Names of the labels, in the order of `of_arm`'s values."""
 
 
 def of_arm(run: str, experiment: str, name: str, its: Arm | PlannedTrial) -> list[str]:
-    """The values of the labels `ARM` for the arm of that name; `its` fields are those of the run file."""
-    return [run, experiment, name, legend(name, its.strategy), its.strategy, its.workload, its.upstream, its.route]
+    """The values of the labels `ARM` for the arm of that name; `its` fields are those of the run file.
+
+    Without a link, the label `link` is empty, which Prometheus takes for no label: older series have it so, too.
+    """
+    link = "" if its.link is None else str(its.link)
+    place = its.strategy, its.workload, its.upstream, its.route, link
+    return [run, experiment, name, legend(name, its.strategy), *place]
 
 
 def legend(arm: str, strategy: str) -> str:

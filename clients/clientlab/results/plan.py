@@ -11,6 +11,7 @@ from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.figures import of_claim
 from clientlab.results.part import Part
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, PlannedTrial
+from clientlab.workload.link import Link, bandwidth_of, rtt_of
 from clientlab.workload.workload import Workload
 
 AxisValue = bool | Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | Annotated[float, Field(allow_inf_nan=False)] | str
@@ -35,7 +36,7 @@ FEWEST_IN_SWEEP = 3
 
 
 class Arm(Part):
-    """One strategy in one environment, on one upstream and route, doing one workload: what a run compares."""
+    """One strategy in one environment, on one upstream, route and link, doing one workload: what a run compares."""
 
     name: Annotated[str, Field(description="unique in the run")]
     label: Annotated[str | None, Field(description="name among the arms of its group; the strategy if missing")] = None
@@ -50,6 +51,9 @@ class Arm(Part):
         bool, Field(description="not in the source: it shows the effect of what the source did not control")
     ] = False
     environment: Annotated[str | None, Field(description="where its trials run; null: in the lab's own Python")] = None
+    link: Annotated[
+        Link | None, Field(description="between client and route: rtt in seconds, bandwidth in bit/s; null: none")
+    ] = None
 
 
 class EnvironmentSpec(Part):
@@ -139,6 +143,11 @@ class Plan(Part):
     left_out: Annotated[dict[str, str], Field(description="strategy that could not be loaded to the reason")] = {}
     command: Annotated[str, Field(description="the command line that repeats the run")]
 
+    @property
+    def links(self) -> list[Link]:
+        """The links of its arms, each once."""
+        return list(dict.fromkeys(arm.link for arm in self.arms if arm.link is not None))
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         """Arms do workloads of the plan, and each claim names the arms that its kind compares."""
@@ -157,8 +166,9 @@ class Plan(Part):
 
 
 def identity_of(arm: Arm | PlannedTrial) -> tuple[str | None, ...]:
-    """What an arm, or a trial of it, measures: strategy, upstream, route, workload, environment."""
-    return arm.strategy, arm.upstream, arm.route, arm.workload, arm.environment
+    """What an arm, or a trial of it, measures: strategy, upstream, route, workload, environment, link."""
+    link = None if arm.link is None else str(arm.link)
+    return arm.strategy, arm.upstream, arm.route, arm.workload, arm.environment, link
 
 
 def check_once(what: str, key: str, values: Iterable[object]) -> None:
@@ -204,3 +214,11 @@ def suffix_of(place: Mapping[str, AxisValue]) -> str:
 def as_text(value: AxisValue) -> str:
     """A value as it stands in the settings of a strategy."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def number_on(axis: str, value: AxisValue) -> float | None:
+    """Where a value stands on a numeric axis: seconds of a link's round trip, bits per second; None for other texts."""
+    if not isinstance(value, str):
+        return float(value)
+    parse = {"rtt": rtt_of, "bandwidth": bandwidth_of}.get(axis)
+    return None if parse is None else parse(value)

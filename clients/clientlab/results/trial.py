@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from clientlab.analysis.histogram import checked_histogram
 from clientlab.analysis.summary import FEWEST_REQUESTS
 from clientlab.results.part import Measured
+from clientlab.workload.link import Link
 
 MOST = 1e12
 """Limit of seconds and of requests per second. A larger figure was not measured, and no chart could draw it."""
@@ -44,6 +45,8 @@ Bound = Literal[
     "client-bound",
     "proxy-bound",
     "upstream-bound",
+    "link-bound",
+    "bandwidth-bound",
     "latency-bound",
     "client-connections",
     "client-lock",
@@ -65,12 +68,14 @@ BUSY_PARTS = {
     "client": "CPU time of the client, of the cores that it can use",
     "proxy": "CPU time of the proxy, of the cores that it can use",
     "upstream": "CPU time of the upstream, of the cores that it can use",
-    "latency": "requested delays, of the time of the requests in flight",
+    "link": "CPU time of the link's process, of one core",
+    "bandwidth": "bytes of all responses' bodies, or of generated uploads, of those that the link's bandwidth permits",
+    "latency": "requested delays and round trips of the link, of the time of the requests in flight",
     "upstream_threads": "requests in the upstream's threads, where these are fewer than the requests in flight",
     "connections": "requests on the client's connections, where these are fewer than the requests in flight",
     "machine": "busy time of all cores, whoever used them",
-    "chain": "delays and CPU time of all parts, of the time of the requests in flight",
-    "waiting": "requests in flight that neither proxy nor upstream held",
+    "chain": "delays, round trips and CPU time of all parts, of the time of the requests in flight",
+    "waiting": "requests in flight that neither link, proxy nor upstream held",
     "outside": "time of each request that is not the client's CPU time, for a server without counters",
     "ceiling": "successful requests per second, of the ceiling of upstream and route where it was measured",
 }
@@ -149,7 +154,7 @@ class OpenLoad(Measured):
 
 
 class ServerUse(Measured):
-    """What an upstream or the proxy spent and counted during a trial."""
+    """What an upstream, the proxy or the link spent and counted during a trial."""
 
     cpu_seconds: Seconds
     requests: Count | None = None
@@ -169,6 +174,9 @@ class InFlight(Measured):
     client: Annotated[float, Field(description="begun by the client's clock, and not ended", ge=0, le=MOST)]
     proxy: Annotated[float | None, Field(description="read by the proxy, and not answered", ge=0, le=MOST)] = None
     upstream: Annotated[float | None, Field(description="read by the upstream, and not ready", ge=0, le=MOST)] = None
+    link: Annotated[
+        float | None, Field(description="on the way through the link: its round trips; null: no link", ge=0, le=MOST)
+    ] = None
 
 
 Grown = Annotated[float, Field(ge=0, le=MOST, description="seconds")]
@@ -180,7 +188,8 @@ class Noise(Measured):
 
     seconds: Annotated[float, Field(gt=0, le=MOST, description="from the first to the second reading of the counters")]
     others_cpu_seconds: Annotated[
-        Grown | None, Field(description="CPU time of processes that are neither client, upstream, proxy nor the lab")
+        Grown | None,
+        Field(description="CPU time of processes that are neither client, link, upstream, proxy nor the lab"),
     ] = None
     steal_seconds: Annotated[Grown | None, Field(description="CPU time that the hypervisor gave to others")] = None
     cpu_pressure_seconds: Annotated[
@@ -236,7 +245,15 @@ class PlannedTrial(Measured):
     order: Annotated[Count, Field(description="place in the whole run, from 0")]
     concurrency: Count
     environment: Annotated[str | None, Field(description="where it runs; null: in the lab's own Python")] = None
+    link: Annotated[
+        Link | None, Field(description="between client and route: rtt in seconds, bandwidth in bit/s; null: none")
+    ] = None
     search: Annotated[OfSearch | None, Field(description="null: the run searches for no capacity")] = None
+
+    @property
+    def way(self) -> tuple[str, ...]:
+        """Upstream and route, and the link where there is one."""
+        return (self.upstream, self.route, *(() if self.link is None else (f"link of {self.link}",)))
 
 
 class Trial(PlannedTrial):
@@ -305,7 +322,10 @@ class Trial(PlannedTrial):
     ] = None
     overhead_seconds: Annotated[
         Quantiles | None,
-        Field(description="latency minus the delay that the client requested; null where waits_for_connection"),
+        Field(
+            description="latency minus the delay that the client requested and one round trip of the link; null where "
+            "waits_for_connection, and without a delay and a link"
+        ),
     ] = None
     waits_for_connection: Annotated[
         bool | None, Field(description="whether latencies hold the wait for a free connection of the client's pool")
@@ -318,6 +338,7 @@ class Trial(PlannedTrial):
     over_time: Annotated[list[Slice], Field(max_length=MOST_SLICES)] = []
     upstream_use: ServerUse | None = None
     proxy_use: ServerUse | None = None
+    link_use: ServerUse | None = None
     noise: Noise | None = None
     busy: Annotated[
         dict[str, Share], Field(description="share of its time that each part was busy", max_length=20)

@@ -11,6 +11,7 @@ from clientlab.measuring.measurement import Outcome
 from clientlab.results.document import Placement
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.trial import InFlight, PlannedTrial, ServerUse
+from clientlab.running.link_waits import LinkWaits
 
 _SLACK = 0.25
 """So much of a core a process of CPython may use beyond the one that the GIL grants.
@@ -25,18 +26,20 @@ class ServersUse:
 
     upstream: ServerUse | None
     proxy: ServerUse | None
+    link: ServerUse | None = None
 
 
-def in_flight(latencies: float, wall: float, servers: ServersUse) -> InFlight:
+def in_flight(latencies: float, wall: float, servers: ServersUse, waits: LinkWaits | None = None) -> InFlight:
     """Mean requests in flight, by Little's law: the sum of their times over the wall time.
 
-    `latencies`: sum of the seconds of all requests, as the client timed them.
+    `latencies`: sum of the seconds of all requests, as the client timed them. `waits`: in the link, if there is one.
     """
     upstream, proxy = servers.upstream, servers.proxy
     return InFlight(
         client=latencies / wall,
         proxy=None if proxy is None or proxy.held_seconds is None else proxy.held_seconds / wall,
         upstream=None if upstream is None or upstream.held_seconds is None else upstream.held_seconds / wall,
+        link=waits.seconds / wall if waits is not None and waits.exact else None,
     )
 
 
@@ -48,13 +51,17 @@ def shares_of(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
     held: InFlight,
     placement: Placement | None = None,
 ) -> Shares:
-    """All shares that can be known. `delays`: the sum of the requested delays, in seconds; None without."""
+    """All shares that can be known.
+
+    `delays`: the sum of the requested delays and of the link's round trips, in seconds; None without both.
+    """
     wall, many, cores = outcome.wall_seconds, planned.concurrency, cpu_usable()
     of_client = cores if placement is None else min(cores, len(placement.client))
     machine = None if outcome.disturbance is None else outcome.disturbance.busy_share
-    upstream, proxy = _timed(servers.upstream, wall), _timed(servers.proxy, wall)
-    of_proxy, of_upstream = server_shares(proxy, upstream, wall, many, placement)
-    spent = [outcome.cpu_seconds, *(one.cpu_seconds for one in (upstream, proxy) if one is not None), delays or 0.0]
+    upstream, proxy, link = (_timed(use, wall) for use in (servers.upstream, servers.proxy, servers.link))
+    of_proxy, of_upstream = server_shares(proxy, upstream, wall, many, placement, link)
+    of_servers = (one.cpu_seconds for one in (upstream, proxy, link) if one is not None)
+    spent = [outcome.cpu_seconds, *of_servers, delays or 0.0]
     return Shares(
         client=busy(outcome.cpu_seconds, wall, client_cores(planned, outcome, of_client)),
         proxy=of_proxy,
@@ -64,8 +71,9 @@ def shares_of(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
         connections=_of_connections(planned, outcome, held, servers),
         machine=machine if wall >= SHORT_SECONDS else None,
         chain=None if upstream is None else sum(spent) / wall / many,
-        waiting=_waiting(held, many),
+        waiting=_waiting(planned, held, many),
         outside=_outside(outcome, held, many) if servers.upstream is None else None,
+        link=_server_share(link, wall, many, cores),
     )
 
 
@@ -89,35 +97,44 @@ def _timed(use: ServerUse | None, wall: float) -> ServerUse | None:
     return None if use is None or (use.cpu_step_seconds and wall < SHORT_SECONDS) else use
 
 
-def server_shares(
-    proxy: ServerUse | None, upstream: ServerUse | None, wall: float, many: int, placement: Placement | None = None
+def server_shares(  # noqa: PLR0913, PLR0917 - what shares cores with them
+    proxy: ServerUse | None,
+    upstream: ServerUse | None,
+    wall: float,
+    many: int,
+    placement: Placement | None = None,
+    link: ServerUse | None = None,
 ) -> tuple[float | None, float | None]:
-    """The shares of both servers, with so many requests in flight; None for one whose use is unknown."""
+    """The shares of both servers, with so many requests in flight; None for one whose use is unknown.
+
+    A link is pinned to the cores of the upstream.
+    """
+    pinned = placement is not None
     together, cores = placement is not None and placement.upstream == placement.proxy, cpu_usable()
-    return (
-        _server_share(proxy, wall, many, cores, upstream if together else None),
-        _server_share(upstream, wall, many, cores, proxy if together else None),
-    )
+    beside = [upstream if together else None, link if together else None], [proxy if together else None, link]
+    of_proxy, of_upstream = (sum(use.cpu_seconds for use in uses if use and pinned) for uses in beside)
+    return _server_share(proxy, wall, many, cores, of_proxy), _server_share(upstream, wall, many, cores, of_upstream)
 
 
-def _server_share(
-    use: ServerUse | None, wall: float, many: int, cores: float, beside: ServerUse | None = None
-) -> float | None:
+def _server_share(use: ServerUse | None, wall: float, many: int, cores: float, beside: float = 0.0) -> float | None:
     """A server's share of the cores that it can use: no more than its processes, nor than requests in flight.
 
-    `beside`: a server that is pinned to the same cores; what it used is not there to be used.
+    `beside`: CPU seconds of servers that are pinned to the same cores; what they used is not there to be used.
     """
     if use is None:
         return None
     own = cores if use.cores is None else use.cores
-    if beside is not None:
-        own = max(own - beside.cpu_seconds / wall, use.cpu_seconds / wall)
+    if beside:
+        own = max(own - beside / wall, use.cpu_seconds / wall)
     return busy(use.cpu_seconds, wall, min(own, many, use.processes or math.inf))
 
 
-def _behind(held: InFlight) -> float | None:
-    """Requests in flight behind the client, as far as the servers see them."""
-    return held.proxy if held.proxy is not None else held.upstream
+def _behind(planned: PlannedTrial, held: InFlight) -> float | None:
+    """Requests in flight behind the client: in link, proxy and upstream. None where one of them is unknown."""
+    found = held.proxy if held.proxy is not None else held.upstream
+    if found is None or (planned.link is not None and held.link is None):
+        return None
+    return found + (held.link or 0.0)
 
 
 def _of_threads(use: ServerUse | None, held: InFlight, many: int) -> float | None:
@@ -135,14 +152,14 @@ def _of_connections(planned: PlannedTrial, outcome: Outcome, held: InFlight, ser
     there = outcome.connections_in_all
     if not 0 < there < planned.concurrency or strategies.client_spec(strategy.client).http == "2":
         return None
-    behind = _behind(held)
+    behind = _behind(planned, held)
     if servers.upstream is None or behind is None:
         behind = min(there, max(0.0, held.client - outcome.cpu_seconds / outcome.wall_seconds))
     return behind / there
 
 
-def _waiting(held: InFlight, many: int) -> float | None:
-    behind, begun = _behind(held), min(held.client, many)
+def _waiting(planned: PlannedTrial, held: InFlight, many: int) -> float | None:
+    behind, begun = _behind(planned, held), min(held.client, many)
     return None if behind is None or begun <= 0 else max(0.0, 1 - behind / begun)
 
 

@@ -152,6 +152,7 @@ def planned_trial(run: Run, due: DueTrial) -> tuple[PlannedTrial, Workload]:
         order=run.measured,
         concurrency=strategies.find(arm.strategy).in_flight(workload.concurrency, requests_in(workload)),
         environment=arm.environment,
+        link=arm.link,
         search=due.search,
     )
     return trial, workload

@@ -41,7 +41,7 @@ def _trial(arm: Arm, workload: Workload) -> float:
     if workload.requests is None:
         return _TRIAL_SECONDS + (workload.duration or 0.0)
     in_flight = _in_flight(arm, workload)
-    delay = mean_delay(workload)
+    delay = mean_delay(workload) + (0.0 if arm.link is None else arm.link.rtt)
     waves = max(1.0, workload.requests / in_flight)
     return _TRIAL_SECONDS + workload.warmup * delay + max(waves * delay, workload.requests * _REQUEST_SECONDS)
 

@@ -16,10 +16,12 @@ from clientlab.results.ceiling import Ceiling
 from clientlab.results.document import Placement
 from clientlab.results.trial import Bound, Noise, PlannedTrial, ServerUse, Trial
 from clientlab.running.busy_shares import ServersUse, in_flight, shares_of
+from clientlab.running.link_waits import delays_in, link_waits, traffic_of
 from clientlab.running.open_load import kept_schedule
 from clientlab.samples.log_reader import Samples
+from clientlab.workload.link import unavoidable_of
 from clientlab.workload.load import requests_in
-from clientlab.workload.workload import Workload, delay_of
+from clientlab.workload.workload import Workload
 
 _COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds")
 """Fields of a server's use that grow; the others are as the server reports them."""
@@ -27,15 +29,17 @@ _COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds")
 
 @dataclass(frozen=True)
 class Reading:
-    """Counters of the upstream and of the proxy at one moment; None for a server whose counters are unknown."""
+    """Counters of the upstream, of the proxy and of the link at one moment; None for those that are unknown."""
 
     upstream: ServerUse | None = None
     proxy: ServerUse | None = None
+    link: ServerUse | None = None
 
 
 def spent(before: Reading, after: Reading) -> ServersUse:
     """The growth of the servers' counters between two readings."""
-    return ServersUse(_less(after.upstream, before.upstream), _less(after.proxy, before.proxy))
+    pairs = ((getattr(after, part), getattr(before, part)) for part in ("upstream", "proxy", "link"))
+    return ServersUse(*(_less(*pair) for pair in pairs))
 
 
 @dataclass(frozen=True)
@@ -66,17 +70,20 @@ def finished_trial(
     """
     planned, workload = begun.planned, begun.workload
     outcome, found = measurement.outcome, measurement.samples
-    delay = delay_of(workload)
     kept = kept_schedule(found, workload)
-    delays = sum(map(delay, (kept.sent if kept else found).numbers.tolist())) if delay else None
-    held = in_flight(float(found.records["seconds"].sum()), outcome.wall_seconds, servers)
-    shares = shares_of(planned, outcome, delays, servers, held, placement)
+    sent = kept.sent if kept else found
+    opened = None if _hides_connections(planned) else outcome.connections_opened
+    waits = link_waits(planned, traffic_of(workload, sent, opened, outcome.wall_seconds))
+    held = in_flight(float(found.records["seconds"].sum()), outcome.wall_seconds, servers, waits)
+    shares = shares_of(planned, outcome, delays_in(workload, sent, waits), servers, held, placement)
+    if waits is not None:
+        shares = replace(shares, bandwidth=waits.bandwidth)
     if ceiling is not None and ceiling.requests_per_second is not None:
         succeeded = int((found.records["error"] == 0).sum())
         shares = replace(shares, ceiling=succeeded / outcome.wall_seconds / ceiling.requests_per_second)
     reason = _failure(found, workload)
     figures = {
-        "connections_opened": None if _hides_connections(planned) else outcome.connections_opened,
+        "connections_opened": opened,
         "gil": outcome.gil,
         "cpu_seconds": outcome.cpu_seconds,
         "idle_rss_bytes": outcome.idle_rss_bytes,
@@ -86,10 +93,11 @@ def finished_trial(
         "noise": _noise(planned, outcome, servers),
         "upstream_use": servers.upstream,
         "proxy_use": servers.proxy,
+        "link_use": servers.link,
         "busy": {part: share for part, share in vars(shares).items() if share is not None},
         "in_flight": held,
         "duration_extended": outcome.extended,
-        **_of_samples(found, workload, (outcome.began, outcome.wall_seconds), delay),
+        **_of_samples(found, workload, (outcome.began, outcome.wall_seconds), unavoidable_of(workload, planned.link)),
         **_limits(planned, (shares, ceiling), len(found.records), kept.figures(outcome.wall_seconds) if kept else None),
     }
     if figures["waits_for_connection"]:
@@ -114,11 +122,11 @@ def partial_trial(begun: Begun, found: Samples, status: Literal["failed", "lost"
 
 
 def _of_samples(
-    found: Samples, workload: Workload, span: tuple[float, float], delay: Callable[[int], float] | None
+    found: Samples, workload: Workload, span: tuple[float, float], unavoidable: Callable[[int], float] | None
 ) -> dict[str, Any]:
     """Counts, rates and latencies. Quantiles are of all requests; those of an open load, from the planned starts.
 
-    `span`: monotonic seconds, and wall seconds.
+    `span`: monotonic seconds, and wall seconds. `unavoidable`: what the overhead leaves out; None: it is unknown.
     """
     kept, (began, wall) = kept_schedule(found, workload), span
     sent, records = (kept.sent if kept else found), (kept.from_planned if kept else found).records
@@ -132,7 +140,7 @@ def _of_samples(
         "requests_per_second": len(good) / wall,
         "latency_seconds": summary.latency_of(good["seconds"], failed["seconds"]),
         "elapsed_seconds_sum": float(good["elapsed"].sum(dtype="f8")) if workload.elapsed else None,
-        "overhead_seconds": summary.overhead_of(sent.records, sent.numbers, delay) if delay else None,
+        "overhead_seconds": unavoidable and summary.overhead_of(sent.records, sent.numbers, unavoidable),
         "bytes_received": int(records["bytes"].sum()),
         "histogram": _histogram(good["seconds"]),
         "failed_histogram": _histogram(failed["seconds"]) if len(failed) else None,
@@ -167,8 +175,9 @@ def _noise(planned: PlannedTrial, outcome: Outcome, servers: ServersUse) -> Nois
     if found is None:
         return None
     own = [outcome.cpu_seconds]
-    own += [use.cpu_seconds for use in (servers.upstream, servers.proxy) if use is not None]
+    own += [use.cpu_seconds for use in (servers.upstream, servers.proxy, servers.link) if use is not None]
     unknown = servers.upstream is None or (servers.proxy is None and planned.route != "direct")
+    unknown = unknown or (servers.link is None and planned.link is not None)
     others = None if unknown or found.machine_cpu_seconds is None else max(0.0, found.machine_cpu_seconds - sum(own))
     return Noise(
         seconds=found.seconds,

@@ -27,6 +27,7 @@ from clientlab.running.execute import TrialInterrupted
 from clientlab.running.trial_result import Begun, Reading, finished_trial, partial_trial, spent
 from clientlab.running.trial_watch import Servers, TrialWatch
 from clientlab.samples.log_reader import read_measured
+from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 
 
@@ -64,8 +65,8 @@ class TrialRunner:
     """Measures trials as child processes of this one, against the upstreams of a testbed.
 
     `on_start` and `on_end` are called directly before and after the measured part of each trial. `interpreters`: name
-    of an environment → its Python. `ceilings`: those that were measured before the first trial. `placement`: the CPUs
-    of each part; None: none is pinned.
+    of an environment → its Python. `links`: the testbed behind each link. `ceilings`: those that were measured before
+    the first trial. `placement`: the CPUs of each part; None: none is pinned.
     """
 
     testbed: Testbed
@@ -73,6 +74,7 @@ class TrialRunner:
     on_start: Callable[[], None] = _nothing
     on_end: Callable[[], None] = _nothing
     interpreters: Mapping[str, Interpreter] = field(default_factory=dict)
+    links: Mapping[Link, Testbed] = field(default_factory=dict)
     ceilings: Sequence[Ceiling] = ()
     placement: Placement | None = None
 
@@ -85,10 +87,11 @@ class TrialRunner:
         where a server has ended, or is frozen. Then its log and samples stay, and its figures are partial: those of
         the requests that had finished. Raises TrialInterrupted with such a trial.
         """
-        deadline = deadline_of(workload, planned.concurrency)
+        deadline = deadline_of(workload, planned.concurrency, planned.link)
         begun = Begun(planned, workload, utc_now(), deadline)
+        testbed = self._testbed_of(planned)
         try:
-            self.testbed.serve(planned.upstream)
+            testbed.serve(planned.upstream)
         except ServerLost as loss:
             return begun.trial(status="lost", reason=str(loss))
         place = folder / f"trial-{planned.order:04d}"
@@ -97,23 +100,23 @@ class TrialRunner:
         readings: list[Reading] = []
 
         def start() -> None:
-            readings.append(self.testbed.reading(planned.upstream, planned.route))
+            readings.append(testbed.reading(planned.upstream, planned.route))
             self.on_start()
 
         def end() -> None:
             self.on_end()
-            readings.append(self.testbed.reading(planned.upstream, planned.route))
+            readings.append(testbed.reading(planned.upstream, planned.route))
 
         target = planned.upstream, planned.route
         context = TrialContext(
             strategies.find(planned.strategy),
             workload,
-            self.testbed.base_url(*target),
+            testbed.base_url(*target),
             str(place),
-            self.testbed.address(*target),
-            self.testbed.ca_file(*target),
+            testbed.address(*target),
+            testbed.ca_file(*target),
         )
-        watch = TrialWatch(self.testbed, planned, workload, progressed)
+        watch = TrialWatch(testbed, planned, workload, progressed)
         python = OWN if planned.environment is None else self.interpreters[planned.environment]
         try:
             measurement = measure(
@@ -134,11 +137,16 @@ class TrialRunner:
         shutil.rmtree(place)
         return trial
 
+    def _testbed_of(self, planned: PlannedTrial) -> Testbed:
+        return self.testbed if planned.link is None else self.links[planned.link]
+
     def _why(self, begun: Begun, failure: ServerLost | TrialFailed) -> tuple[_Ended, str]:
         """How a trial ended that did not finish, and the reason. A trial that stalled may have lost its server."""
         trouble = None
         if isinstance(failure, TrialStalled):
-            trouble = self.testbed.trouble(begun.planned.upstream, begun.planned.route, begun.workload)
+            trouble = self._testbed_of(begun.planned).trouble(
+                begun.planned.upstream, begun.planned.route, begun.workload
+            )
         return "lost" if isinstance(failure, ServerLost) else "failed", "; ".join(filter(None, (str(failure), trouble)))
 
     def _ended_early(self, begun: Begun, place: Path, status: _Ended, reason: str) -> Trial:

@@ -10,15 +10,16 @@ from typing import Annotated, Self
 from fastapi import Depends, Request
 
 from clientlab.errors import LabError
-from clientlab.experiments.file import bundled, read_experiment
+from clientlab.experiments.file import bundled
 from clientlab.results import leftovers
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.service.dispatcher import Bounds, Dispatcher
 from clientlab.service.page_key import PageKey
+from clientlab.service.plans import served_plan
 from clientlab.service.run_index import RunIndex
 from clientlab.service.run_manager import RunManager
-from clientlab.service.schemas import Start, command_of
+from clientlab.service.schemas import Start
 
 _log = logging.getLogger("clientlab.service")
 
@@ -73,8 +74,7 @@ def _plan_of(wanted: Start) -> Plan:
     known = bundled()
     if wanted.experiment not in known:
         raise LabError(f"experiment {wanted.experiment!r} is unknown; there are {', '.join(known)}")
-    file = read_experiment(known[wanted.experiment], quick=wanted.quick, rounds=wanted.rounds)
-    return file.checked_plan(command=command_of(wanted.experiment, wanted.rounds, quick=wanted.quick))
+    return served_plan(wanted.experiment, known[wanted.experiment], wanted.rounds, quick=wanted.quick)
 
 
 def lab_of(request: Request) -> Lab:

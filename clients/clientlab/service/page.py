@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from functools import cache
 from typing import Any
 
@@ -22,7 +23,7 @@ from clientlab.service.middleware import first_line, refusal
 from clientlab.service.request_checks import Form, WrongKey, read_form
 from clientlab.service.schemas import Start
 from clientlab.service.standings import standings_of
-from clientlab.testbeds.compose import check_plain
+from clientlab.testbeds.compose import check_link, check_plain
 
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("clientlab.service"),
@@ -139,6 +140,7 @@ def _experiments() -> tuple[dict[str, Plan], dict[str, str]]:
         try:
             check_served(plan)
             check_plain(arm.upstream for arm in plan.arms)
+            check_link(os.environ, plan.links)
         except LabError as error:
             cannot[name] = str(error)
         else:

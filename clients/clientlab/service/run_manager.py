@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from clientlab.running.due import due_trials
 from clientlab.running.execute import execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.schemas import MOST_ROUNDS, State
-from clientlab.testbeds.compose import check_plain
+from clientlab.testbeds.compose import check_link, check_plain
 from clientlab.testbeds.local import ROUTES
 from clientlab.upstreams import UPSTREAMS
 from clientlab.workload.workload import Workload
@@ -78,6 +79,7 @@ class RunManager:
         self._check_idle()
         check_served(plan)
         check_plain(arm.upstream for arm in plan.arms)
+        check_link(os.environ, plan.links)
         measured = distributions_of(arm.strategy for arm in plan.arms)
         return self._begin(new_run(run_name(plan), plan, surroundings(measured, self._programs)))
 
@@ -92,6 +94,7 @@ class RunManager:
                 f"run {old.run} has {old.experiment.rounds:,} rounds; the service begins {MOST_ROUNDS:,} at most"
             )
         check_stored(old.experiment)
+        check_link(os.environ, old.experiment.links)
         measured = distributions_of(arm.strategy for arm in old.experiment.arms)
         fresh = {
             "run": run_name(old.experiment),
@@ -180,7 +183,7 @@ class RunManager:
             planned=self._planned,
             done=0 if run is None else len(run.trials) - failed,
             failed=failed,
-            trial=None if trial is None else f"{trial.arm} · {trial.upstream} · {trial.route} · round {trial.round}",
+            trial=None if trial is None else " · ".join((trial.arm, *trial.way, f"round {trial.round}")),
             finished=self._finished,
             message=self._message,
             workers=self._dispatcher.workers(),
@@ -208,7 +211,7 @@ class RunManager:
             self._run = self._run.model_copy(update={"trials": [*self._run.trials, trial]})
         self._loop.call_soon_threadsafe(self._dispatcher.saved)
         how = f"{trial.requests:,} requests" if trial.status == "done" else f"{trial.status}: {reason_of(trial)}"
-        self.say(f"trial {trial.order + 1}, {trial.arm}, {trial.upstream}, {trial.route}, round {trial.round}: {how}")
+        self.say(f"trial {trial.order + 1}, {', '.join((trial.arm, *trial.way))}, round {trial.round}: {how}")
 
     def _check_idle(self) -> None:
         if self.measuring:
@@ -307,6 +310,7 @@ def _not_to_go_on(run: Run) -> str | None:
         return f"it was begun by clientlab {run.clientlab}"
     try:
         check_stored(run.experiment)
+        check_link(os.environ, run.experiment.links)
     except LabError as error:
         return str(error)
     return None

@@ -12,7 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS, typical_estimate, typical_figure
 from clientlab.judging.changes import simultaneous
-from clientlab.judging.ranking import ranked
+from clientlab.judging.ranking import group_of, ranked
 from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.rows import commonest_verdict
 from clientlab.reports.speed import speed_of
@@ -20,7 +20,7 @@ from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figure_definition import Metric
 from clientlab.results.figures import EXPORTED
 from clientlab.results.labels import ARM, legend, of_arm
-from clientlab.results.plan import Arm, curve_of
+from clientlab.results.plan import Arm, curve_of, number_on
 from clientlab.results.trial import Trial
 
 MOST_SERIES = 3000
@@ -36,8 +36,8 @@ _MARGIN = (
 )
 
 _RANK = (
-    "An arm's place in its workload, upstream and route, by what reports rank it by: its time, or in an open load p99 "
-    "from the planned start. 1 is the best. Arms of unlike load follow each other."
+    "An arm's place in its workload, upstream, route and link, by what reports rank it by: its time, or in an open "
+    "load p99 from the planned start. 1 is the best. Arms of unlike load follow each other."
 )
 
 _MARGINS = tuple(figure for figure, _ in EXPORTED if figure.compared)
@@ -149,8 +149,7 @@ def _ranks(run: Run) -> Iterator[_Row]:
         for place, standing in enumerate(standings, start=1)
     }
     for arm in run.experiment.arms:
-        group = arm.group or arm.workload, arm.upstream, arm.route
-        if place := places.get((group, arm.label or arm.strategy)):
+        if place := places.get((group_of(arm), arm.label or arm.strategy)):
             yield "rank", of_arm(run.run, run.experiment.name, arm.name, arm), place
 
 
@@ -191,5 +190,5 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[_Row]:
     if verdict := commonest_verdict(trials):
         yield row("verdict", 1, verdict)
     for axis, place in arm.axes.items():
-        if isinstance(place, int | float):
-            yield row("axis_value", place, axis, legend(curve_of(arm, axis), arm.strategy))
+        if number := number_on(axis, place):  # the dashboard's axis is logarithmic: 0 has no place on it
+            yield row("axis_value", number, axis, legend(curve_of(arm, axis), arm.strategy))

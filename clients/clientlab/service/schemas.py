@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from clientlab.results.trial import Trial
+from clientlab.workload.link import Link
 
 MOST_ROUNDS = 1000
 
@@ -68,9 +69,11 @@ class Start(_Schema):
     quick: Annotated[bool, Field(description="its quick form")] = False
 
 
-def command_of(experiment: str, rounds: int | None, *, quick: bool = False) -> str:
-    """What runs the same from the command line."""
+def command_of(experiment: str, rounds: int | None, *, quick: bool = False, link: Link | None = None) -> str:
+    """What runs the same from the command line. `link`: of all arms."""
     more = [] if rounds is None else ["--rounds", str(rounds)]
+    if link is not None:
+        more += [f"{option}={text}" for option, text in zip(("--rtt", "--bandwidth"), link.texts, strict=False)]
     return shlex.join(["clientlab", "run", experiment, *(["--quick"] if quick else []), *more])
 
 
@@ -124,7 +127,7 @@ class StandingsRow(_Schema):
 
 
 class StandingsGroup(_Schema):
-    """The arms with one workload, upstream and route, the fastest first."""
+    """The arms with one workload, upstream, route and link, the fastest first."""
 
     title: str
     figure: Annotated[Literal["req/s", "p99"], Field(description="what the arms are ranked by: requests/s or seconds")]

@@ -1,10 +1,10 @@
-"""Compose testbed: the lab's own upstreams and proxy run in containers, at addresses of the environment."""
+"""Compose testbed: the lab's own upstreams, proxy and link run in containers, at addresses of the environment."""
 
 from __future__ import annotations
 
 import socket
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -15,6 +15,7 @@ from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.testbeds.local import ROUTES
 from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
 from clientlab.upstreams import UPSTREAMS, special
+from clientlab.workload.link import Link, link_of
 from clientlab.workload.workload import Workload
 
 ADDRESSES = {
@@ -28,6 +29,19 @@ ADDRESSES = {
 }
 """Environment variables with the addresses of the servers, and their defaults."""
 
+LINK_ADDRESSES = {
+    "LINK_FLASK_ADDRESS": "link:8000",
+    "LINK_AIOHTTP_ADDRESS": "link:8001",
+    "LINK_PROXY_FLASK_ADDRESS": "link:9001",
+    "LINK_PROXY_AIOHTTP_ADDRESS": "link:9002",
+    "LINK_PROXY_FLASK_TLS_ADDRESS": "link:9443",
+    "LINK_PROXY_AIOHTTP_TLS_ADDRESS": "link:9444",
+}
+"""Environment variables with the addresses of the link that lead to these servers, and their defaults."""
+
+LINK_RTT, LINK_BANDWIDTH = "LINK_RTT", "LINK_BANDWIDTH"
+"""Environment variables that describe the link of the stack; without the first, it has none."""
+
 CA_FILE = "PROXY_CA_FILE"
 """Environment variable with the path of the proxy's CA (PEM), for the route with TLS."""
 
@@ -35,28 +49,37 @@ _SUFFIXES = dict(zip(ROUTES, ("ADDRESS", "ADDRESS", "TLS_ADDRESS"), strict=True)
 
 
 class ComposeTestbed:
-    """Upstreams and proxy at the addresses of the environment. Raises LabError for an invalid address.
+    """Upstreams and proxy at the addresses of the environment. Raises LabError for an invalid address or link.
+
+    `linked`: clients call them through the stack's link; counters and health checks do not pass through it.
 
     A host name is resolved once, off the clock: clients would otherwise ask the container network's name server for
     each connection, which is no part of the comparison. With TLS the name stays, because the certificate is for it.
     """
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._named = {name: _split(name, environment.get(name) or default) for name, default in ADDRESSES.items()}
+    def __init__(self, environment: Mapping[str, str], *, linked: bool = False) -> None:
+        defaults = ADDRESSES | LINK_ADDRESSES
+        self._named = {name: _split(name, environment.get(name) or default) for name, default in defaults.items()}
+        self._environment, self._link = environment, link_of_stack(environment)
+        self._way = "LINK_" if linked else ""
         self._authority = environment.get(CA_FILE) or ""
         self._found: dict[str, Endpoint] = {}
         self._bundle: IO[str] | None = None
 
     def serve(self, upstream: str) -> None:
-        """The containers are running. Raises ServerLost where that upstream does not answer a health check."""
-        if trouble := unhealthy(self._at(_variable(upstream, "direct"))):
-            raise ServerLost(trouble)
+        """The containers are running. Raises ServerLost where that upstream does not answer a health check.
+
+        Also where it does not answer one through the link, if clients call it so.
+        """
+        for way in dict.fromkeys(("", self._way)):
+            if trouble := unhealthy(self._at(way + _variable(upstream, "direct"))):
+                raise ServerLost(trouble)
 
     def base_url(self, upstream: str, route: str) -> str:
         return self._endpoint(upstream, route).url
 
     def address(self, upstream: str, route: str) -> Address:
-        return Address(self._named[_variable(upstream, route)][1])
+        return Address(self._named[self._way + _variable(upstream, route)][1])
 
     def ca_file(self, upstream: str, route: str) -> str | None:  # noqa: ARG002 - equal for both upstreams
         """A PEM file with the proxy's own CA and all CAs that libraries trust by default, as in the local testbed."""
@@ -78,14 +101,21 @@ class ComposeTestbed:
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - not needed here
         """Why the upstream's health check fails, by itself or by the route; None where it is answered."""
         direct = unhealthy(self._at(_variable(upstream, "direct")))
-        return direct or (None if route == "direct" else unhealthy(self._endpoint(upstream, route)))
+        alone = route == "direct" and not self._way
+        return direct or (None if alone else unhealthy(self._endpoint(upstream, route)))
+
+    def links(self) -> dict[Link, ComposeTestbed]:
+        """The stack behind its link; empty without one."""
+        return {} if self._link is None else {self._link: ComposeTestbed(self._environment, linked=True)}
 
     def programs(self) -> dict[str, str]:
-        """The addresses of the servers, for the run's surroundings."""
-        return {name.lower(): f"{name}={host}:{port}" for name, (host, port) in self._named.items()}
+        """The addresses of the servers, and the link if there is one, for the run's surroundings."""
+        found = {name: self._named[name] for name in ADDRESSES}
+        shown = {name.lower(): f"{name}={host}:{port}" for name, (host, port) in found.items()}
+        return shown if self._link is None else shown | {"link": f"a container that emulates {self._link}"}
 
     def _endpoint(self, upstream: str, route: str) -> Endpoint:
-        name, authority = _variable(upstream, route), self.ca_file(upstream, route)
+        name, authority = self._way + _variable(upstream, route), self.ca_file(upstream, route)
         return self._at(name) if authority is None else Endpoint(*self._named[name], Path(authority))
 
     def _at(self, name: str) -> Endpoint:
@@ -106,6 +136,27 @@ def check_plain(names: Iterable[str]) -> None:
         raise LabError(
             f"upstream {found[0]!r}: the containers serve {', '.join(UPSTREAMS)} as they are; "
             "have servers with settings started by 'clientlab run' with --testbed local"
+        )
+
+
+def link_of_stack(environment: Mapping[str, str]) -> Link | None:
+    """The link that the environment describes; None without one. Raises LabError for one that cannot be."""
+    texts = {name: environment.get(name) or None for name in (LINK_RTT, LINK_BANDWIDTH)}
+    try:
+        return None if texts[LINK_RTT] is None else link_of(*texts.values())
+    except ValueError as error:
+        given = ", ".join(f"{name}={text}" for name, text in texts.items() if text)
+        raise LabError(f"{given}: {error}") from error
+
+
+def check_link(environment: Mapping[str, str], links: Collection[Link]) -> None:
+    """Raises LabError for a link that is not that of the stack: its container emulates one only."""
+    own = link_of_stack(environment)
+    if other := next((link for link in links if link != own), None):
+        has = f"emulates {own}" if own else "has no link"
+        raise LabError(
+            f"a link of {other}, and the stack {has}; start it with {LINK_RTT} (and {LINK_BANDWIDTH}) and "
+            "--profile link, or measure with --testbed local"
         )
 
 
@@ -135,5 +186,5 @@ def _bundled(authority: str) -> IO[str]:
 def _split(name: str, text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise LabError(f"{name}={text!r} is no HOST:PORT; write it as {ADDRESSES[name]}")
+        raise LabError(f"{name}={text!r} is no HOST:PORT; write it as {(ADDRESSES | LINK_ADDRESSES)[name]}")
     return host, int(port)

@@ -7,6 +7,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -15,6 +16,7 @@ from clientlab.clients.interfaces import Budget
 from clientlab.errors import FieldError, ServerLost
 from clientlab.measuring.connections import Address
 from clientlab.running.trial_result import Reading
+from clientlab.testbeds.server_process import LOOPBACK
 from clientlab.workload.making import requests_of
 from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request, Workload
 
@@ -44,7 +46,8 @@ class ExternalTarget:
         self._base = f"{parts.scheme}://{parts.netloc}"
         self.name = parts.netloc
         self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self._address = _address(parts, public=public)
+        self._host = parts.hostname or ""
+        self._address, self._peers = _address(parts, public=public)
         self._unanswered: Workload | None = None
 
     def probe(self, workload: Workload) -> None:
@@ -106,6 +109,36 @@ class ExternalTarget:
     def address(self, upstream: str, route: str) -> Address:  # noqa: ARG002
         return self._address
 
+    def targets(self) -> list[tuple[str, int]]:
+        """The IP address and the port of the server: the first that accepted a connection."""
+        refusing = self._address.refusing
+        return [(next(peer for peer in self._peers if peer not in refusing), self._address.port)]
+
+    def behind_link(self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]) -> tuple[str, Address]:  # noqa: ARG002
+        """Base URL of the server behind a link, whose port for the target is `port_of`, and its address.
+
+        With TLS the name stays, because the certificate is for it. The header Host is the workload's.
+        """
+        port = port_of(*self.targets())
+        if not self.secure:
+            return f"http://{LOOPBACK}:{port}", Address(port)
+        return f"https://{self._host}:{port}", Address(port, tuple(one for one in self._peers if one != LOOPBACK))
+
+    def named_in(self, workload: Workload) -> Workload:
+        """The workload with the server's name in the header Host, unless it has one: a link has another address."""
+        if any(name.lower() == "host" for name in workload.headers):
+            return workload
+        return replace(workload, headers={**workload.headers, "Host": self.name})
+
+    def check_link(self) -> None:
+        """Raises FieldError where clients that verify the server's certificate cannot be led to a link."""
+        if self.secure and LOOPBACK not in self._peers:
+            message = (
+                f"a link listens at {LOOPBACK}, and clients connect to {self._host} because they verify its "
+                f"certificate; measure an http:// address, or a tunnel to the server whose name is {self._host} here"
+            )
+            raise FieldError(["url"], message, also=["rtt"])
+
     def ca_file(self, upstream: str, route: str) -> str | None:  # noqa: ARG002
         return self._ca_file
 
@@ -147,10 +180,10 @@ def _checked(ca_file: Path, url: str) -> str:
     return str(ca_file.resolve())
 
 
-def _address(parts: SplitResult, *, public: bool) -> Address:
-    """The port, and the addresses of the host that refuse connections. Raises FieldError where all refuse.
+def _address(parts: SplitResult, *, public: bool) -> tuple[Address, list[str]]:
+    """The port, with the addresses of the host that refuse connections, and all its addresses.
 
-    Also where one is an address of the internet, and `public` does not permit it.
+    Raises FieldError where all refuse, and where one is an address of the internet and `public` does not permit it.
     """
     host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
     try:
@@ -169,7 +202,7 @@ def _address(parts: SplitResult, *, public: bool) -> Address:
                 refusing.append(str(peer[0]))
     if len(refusing) == len(found):
         raise FieldError(["url"], f"nothing listens at {host}:{port}; start the server or correct the URL")
-    return Address(port, tuple(refusing))
+    return Address(port, tuple(refusing)), list(dict.fromkeys(str(peer[0]) for *_, peer in found))
 
 
 def _is_public(address: str) -> bool:

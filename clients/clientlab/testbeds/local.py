@@ -6,8 +6,8 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -152,6 +152,18 @@ class LocalTestbed:
 
     def address(self, upstream: str, route: str) -> Address:
         return Address(self.endpoint(upstream, route).port)
+
+    def targets(self) -> list[tuple[str, int]]:
+        """Host and port of each upstream, and of each site of the proxy."""
+        ports = [server.endpoint.port for name, server in self._servers.items() if name != "proxy"]
+        ports += [listener.getsockname()[1] for listener in self._listeners.values()]
+        return [(LOOPBACK, port) for port in (*ports, *(site.port for site in self._sites.values()))]
+
+    def behind_link(self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]) -> tuple[str, Address]:
+        """Base URL of that upstream behind a link, whose port for each target is `port_of`, and its address."""
+        endpoint = self.endpoint(upstream, route)
+        linked = replace(endpoint, port=port_of((endpoint.host, endpoint.port)))
+        return linked.url, Address(linked.port)
 
     def ca_file(self, upstream: str, route: str) -> str | None:
         """On the route that has TLS, the proxy's own CA among all those that libraries trust by themselves.

@@ -19,7 +19,7 @@ from clientlab.errors import LabError
 from clientlab.results.trial import Trial, utc_now
 from clientlab.running.execute import TrialLost
 from clientlab.running.trial_runner import TrialRunner
-from clientlab.testbeds.compose import ComposeTestbed
+from clientlab.testbeds.compose import ComposeTestbed, check_link
 from clientlab.worker.assignment import Assignment
 from clientlab.worker.channel import JobInput, MetricsSender
 from clientlab.worker.exporter import Exporter
@@ -139,7 +139,8 @@ def _trial(assignment: Assignment, exporter: Exporter, folder: Path, heartbeats:
     started = utc_now()
     try:
         testbed = ComposeTestbed(os.environ)
-        run_trial = TrialRunner(testbed, on_start=exporter.started, on_end=exporter.ended)
+        check_link(os.environ, () if assignment.trial.link is None else (assignment.trial.link,))
+        run_trial = TrialRunner(testbed, links=testbed.links(), on_start=exporter.started, on_end=exporter.ended)
         return run_trial(assignment.trial, assignment.workload, folder, heartbeats.progressed)
     except TrialLost as loss:
         return Trial.of(assignment.trial, status="lost", reason=str(loss), started=started)

@@ -7,14 +7,16 @@ BANDWIDTH  bits per second of each direction, with a unit: ``20mbit``, ``1gbit``
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from clientlab.workload.delays import seconds
+from clientlab.workload.workload import Workload, delay_of
 
 MOST_RTT = 10.0
 """Seconds. A geostationary satellite takes 0.6 s; longer ones would exceed the time limits of most clients."""
 
-LEAST_BANDWIDTH, MOST_BANDWIDTH = 1e3, 1e12
+LEAST_BANDWIDTH, MOST_BANDWIDTH = 1e3, 1e11
 """Bits per second. One segment of 1,460 bytes takes 12 s at the least one."""
 
 _BITS = {"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
@@ -36,8 +38,14 @@ class Link:
             raise ValueError(f"a round-trip time of {self.rtt:g} s; write 0ms to {MOST_RTT:g}s")
         if self.bandwidth is not None and not LEAST_BANDWIDTH <= self.bandwidth <= MOST_BANDWIDTH:
             raise ValueError(
-                f"a bandwidth of {self.bandwidth:g} bit/s; write 1kbit to 1000gbit, or leave it out for no limit"
+                f"a bandwidth of {self.bandwidth:g} bit/s; write 1kbit to 100gbit, or leave it out for no limit"
             )
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Round-trip time, and bandwidth if it is limited, as `rtt_of` and `bandwidth_of` read them."""
+        rtt = f"{self.rtt * 1000:.12g}ms"
+        return (rtt,) if self.bandwidth is None else (rtt, f"{self.bandwidth:.12g}bit")
 
     def __str__(self) -> str:
         """``35 ms``, or ``35 ms, 20 Mbit/s``. Links that differ have unlike texts."""
@@ -65,6 +73,19 @@ def link_of(rtt: str | None, bandwidth: str | None) -> Link | None:
     if rtt is None and bandwidth is None:
         return None
     return Link(0.0 if rtt is None else rtt_of(rtt), None if bandwidth is None else bandwidth_of(bandwidth))
+
+
+def unavoidable_of(workload: Workload, link: Link | None) -> Callable[[int], float] | None:
+    """A function from k to the seconds of request k that no client can save; None without a delay and a link.
+
+    They are the delay that it asks of the upstream, and one round trip of the link: what a request takes on a
+    connection that was kept. Connecting, slow start and a limited bandwidth take more.
+    """
+    delay = delay_of(workload)
+    if link is None:
+        return delay
+    rtt = link.rtt
+    return (lambda _: rtt) if delay is None else (lambda number: delay(number) + rtt)
 
 
 def _rate(bandwidth: float) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clientlab.analysis.standings import TrialCost, standings
+from clientlab.analysis.standings import GroupKey, TrialCost, standings
 
-GROUP = ("workload", "aiohttp", "direct")
+GROUP = GroupKey("workload", "aiohttp", "direct")
 
 
 def rounds(strategy: str, *seconds: float, errors: int = 0, group=GROUP, first: int = 1) -> list[TrialCost]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from clientlab.analysis.standings import GroupKey
 from clientlab.errors import LabError
 from clientlab.judging.capacity import capacities, equal_load
 from clientlab.judging.cautions import cautions_of
@@ -18,7 +19,7 @@ from clients.documents import a_failed_trial, a_run, a_searched_trial
 
 SEARCH = CapacitySearch(conditions="p99<250ms,errors<1%")
 FIRST = Workload(rate=100.0, duration=5.0, max_late=5.0)
-GROUP = ("workload", "aiohttp", "direct")
+GROUP = GroupKey("workload", "aiohttp", "direct")
 
 
 @pytest.mark.parametrize(

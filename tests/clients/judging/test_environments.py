@@ -9,7 +9,7 @@ import pytest
 from clientlab.errors import LabError
 from clientlab.experiments.checks import check_stored
 from clientlab.judging.cautions.trials import gil_on
-from clientlab.judging.environments import contrasts
+from clientlab.judging.contrasts import contrasts, environment_pairs
 from clientlab.reports.environments import lines, sentences
 from clientlab.results.document import Environment
 from clientlab.results.plan import Arm, EnvironmentSpec
@@ -37,7 +37,7 @@ def test_rounds_differ_by_a_factor_of_ten_and_the_ratio_within_them_is_exact():
     trials.append(a_trial("urllib3", 7, 9.0, arm="urllib3 in new", environment="new"))
     arms = [arm("urllib3", "old"), arm("urllib3", "new"), arm("pycurl", "old"), arm("urllib3", None)]
     run = a_run(*trials, arms=arms, environments=SPECS)
-    (found,) = contrasts(run)
+    (found,) = contrasts(run, environment_pairs(run.experiment.arms))
     assert (found.arm.environment, found.base.environment) == ("new", "old")
     assert math.isclose(found.time.value, 1.05)
     assert found.time.rounds == 6

@@ -39,10 +39,10 @@ def server():
     [
         (["--rtt", "-0.01", *FORWARD], "a round-trip time of -0.01 s"),
         (["--rtt", "nan", *FORWARD], "a round-trip time of nan s"),
-        (["--rtt", "35ms", *FORWARD], "argument --rtt"),
+        (["--rtt", "35 ms", *FORWARD], "argument --rtt"),
         (["--rtt", "0.01"], "--forward"),
         (FORWARD, "--rtt"),
-        (["--rtt", "0.01", "--bandwidth", "0", *FORWARD], "a bandwidth of 0 bit/s"),
+        (["--rtt", "10ms", "--bandwidth", "0mbit", *FORWARD], "a bandwidth of 0 bit/s"),
         (["--rtt", "0.01", "--forward", "9000"], "'9000' is not an address"),
         (["--rtt", "0.01", "--forward", "localhost:70000"], "is not an address"),
         (["--rtt", "0.01", *FORWARD, *FORWARD, "--listen", "127.0.0.1:0"], "one for each --forward"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.results.labels import ARM, legend, of_arm
+from clientlab.workload.link import Link
 from clients.documents import a_trial
 
 
@@ -28,7 +29,7 @@ def test_a_legend_ends_with_the_strategy(arm, strategy, called):
 
 def test_an_arms_labels_are_its_parts():
     """A value for each name, in their order."""
-    trial = a_trial("aiohttp@workers")
+    trial = a_trial("aiohttp@workers", link=Link(0.035))
     found = dict(zip(ARM, of_arm("a-run", "demo", "tasks", trial), strict=True))
     assert found == {
         "run": "a-run",
@@ -39,4 +40,6 @@ def test_an_arms_labels_are_its_parts():
         "workload": trial.workload,
         "upstream": trial.upstream,
         "route": trial.route,
+        "link": "35 ms",
     }
+    assert of_arm("a-run", "demo", "tasks", a_trial())[-1] == ""

@@ -33,7 +33,7 @@ def test_a_round_trip_time_beyond_the_limits_is_refused(text):
         rtt_of(text)
 
 
-@pytest.mark.parametrize("text", ["0", "0mbit", "-1mbit", "20", "20mbps", "20MB", "999bit", "1001gbit", "inf", ""])
+@pytest.mark.parametrize("text", ["0", "0mbit", "-1mbit", "20", "20mbps", "20MB", "999bit", "101gbit", "inf", ""])
 def test_a_bandwidth_without_a_unit_of_bits_or_beyond_the_limits_is_refused(text):
     """Bytes per second (``20mbps`` to tc) are not mistaken for bits."""
     with pytest.raises(ValueError, match=r"write \d+kbit"):

@@ -13,10 +13,11 @@ from clientlab.results.trial import Trial
 
 
 def server_bound(run: Run) -> Iterator[Caution]:
-    """Trials that the upstream or the proxy limited."""
+    """Trials that the upstream, the proxy or the link's process limited."""
     for bound, part, advice in (
         ("upstream-bound", "the upstream was", "give it more workers or cores, or set a delay"),
         ("proxy-bound", "the proxy was", "give it more workers or cores, or set a delay"),
+        ("link-bound", "the process of the link was", "send fewer requests at once, or smaller bodies"),
         ("upstream-threads", "the upstream's threads were", "give it more threads or workers"),
     ):
         # ApacheBench and the like are meant to measure the server or the proxy.
@@ -104,10 +105,10 @@ def _instead(trials: list[Trial]) -> str:
 
 
 def _taken(trial: Trial) -> float:
-    """Cores that tool, proxy and upstream used on average. 0 for a trial too short for the clock of the servers."""
+    """Cores that tool and servers used on average. 0 for a trial too short for the clock of the servers."""
     if not trial.wall_seconds or trial.wall_seconds < SHORT_SECONDS:
         return 0.0
-    servers = [use.cpu_seconds for use in (trial.upstream_use, trial.proxy_use) if use is not None]
+    servers = [use.cpu_seconds for use in (trial.link_use, trial.upstream_use, trial.proxy_use) if use is not None]
     return (sum(servers) + (trial.cpu_seconds or 0.0)) / trial.wall_seconds
 
 

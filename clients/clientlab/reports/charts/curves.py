@@ -11,7 +11,7 @@ from clientlab.analysis.sweeps import TurningPoint, Value, in_order, turning_poi
 from clientlab.judging.knees import knee_text
 from clientlab.results.document import Run
 from clientlab.results.figures import cost_of, ranked_by
-from clientlab.results.plan import Arm
+from clientlab.results.plan import Arm, number_on
 from clientlab.workload.load import is_open
 
 REQUESTS = 1000
@@ -19,8 +19,8 @@ REQUESTS = 1000
 
 _FEWEST_POINTS = 3
 
-_LOADS = frozenset({"rate", "stages"})
-"""Axes along which the load itself grows: the least load is the easiest, and no point of them is an optimum."""
+_EASIEST_AT_AN_END = frozenset({"rate", "stages", "rtt", "bandwidth"})
+"""Axes along which the load grows, or the link gets slower: one end is the easiest, and no point is an optimum."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The curves along one axis on one upstream and route, and what their seconds are."""
+    """The curves along one axis on one upstream, route and link, and what their seconds are."""
 
     axis: str
     where: str
@@ -129,21 +129,21 @@ class Sweep:
     @property
     def values(self) -> list[Value]:
         """All values on the axis, in its order."""
-        return in_order(point.value for curve in self.curves for point in curve.points)
+        return _ordered(self.axis, [point.value for curve in self.curves for point in curve.points])
 
 
 def sweeps_of(run: Run) -> list[Sweep]:
-    """A sweep for each axis, upstream and route, with a curve for all arms that have at least three values on it."""
+    """A sweep for each axis, upstream, route and link, with a curve for all arms with at least three values on it."""
     found = []
     for (axis, where, _), named in _series(run).items():
         charted = _charted(run, [arm for arms in named.values() for arm in arms])
-        values = in_order(arm.axes[axis] for arms in named.values() for arm in arms)
+        values = _ordered(axis, [arm.axes[axis] for arms in named.values() for arm in arms])
         curves = []
         for name, arms in named.items():
             points = [point for arm in arms if (point := _point(run, arm, axis, charted))]
             if len(points) >= _FEWEST_POINTS:
                 points.sort(key=lambda point: values.index(point.value))
-                turns = axis not in _LOADS
+                turns = axis not in _EASIEST_AT_AN_END
                 curves.append(Curve(name, arms[0].strategy, points, _concurrency(run, arms), turns))
         if curves:
             found.append(Sweep(axis, where, curves, charted))
@@ -151,15 +151,29 @@ def sweeps_of(run: Run) -> list[Sweep]:
 
 
 def _series(run: Run) -> dict[tuple[str, str, bool], dict[str, list[Arm]]]:
-    """Axis with upstream and route, and whether the load is open → name of a curve → its arms."""
+    """Axis with upstream, route and link, and whether the load is open → name of a curve → its arms."""
     found: dict[tuple[str, str, bool], dict[str, list[Arm]]] = {}
     for arm in run.experiment.arms:
         by_schedule = is_open(run.experiment.workloads[arm.workload])
         for axis in arm.axes:
             others = [f"{key}={value}" for key, value in arm.axes.items() if key != axis]
-            curves = found.setdefault((axis, f"{arm.upstream} upstream · {arm.route}", by_schedule), {})
+            curves = found.setdefault((axis, _where(arm), by_schedule), {})
             curves.setdefault(", ".join([arm.sweep or _without(arm.strategy, arm.axes), *others]), []).append(arm)
     return found
+
+
+def _where(arm: Arm) -> str:
+    """Upstream and route, and the link unless its parts are axes: then the names of curves have them."""
+    parts = [f"{arm.upstream} upstream", arm.route]
+    if arm.link is not None and not {"rtt", "bandwidth"} & arm.axes.keys():
+        parts.append(f"link of {arm.link}")
+    return " · ".join(parts)
+
+
+def _ordered(axis: str, values: list[Value]) -> list[Value]:
+    """The values of an axis, each once: by number where they have one, else in the order of the experiment."""
+    numbers = {value: number_on(axis, value) for value in values}
+    return in_order(values) if None in numbers.values() else sorted(numbers, key=lambda value: numbers[value] or 0.0)
 
 
 def _concurrency(run: Run, arms: list[Arm]) -> int | None:

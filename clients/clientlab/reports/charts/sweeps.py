@@ -11,6 +11,7 @@ from clientlab.reports.charts.palette import Look, distinct, looks_of
 from clientlab.reports.charts.scale import Scale, Tick, even, logarithmic, shortened
 from clientlab.reports.charts.shapes import DataTable, Line, LineChart, placed
 from clientlab.results.document import Run
+from clientlab.results.plan import number_on
 
 _ROOM = 9.0  # per cent of the axis that a tick needs
 _FAR = 10.0  # from this ratio of its ends on, an axis is logarithmic
@@ -32,7 +33,7 @@ def charts(run: Run) -> list[LineChart]:
 def _plot(sweep: Sweep, looks: list[Look]) -> LineChart:
     values = sweep.values
     curves = [replace(curve, name=sweep.name_of(curve)) for curve in sweep.curves]
-    x, x_ticks, across = _across(values)
+    x, x_ticks, across = _across(sweep.axis, values)
     y = _upright([seconds for curve in sweep.curves for point in curve.points for seconds in point.rounds])
     return LineChart(
         title=f"{sweep.axis} · {sweep.where}",
@@ -47,24 +48,26 @@ def _plot(sweep: Sweep, looks: list[Look]) -> LineChart:
     )
 
 
-def _across(values: list[Value]) -> tuple[Scale, list[Tick], dict[Value, float]]:
-    """The axis, its ticks, and where each value stands on it: values that are texts stand at even distances."""
-    numbers = [float(value) for value in values if not isinstance(value, str)]
-    if len(numbers) < len(values):
+def _across(axis: str, values: list[Value]) -> tuple[Scale, list[Tick], dict[Value, float]]:
+    """The axis, its ticks, and where each value stands on it: texts without a number stand at even distances."""
+    across = {value: number for value in values if (number := number_on(axis, value)) is not None}
+    if len(across) < len(values):
         x = Scale(-0.2, len(values) - 0.8)
         across = {value: float(place) for place, value in enumerate(values)}
         return x, [Tick(x.place(across[value]), str(value)) for value in values], across
+    numbers = list(across.values())
     x = Scale(numbers[0], numbers[-1], log=_is_far(numbers))
-    return x, _apart(x, numbers), {value: float(value) for value in values}
+    return x, _apart(x, across), across
 
 
-def _apart(x: Scale, numbers: list[float]) -> list[Tick]:
+def _apart(x: Scale, across: dict[Value, float]) -> list[Tick]:
     """The values themselves, from the last one down, without those that would touch the one after."""
     ticks: list[Tick] = []
-    for number in reversed(numbers):
+    for value, number in reversed(across.items()):
         room = _ROOM if len(ticks) > 1 else 1.5 * _ROOM  # the text of the last tick ends at its place
         if not ticks or ticks[-1].place - x.place(number) >= room:
-            ticks.append(Tick(x.place(number), shortened(units.digits(number))))
+            text = value if isinstance(value, str) else shortened(units.digits(number))
+            ticks.append(Tick(x.place(number), text))
     return ticks
 
 

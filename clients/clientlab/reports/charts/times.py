@@ -70,7 +70,7 @@ def charts(run: Run, groups: Sequence[Group]) -> list[BarChart]:
 
 def _panels(run: Run, groups: Sequence[Group]) -> Iterator[_Panel]:
     on_curves = {point.arm for sweep in sweeps_of(run) for curve in sweep.curves for point in curve.points}
-    for workload, found in itertools.groupby(groups, lambda group: group.workload):
+    for workload, found in itertools.groupby(groups, lambda group: group.key.workload):
         some = list(found)
         rows = [row for group in some for row in group.rows]
         if all(trial.arm in on_curves for row in rows for trial in row.trials):

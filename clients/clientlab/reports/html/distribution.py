@@ -1,4 +1,4 @@
-"""Distributions: latencies as one area per arm, and the overhead, which is the latency less the requested delay."""
+"""Distributions: latencies as one area per arm, and the overhead: the latency less the delay and a round trip."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def charts(groups: list[ChartGroup]) -> list[BarChart]:
 
 
 def overheads(groups: list[ChartGroup]) -> list[BarChart]:
-    """A chart for each group whose requests asked for a delay."""
+    """A chart for each group whose requests asked for a delay, or passed through a link."""
     return [bars for group in groups if (bars := _overhead(group))]
 
 
@@ -31,7 +31,7 @@ def _chart(group: ChartGroup) -> BarChart | None:
     scale = logarithmic([*tails, *(float(latencies.answered.seconds[0]) for latencies in found)])
     if scale is None:
         return None
-    delay = f" They include the requested delay of the upstream, {group.delay}." if group.delay else ""
+    delay = f" They include {_unavoidable(group)}." if _unavoidable(group) else ""
     return BarChart(
         title=group.title,
         rows=[_area(arm, scale) for arm in group.arms if arm.latencies],
@@ -69,9 +69,15 @@ def _overhead(group: ChartGroup) -> BarChart | None:
         title=group.title,
         rows=[_range(arm, scale) for arm in known],
         ticks=scale.ticks_across(units.time),
-        axis=f"latency less the requested delay of {group.delay}",
+        axis=f"latency less {_unavoidable(group)}",
         notes=["A dot is the median of a round, a ring its p99. The numbers are p50 · p99, as medians of the rounds."],
     )
+
+
+def _unavoidable(group: ChartGroup) -> str:
+    """What the overhead leaves out; empty without a delay and a link."""
+    parts = [f"the requested delay of {group.delay}"] if group.delay else []
+    return " and ".join([*parts, *([f"a round trip of the link of {group.key.link}"] if group.key.link else [])])
 
 
 def _range(arm: ChartArm, scale: Scale) -> Bar:

@@ -10,7 +10,7 @@ import jinja2
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import capacity, ceilings, environments, estimand, overload, thresholds
+from clientlab.reports import capacity, ceilings, environments, estimand, links, overload, thresholds
 from clientlab.reports.charts import palette, sweeps, times
 from clientlab.reports.claims import SIGNS, source_first
 from clientlab.reports.html import claims, distribution, percentiles, resources, svg, tables, timeline
@@ -45,7 +45,7 @@ def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
     return _TEMPLATES.get_template("report.html.j2").render(
         run=run,
         source_url=_link(run),
-        answers=[*environments.sentences(run), *capacity.answers_of(run, groups)],
+        answers=[*environments.sentences(run), *links.sentences(run), *capacity.answers_of(run, groups)],
         capacities=tables.capacities(run),
         capacity_note=capacity.note(run),
         overloads=tables.overloads(run),

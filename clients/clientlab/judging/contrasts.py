@@ -1,8 +1,8 @@
-"""Arms that differ in their environment only, beside each other: paired by round, as arms of one run are."""
+"""Arms that differ in their environment only, or in their link only, beside each other: paired by round."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from clientlab.analysis.precision import confidence_of
@@ -15,13 +15,16 @@ from clientlab.results.plan import Arm
 
 _FIGURES = 2
 
+ArmPair = tuple[Arm, Arm]
+"""An arm, and the first arm of the experiment that differs from it in one thing only."""
+
 
 @dataclass(frozen=True)
 class Contrast:
-    """An arm, and the same arm in the first environment that has it: how many times as much the arm takes.
+    """An arm, and the same arm in the first environment or behind the first link: how many times as much it takes.
 
     `time`: of the figure that arms are ranked by, `figure`; `cpu`: of CPU time per request; None if no round has both.
-    The intervals of all contrasts of a run hold together. Trials with errors do not count.
+    The intervals of the contrasts that are computed together hold together. Trials with errors do not count.
     """
 
     arm: Arm
@@ -31,9 +34,8 @@ class Contrast:
     cpu: Ratio | None
 
 
-def contrasts(run: Run) -> list[Contrast]:
-    """Every such pair of the run, in the experiment's order; none without environments."""
-    found = pairs_of(run.experiment.arms)
+def contrasts(run: Run, found: Sequence[ArmPair]) -> list[Contrast]:
+    """The contrasts of these pairs of the run's arms, in their order."""
     # Bonferroni: the error is divided among all ratios.
     level = 1 - (1 - confidence_of(run.experiment.precision)) / max(1, _FIGURES * len(found))
     return [
@@ -48,12 +50,22 @@ def contrasts(run: Run) -> list[Contrast]:
     ]
 
 
-def pairs_of(arms: Iterable[Arm]) -> list[tuple[Arm, Arm]]:
+def environment_pairs(arms: Iterable[Arm]) -> list[ArmPair]:
     """Each arm with the same arm in the first environment that has it."""
-    families: dict[tuple[str, str, str, str], list[Arm]] = {}
+    return _pairs((arm for arm in arms if arm.environment is not None), lambda arm: arm.link)
+
+
+def link_pairs(arms: Iterable[Arm]) -> list[ArmPair]:
+    """Each arm with the same arm behind the first link that has it, or without a link if that comes first."""
+    found = _pairs(arms, lambda arm: arm.environment)
+    return [(arm, first) for arm, first in found if arm.link != first.link]
+
+
+def _pairs(arms: Iterable[Arm], kept: Callable[[Arm], Hashable]) -> list[ArmPair]:
+    """Each arm with the first one that has its strategy, way and workload, and what is `kept`."""
+    families: dict[Hashable, list[Arm]] = {}
     for arm in arms:
-        if arm.environment is not None:
-            families.setdefault((arm.strategy, arm.upstream, arm.route, arm.workload), []).append(arm)
+        families.setdefault((arm.strategy, arm.upstream, arm.route, arm.workload, kept(arm)), []).append(arm)
     return [(arm, family[0]) for family in families.values() for arm in family[1:]]
 
 
