@@ -136,7 +136,7 @@ def test_a_stream_stays_chunked(routed: Routed) -> None:
 
 
 @pytest.mark.parametrize("http2", [False, True])
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "proxy.test"])
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "proxy.test", "link"])
 def test_sites_with_tls_speak_the_version_that_is_asked_for(routed: Routed, name: str, *, http2: bool) -> None:
     """HTTP/1.1 or HTTP/2, with a certificate of the proxy's own CA for each of its names."""
     context = ssl.create_default_context(cafile=str(routed.secure.ca_file))
