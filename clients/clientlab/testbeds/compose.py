@@ -40,7 +40,7 @@ LINK_ADDRESSES = {
 """Environment variables with the addresses of the link that lead to these servers, and their defaults."""
 
 LINK_RTT, LINK_BANDWIDTH = "LINK_RTT", "LINK_BANDWIDTH"
-"""Environment variables that describe the link of the stack; without the first, it has none."""
+"""Environment variables that describe the link of the stack; without both, it has none."""
 
 CA_FILE = "PROXY_CA_FILE"
 """Environment variable with the path of the proxy's CA (PEM), for the route with TLS."""
@@ -51,7 +51,7 @@ _SUFFIXES = dict(zip(ROUTES, ("ADDRESS", "ADDRESS", "TLS_ADDRESS"), strict=True)
 class ComposeTestbed:
     """Upstreams and proxy at the addresses of the environment. Raises LabError for an invalid address or link.
 
-    `linked`: clients call them through the stack's link; counters and health checks do not pass through it.
+    `linked`: clients call them through the stack's link; counters are read without it.
 
     A host name is resolved once, off the clock: clients would otherwise ask the container network's name server for
     each connection, which is no part of the comparison. With TLS the name stays, because the certificate is for it.
@@ -143,7 +143,7 @@ def link_of_stack(environment: Mapping[str, str]) -> Link | None:
     """The link that the environment describes; None without one. Raises LabError for one that cannot be."""
     texts = {name: environment.get(name) or None for name in (LINK_RTT, LINK_BANDWIDTH)}
     try:
-        return None if texts[LINK_RTT] is None else link_of(*texts.values())
+        return link_of(*texts.values())
     except ValueError as error:
         given = ", ".join(f"{name}={text}" for name, text in texts.items() if text)
         raise LabError(f"{given}: {error}") from error

@@ -135,7 +135,8 @@ def test_the_stack_has_the_link_of_its_environment():
 
 def test_a_stack_without_a_link_refuses_one():
     """And an environment that describes none is refused by its variable."""
-    assert ComposeTestbed({"LINK_RTT": ""}).links() == {}
+    assert ComposeTestbed({"LINK_RTT": "", "LINK_BANDWIDTH": ""}).links() == {}
+    assert link_of_stack({"LINK_BANDWIDTH": "1gbit"}) == Link(0.0, 1e9)
     check_link({}, [])
     with pytest.raises(LabError, match=r"a link of 20 ms, and the stack has no link"):
         check_link({}, [LINK])
