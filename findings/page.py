@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import jinja2
@@ -20,6 +20,8 @@ from clientlab.reports.claims import with_band
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row, groups_of
 from clientlab.results.document import ClaimResult, Run
+from clientlab.results.plan import Claim, Plan
+from findings import distance, network, reuse
 from findings.moves import FROM_3_11, FROM_HTTPX, moves_table
 
 HERE = Path(__file__).parent
@@ -73,8 +75,9 @@ class Found:
     def claims_table(self, *, control: bool) -> str:
         """Those of the article, or the lab's own."""
         found = [claim for claim in self.claims.values() if claim.control == control]
-        heads = ("claim", *(() if control else ("published",)), "verdict", "ratio (95 %)", "rounds", "cautions")
-        return table(heads, [_cells(claim) for claim in found], left=len(heads))
+        published = any(claim.published for claim in found) and not control
+        heads = ("claim", *(("published",) if published else ()), "verdict", "ratio (95 %)", "rounds", "cautions")
+        return table(heads, [_cells(claim, published=published) for claim in found], left=len(heads))
 
     def open_claims(self) -> list[ClaimResult]:
         """Those without a verdict."""
@@ -90,10 +93,10 @@ class Found:
         return found
 
 
-def _cells(claim: ClaimResult) -> list[str]:
-    published = [] if claim.control else [claim.published or units.UNKNOWN]
+def _cells(claim: ClaimResult, *, published: bool) -> list[str]:
+    source = [claim.published or units.UNKNOWN] if published else []
     ratio, cautions = units.ratio(claim.ratio, claim.interval), ", ".join(claim.cautions) or units.UNKNOWN
-    return [with_band(claim), *published, claim.verdict, ratio, str(claim.rounds), cautions]
+    return [with_band(claim), *source, claim.verdict, ratio, str(claim.rounds), cautions]
 
 
 def runs() -> dict[str, Run]:
@@ -125,13 +128,27 @@ def render(found: dict[str, Run]) -> str:
         estimand=estimand.PAIRED,
         fallen=_fallen(found, len(all_claims)),
         unmeasured=unmeasured(found),
+        effects=network.effects_table(network.repeated(judged_claims)),
+        contradictions=network.contradictions(judged_claims),
+        saved_table=reuse.saved_table,
+        order_table=distance.order_table,
     )
 
 
-def unmeasured(found: Iterable[str]) -> dict[str, int]:
-    """Bundled experiments after a publication that have no run here yet → how many claims they make."""
+def unmeasured(found: Mapping[str, Run]) -> dict[str, tuple[int, int]]:
+    """Bundled experiments with claims that no run here has → how many of them, and how many claims there are.
+
+    A run lacks the claims that were written after it was measured.
+    """
     plans = {name: read_plan(path) for name, path in bundled().items()}
-    return {name: len(plan.claims) for name, plan in plans.items() if plan.source and name not in set(found)}
+    counts = {name: (len(missing_claims(plan, found.get(name))), len(plan.claims)) for name, plan in plans.items()}
+    return {name: (missing, claims) for name, (missing, claims) in counts.items() if missing}
+
+
+def missing_claims(plan: Plan, run: Run | None) -> list[Claim]:
+    """The claims of an experiment as it is now that its stored run does not have."""
+    measured = set() if run is None else {claim.name for claim in run.experiment.claims}
+    return [claim for claim in plan.claims if claim.name not in measured]
 
 
 def _fallen(found: dict[str, Run], claims: int) -> list[tuple[str, str]]:

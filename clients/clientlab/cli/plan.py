@@ -34,6 +34,7 @@ def plan_of(options: RunOptions, target: ExternalTarget | None, command: str) ->
     """The plan to carry out, checked. `target`: the user's own server, with ``--url``. Raises LabError."""
     file = read_experiment(path_of(options.experiment), quick=options.quick) if options.experiment else None
     base = file.experiment if file else _without_file(options)
+    base, left_out = base.without_linked_controls() if options.testbed == "compose" else (base, [])
     experiment = base.changed(**_changes(base, target, options))
     # A strategy that a file's claims or baseline may name cannot be left out.
     optional = bool(options.strategies) or not (experiment.claims or experiment.baseline)
@@ -43,7 +44,7 @@ def plan_of(options: RunOptions, target: ExternalTarget | None, command: str) ->
             experiment,
             command=command,
             shortened=list(file.shortened) if file else [],
-            changed=changed(base, experiment) if file else [],
+            changed=[*left_out, *changed(base, experiment)] if file else [],
             replaced=replacements(experiment),
             left_out={name: ": ".join(str(fault).split("\n")) for name, fault in faults.items()},
             precision=options.precision,

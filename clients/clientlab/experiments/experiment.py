@@ -99,6 +99,12 @@ class ClaimTable(Table):
     published: str | None = None
     control: bool = False
 
+    @property
+    def entries(self) -> set[str]:
+        """The arms that it compares, by their names in the file."""
+        names = (self.a, self.b, self.c, self.d, self.sweep)
+        return {name.partition("[")[0].partition(" (")[0] for name in names if name is not None}
+
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
         kinds = {"ratio": {"a", "b", "band"}, "optimum": {"sweep"}, "narrower": {"a", "b", "c", "d"}}
@@ -147,6 +153,19 @@ class Experiment(Table):
         """Whether any of its arms is behind a link."""
         tables = (*self.workloads.values(), *self.arms.values())
         return any(getattr(table, part) is not None for table in tables for part in LINK_AXES)
+
+    def without_linked_controls(self) -> tuple[Experiment, list[str]]:
+        """For a testbed without links of single arms: the experiment without its control arms that have one.
+
+        The claims about these arms are left out with them. Also returns a sentence that names the arms; none without
+        any, or where no other arm would be left.
+        """
+        names = [name for name, arm in self.arms.items() if arm.control and (arm.rtt or arm.bandwidth)]
+        arms = {name: arm for name, arm in self.arms.items() if name not in names}
+        if not names or not (arms or self.strategies):
+            return self, []
+        claims = {name: claim for name, claim in self.claims.items() if not claim.entries & set(names)}
+        return self.changed(arms=arms, claims=claims), [f"without the arms behind a link: {', '.join(names)}"]
 
     def changed(self, **fields: Any) -> Experiment:
         """The experiment with other values of these fields, validated. Raises ValidationError."""

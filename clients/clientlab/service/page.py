@@ -14,12 +14,13 @@ from pydantic import ValidationError
 
 from clientlab.errors import LabError
 from clientlab.experiments.checks import check_served
-from clientlab.experiments.file import bundled, read_plan
+from clientlab.experiments.file import bundled
 from clientlab.reports import html
 from clientlab.results.plan import Plan
 from clientlab.service.api import FoundRun, problems, state_of
 from clientlab.service.lab import Lab, ThisLab, lab_of
 from clientlab.service.middleware import first_line, refusal
+from clientlab.service.plans import offered_plan
 from clientlab.service.request_checks import Form, WrongKey, read_form
 from clientlab.service.schemas import Start
 from clientlab.service.standings import standings_of
@@ -136,7 +137,7 @@ def _experiments() -> tuple[dict[str, Plan], dict[str, str]]:
     can: dict[str, Plan] = {}
     cannot: dict[str, str] = {}
     for name, path in bundled().items():
-        plan = read_plan(path)
+        plan = offered_plan(path)
         try:
             check_served(plan)
             check_plain(arm.upstream for arm in plan.arms)

@@ -297,3 +297,25 @@ def test_a_rate_is_an_axis_in_either_form_and_a_bad_one_names_its_line(tmp_path)
     assert [requests_in(plan.workloads[arm.workload]) for arm in plan.arms] == [200, 400]
     with pytest.raises(LabError, match=r"line 5: workloads.w.rate: 0 requests per second never arrive"):
         read_experiment(written(tmp_path, text.replace("[100,", "[0,"))).checked_plan()
+
+
+@pytest.mark.parametrize("name", ["sessions", "semaphore", "frameworks", "keepalive"])
+def test_without_its_control_arms_behind_links_an_article_is_as_it_was_without_links(name):
+    """For the Compose stack and the service: their claims go with them, all else stays, and the arms are named."""
+    whole = read_experiment(bundled()[name]).experiment
+    experiment, (note,) = whole.without_linked_controls()
+    plan, full = make_plan(experiment), make_plan(whole)
+    assert plan.links == []
+    assert plan.arms == [arm for arm in full.arms if arm.link is None]
+    links = {arm.name for arm in full.arms if arm.link}
+    assert plan.claims == [claim for claim in full.claims if not links & {claim.a, claim.b, claim.c, claim.d}]
+    assert len(plan.claims) < len(full.claims)
+    assert note.startswith("without the arms behind a link: ")
+    assert set(note.partition(": ")[2].split(", ")) == set(whole.arms) - set(experiment.arms)
+
+
+def test_arms_behind_links_stay_where_they_are_no_controls():
+    """`reuse` and `distance` are as they are, and so is an experiment without a link."""
+    for name in ("reuse", "distance", "six-strategies"):
+        experiment = read_experiment(bundled()[name]).experiment
+        assert experiment.without_linked_controls() == (experiment, [])

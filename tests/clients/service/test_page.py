@@ -31,10 +31,10 @@ def test_the_form_begins_whatever_experiment_it_offers(store, name):
 
 
 def test_every_bundled_experiment_that_can_run_here_is_on_the_form(store):
-    """By its name; one that sets up its own servers, searches or has environments is left out, with the reason."""
+    """By its name; one that sets up its own servers, searches, has environments or needs several links is left out, with the reason."""
     text = asked(store, "GET", "/")[1]
     offered = set(re.findall(r'<option value="([^"]+)"', text))
-    left_out = {"frameworks-servers", "capacity", "overload", "pythons"}
+    left_out = {"frameworks-servers", "capacity", "overload", "pythons", "reuse", "distance"}
     assert set(bundled()) - offered == left_out == set(re.findall(r"Not here, ([a-z-]+): \S", text))
     assert "http://grafana.test/" in text
 

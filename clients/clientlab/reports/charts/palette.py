@@ -27,18 +27,19 @@ def _hue(light: str, dark: str, either: str, strategies: str) -> Hue:
 # which white swallows, and grey its black. `light` and `dark` have a contrast of 3 with their ground.
 # The strategies of one bundled experiment have different hues. A strategy in no list has a hue by its name.
 HUES = (
-    _hue("#0072b2", "#3f9fe0", "#0072B2", "requests sync ab httpx2-client"),
+    _hue("#0072b2", "#3f9fe0", "#0072B2", "requests sync ab httpx2-client requests@threads"),
     _hue("#d55e00", "#f07a3c", "#D55E00",
-         "requests-session@processes sync_multiprocess aiohttp@gather httpx-async@gather httpx2-async-h2@workers"),
-    _hue("#009e73", "#16b98c", "#009E73", "requests-session sync_threads aiohttp@semaphore httpx-async-h2@workers"),
+         "requests-session@processes sync_multiprocess aiohttp@gather httpx-async@gather httpx"),
+    _hue("#009e73", "#16b98c", "#009E73",
+         "requests-session sync_threads aiohttp@semaphore httpx-async-h2@workers urllib3@threads"),
     _hue("#b8628f", "#dd97bf", "#CC79A7",
-         "httpx-async@workers async_threads requests-session@futures aiohttp@unbounded httpx2"),
+         "httpx-async@workers async_threads requests-session@futures aiohttp@unbounded httpx2 aiohttp-per-call"),
     _hue("#b97f00", "#e69f00", "#E69F00", "requests-session@threads requests-session@queue httpx-client"),
     _hue("#2f93cf", "#8fd0f5", "#56B4E9",
-         "aiohttp@workers aiohttp async_with_async_client httpx-async@semaphore httpx"),
+         "aiohttp@workers aiohttp async_with_async_client httpx-async@semaphore httpx2-async-h2@workers"),
     _hue("#6b7280", "#9aa3ae", "#8C8C8C", "pycurl pycurl@multi async_multiprocess_with_async_client"),
     _hue("#5b3df0", "#8f7bff", "#7C5CFF",
-         "pycurl@threads requests-session@sync_to_async aiohttp-uvloop@semaphore"),
+         "pycurl@threads requests-session@sync_to_async aiohttp-uvloop@semaphore aiohttp-uvloop@workers pycurl-h2"),
 )  # fmt: skip
 DASHES: tuple[tuple[int, ...], ...] = ((), (8, 4), (2, 4), (10, 4, 2, 4), (4, 3))
 """Lengths of strokes and gaps; the first line has no gap."""
