@@ -27,6 +27,8 @@ from clientlab.testbeds.upstream_process import workers_for
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Request, Workload
 
+_LOADS = ((0.0, IN_FLIGHT), (0.005, 8 * IN_FLIGHT))
+"""Round-trip time, and requests in flight: enough that the round trips are not the limit."""
 CPU_LIMIT, LATENCY_LIMIT, CLIENT_LIMIT = 0.6, 1.3, 1.03
 _BODY = 10_000_000
 _BODIES = 40
@@ -38,9 +40,9 @@ _CLIENTS = ("urllib3", "aiohttp@workers")
 def rows(rounds: int) -> Iterator[BenchmarkRow]:
     """CPU per request at 0 and 5 ms, latency without delay, the client's CPU, and Gbit/s."""
     with upstream(1) as served:
-        for rtt in (0.0, 0.005):
+        for rtt, in_flight in _LOADS:
             with link_before(Link(rtt), served.port) as link:
-                yield from _cpu(served, link, rtt, rounds)
+                yield from _cpu(served, link, f"link of {rtt * 1e3:g} ms, c={in_flight}", in_flight, rounds)
         with link_before(Link(0.0), served.port) as link:
             through = Site(_url(link.port_of((LOOPBACK, served.port))))
             for strategy in _CLIENTS:
@@ -52,9 +54,9 @@ def _url(port: int) -> str:
     return f"http://{LOOPBACK}:{port}/"
 
 
-def _cpu(served: BenchServer, link: LinkProcess, rtt: float, rounds: int) -> Iterator[BenchmarkRow]:
+def _cpu(served: BenchServer, link: LinkProcess, name: str, in_flight: int, rounds: int) -> Iterator[BenchmarkRow]:
     """CPU time of the link for a request over that of the upstream, in the same load."""
-    load = Load(Request("GET", _url(link.port_of((LOOPBACK, served.port))), {}, None), IN_FLIGHT, SECONDS)
+    load = Load(Request("GET", _url(link.port_of((LOOPBACK, served.port))), {}, None), in_flight, SECONDS)
     generator = programs.fastest(load)
     if generator is None:
         say_left_out("the link's CPU time", f"no load generator is installed; {Wrk.install}")
@@ -67,8 +69,8 @@ def _cpu(served: BenchServer, link: LinkProcess, rtt: float, rounds: int) -> Ite
         ratios.append(spent / (cpu_seconds_with_workers(served.pid) - before[1]))
         each.append(spent / sent.requests)
         rates.append(sent.rate)
-    about = f"{median(each) * 1e6:.1f} µs of CPU each, {median(rates):,.0f} req/s, c={IN_FLIGHT}, {generator.name}"
-    yield at_most(f"link of {rtt * 1e3:g} ms over the aiohttp upstream, CPU per request: {about}", ratios, CPU_LIMIT)
+    about = f"{median(each) * 1e6:.1f} µs of CPU each, {median(rates):,.0f} req/s, {generator.name}"
+    yield at_most(f"{name}, over the aiohttp upstream, CPU per request: {about}", ratios, CPU_LIMIT)
 
 
 def _noticed(strategy: str, direct: Site, through: Site, rounds: int) -> Iterator[BenchmarkRow]:
