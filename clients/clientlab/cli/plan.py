@@ -34,7 +34,8 @@ def plan_of(options: RunOptions, target: ExternalTarget | None, command: str) ->
     """The plan to carry out, checked. `target`: the user's own server, with ``--url``. Raises LabError."""
     file = read_experiment(path_of(options.experiment), quick=options.quick) if options.experiment else None
     base = file.experiment if file else _without_file(options)
-    base, left_out = base.without_linked_controls() if options.testbed == "compose" else (base, [])
+    one_link = options.testbed == "compose" or _links(options)
+    base, left_out = base.without_linked_controls() if one_link else (base, [])
     experiment = base.changed(**_changes(base, target, options))
     # A strategy that a file's claims or baseline may name cannot be left out.
     optional = bool(options.strategies) or not (experiment.claims or experiment.baseline)

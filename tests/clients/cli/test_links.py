@@ -39,6 +39,42 @@ def test_a_link_of_an_experiments_arm_is_counted_as_changed(clientlab, results, 
     assert "rtt: 1ms → 0ms" in results.read("last").experiment.changed
 
 
+WITH_CONTROL = """
+question = "?"
+[workloads.w]
+requests = 5
+[arms.one]
+strategy = "urllib3"
+[arms.two]
+strategy = "http.client"
+[arms.far]
+strategy = "urllib3"
+control = true
+rtt = "50ms"
+[claims.near]
+text = "!"
+kind = "less"
+a = "one"
+b = "two"
+[claims.far]
+text = "!"
+kind = "less"
+a = "one"
+b = "far"
+"""
+
+
+def test_control_arms_behind_their_own_link_are_left_out_of_a_run_behind_another(clientlab, results, tmp_path, server):
+    """The run names them; the claim about the other arms stays."""
+    (tmp_path / "mine.toml").write_text(WITH_CONTROL)
+    said = clientlab("run", "mine.toml", "--rtt", "1ms", "--rounds", 1, "--url", server.url)
+    assert said.code == 0, said.err
+    plan = results.read("last").experiment
+    assert [(arm.name, arm.link) for arm in plan.arms] == [("one", Link(0.001)), ("two", Link(0.001))]
+    assert [claim.name for claim in plan.claims] == ["near"]
+    assert "without the arms behind a link: far" in plan.changed
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

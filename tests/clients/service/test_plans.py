@@ -35,3 +35,18 @@ def test_in_a_stack_without_a_link_it_is_as_its_file_has_it(demo):
     """Nothing was changed."""
     plan = demo()
     assert (plan.links, plan.changed, plan.command) == ([], [], "clientlab run demo --rounds 2")
+
+
+def test_an_article_is_measured_without_its_control_arms_behind_another_link(monkeypatch):
+    """In a stack with a link and in one without; the plan names the arms that are left out."""
+    monkeypatch.delenv("LINK_RTT", raising=False)
+    monkeypatch.delenv("LINK_BANDWIDTH", raising=False)
+    plain = served_plan("keepalive", bundled()["keepalive"], None, quick=False)
+    monkeypatch.setenv("LINK_RTT", "35ms")
+    behind = served_plan("keepalive", bundled()["keepalive"], None, quick=False)
+    assert [arm.name for arm in behind.arms] == ["per-request", "session", "httpx-client"]
+    assert (plain.links, behind.links) == ([], [Link(0.035)])
+    left_out = "without the arms behind a link: per-request-behind-link, session-behind-link, httpx-client-behind-link"
+    assert plain.changed == [left_out]
+    assert behind.changed == [left_out, "link: none → 35 ms"]
+    assert {claim.name for claim in plain.claims}.isdisjoint({"session-saves-as-computed", "httpx-as-session-at-20ms"})
