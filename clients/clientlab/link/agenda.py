@@ -1,8 +1,7 @@
 """Events in the order of their times, and the one timer that is set to the earliest.
 
-Everything that happens on a link happens one delay after something else: a half round trip, or a whole one. So the
-events of one delay are due in the order in which they were added, and a queue is a plain deque: adding and taking an
-event cost the same with ten connections and with ten thousand.
+Whatever crosses a link arrives one delay after it left. So arrivals are due in the order in which they were added, and
+their queue is a plain deque: an event costs the same with ten connections and with ten thousand.
 
 An event's function gets the time at which the event was due, not the time at which it runs. A sender that goes on
 after an acknowledgement counts from there, so the lateness of a timer does not add up over the rounds of a transfer.
@@ -10,6 +9,7 @@ after an acknowledgement counts from there, so the lateness of a timer does not 
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import deque
 from collections.abc import Callable
@@ -23,30 +23,19 @@ Action = Callable[[float, Any], None]
 
 
 class EventQueue:
-    """Events whose times do not decrease, except by the lateness of the event that added them.
+    """Events of one delay: their times do not decrease, except by the lateness of the event that added them."""
 
-    `waiters`: how many wait for the events of this queue. Without any, an event runs with the next one that wakes the
-    process, or when its queue is run before the next departure.
-    """
+    __slots__ = ("_agenda", "_events")
 
-    __slots__ = ("_agenda", "_events", "waiters")
-
-    def __init__(self, agenda: Agenda, waiters: int) -> None:
+    def __init__(self, agenda: Agenda) -> None:
         self._agenda = agenda
         self._events: deque[tuple[float, Action, Any]] = deque()
-        self.waiters = waiters
 
     def add(self, due: float, action: Action, argument: Any = None) -> None:
         """Call `action(due, argument)` when it is due."""
         self._events.append((due, action, argument))
-        if due < self._agenda.set_for and self.waiters:
+        if due < self._agenda.set_for:
             self._agenda.expect(due)
-
-    def add_waiter(self) -> None:
-        """Let the events of this queue wake the process."""
-        self.waiters += 1
-        if self._events:
-            self._agenda.expect(self._events[0][0])
 
     def run(self, until: float) -> None:
         """Run the events that are due by then."""
@@ -56,8 +45,34 @@ class EventQueue:
             action(due, argument)
 
     def next_due(self) -> float:
-        """When the process has to wake for this queue; infinite if it has not."""
-        return self._events[0][0] if self._events and self.waiters else math.inf
+        """When the first event is due; infinite without any."""
+        return self._events[0][0] if self._events else math.inf
+
+
+class Alarms:
+    """Events of any times, which few need: senders whose window is full."""
+
+    def __init__(self, agenda: Agenda) -> None:
+        self._agenda = agenda
+        self._events: list[tuple[float, int, Action]] = []
+        self._added = 0  # orders events of the same time
+
+    def add(self, due: float, action: Action) -> None:
+        """Call `action(due, None)` when it is due."""
+        self._added += 1
+        heapq.heappush(self._events, (due, self._added, action))
+        if due < self._agenda.set_for:
+            self._agenda.expect(due)
+
+    def run(self, until: float) -> None:
+        """Run the events that are due by then."""
+        while self._events and self._events[0][0] <= until:
+            due, _, action = heapq.heappop(self._events)
+            action(due, None)
+
+    def next_due(self) -> float:
+        """When the first event is due; infinite without any."""
+        return self._events[0][0] if self._events else math.inf
 
 
 class Agenda:
@@ -70,12 +85,14 @@ class Agenda:
         self.clock = clock
         self.set_for = math.inf
         self._wake_at = wake_at
-        self._queues: list[EventQueue] = []
+        self.alarms = Alarms(self)
+        self._queues: list[EventQueue | Alarms] = [self.alarms]
 
-    def queue(self, waiters: int = 1) -> EventQueue:
+    def queue(self) -> EventQueue:
         """A new queue, for the events of one delay."""
-        self._queues.append(EventQueue(self, waiters))
-        return self._queues[-1]
+        queue = EventQueue(self)
+        self._queues.append(queue)
+        return queue
 
     def expect(self, due: float) -> None:
         """Set the timer, unless it is set to an earlier time."""

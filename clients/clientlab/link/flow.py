@@ -40,7 +40,7 @@ class Flow:
         self._size = 0  # of all that waits
         self._open = False  # from the end of the handshake on
         self._stalled = False  # the receiver does not read
-        self._blocked = False  # the window is full
+        self._blocked = False  # the window is full, and an alarm is set
         self._paused = False  # the source is not read
         self._ended = False
 
@@ -50,7 +50,6 @@ class Flow:
             self.target.write(data)
             return
         now = self._clock()
-        self._direction.acknowledgements.run(now)
         self._waiting.append(data)
         self._size += len(data)
         self._send(now)
@@ -82,18 +81,18 @@ class Flow:
         self._waiting.clear()
         self._size = 0
         self._open = False
-        self._set_blocked(blocked=False)
 
     def _send(self, at: float) -> None:
         """Let leave what handshake, receiver and window permit."""
-        while self._waiting and self._open and not self._stalled:
-            room = (
-                self._direction.piece if self._direction.instant else min(self._window.room(at), self._direction.piece)
-            )
-            if room <= 0:
-                self._set_blocked(blocked=True)
-                break
-            self._send_piece(self._take(room), at)
+        while self._waiting and self._open and not (self._stalled or self._blocked):
+            most = self._direction.piece
+            if not self._direction.instant:
+                most = min(most, self._window.room(at))
+            if most > 0:
+                self._send_piece(self._take(most), at)
+            else:
+                self._blocked = True
+                self._direction.alarms.add(self._window.next_acknowledgement(), self._wake)
         if self._paused and self._size <= READ_AHEAD // 2 and self.source is not None:
             self._paused = False
             self.source.resume_reading()
@@ -106,7 +105,6 @@ class Flow:
         left = self._direction.send(size, at, self._arrive, piece)
         if not self._direction.instant:
             self._window.sent(size, left)
-            self._direction.acknowledgements.add(left + self._direction.rtt, self._acknowledge, size)
 
     def _take(self, most: int) -> bytes | memoryview:
         """The next bytes, without a copy."""
@@ -118,21 +116,10 @@ class Flow:
         self._size -= len(piece)
         return piece
 
-    def _acknowledge(self, due: float, size: int) -> None:
-        self._window.acknowledged(size)
-        if self._blocked:
-            self._set_blocked(blocked=False)
-            self._send(due)
-
-    def _set_blocked(self, *, blocked: bool) -> None:
-        """Whether acknowledgements have to wake the process for this flow."""
-        if blocked == self._blocked:
-            return
-        self._blocked = blocked
-        if blocked:
-            self._direction.acknowledgements.add_waiter()
-        else:
-            self._direction.acknowledgements.waiters -= 1
+    def _wake(self, due: float, _: None) -> None:
+        """Go on after an acknowledgement."""
+        self._blocked = False
+        self._send(due)
 
     def _arrive(self, _due: float, piece: bytes | memoryview) -> None:
         if self.target is not None:

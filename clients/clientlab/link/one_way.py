@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from clientlab.link.agenda import Action, Agenda
-from clientlab.link.window import INITIAL_WINDOW, LEAST_RTO, SEGMENT, CongestionWindow
+from clientlab.link.window import INITIAL_WINDOW, SEGMENT, CongestionWindow
 
 MOST_IN_FLIGHT = 64 * 2**20
 """Bytes of a connection's direction without a bandwidth: 5 Gbit/s at 100 ms, more than one process relays."""
@@ -22,8 +22,8 @@ class OneWay:
 
     def __init__(self, agenda: Agenda, rtt: float, bandwidth: float | None) -> None:
         self.instant = rtt == 0 and bandwidth is None
-        self.rtt = rtt
-        self.acknowledgements = agenda.queue(waiters=0)
+        self.alarms = agenda.alarms
+        self._rtt = rtt
         self._arrivals = agenda.queue()
         self._delay = rtt / 2
         self._seconds_per_byte = 0.0 if bandwidth is None else 8 / bandwidth
@@ -39,7 +39,7 @@ class OneWay:
 
     def new_window(self) -> CongestionWindow:
         """The window of a connection's sender."""
-        return CongestionWindow(self.rtt + LEAST_RTO, self._most_window)
+        return CongestionWindow(self._rtt, self._most_window)
 
     def send(self, size: int, at: float, action: Action, argument: Any = None) -> float:
         """Let `size` bytes leave at `at`, or later if bytes before them still leave. Call `action` when they arrive.
