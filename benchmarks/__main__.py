@@ -4,7 +4,7 @@ overhead: what the lab adds to a bare loop of each client, in 15 minutes, three 
 it open. fastest: nine strategies with 32 in flight. scrape: what live metrics add. upstream: how fast and exact it is.
 memory: what a request costs, and one of 16,000 in flight. streaming: what a large body costs.
 reports: how long a large run takes to be read.
-link: transfers over the emulated network against arithmetic, and what it costs, in about 15 minutes.
+link: transfers over the emulated network against arithmetic, and what it costs, in about 10 minutes.
 open-load: planned and achieved rates, and both latencies of a frozen server.
 find-max: ten searches for a capacity that is known by construction, in about 15 minutes.
 saving: what the lab does between two trials, early and late in a run.
