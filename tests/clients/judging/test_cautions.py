@@ -35,6 +35,7 @@ def test_a_sound_run_has_no_cautions():
         ([*rounds(), *rounds("pycurl", errors={"reset": 2, "connect": 1})], "errors", ["connect, reset", "pycurl"]),
         ([*rounds(), *rounds("pycurl", verdict="upstream-bound")], "upstream-bound", ["the upstream", "pycurl"]),
         ([*rounds(), *rounds("pycurl", verdict="proxy-bound")], "proxy-bound", ["the proxy", "pycurl"]),
+        ([*rounds(), *rounds("pycurl", verdict="link-bound")], "link-bound", ["the process of the link was", "pycurl"]),
         ([*rounds(), *rounds("pycurl", verdict="upstream-threads")], "upstream-threads",
          ["the upstream's threads were", "pycurl", "more threads"]),
         ([*rounds(), *rounds("pycurl", verdict="machine", cpu_seconds=1.5)], "machine",

@@ -16,6 +16,8 @@ SHARES = {"client": 0.49, "upstream": 0.4, "proxy": 0.11, "chain": 1.0}
         ("chain", SHARES, "client 49 %, upstream 40 %, proxy 11 %"),
         ("mixed", {"client": 0.6, "upstream": 0.65, "machine": 0.7}, "upstream 65 %, client 60 %"),
         ("machine", {"client": 0.3, "upstream": 0.2, "machine": 0.996}, "machine 100 %, client 30 %, upstream 20 %"),
+        ("bandwidth-bound", {"client": 0.1, "latency": 0.3, "link": 0.2, "bandwidth": 0.96},
+         "bandwidth 96 %, delays 30 %, link 20 %, client 10 %"),
         ("upstream-threads", {"client": 0.1, "latency": 0.125, "upstream_threads": 0.99},
          "threads 99 %, delays 12 %, client 10 %"),
         ("client-connections", {"client": 0.1, "connections": 0.97}, "connections 97 %, client 10 %"),
