@@ -116,6 +116,7 @@ def render(found: dict[str, Run]) -> str:
     )
     shown = {name: Found(run) for name, run in found.items()}
     pages = {name.replace("-", "_"): one for name, one in shown.items()}
+    judged_claims = {name: one.claims for name, one in shown.items()}
     all_claims = [(name, claim) for name, one in shown.items() for claim in one.claims.values()]
     of_sources = [(name, claim) for name, claim in all_claims if not claim.control]
     return environment.get_template("findings.md.jinja").render(
