@@ -118,14 +118,15 @@ def render(found: dict[str, Run]) -> str:
     pages = {name.replace("-", "_"): one for name, one in shown.items()}
     judged_claims = {name: one.claims for name, one in shown.items()}
     all_claims = [(name, claim) for name, one in shown.items() for claim in one.claims.values()]
-    of_sources = [(name, claim) for name, claim in all_claims if not claim.control]
+    published = {name for name, run in found.items() if run.experiment.source}
+    of_sources = [(name, claim) for name, claim in all_claims if name in published and not claim.control]
     return environment.get_template("findings.md.jinja").render(
         found=pages,
         from_httpx=moves_table("httpx", FROM_HTTPX, lambda run, arm: pages[run].row(arm)),
         from_3_11=moves_table("Python 3.11", FROM_3_11, lambda run, arm: pages[run].row(arm)),
         articles=_tally(claim for name, claim in of_sources if name not in MOVING),
         moving=_tally(claim for name, claim in of_sources if name in MOVING),
-        controls=_tally(claim for _, claim in all_claims if claim.control),
+        own=_tally(claim for name, claim in all_claims if name not in published or claim.control),
         estimand=estimand.PAIRED,
         fallen=_fallen(found, len(all_claims)),
         unmeasured=unmeasured(found),
