@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import ctypes
 import gc
 import json
 import os
@@ -35,6 +36,10 @@ _COLLECT_AFTER = 1_000_000
 The link's own objects are freed by their reference counts. What remains are a few of a failed attempt to connect.
 """
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_LARGEST_BLOCK, _MOST_KEPT = 32 * 2**20, 256 * 2**20
+"""Bytes. glibc accepts no larger limit for a block."""
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -56,12 +61,24 @@ def main(words: Sequence[str]) -> int:
 
 def _run(given: Arguments) -> int:
     raise_descriptor_limit()
+    _keep_freed_memory()
     listeners = [addresses.bind(address) for address in given.listeners]
     targets = [addresses.resolve(address) for address in given.targets]
     forwards = [Forward(*pair) for pair in zip(listeners, targets, strict=True)]
     with asyncio.Runner(loop_factory=_new_loop) as runner:
         runner.run(_relay(given.link, forwards))
     return 0
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc use freed memory again. To get new pages for each read takes longer than to copy its bytes.
+
+    With the defaults, a body of 10 MB on a kept connection arrived 4 to 6 ms late at 100 ms, and so 1.4 ms.
+    """
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+    if set_option is not None:
+        set_option(_M_MMAP_THRESHOLD, _LARGEST_BLOCK)
+        set_option(_M_TRIM_THRESHOLD, _MOST_KEPT)
 
 
 async def _relay(link: Link, forwards: Sequence[Forward]) -> None:
