@@ -95,8 +95,10 @@ def contradictions(judged: Judged) -> Contradictions:
     effects = {(one.experiment, one.loopback.name): one.effect for one in repeated(judged)}
     by_effect: dict[str | None, list[tuple[str, str]]] = {}
     for name, results in judged.items():
+        plan = read_plan(bundled()[name])
+        over_loopback = {claim.name for claim in plan.claims if links_of(claim, plan) == [""]}
         for result in results.values():
-            if result.verdict == "contradicted" and not result.name.endswith(BEHIND_LINK):
+            if result.verdict == "contradicted" and result.name in over_loopback:
                 by_effect.setdefault(effects.get((name, result.name)), []).append((name, result.text))
     return Contradictions(
         *(by_effect.get(effect, []) for effect in (EXPLAINED, REMAINING, UNDECIDED, UNMEASURED, None))

@@ -51,6 +51,10 @@ class Found:
         """An arm's wall time."""
         return units.time(self.row(arm).figures["wall"])
 
+    def cpu(self, arm: str) -> str:
+        """An arm's CPU time, of all its requests."""
+        return units.time(self.row(arm).figures["cpu_total"])
+
     def rate(self, arm: str) -> str:
         """An arm's requests per second."""
         return units.rate(self.row(arm).figures["throughput"])
@@ -133,6 +137,7 @@ def render(found: dict[str, Run]) -> str:
         effects=network.effects_table(network.repeated(judged_claims)),
         contradictions=network.contradictions(judged_claims),
         saved_table=reuse.saved_table,
+        saved_from=reuse.answer,
         order_table=distance.order_table,
     )
 

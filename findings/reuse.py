@@ -23,16 +23,18 @@ Curve = Mapping[float, float]
 
 
 def crossing(curve: Curve, share: float) -> float | None:
-    """The shortest round trip in seconds at which `share` is saved; None if no measured round trip saves so much.
+    """The shortest round trip in seconds from which on `share` is saved; None if the longest one saves less.
 
-    Linear between the measured points. The shortest measured one, if already that one saves so much.
+    Linear between the measured points. The shortest measured one, if all of them save so much.
     """
-    before: tuple[float, float] | None = None
-    for rtt, saved in sorted(curve.items()):
-        if saved >= share:
-            return rtt if before is None else before[0] + (share - before[1]) / (saved - before[1]) * (rtt - before[0])
-        before = (rtt, saved)
-    return None
+    points = sorted(curve.items())
+    if not points or points[-1][1] < share:
+        return None
+    fewer = [number for number, (_, saved) in enumerate(points) if saved < share]
+    if not fewer:
+        return points[0][0]
+    (rtt, saved), (longer, more) = points[fewer[-1] : fewer[-1] + 2]
+    return rtt + (share - saved) / (more - saved) * (longer - rtt)
 
 
 def curves(run: Run) -> dict[tuple[str, str], dict[float, float]]:
@@ -55,6 +57,24 @@ def _ending(arms: Iterable[Arm], end: str) -> dict[tuple[str, str, float], str]:
         for arm, entry in entries
         if entry.endswith(end) and arm.link is not None
     }
+
+
+def answer(run: Run, route: str) -> str:
+    """A sentence for each share: the round trip from which a kept connection saves it on a route, by client."""
+    found = {client: curve for (client, on), curve in curves(run).items() if on == route}
+    return " ".join(_sentence(found, share) for share in SHARES)
+
+
+def _sentence(found: Mapping[str, Curve], share: float) -> str:
+    rtts = {client: crossing(curve, share) for client, curve in found.items()}
+    reached = {client: rtt for client, rtt in rtts.items() if rtt is not None}
+    if not reached:
+        return f"No client saves {_percent(share)} at a measured round trip."
+    begins = f"A kept connection saves {_percent(share)} from a round trip of {_from(max(reached.values()))} on"
+    if len(reached) == len(rtts):
+        return f"{begins}, with every client."
+    others = sorted(rtts.keys() - reached.keys())
+    return f"{begins} with {', '.join(sorted(reached))}, and at no measured one with {', '.join(others)}."
 
 
 def saved_table(run: Run) -> str:

@@ -71,9 +71,9 @@ def test_no_container_can_do_more_than_it_needs(lab):
 
 def test_services_that_are_not_up_are_as_confined(lab):
     """Grafana and those of the profile, as Compose would start them."""
-    profiles = ["--profile", "all", "--profile", "terminal"]
+    profiles = ["--profile", "all", "--profile", "terminal", "--profile", "link"]
     services = json.loads(lab.compose(*profiles, "config", "--format", "json").stdout)["services"]
-    assert {"grafana", "client-urllib3", "terminal"} <= set(services)
+    assert {"grafana", "client-urllib3", "terminal", "link"} <= set(services)
     for name, service in services.items():
         assert service["cap_drop"] == ["ALL"], name
         assert service.get("cap_add", []) in ([], ["NET_BIND_SERVICE"]), name
@@ -186,6 +186,21 @@ def test_a_run_can_be_asked_for_in_a_terminal(lab):
     document = json.loads(lab.compose(*words).stdout)
     assert [(trial["status"], trial["requests"]) for trial in document["trials"]] == [("done", 50)] * 3
     assert document["run"] in [row["run"] for row in lab.api("/api/runs")]
+
+
+def test_the_stack_has_a_link_if_one_is_asked_for(lab):
+    """Kept connections then take its round trip for each request, on every route, and the run file names it."""
+    env = {"LINK_RTT": "20ms", "LINK_BANDWIDTH": "100mbit"}
+    ways = ["--route", "direct", "--route", "proxy-tls"]
+    words = ["run", "-T", "--rm", "terminal", "run", "-t", "urllib3", "-n", "20", *ways, "--rounds", "1", "--json"]
+    try:
+        lab.compose("--profile", "link", "up", "-d", "--wait", "--pull", "never", "--no-build", "link", env=env)
+        trials = json.loads(lab.compose(*words, env=env).stdout)["trials"]
+    finally:
+        lab.compose("--profile", "link", "rm", "-s", "-f", "link")
+    assert [trial["status"] for trial in trials] == ["done"] * 2
+    assert [trial["link"] for trial in trials] == [{"rtt": 0.02, "bandwidth": 1e8}] * 2
+    assert all(0.02 <= trial["latency_seconds"]["p50"] < 0.06 for trial in trials)
 
 
 @pytest.mark.parametrize(

@@ -118,3 +118,10 @@ def test_a_contradiction_that_nothing_repeats_is_named_apart():
     found = network.contradictions(judged)
     assert found.without == [("six-strategies", result.text)]
     assert found.all == 1
+
+
+def test_a_contradiction_about_arms_behind_a_link_is_none_over_loopback():
+    """It is a claim of arithmetic, which no other one repeats."""
+    result = FOUND["frameworks"]["diminishing-returns-as-computed"]
+    judged = {"frameworks": {result.name: result.model_copy(update={"verdict": "contradicted"})}}
+    assert network.contradictions(judged).all == 0
