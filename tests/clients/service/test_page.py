@@ -31,7 +31,7 @@ def test_the_form_begins_whatever_experiment_it_offers(store, name):
 
 
 def test_every_bundled_experiment_that_can_run_here_is_on_the_form(store):
-    """By its name; one that sets up its own servers, searches, has environments or needs several links is left out, with the reason."""
+    """Others are left out with the reason: own servers, a search, environments, several links."""
     text = asked(store, "GET", "/")[1]
     offered = set(re.findall(r'<option value="([^"]+)"', text))
     left_out = {"frameworks-servers", "capacity", "overload", "pythons", "reuse", "distance"}
