@@ -151,3 +151,18 @@ def test_a_claim_shows_the_concurrency_of_its_arms_where_it_differs():
         "one (c=1) has 30.0 times the wall time of wide (c=32)",
     ]
     assert [one.cautions for one in found] == [[], ["unlike-concurrency"]]
+
+
+def test_a_curve_whose_name_has_its_concurrency_names_it_once():
+    """Of arms with two axes, one of which is the concurrency."""
+    arms, trials, workloads = [], [], {}
+    for c in (8, 32):
+        for size in (10, 20, 40):
+            name, axes = f"pycurl@multi[concurrency={c}, requests={size}]", {"concurrency": c, "requests": size}
+            arms.append(Arm(name=name, strategy="pycurl@multi", upstream="aiohttp", route="direct", workload=f"n{size}",
+                            axes=axes))  # fmt: skip
+            workloads[f"n{size}"] = Workload(requests=size)
+            trials += rounds("pycurl@multi", size / c, c, arm=name, workload=f"n{size}")
+    (plot,) = sweeps.charts(a_run(*trials, arms=arms, workloads=workloads))
+    names = [line.name.partition(":")[0] for line in plot.lines]
+    assert names == ["pycurl@multi, concurrency=8", "pycurl@multi, concurrency=32"]

@@ -122,9 +122,10 @@ class Sweep:
     charted: ChartedSeconds
 
     def name_of(self, curve: Curve) -> str:
-        """The curve's name, with its concurrency where the curves differ in it."""
+        """The curve's name, with its concurrency where the curves differ in it and the name does not have it."""
         unlike = len({one.concurrency for one in self.curves}) > 1 and curve.concurrency is not None
-        return f"{curve.name} (c={curve.concurrency})" if unlike else curve.name
+        named = f"concurrency={curve.concurrency}" in curve.name
+        return f"{curve.name} (c={curve.concurrency})" if unlike and not named else curve.name
 
     @property
     def values(self) -> list[Value]:
