@@ -23,7 +23,7 @@ REPEATED = [
 ]
 FOUND = {
     name: {claim.name: claim for claim in read_judged(RUNS / f"{name}.json").claims}
-    for name in ("sessions", "six-strategies")
+    for name in ("frameworks", "sessions", "six-strategies")
 }
 
 
