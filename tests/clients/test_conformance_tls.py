@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from threading import Event
 
 import psutil
 import pytest
@@ -12,6 +13,7 @@ from clientlab.clients.interfaces import Budget
 from clientlab.conformance.evidence import Evidence
 from clientlab.conformance.evidence import measure as conformance_measure
 from clientlab.conformance.h2_proxy import h2_proxy
+from clientlab.conformance.responses import Gate
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.conformance.tls import CA_FILE, SOUND, server_context, tls_relay
 from clientlab.errors import Fault
@@ -24,7 +26,7 @@ from tls_servers import HANDSHAKE_FAULTS, handshake_faults
 
 CLIENTS = {name: spec for name, spec in strategies.CLIENTS.items() if not spec.program}
 HOLD = 0.02
-"""Seconds that the server holds each request, so that as many are in flight as the strategy has."""
+"""Seconds that the server holds each request."""
 SILENCE = 0.9
 H2_CLIENTS = [name for name, spec in CLIENTS.items() if spec.http == "2"]
 H2_STRATEGIES = [name for name, strategy in STRATEGIES.items() if strategy.client in H2_CLIENTS]
@@ -125,19 +127,29 @@ def test_faults_are_of_the_same_kind_over_tls(client):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", H2_STRATEGIES)
-def test_http2_strategies_reach_their_concurrency_on_the_connections_they_promise(strategy, url, behind):
-    """All requests in flight on one connection, or each on one of its own."""
+def test_http2_strategies_reach_their_concurrency_on_the_connections_they_promise(strategy):
+    """All requests in flight on one connection, or each on one of its own.
+
+    The server holds the first requests until as many came.
+    """
     concurrency, requests = 6, 30
-    workload = Workload(path="/item/{k}", requests=requests, concurrency=concurrency, warmup=1)
-    measured = measure(strategy, workload, url, on_start=behind.reset, ca_file=CA_FILE)
-    assert sorted(seen.target for seen in behind.seen) == sorted(f"/item/{k}" for k in range(requests))
-    assert (measured.samples.errors, measured.numbers) == ({}, list(range(requests)))
-    assert versions_of(behind) == {"HTTP/2.0"}
     in_flight = concurrency if EXECUTORS[STRATEGIES[strategy].executor].concurrent else 1
-    assert behind.most_in_flight == in_flight
-    quirks = CLIENTS[STRATEGIES[strategy].client].quirks
-    connections = in_flight if quirks.one_request_per_connection else 1
-    assert measured.outcome.connections_begun == connections_of(behind) == connections
+    workload = Workload(path="/item/{k}", requests=requests, concurrency=concurrency, warmup=1)
+    gate, warm = Gate(in_flight), Event()
+    with counting_server(lambda _: (warm.is_set() and gate.wait()) or ok()) as server, h2_proxy(server.port) as proxy:
+
+        def start() -> None:
+            server.reset()
+            warm.set()
+
+        measured = measure(strategy, workload, proxy.url, on_start=start, ca_file=CA_FILE)
+        assert sorted(seen.target for seen in server.seen) == sorted(f"/item/{k}" for k in range(requests))
+        assert (measured.samples.errors, measured.numbers) == ({}, list(range(requests)))
+        assert versions_of(server) == {"HTTP/2.0"}
+        assert server.most_in_flight == in_flight
+        quirks = CLIENTS[STRATEGIES[strategy].client].quirks
+        connections = in_flight if quirks.one_request_per_connection else 1
+        assert measured.outcome.connections_begun == connections_of(server) == connections
 
 
 @pytest.mark.slow
