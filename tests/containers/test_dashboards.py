@@ -12,6 +12,7 @@ from clientlab.results.document import ClaimResult
 from clientlab.results.labels import legend
 from clientlab.results.plan import Arm
 from clientlab.results.trial import OpenLoad
+from clientlab.workload.link import Link
 from clients.documents import a_run, a_trial, quantiles
 from containers.compose import ROOT
 from running import eventually
@@ -47,7 +48,7 @@ def watched(finished, troubled):
         "runs": f"{run['run']}|{troubled['run']}",
         "arm": legend(first["name"], first["strategy"]),
     }
-    everything = dict.fromkeys(("strategy", "upstream", "route"), ".*")
+    everything = dict.fromkeys(("strategy", "upstream", "route", "link"), ".*")
     runs = {"demo": run["run"], "faulty": troubled["run"], "sweep": SWEEP, "arrivals": ARRIVALS}
     choices = [{**both, **everything, "experiment": name, "run": found} for name, found in runs.items()]
     unlike = {"baseline": SWEEP, "runs": f"{SWEEP}|{ELSEWHERE}", "axis": "concurrency"}
@@ -93,14 +94,14 @@ def _slower(run):
 
 
 def _arrivals():
-    """A finished run whose requests arrived at a rate."""
+    """A finished run behind a link, whose requests arrived at a rate."""
     load = OpenLoad(
         planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007, at_least=["p99"]),
         sent_seconds=quantiles(0.001, 0.006), dropped=10, most_backlog=40, most_in_flight=7,
     )  # fmt: skip
-    missed = {"errors": {"dropped": 30}, "open_load": load}
-    trials = [a_trial("pycurl", number, **missed) for number in (1, 2, 3)]
-    trials += [a_trial("aiohttp@workers", number, open_load=load) for number in (1, 2, 3)]
+    both = {"open_load": load, "link": Link(0.02)}
+    trials = [a_trial("pycurl", number, errors={"dropped": 30}, **both) for number in (1, 2, 3)]
+    trials += [a_trial("aiohttp@workers", number, **both) for number in (1, 2, 3)]
     run = a_run(*trials, name=ARRIVALS)
     return run.model_copy(update={"experiment": run.experiment.model_copy(update={"name": "arrivals"})})
 
@@ -218,7 +219,7 @@ def test_every_choice_of_a_dashboard_has_values(watched):
             selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", query).groups()
             seen = f"group by ({label}) (last_over_time({selector}[{MINUTES}m]))"
             found = [row for values in choices for row in project.prometheus(_filled(seen, values))]
-            assert [row["metric"][label] for row in found], query
+            assert [row["metric"][label] for row in found if label in row["metric"]], query  # some have no link
 
 
 def test_the_baseline_is_the_run_before_the_newest(watched):

@@ -12,6 +12,7 @@ import click
 from clientlab.analysis.precision import FEWEST_ROUNDS
 from clientlab.cli.plugin_errors import faults_of, tell
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions
+from clientlab.cli.testbed import link_parts
 from clientlab.errors import FieldError, LabError
 from clientlab.experiments.checks import TLS_ROUTES, check_plan, replacements
 from clientlab.experiments.experiment import LINK_AXES, Experiment, WorkloadTable
@@ -113,7 +114,7 @@ def _changes(base: Experiment, target: ExternalTarget | None, options: RunOption
         changes |= {"upstreams": [target.name], "routes": ["direct"]}
         workload_changes |= _path_of(base, target, replayed=options.replay is not None)
         _check_no_delay(base)
-    links = _links(options)
+    links = _links(options) or link_parts(base, options)
     _check_changes(base, changes, workload_changes | links)
     firsts = {name: replace(table.first, **workload_changes) for name, table in base.workloads.items()}
     if target is not None and (links or base.has_link):
