@@ -12,7 +12,6 @@ import click
 from clientlab.analysis.precision import FEWEST_ROUNDS
 from clientlab.cli.plugin_errors import faults_of, tell
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions
-from clientlab.cli.testbed import link_parts
 from clientlab.errors import FieldError, LabError
 from clientlab.experiments.checks import TLS_ROUTES, check_plan, replacements
 from clientlab.experiments.experiment import LINK_AXES, Experiment, WorkloadTable
@@ -23,6 +22,7 @@ from clientlab.results.capacity_search import DEFAULT_SECONDS, CapacitySearch
 from clientlab.results.plan import EnvironmentSpec, Plan
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.running.stop_rules import DEFAULT_TIME_BUDGET
+from clientlab.service.plans import for_stack
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.workload import replay
 from clientlab.workload.workload import Workload
@@ -35,8 +35,7 @@ def plan_of(options: RunOptions, target: ExternalTarget | None, command: str) ->
     """The plan to carry out, checked. `target`: the user's own server, with ``--url``. Raises LabError."""
     file = read_experiment(path_of(options.experiment), quick=options.quick) if options.experiment else None
     base = file.experiment if file else _without_file(options)
-    one_link = options.testbed == "compose" or _links(options)
-    base, left_out = base.without_linked_controls() if one_link else (base, [])
+    base, left_out = _for_testbed(base, options)
     experiment = base.changed(**_changes(base, target, options))
     # A strategy that a file's claims or baseline may name cannot be left out.
     optional = bool(options.strategies) or not (experiment.claims or experiment.baseline)
@@ -114,7 +113,7 @@ def _changes(base: Experiment, target: ExternalTarget | None, options: RunOption
         changes |= {"upstreams": [target.name], "routes": ["direct"]}
         workload_changes |= _path_of(base, target, replayed=options.replay is not None)
         _check_no_delay(base)
-    links = _links(options) or link_parts(base, options)
+    links = _links(options)
     _check_changes(base, changes, workload_changes | links)
     firsts = {name: replace(table.first, **workload_changes) for name, table in base.workloads.items()}
     if target is not None and (links or base.has_link):
@@ -126,6 +125,16 @@ def _changes(base: Experiment, target: ExternalTarget | None, options: RunOption
     if not 1 <= rounds <= MOST_ROUNDS_OF_A_RUN:
         raise LabError(f"--rounds {rounds}: trials of each strategy; write 1 to {MOST_ROUNDS_OF_A_RUN:,}")
     return changes | {"rounds": rounds if options.precision is None else max(FEWEST_ROUNDS, rounds)}
+
+
+def _for_testbed(experiment: Experiment, options: RunOptions) -> tuple[Experiment, list[str]]:
+    """The experiment as the testbed measures it with these options, and what that changed. Raises LabError."""
+    if _links(options):
+        return experiment.without_linked_controls()
+    if options.testbed == "compose" and options.url is None:
+        behind, _, changed = for_stack(experiment)
+        return behind, changed
+    return experiment, []
 
 
 def _links(options: RunOptions) -> dict[str, str | list[str]]:

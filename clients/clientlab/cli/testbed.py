@@ -11,12 +11,11 @@ from pathlib import Path
 from clientlab.cli.placement import announce
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions
 from clientlab.errors import LabError
-from clientlab.experiments.experiment import LINK_AXES, Experiment
 from clientlab.results.document import Placement
 from clientlab.results.plan import Plan
 from clientlab.running.estimate import most_in_flight
 from clientlab.running.trial_runner import Testbed
-from clientlab.testbeds.compose import ComposeTestbed, check_link, check_plain, link_of_stack
+from clientlab.testbeds.compose import ComposeTestbed, check_link, check_plain
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.testbeds.linked import linked
 from clientlab.testbeds.local import LocalTestbed, check_upstreams
@@ -37,12 +36,6 @@ def target_of(options: RunOptions) -> ExternalTarget | None:
             option = OPTION_NAMES[field]
             raise LabError(f"--url with {option}: only the lab's own upstreams have {option}; write it into the URL")
     return ExternalTarget(options.url, options.ca_file, public=options.yes)
-
-
-def link_parts(experiment: Experiment, options: RunOptions) -> dict[str, str]:
-    """The link of the Compose stack as keys of a workload, for an experiment without links. Raises LabError."""
-    link = link_of_stack(os.environ) if options.testbed == "compose" and not experiment.has_link else None
-    return {} if link is None else dict(zip(LINK_AXES, link.texts, strict=False))
 
 
 def check_testbed(options: RunOptions, plan: Plan, target: ExternalTarget | None) -> None:

@@ -78,7 +78,7 @@ ANSWERS = (
     H2Answer("HTTP/2: stream reset in the body", lambda s: _headers(s) + _reset(s)),
     H2Answer("HTTP/2: garbage", lambda _: Last(bytes(range(256)) * 4)),
     H2Answer("HTTP/2: an answer of HTTP/1.1", lambda _: Last(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")),
-    H2Answer("HTTP/2: body before the headers", lambda s: Last(frame(DATA, END_STREAM, s, _BODY))),
+    H2Answer("HTTP/2: body before the headers", lambda s: frame(DATA, END_STREAM, s, _BODY)),
     H2Answer("HTTP/2: no status", lambda s: frame(HEADERS, _LAST_HEADERS, s, header(b"x", b"y")), FORGIVEN),
     H2Answer("HTTP/2: headers that are no HPACK", lambda s: Last(frame(HEADERS, _LAST_HEADERS, s, b"\xff" * 20))),
     H2Answer("HTTP/2: a frame beyond the agreed size", lambda s: Last(_headers(s) + frame(DATA, 0, s, bytes(1 << 20)))),

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
-from clientlab.workload.link import bandwidth_of, rtt_of
+from clientlab.workload.link import Link, bandwidth_of, rtt_of
 from clientlab.workload.workload import Workload
 
 NAME = r"^[a-z0-9][a-z0-9.-]*$"
@@ -166,6 +166,11 @@ class Experiment(Table):
             return self, []
         claims = {name: claim for name, claim in self.claims.items() if not claim.entries & set(names)}
         return self.changed(arms=arms, claims=claims), [f"without the arms behind a link: {', '.join(names)}"]
+
+    def behind(self, link: Link) -> Experiment:
+        """The same, with this link for all arms that have none of their own."""
+        parts = dict(zip(LINK_AXES, link.texts, strict=False))
+        return self.changed(workloads={name: one.model_copy(update=parts) for name, one in self.workloads.items()})
 
     def changed(self, **fields: Any) -> Experiment:
         """The experiment with other values of these fields, validated. Raises ValidationError."""

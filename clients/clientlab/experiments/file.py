@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Unpack
@@ -18,7 +18,6 @@ from clientlab.experiments.experiment import LINK_AXES, Experiment, WorkloadTabl
 from clientlab.experiments.planning import Circumstances, make_plan
 from clientlab.experiments.toml_lines import has, line_of
 from clientlab.results.plan import Plan
-from clientlab.workload.link import Link
 
 _FIXED = frozenset(
     {
@@ -74,12 +73,6 @@ class ExperimentFile:
     document: _Fields
     experiment: Experiment
     shortened: tuple[str, ...] = ()
-
-    def behind(self, link: Link) -> ExperimentFile:
-        """The same file, with this link for all arms that have none of their own."""
-        parts = dict(zip(LINK_AXES, link.texts, strict=False))
-        tables = {name: table.model_copy(update=parts) for name, table in self.experiment.workloads.items()}
-        return replace(self, experiment=self.experiment.changed(workloads=tables))
 
     def plan(self, **circumstances: Unpack[Circumstances]) -> Plan:
         """The plan of a run. Raises LabError that names file, line and key."""

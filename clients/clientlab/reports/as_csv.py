@@ -36,7 +36,10 @@ _DOCUMENT = {
     "axes": "JSON, the arm's values on the experiment's axes",
     **{f"latency_{name}_seconds": "of all requests" for name in _QUANTILES},
     "latency_at_least": "JSON, those of the latencies that are only lower bounds, because requests failed",
-    **{f"overhead_{name}_seconds": "latency less the delay asked and one round trip" for name in _QUANTILES},
+    **{
+        f"overhead_{name}_seconds": "latency less the requested delay and one round trip of the link"
+        for name in _QUANTILES
+    },
     "overhead_at_least": "JSON, those of the overheads that are only lower bounds",
     **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in ServerUse.model_fields},
     "link_rtt_seconds": "round-trip time of the link; empty without a link",

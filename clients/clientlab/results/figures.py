@@ -117,8 +117,7 @@ FIGURES: tuple[Figure, ...] = (
     *OPEN_LOAD_FIGURES,
     Figure(
         "overhead", "overhead_p50_seconds", "median overhead",
-        "median of latency minus the delay that the upstream was asked for and one round trip of the link, of all "
-        "requests",
+        "median of latency minus the requested delay and one round trip of the link, of all requests",
         "seconds", _overhead, LESS, bounded=_overhead_bounded,
         column=Column("overhead", "known"), metric=Metric("overhead_seconds"), needs="delay",
     ),

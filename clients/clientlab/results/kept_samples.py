@@ -94,7 +94,7 @@ def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> 
     kinds = np.array(["", *found.kinds.values()])
     places = np.zeros(256, np.uint8)  # a record's code → place among the kinds
     places[list(found.kinds)] = np.arange(1, len(kinds))
-    asked, unavoidable = (_of_each(one, found) for one in (delay_of(workload), unavoidable_of(workload, trial.link)))
+    delays, unavoidable = (_of_each(one, found) for one in (delay_of(workload), unavoidable_of(workload, trial.link)))
     return {
         # What is the same for all takes no memory: written in blocks, it is compressed to next to nothing.
         "trial": np.broadcast_to(np.int32(trial.order), count),
@@ -106,7 +106,7 @@ def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> 
         "status": records["status"],
         "error": kinds[places[records["error"]]],
         "bytes": records["bytes"],
-        "delay_seconds": asked,
+        "delay_seconds": delays,
         "overhead_seconds": records["seconds"] - unavoidable,
         "elapsed_seconds": records["elapsed"] if workload.elapsed else np.broadcast_to(np.float32(np.nan), count),
     }

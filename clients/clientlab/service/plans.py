@@ -1,4 +1,4 @@
-"""The plans of the service's runs: experiments as their files have them, behind the stack's link if it has one."""
+"""Experiments as the Compose stack measures them: behind the stack's link if it has one."""
 
 from __future__ import annotations
 
@@ -6,27 +6,36 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from clientlab.experiments.file import ExperimentFile, read_experiment
+from clientlab.experiments.experiment import Experiment
+from clientlab.experiments.file import read_experiment
 from clientlab.results.plan import Plan
 from clientlab.service.schemas import command_of
 from clientlab.testbeds.compose import link_of_stack
+from clientlab.workload.link import Link
 
 
 def served_plan(name: str, path: Path, rounds: int | None, *, quick: bool) -> Plan:
-    """The checked plan of an experiment. An experiment without links gets that of the stack. Raises LabError."""
-    file, changed = _for_stack(read_experiment(path, quick=quick, rounds=rounds))
-    link = None if file.experiment.has_link else link_of_stack(os.environ)
-    changed += [] if link is None else [f"link: none → {link}"]
-    file = file if link is None else file.behind(link)
-    return file.checked_plan(command=command_of(name, rounds, quick=quick, link=link), changed=changed)
+    """The checked plan of an experiment. Raises LabError."""
+    file = read_experiment(path, quick=quick, rounds=rounds)
+    experiment, link, changed = for_stack(file.experiment)
+    command = command_of(name, rounds, quick=quick, link=link)
+    return replace(file, experiment=experiment).checked_plan(command=command, changed=changed)
 
 
 def offered_plan(path: Path) -> Plan:
     """The plan of an experiment in full, of arms that the stack could have. No strategy is loaded. Raises LabError."""
-    return _for_stack(read_experiment(path))[0].plan()
+    file = read_experiment(path)
+    return replace(file, experiment=for_stack(file.experiment)[0]).plan()
 
 
-def _for_stack(file: ExperimentFile) -> tuple[ExperimentFile, list[str]]:
-    """The file without control arms behind links of their own, and what that changed."""
-    experiment, left_out = file.experiment.without_linked_controls()
-    return replace(file, experiment=experiment), left_out
+def for_stack(experiment: Experiment) -> tuple[Experiment, Link | None, list[str]]:
+    """The experiment as the stack measures it, the link that it got from the stack, and what that changed.
+
+    Control arms behind links of their own are left out. An experiment without links gets that of the stack, if it has
+    one. Raises LabError.
+    """
+    experiment, changed = experiment.without_linked_controls()
+    link = None if experiment.has_link else link_of_stack(os.environ)
+    if link is None:
+        return experiment, None, changed
+    return experiment.behind(link), link, [*changed, f"link: none → {link}"]

@@ -39,6 +39,15 @@ def test_a_link_of_an_experiments_arm_is_counted_as_changed(clientlab, results, 
     assert "rtt: 1ms → 0ms" in results.read("last").experiment.changed
 
 
+def test_the_link_of_the_stack_does_not_stand_before_the_users_own_server(clientlab, results, server, monkeypatch):
+    """It leads to the stack's servers only; `--rtt` puts one before any server."""
+    monkeypatch.setenv("CLIENTLAB_TESTBED", "compose")
+    monkeypatch.setenv("LINK_RTT", "20ms")
+    said = clientlab("run", "-t", "urllib3", "-n", 5, "--rounds", 1, "--url", server.url)
+    assert said.code == 0, said.err
+    assert [trial.link for trial in results.read("last").trials] == [None]
+
+
 WITH_CONTROL = """
 question = "?"
 [workloads.w]

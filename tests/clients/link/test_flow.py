@@ -183,6 +183,20 @@ def test_nothing_leaves_while_the_receiver_does_not_read():
     assert sink.arrived[1:] == [(1.05, 5_400)]
 
 
+@pytest.mark.parametrize("rtt", [0.0, RTT])
+def test_a_small_message_waits_for_a_receiver_that_does_not_read(rtt):
+    """It leaves when the receiver reads again."""
+    timeline = Timeline(rtt)
+    flow, sink = timeline.flow()
+    flow.stall()
+    flow.feed(b"small")
+    timeline.run(1.0)
+    assert sink.arrived == []
+    flow.resume()
+    timeline.run()
+    assert bytes(sink.received) == b"small"
+
+
 def test_an_acknowledgement_wakes_the_process_only_for_a_sender_that_waits():
     """A small request needs one wake-up, not two."""
     timeline = Timeline()

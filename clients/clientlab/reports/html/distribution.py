@@ -21,7 +21,7 @@ def charts(groups: list[ChartGroup]) -> list[BarChart]:
 
 
 def overheads(groups: list[ChartGroup]) -> list[BarChart]:
-    """A chart for each group whose requests asked for a delay, or passed through a link."""
+    """A chart for each group that has a delay or a link."""
     return [bars for group in groups if (bars := _overhead(group))]
 
 
