@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from clientlab.errors import LabError
@@ -58,7 +60,8 @@ def test_an_arm_behind_a_link_is_another_one_than_without(read):
 
 def test_a_file_without_a_link_can_be_measured_behind_one(read):
     """As the service does in a stack that has a link."""
-    (arm,) = read(HEAD).behind(Link(0.035, 2e7)).plan().arms
+    file = read(HEAD)
+    (arm,) = replace(file, experiment=file.experiment.behind(Link(0.035, 2e7))).plan().arms
     assert (arm.name, arm.link) == ("urllib3", Link(0.035, 2e7))
 
 
