@@ -61,6 +61,10 @@ class Distribution:
         found: Floats = self.seconds[np.searchsorted(running, ranks)]
         return found
 
+    def value_of(self, rank: int) -> float:
+        """Seconds at a rank, from 1, to a bucket's width."""
+        return float(self.seconds[np.searchsorted(self.counts.cumsum(), rank)])
+
     def shares(self, edges: Floats) -> Floats:
         """The share of latencies between each two neighbours of `edges` (seconds, ascending)."""
         counts, _ = np.histogram(self.seconds, edges, weights=self.counts)
@@ -78,6 +82,21 @@ def histogram_of(seconds: Floats) -> HdrHistogram:
     for value, count in zip(values.tolist(), counts.tolist(), strict=True):
         histogram.record_value(value, count)
     return histogram
+
+
+def added(encoded: Iterable[str]) -> HdrHistogram:
+    """The sum of checked histograms: their counts add up."""
+    total = HdrHistogram(*_SETTINGS)
+    for one in encoded:
+        total.decode_and_add(one)
+    return total
+
+
+def distribution_of(histogram: HdrHistogram) -> Distribution:
+    """The buckets of a histogram of the lab, in seconds."""
+    counts = np.ctypeslib.as_array(histogram.counts)
+    places = np.flatnonzero(counts)
+    return Distribution(_tops(*_SETTINGS)[places] / NANOSECONDS, counts[places].astype(np.int64))
 
 
 def merged(histograms: Iterable[tuple[str, float]]) -> Distribution | None:

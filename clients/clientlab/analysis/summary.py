@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clientlab.analysis.histogram import Distribution
 from clientlab.samples.log_reader import Records
 
 Array = npt.NDArray[np.float64]
@@ -60,6 +61,31 @@ def latency_of(answered: Array, failed: Array) -> dict[str, Any] | None:
             at_least.append(name)
     found["max"] = float(recorded[-1])
     return {**found, "at_least": [*at_least, "max"] if len(failed) else []}
+
+
+def latency_of_buckets(
+    answered: Distribution, recorded: Distribution, total: float, longest: float
+) -> dict[str, Any] | None:
+    """As `latency_of`, from buckets: each quantile is the upper end of its bucket.
+
+    `answered`: the successful requests; `recorded`: all of them; `total`: the sum of all their seconds, and `longest`
+    the largest, both as they were before they went into buckets.
+    """
+    if not answered.total:
+        return None
+    count = recorded.total
+    failed = count > answered.total
+    found: dict[str, Any] = {"mean": total / count}
+    at_least = ["mean"] if failed else []
+    for name, percent in QUANTILES.items():
+        rank = rank_of(percent, count)
+        known = rank <= answered.total
+        found[name] = min((answered if known else recorded).value_of(rank), longest)
+        if count < FEWEST_REQUESTS.get(name, 1):
+            found[name] = None
+        elif not known:
+            at_least.append(name)
+    return {**found, "max": longest, "at_least": [*at_least, "max"] if failed else []}
 
 
 def overhead_of(

@@ -105,6 +105,12 @@ class RunOptions:
     concurrency: Annotated[
         int | None, _Option("-c --concurrency", "Most requests in flight at once.  [default: the strategy's own]")
     ] = None
+    shards: Annotated[
+        int | None,
+        _Option(
+            "--shards", "Divide each trial over so many processes, with equal parts of requests and -c.  [default: 1]"
+        ),
+    ] = None
     rounds: Annotated[int | None, _Option("--rounds", "Trials of each strategy, interleaved.  [default: 3]")] = None
     precision: Annotated[
         float | None,

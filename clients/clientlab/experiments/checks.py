@@ -9,8 +9,10 @@ from clientlab.errors import FieldError, FieldKey, LabError, PluginError
 from clientlab.experiments.expansion import entry_of, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
+from clientlab.strategies import Strategy
 from clientlab.strategies.loops import loop_of
 from clientlab.workload.load import check_load, requests_in
+from clientlab.workload.shards import check_shards, share_of
 from clientlab.workload.workload import Workload, check
 
 TLS_ROUTES = frozenset({"proxy-tls"})
@@ -110,3 +112,21 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
         raise FieldError(
             ["concurrency"], f"it is an axis, but strategy {arm.strategy!r} always has {in_flight:,} requests in flight"
         )
+    if workload.shards > 1:
+        _check_shards(strategy, workload, in_flight)
+
+
+def _check_shards(strategy: Strategy, workload: Workload, in_flight: int) -> None:
+    """Raises FieldError where the strategy's trials cannot be divided into so many shards."""
+    check_shards(workload.shards, requests_in(workload), in_flight, strategy.name)
+    if strategies.client_spec(strategy.client).program:
+        raise FieldError(
+            ["shards"], f"strategy {strategy.name!r} is a program, whose load is not divided; leave it out"
+        )
+    for place in (0, workload.shards - 1):
+        share = share_of(workload, place, in_flight)
+        if strategy.in_flight(share.concurrency, requests_in(share)) != share.concurrency:
+            message = (
+                f"a setting of strategy {strategy.name!r} fixes its {in_flight:,} requests in flight; leave out one"
+            )
+            raise FieldError(["shards"], message, value=workload.shards)

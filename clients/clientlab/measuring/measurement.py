@@ -73,6 +73,7 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
     *,
     interpreter: Interpreter = OWN,
     on_start: Callable[[], None] = _nothing,
+    on_resume: Callable[[], None] = _nothing,
     on_end: Callable[[], None] = _nothing,
     on_progress: Callable[[int], None] = _nothing,
     on_failures: Callable[[int], None] = _nothing,
@@ -83,6 +84,7 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
     """Run one trial in a fresh process of `interpreter` and read its samples from `context.folder`.
 
     The trial waits while `on_start` runs, just before the measured part, and while `on_end` runs, just after it.
+    `on_resume` is called in the moment before the measured part begins, when everything else has been read.
     `on_progress` gets the number of finished requests, every half second. Until the last of them has ended,
     `on_failures` gets the number of requests that failed since the last one that succeeded. `patience`: seconds beyond
     the workload's timeout after which a trial without progress counts as stalled, unless it has a `request_limit`.
@@ -106,6 +108,7 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
         idle = _settle({process.pid, *(note.pid for note in before.notes)})
         rests.start()
         limits.begin("measured", counted=not has_tool)
+        on_resume()
         process.resume()
         process.event("sent", progress.look, math.inf if has_tool else stall_seconds)
         rests.sent()

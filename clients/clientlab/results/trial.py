@@ -11,6 +11,7 @@ from clientlab.analysis.histogram import checked_histogram
 from clientlab.analysis.summary import FEWEST_REQUESTS
 from clientlab.results.part import Measured
 from clientlab.workload.link import Link
+from clientlab.workload.workload import MOST_SHARDS
 
 MOST = 1e12
 """Limit of seconds and of requests per second. A larger figure was not measured, and no chart could draw it."""
@@ -145,8 +146,14 @@ class OpenLoad(Measured):
         Quantiles | None, Field(description="from the real start, of the requests that were sent; null: none succeeded")
     ]
     dropped: Annotated[Count, Field(description="not sent, because they were too late; errors of that kind")]
-    most_backlog: Annotated[Count, Field(description="the most requests that were due and not sent at a moment")]
-    most_in_flight: Annotated[Count, Field(description="the most requests that were sent and not answered at a moment")]
+    most_backlog: Annotated[
+        Count,
+        Field(description="the most requests that were due and not sent at a moment; over shards, no more than this"),
+    ]
+    most_in_flight: Annotated[
+        Count,
+        Field(description="the most requests sent and not answered at a moment; over shards, no more than this"),
+    ]
     in_flight_at_end: Annotated[
         Count | None, Field(description="requests sent and not answered when the schedule ended; null: not counted")
     ] = None
@@ -231,6 +238,30 @@ class OfSearch(Measured):
     at_least: Annotated[
         bool, Field(description="whether the capacity is a lower bound: the search ended before a rate was not held")
     ] = False
+
+
+class ClockOffset(Measured):
+    """The lab's clock minus that of a worker's machine, from round trips (as in NTP, RFC 5905)."""
+
+    seconds: Seconds
+    error_seconds: Annotated[Seconds, Field(description="half of the shortest round trip: no offset is further off")]
+
+
+class Shard(Measured):
+    """One shard of a trial with its own figures."""
+
+    host: Annotated[str, Field(max_length=200, description="of its worker; that of the lab without workers")]
+    clock: Annotated[ClockOffset | None, Field(description="null: it has the lab's clock")] = None
+    began_seconds: Annotated[Seconds, Field(description="from the start of the first shard to its own")]
+    wall_seconds: Seconds
+    concurrency: Count
+    requests: Count
+    errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)] = {}
+    requests_per_second: Annotated[float, Field(ge=0, le=MOST, description="successful ones")]
+    latency_seconds: Quantiles | None = None
+    connections_opened: Count | None = None
+    cpu_seconds: Seconds
+    peak_pss_bytes: Count | None = None
 
 
 class PlannedTrial(Measured):
@@ -340,6 +371,18 @@ class Trial(PlannedTrial):
     proxy_use: ServerUse | None = None
     link_use: ServerUse | None = None
     noise: Noise | None = None
+    clock: Annotated[
+        ClockOffset | None,
+        Field(description="of its worker; null: the lab's own, or by_shard has those of the workers"),
+    ] = None
+    by_shard: Annotated[
+        list[Shard],
+        Field(
+            max_length=MOST_SHARDS,
+            description="the parts of a divided trial; its counts, times and histograms are sums, its wall time is "
+            "that from the first start to the last end",
+        ),
+    ] = []
     busy: Annotated[
         dict[str, Share], Field(description="share of its time that each part was busy", max_length=20)
     ] = {}

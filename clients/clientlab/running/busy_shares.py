@@ -50,13 +50,15 @@ def shares_of(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
     servers: ServersUse,
     held: InFlight,
     placement: Placement | None = None,
+    usable: float | None = None,
 ) -> Shares:
     """All shares that can be known.
 
-    `delays`: the sum of the requested delays and of the link's round trips, in seconds; None without both.
+    `delays`: the sum of the requested delays and of the link's round trips, in seconds; None without both. `usable`:
+    the client's cores, where they are not those of this machine.
     """
     wall, many, cores = outcome.wall_seconds, planned.concurrency, cpu_usable()
-    of_client = cores if placement is None else min(cores, len(placement.client))
+    of_client = (usable or cores) if placement is None else min(cores, len(placement.client))
     machine = None if outcome.disturbance is None else outcome.disturbance.busy_share
     upstream, proxy, link = (_timed(use, wall) for use in (servers.upstream, servers.proxy, servers.link))
     of_proxy, of_upstream = server_shares(proxy, upstream, wall, many, placement, link)

@@ -28,7 +28,8 @@ from clientlab.results.plan import Plan
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.trial import PlannedTrial
 from clientlab.running.busy_shares import ServersUse, client_cores, server_shares
-from clientlab.running.trial_result import Reading, spent
+from clientlab.results.shard import Reading
+from clientlab.running.trial_result import spent
 from clientlab.running.trial_runner import Testbed
 from clientlab.workload.load import requests_in
 from clientlab.workload.making import requests_of

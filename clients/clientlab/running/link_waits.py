@@ -38,12 +38,11 @@ class LinkWaits:
     bandwidth: float | None
 
 
-def traffic_of(workload: Workload, found: Samples, opened: int | None, wall_seconds: float) -> LinkTraffic:
-    """What a trial of the workload sent, by its samples. Of the bodies of requests, only generated uploads count."""
-    count = len(found.records)
-    return LinkTraffic(
-        count, opened, int(found.records["bytes"].sum()), count * (workload.upload_size or 0), wall_seconds
-    )
+def traffic_of(
+    workload: Workload, sent: int, received_bytes: int, opened: int | None, wall_seconds: float
+) -> LinkTraffic:
+    """What a trial of the workload sent. Of the bodies of requests, only generated uploads count."""
+    return LinkTraffic(sent, opened, received_bytes, sent * (workload.upload_size or 0), wall_seconds)
 
 
 def link_waits(planned: PlannedTrial, sent: LinkTraffic) -> LinkWaits | None:
@@ -67,9 +66,7 @@ def link_waits(planned: PlannedTrial, sent: LinkTraffic) -> LinkWaits | None:
     )
 
 
-def delays_in(workload: Workload, sent: Samples, waits: LinkWaits | None) -> float | None:
-    """Seconds of the requested delays and of the link's round trips, over all requests; None without both."""
+def delays_in(workload: Workload, sent: Samples) -> float | None:
+    """Seconds of the requested delays, over all requests; None without delays."""
     delay = delay_of(workload)
-    if delay is None:
-        return None if waits is None else waits.seconds
-    return sum(map(delay, sent.numbers.tolist())) + (0.0 if waits is None else waits.seconds)
+    return None if delay is None else sum(map(delay, sent.numbers.tolist()))

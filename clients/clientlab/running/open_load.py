@@ -19,30 +19,36 @@ from clientlab.workload.workload import Workload
 
 
 class KeptSchedule:
-    """The samples of a trial beside its schedule."""
+    """The samples of a trial beside its schedule: `planned` starts (monotonic seconds), and which were `dropped`."""
 
     def __init__(self, found: Samples, arrivals: Arrivals) -> None:
         self._found = found
         self._began = found.schedule_began
         self._length = arrivals.length
         starts = np.fromiter(map(arrivals.start_of, found.numbers.tolist()), np.float64, len(found.numbers))
-        self._planned: Floats = found.schedule_began + starts
-        self._dropped = _of_kind(found, DROPPED)
+        self.planned: Floats = found.schedule_began + starts
+        self.dropped = _of_kind(found, DROPPED)
+
+    @property
+    def late(self) -> Floats:
+        """Seconds from the planned to the real start, or to the moment at which a request was dropped."""
+        late: Floats = self._found.records["start"] - self.planned
+        return late
 
     @cached_property
     def from_planned(self) -> Samples:
         """The samples, each request timed from its planned start."""
-        return replace(self._found, records=schedule.from_planned(self._found.records, self._planned))
+        return replace(self._found, records=schedule.from_planned(self._found.records, self.planned))
 
     @cached_property
     def sent(self) -> Samples:
         """The samples of the requests that were sent, as they were timed."""
-        kept = ~self._dropped
+        kept = ~self.dropped
         return replace(self._found, records=self._found.records[kept], numbers=self._found.numbers[kept])
 
     def figures(self, wall: float) -> dict[str, Any]:
         """The fields of `OpenLoad`. `wall`: seconds of the trial, whose clock began with the schedule."""
-        parts = self._found.records, self._planned, self._dropped
+        parts = self._found.records, self.planned, self.dropped
         edges = self._began + np.linspace(0.0, wall, SLICES + 1)
         kept = schedule.kept_to(*parts, self._began, self._length)
         return kept | {"over_time": schedule.over_time(*parts, edges)}

@@ -14,6 +14,7 @@ from clientlab.measuring.external_tool import ToolNote
 from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.document import Placement
+from clientlab.results.shard import Reading
 from clientlab.results.trial import Bound, Noise, PlannedTrial, ServerUse, Trial
 from clientlab.running.busy_shares import ServersUse, in_flight, shares_of
 from clientlab.running.link_waits import delays_in, link_waits, traffic_of
@@ -23,17 +24,8 @@ from clientlab.workload.link import unavoidable_of
 from clientlab.workload.load import requests_in
 from clientlab.workload.workload import Workload
 
-_COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds")
+COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds")
 """Fields of a server's use that grow; the others are as the server reports them."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Counters of the upstream, of the proxy and of the link at one moment; None for those that are unknown."""
-
-    upstream: ServerUse | None = None
-    proxy: ServerUse | None = None
-    link: ServerUse | None = None
 
 
 def spent(before: Reading, after: Reading) -> ServersUse:
@@ -71,18 +63,79 @@ def finished_trial(
     planned, workload = begun.planned, begun.workload
     outcome, found = measurement.outcome, measurement.samples
     kept = kept_schedule(found, workload)
+    work = work_of(found, workload)
+    reason = _failure(found, workload)
+    figures = {
+        "noise": _noise(planned, outcome, servers),
+        **_of_samples(found, workload, (outcome.began, outcome.wall_seconds), unavoidable_of(workload, planned.link)),
+        **judged(
+            begun, outcome, work, servers, ceiling, placement, kept.figures(outcome.wall_seconds) if kept else None
+        ),
+    }
+    if figures["waits_for_connection"]:
+        figures["overhead_seconds"] = None
+    if measurement.tool is not None:
+        figures |= _of_tool(planned, measurement.tool)
+    return begun.trial(status="failed" if reason else "done", reason=reason, **figures)
+
+
+@dataclass(frozen=True)
+class WorkDone:
+    """Sums over the requests of a trial, or of a shard. `in_flight_seconds`: as the client timed them, all of them.
+
+    `requests`: finished ones. `sent`: those that were not dropped; bytes and `delay_seconds`, the requested delays
+    (None: there are none), are of these.
+    """
+
+    requests: int
+    succeeded: int
+    sent: int
+    received_bytes: int
+    in_flight_seconds: float
+    delay_seconds: float | None
+
+
+def work_of(found: Samples, workload: Workload) -> WorkDone:
+    """The sums over a trial's samples."""
+    kept = kept_schedule(found, workload)
     sent = kept.sent if kept else found
+    return WorkDone(
+        requests=len(found.records),
+        succeeded=int((found.records["error"] == 0).sum()),
+        sent=len(sent.records),
+        received_bytes=int(sent.records["bytes"].sum()),
+        in_flight_seconds=float(found.records["seconds"].sum()),
+        delay_seconds=delays_in(workload, sent),
+    )
+
+
+def judged(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
+    begun: Begun,
+    outcome: Outcome,
+    work: WorkDone,
+    servers: ServersUse,
+    ceiling: Ceiling | None,
+    placement: Placement | None,
+    load: dict[str, Any] | None,
+    usable: float | None = None,
+) -> dict[str, Any]:
+    """The figures that are sums over processes, and the verdict with the shares that lead to it.
+
+    `load`: the fields of `OpenLoad`; None for a closed load. `usable`: cores of the client's machines; None: this one.
+    """
+    planned, wall = begun.planned, outcome.wall_seconds
     opened = None if _hides_connections(planned) else outcome.connections_opened
-    waits = link_waits(planned, traffic_of(workload, sent, opened, outcome.wall_seconds))
-    held = in_flight(float(found.records["seconds"].sum()), outcome.wall_seconds, servers, waits)
-    shares = shares_of(planned, outcome, delays_in(workload, sent, waits), servers, held, placement)
+    waits = link_waits(planned, traffic_of(begun.workload, work.sent, work.received_bytes, opened, wall))
+    held = in_flight(work.in_flight_seconds, wall, servers, waits)
+    delays = work.delay_seconds
+    if waits is not None:
+        delays = (delays or 0.0) + waits.seconds
+    shares = shares_of(planned, outcome, delays, servers, held, placement, usable)
     if waits is not None:
         shares = replace(shares, bandwidth=waits.bandwidth)
     if ceiling is not None and ceiling.requests_per_second is not None:
-        succeeded = int((found.records["error"] == 0).sum())
-        shares = replace(shares, ceiling=succeeded / outcome.wall_seconds / ceiling.requests_per_second)
-    reason = _failure(found, workload)
-    figures = {
+        shares = replace(shares, ceiling=work.succeeded / wall / ceiling.requests_per_second)
+    return {
         "connections_opened": opened,
         "gil": outcome.gil,
         "cpu_seconds": outcome.cpu_seconds,
@@ -90,21 +143,14 @@ def finished_trial(
         "peak_rss_bytes": outcome.peak_rss_bytes,
         "idle_pss_bytes": outcome.idle_pss_bytes,
         "peak_pss_bytes": outcome.peak_pss_bytes,
-        "noise": _noise(planned, outcome, servers),
         "upstream_use": servers.upstream,
         "proxy_use": servers.proxy,
         "link_use": servers.link,
         "busy": {part: share for part, share in vars(shares).items() if share is not None},
         "in_flight": held,
         "duration_extended": outcome.extended,
-        **_of_samples(found, workload, (outcome.began, outcome.wall_seconds), unavoidable_of(workload, planned.link)),
-        **_limits(planned, (shares, ceiling), len(found.records), kept.figures(outcome.wall_seconds) if kept else None),
+        **_limits(planned, (shares, ceiling), work.requests, load),
     }
-    if figures["waits_for_connection"]:
-        figures["overhead_seconds"] = None
-    if measurement.tool is not None:
-        figures |= _of_tool(planned, measurement.tool)
-    return begun.trial(status="failed" if reason else "done", reason=reason, **figures)
 
 
 def partial_trial(begun: Begun, found: Samples, status: Literal["failed", "lost"], reason: str) -> Trial:
@@ -142,8 +188,8 @@ def _of_samples(
         "elapsed_seconds_sum": float(good["elapsed"].sum(dtype="f8")) if workload.elapsed else None,
         "overhead_seconds": unavoidable and summary.overhead_of(sent.records, sent.numbers, unavoidable),
         "bytes_received": int(records["bytes"].sum()),
-        "histogram": _histogram(good["seconds"]),
-        "failed_histogram": _histogram(failed["seconds"]) if len(failed) else None,
+        "histogram": histogram_part(good["seconds"]),
+        "failed_histogram": histogram_part(failed["seconds"]) if len(failed) else None,
         "over_time": summary.over_time(records, began, wall),
     }
 
@@ -152,7 +198,8 @@ def _hides_connections(planned: PlannedTrial) -> bool:
     return strategies.client_spec(strategies.find(planned.strategy).client).quirks.uncounted
 
 
-def _histogram(seconds: Floats) -> dict[str, str]:
+def histogram_part(seconds: Floats) -> dict[str, str]:
+    """The latencies as the run document holds them. `seconds`: shape (n,)."""
     return {"encoded": histogram_of(seconds).encode().decode()}
 
 
@@ -208,7 +255,7 @@ def _failure(found: Samples, workload: Workload) -> str | None:
 def _less(after: ServerUse | None, before: ServerUse | None) -> ServerUse | None:
     if after is None or before is None:
         return None
-    grown = {name: _grown(getattr(after, name), getattr(before, name)) for name in _COUNTERS}
+    grown = {name: _grown(getattr(after, name), getattr(before, name)) for name in COUNTERS}
     return ServerUse(**{**dict(after), **grown})
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import platform
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -15,19 +18,24 @@ from clientlab.errors import ServerLost
 from clientlab.measuring.connections import Address
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.interpreter import OWN, Interpreter
-from clientlab.measuring.measurement import measure
+from clientlab.measuring.measurement import Measurement, measure
 from clientlab.measuring.trial_handle import TrialFailed, TrialStalled
 from clientlab.results import kept_samples
 from clientlab.results.ceiling import Ceiling, ceiling_of
 from clientlab.results.document import Placement
 from clientlab.results.part import first_problem
+from clientlab.results.shard import Reading, ShardReport
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.deadline import deadline_of
 from clientlab.running.execute import TrialInterrupted
-from clientlab.running.trial_result import Begun, Reading, finished_trial, partial_trial, spent
+from clientlab.running.local_shards import LocalShards, Meeting, ShardCallbacks, why_not
+from clientlab.running.merged_shards import merged_trial
+from clientlab.running.shard_report import LabClock, ShardPlace, report_of
+from clientlab.running.trial_result import Begun, finished_trial, partial_trial, spent
 from clientlab.running.trial_watch import Servers, TrialWatch
 from clientlab.samples.log_reader import read_measured
 from clientlab.workload.link import Link
+from clientlab.workload.shards import share_of
 from clientlab.workload.workload import Workload
 
 
@@ -53,11 +61,54 @@ class Testbed(Servers, Protocol):
         """The counters now. Raises ServerLost where a server has ended or does not answer."""
 
 
+_AHEAD = 0.03
+"""Seconds before the start at which a shard reads the machine's counters."""
+
 _Ended = Literal["failed", "lost"]
+
+
+_Result = TypeVar("_Result")
 
 
 def _nothing() -> None:
     """Default callback."""
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Called when the trial is ready, and in the moment before its measured part begins."""
+
+    ready: Callable[[], None] = _nothing
+    resume: Callable[[], None] = _nothing
+
+
+@dataclass(frozen=True)
+class ShardHost:
+    """Where a shard is measured, and how that machine knows the lab's clock."""
+
+    host: str
+    clock: LabClock
+
+
+class AgreedStart:
+    """The start of a shard: `meet` waits for the others, and `wait` for the moment on which they agreed."""
+
+    def __init__(self, meet: Meeting, clock: LabClock) -> None:
+        self._meet = meet
+        self._clock = clock
+        self.agreed = 0.0
+
+    def meet(self) -> None:
+        """Return shortly before the start: the counters that are read then should not hold the wait. Raises TrialFailed."""
+        self.agreed = self._meet()
+        self._sleep_until(self.agreed - _AHEAD)
+
+    def wait(self) -> None:
+        """Return at the start."""
+        self._sleep_until(self.agreed)
+
+    def _sleep_until(self, lab_time: float) -> None:
+        time.sleep(max(0.0, self._clock.monotonic(lab_time) - time.perf_counter()))
 
 
 @dataclass(frozen=True)
@@ -87,14 +138,82 @@ class TrialRunner:
         where a server has ended, or is frozen. Then its log and samples stay, and its figures are partial: those of
         the requests that had finished. Raises TrialInterrupted with such a trial.
         """
-        deadline = deadline_of(workload, planned.concurrency, planned.link)
-        begun = Begun(planned, workload, utc_now(), deadline)
+        if workload.shards > 1:
+            return self._divided(planned, workload, folder, progressed)
+        begun = _begun(planned, workload)
+
+        def finished(measurement: Measurement, readings: Sequence[Reading]) -> Trial:
+            ceiling = ceiling_of(planned, self.ceilings)
+            trial = finished_trial(begun, measurement, spent(*readings), ceiling, self.placement)
+            if self.keep_samples and measurement.tool is None:
+                kept_samples.write(folder, trial, workload, measurement.samples, measurement.outcome.began)
+            return trial
+
+        return self._measured(begun, folder / f"trial-{planned.order:04d}", progressed, Waits(), finished)
+
+    def shard(  # noqa: PLR0913, PLR0917 - a shard's particulars
+        self,
+        planned: PlannedTrial,
+        workload: Workload,
+        place: int,
+        folder: Path,
+        callbacks: ShardCallbacks,
+        at: ShardHost,
+    ) -> ShardReport | Trial:
+        """The report of one shard of a divided trial; or the trial that failed, or was lost, because of it.
+
+        The shard waits for all others when it is ready, and begins at the moment on which they agree.
+        """
+        share = share_of(workload, place, planned.concurrency)
+        part = planned.model_copy(update={"concurrency": share.concurrency})
+        begun = _begun(part, share)
+        start = AgreedStart(callbacks.meet, at.clock)
+
+        def finished(measurement: Measurement, readings: Sequence[Reading]) -> ShardReport:
+            return report_of(begun, share, measurement, readings, ShardPlace(at.host, at.clock, start.agreed))
+
+        own = folder / f"trial-{planned.order:04d}-shard-{place}"
+        found = self._measured(begun, own, callbacks.progressed, Waits(start.meet, start.wait), finished)
+        if isinstance(found, ShardReport):
+            return found
+        reason = f"shard {place + 1} of {workload.shards} on {at.host}: {found.reason}"
+        return _begun(planned, workload).trial(status=found.status, reason=reason)
+
+    def _divided(
+        self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Callable[[int], None]
+    ) -> Trial:
+        """The trial, whose shards are processes of this machine."""
+        begun, at = _begun(planned, workload), ShardHost(platform.node(), LabClock())
+        try:
+            self._testbed_of(planned).serve(planned.upstream)  # once, before any shard looks for it
+        except ServerLost as loss:
+            return begun.trial(status="lost", reason=str(loss))
+        try:
+            found = LocalShards(workload.shards, progressed).run(
+                lambda place, callbacks: self.shard(planned, workload, place, folder, callbacks, at)
+            )
+            reports = [one for one in found if isinstance(one, ShardReport)]
+            return why_not(found) or merged_trial(begun, reports, ceiling_of(planned, self.ceilings), self.placement)
+        except KeyboardInterrupt as interrupt:
+            raise TrialInterrupted(begun.trial(status="lost", reason="interrupted")) from interrupt
+        except ValidationError as error:
+            return begun.trial(status="failed", reason=f"impossible figure: {first_problem(error)}")
+
+    def _measured(
+        self,
+        begun: Begun,
+        place: Path,
+        progressed: Callable[[int], None],
+        waits: Waits,
+        finished: Callable[[Measurement, Sequence[Reading]], _Result],
+    ) -> _Result | Trial:
+        """What `finished` makes of a trial's measurement; a trial that is not done, where it ends before."""
+        planned, workload = begun.planned, begun.workload
         testbed = self._testbed_of(planned)
         try:
             testbed.serve(planned.upstream)
         except ServerLost as loss:
             return begun.trial(status="lost", reason=str(loss))
-        place = folder / f"trial-{planned.order:04d}"
         if place.exists():  # of a trial that was killed with the lab: its records would count as this one's
             shutil.rmtree(place)
         readings: list[Reading] = []
@@ -102,6 +221,7 @@ class TrialRunner:
         def start() -> None:
             readings.append(testbed.reading(planned.upstream, planned.route))
             self.on_start()
+            waits.ready()
 
         def end() -> None:
             self.on_end()
@@ -120,22 +240,19 @@ class TrialRunner:
         python = OWN if planned.environment is None else self.interpreters[planned.environment]
         try:
             measurement = measure(
-                context, interpreter=python, on_start=start, on_end=end, on_progress=watch.progress,
-                on_failures=watch.failures, deadline=deadline,
+                context, interpreter=python, on_start=start, on_resume=waits.resume, on_end=end,
+                on_progress=watch.progress, on_failures=watch.failures, deadline=begun.deadline_seconds or math.inf,
                 cpus=() if self.placement is None else self.placement.client,
             )  # fmt: skip
-            ceiling = ceiling_of(planned, self.ceilings)
-            trial = finished_trial(begun, measurement, spent(*readings), ceiling, self.placement)
+            found = finished(measurement, readings)
         except (ServerLost, TrialFailed) as failure:
             return self._ended_early(begun, place, *self._why(begun, failure))
         except KeyboardInterrupt as interrupt:
             raise TrialInterrupted(self._ended_early(begun, place, "lost", "interrupted")) from interrupt
         except ValidationError as error:
             return begun.trial(status="failed", reason=f"impossible figure: {first_problem(error)}")
-        if self.keep_samples and measurement.tool is None:
-            kept_samples.write(folder, trial, workload, measurement.samples, measurement.outcome.began)
         shutil.rmtree(place)
-        return trial
+        return found
 
     def _testbed_of(self, planned: PlannedTrial) -> Testbed:
         return self.testbed if planned.link is None else self.links[planned.link]
@@ -159,3 +276,7 @@ class TrialRunner:
         if self.keep_samples and trial.partial:
             kept_samples.write(place.parent, trial, begun.workload, found, float(found.records["start"][0]))
         return trial
+
+
+def _begun(planned: PlannedTrial, workload: Workload) -> Begun:
+    return Begun(planned, workload, utc_now(), deadline_of(workload, planned.concurrency, planned.link))

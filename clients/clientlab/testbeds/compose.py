@@ -10,12 +10,12 @@ from typing import IO
 
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.measuring.connections import Address
-from clientlab.running.trial_result import Reading
 from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.testbeds.local import ROUTES
 from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
 from clientlab.upstreams import UPSTREAMS, special
 from clientlab.workload.link import Link, link_of
+from clientlab.results.shard import Reading
 from clientlab.workload.workload import Workload
 
 ADDRESSES = {
@@ -93,7 +93,7 @@ class ComposeTestbed:
         """The counters now. Raises IncompleteRun where a server does not answer."""
         use = upstream_use(self._at(_variable(upstream, "direct")))
         proxy = None if route == "direct" else proxy_use(self._at("PROXY_METRICS_ADDRESS"))
-        return Reading(use, proxy)
+        return Reading(upstream=use, proxy=proxy)
 
     def check(self) -> None:
         """Nothing to do: the containers' processes are not ours."""

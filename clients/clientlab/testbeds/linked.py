@@ -16,8 +16,8 @@ from clientlab.measuring import usage
 from clientlab.measuring.connections import Address
 from clientlab.results.document import Placement
 from clientlab.results.plan import Plan
+from clientlab.results.shard import Reading
 from clientlab.results.trial import ServerUse
-from clientlab.running.trial_result import Reading
 from clientlab.running.trial_runner import Testbed
 from clientlab.testbeds.link_process import LinkProcess
 from clientlab.workload.link import Link
@@ -84,7 +84,7 @@ class LinkedTestbed:
     def reading(self, upstream: str, route: str) -> Reading:
         """The counters now. Raises ServerLost where a server or the link has ended."""
         self._process.check()
-        return replace(self._testbed.reading(upstream, route), link=_use(self._process.pid))
+        return self._testbed.reading(upstream, route).model_copy(update={"link": _use(self._process.pid)})
 
     def check(self) -> None:
         """Raises ServerLost where a server or the link has ended, or is frozen."""

@@ -19,8 +19,8 @@ from clientlab.measuring.connections import Address
 from clientlab.own_folder import OwnFolder
 from clientlab.proxy import CADDYFILE, installed_caddy
 from clientlab.results.document import Placement
+from clientlab.results.shard import Reading
 from clientlab.results.trial import ServerUse
-from clientlab.running.trial_result import Reading
 from clientlab.testbeds import upstream_process
 from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
@@ -177,7 +177,7 @@ class LocalTestbed:
         self.check()
         try:
             use = upstream_use(self._servers[upstream].endpoint)
-            return Reading(use, None if route == "direct" else self._proxy_use())
+            return Reading(upstream=use, proxy=None if route == "direct" else self._proxy_use())
         except ServerLost:
             self.check()  # it knows the cause, if the server was lost after the check above
             raise

@@ -101,6 +101,28 @@ class Arrivals:
         return self._reached[at] + (moment - self._begins[at]) * self._stages[at].rate
 
 
+class EveryNth(Arrivals):
+    """Every n-th request of a schedule from one on, as a shard of the trial sends them. Its `length` is the whole's."""
+
+    def __init__(self, whole: Arrivals, first: int, step: int) -> None:
+        self._whole, self._first, self._step = whole, first, step
+        self.count = len(range(first, whole.count, step))
+        self.length = whole.length
+
+    def start_of(self, number: int) -> float:
+        """As of the whole schedule, whose beginning is also this one's."""
+        return self._whole.start_of(self._first + number * self._step)
+
+    def due(self, moment: float) -> int:
+        """As `Arrivals.due`, of these requests."""
+        return len(range(self._first, self._whole.due(moment), self._step))
+
+    @property
+    def longest_gap(self) -> float:
+        """Seconds, no less than the longest pause between two of these requests, or before the first."""
+        return self._step * self._whole.longest_gap
+
+
 @lru_cache(maxsize=8)
 def planned(  # noqa: PLR0913, PLR0917 - the fields of a workload that decide it
     rate: float | str | None, stages: str | None, spacing: Spacing, seed: int, count: int | None, length: float | None

@@ -7,6 +7,7 @@ from typing import Literal
 from clientlab.errors import FieldError
 from clientlab.workload import arrivals
 from clientlab.workload.arrivals import Arrivals
+from clientlab.workload.shards import schedule_of
 from clientlab.workload.workload import MOST_REQUESTS, Workload
 
 LoadModel = Literal["closed", "open"]
@@ -22,9 +23,10 @@ def arrivals_of(workload: Workload) -> Arrivals | None:
     if not is_open(workload):
         return None
     # A duration decides the number of requests; with both, they agree.
-    return arrivals.planned(
+    whole = arrivals.planned(
         workload.rate, workload.stages, workload.arrivals, workload.seed, workload.requests, workload.duration
     )
+    return schedule_of(workload, whole)
 
 
 def requests_in(workload: Workload) -> int | None:

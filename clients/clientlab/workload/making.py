@@ -49,9 +49,9 @@ def _urls_of(workload: Workload, base_url: str) -> Callable[[int], str]:
     base = base_url.rstrip("/") + workload.path
     delay = delay_of(workload)
 
-    def url_of(number: int) -> str:
-        url = base.replace(NUMBER_FIELD, str(number))
-        return url if delay is None else _delayed(url, delay(number))
+    def url_of(k: int) -> str:
+        url = base.replace(NUMBER_FIELD, str(workload.number_of(k)))
+        return url if delay is None else _delayed(url, delay(k))
 
     return url_of
 
@@ -68,11 +68,11 @@ def _recorded_requests_of(workload: Workload, recorded: replay.Recorded, base_ur
         Request(one.method, base + one.path, _headers_of(workload, one.headers), one.body) for one in recorded.requests
     ]
     if delay is None:
-        return lambda number: made[place_of(number)]
+        return lambda k: made[place_of(workload.number_of(k))]
 
-    def request_of(number: int) -> Request:
-        request = made[place_of(number)]
-        return Request(request.method, _delayed(request.url, delay(number)), request.headers, request.body)
+    def request_of(k: int) -> Request:
+        request = made[place_of(workload.number_of(k))]
+        return Request(request.method, _delayed(request.url, delay(k)), request.headers, request.body)
 
     return request_of
 

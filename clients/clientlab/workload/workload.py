@@ -21,6 +21,9 @@ LEAST_MEMORY = 64 << 20
 MOST_REQUESTS = 1_000_000_000
 """In one trial. Their records take 32 GB of disk space."""
 
+MOST_SHARDS = 1000
+"""Of a trial. `scripts/bench scale` measures what the lab needs for so many workers."""
+
 Body = bytes | Any
 """Bytes, or an `Upload` (an `AsyncUpload` for asyncio clients). The libraries share no type for uploads."""
 
@@ -80,11 +83,16 @@ class Workload:
     memory_limit: int | None = None
     connections: Literal["cold", "warm"] = "cold"
     warmup: int = 10
+    shards: int = 1
     seed: int = 1
 
     def __post_init__(self) -> None:
         if self.requests is None and self.duration is None:
             object.__setattr__(self, "requests", DEFAULT_REQUESTS)
+
+    def number_of(self, k: int) -> int:
+        """The number of request k in the whole trial, which decides its path, its delay and its recorded request."""
+        return k
 
 
 def delay_of(workload: Workload) -> Callable[[int], float] | None:
@@ -92,7 +100,7 @@ def delay_of(workload: Workload) -> Callable[[int], float] | None:
     if workload.delay is None:
         return None
     delay = delays.parse(workload.delay)
-    return lambda number: delay.of(workload.seed, number)
+    return lambda k: delay.of(workload.seed, workload.number_of(k))
 
 
 def varies(workload: Workload) -> bool:
@@ -118,6 +126,7 @@ def check(workload: Workload) -> None:
     _check_amount(workload)
     _check_range(workload, "concurrency", 1, "requests in flight")
     _check_range(workload, "warmup", 0, "requests before the measured ones")
+    _check_range(workload, "shards", 1, "processes that divide a trial", MOST_SHARDS)
     if not 0 < workload.timeout < math.inf:
         raise FieldError(["timeout"], "write more than 0 seconds", value=f"{workload.timeout:g}")
     if workload.deadline is not None and not (workload.duration or 0.0) < workload.deadline < math.inf:

@@ -25,7 +25,7 @@ from clientlab.results.figures import FIGURES
 from clientlab.results.store import Store
 from clientlab.results.trial import PlannedTrial, ServerUse, Trial, utc_now
 from clientlab.running.execute import TrialLost, execute, new_run, resumed
-from clientlab.running.trial_result import Reading
+from clientlab.results.shard import Reading
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS
@@ -58,7 +58,7 @@ class FakeTestbed:
 
     def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
         use = ServerUse(cpu_seconds=0.0, requests=len(self.server.seen), connections=self.server.connections)
-        return Reading(use)
+        return Reading(upstream=use)
 
 
 class Recorder:
@@ -233,7 +233,7 @@ def test_a_trial_with_an_impossible_figure_has_failed_and_the_others_go_on(store
 
         def reading(self, upstream: str, route: str) -> Reading:
             self.readings += 1
-            return Reading(ServerUse(cpu_seconds=0.0, requests=0)) if self.readings == 4 else super().reading(
+            return Reading(upstream=ServerUse(cpu_seconds=0.0, requests=0)) if self.readings == 4 else super().reading(
                 upstream, route
             )  # fmt: skip
 

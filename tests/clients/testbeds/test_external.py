@@ -10,7 +10,7 @@ import pytest
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.errors import FieldError, LabError, ServerLost
 from clientlab.measuring.connections import Address
-from clientlab.running.trial_result import Reading
+from clientlab.results.shard import Reading
 from clientlab.testbeds import external
 from clientlab.testbeds.external import ExternalTarget, split_url
 from clientlab.workload.workload import Workload

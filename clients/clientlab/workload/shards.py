@@ -1,0 +1,61 @@
+"""Shards: a trial divided over several workers, each with its part of the requests, of the concurrency and of the rate.
+
+Shard i of n does the requests i, i + n, i + 2n, … of the workload. So request k has the same path, delay and planned
+start as in a trial that is not divided, and no two shards send the same one. A remainder goes to the first shards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from clientlab.errors import FieldError
+from clientlab.workload import arrivals
+from clientlab.workload.workload import Workload
+
+READY_SECONDS = 30.0
+"""How long a shard that is ready waits for the others, before the trial has failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(Workload):
+    """What one shard does of a workload: its requests and its concurrency are its own, the rest is that of the whole.
+
+    An open load keeps the number of requests and the rate of its whole schedule, of which the shard sends every
+    `of`-th request from `place` on. `place`: from 0.
+    """
+
+    place: int
+    of: int
+
+    def number_of(self, k: int) -> int:
+        """The number of the share's request k in the whole trial. Those of a warm-up stay below 0."""
+        return self.place + k * self.of
+
+
+def share_of(workload: Workload, place: int, in_flight: int) -> Share:
+    """The share of shard `place` (from 0) of a workload with so many requests in flight in all shards together."""
+    fields = asdict(workload)
+    if workload.requests is not None and workload.rate is None and workload.stages is None:
+        fields["requests"] = part_of(workload.requests, place, workload.shards)
+    return Share(
+        **{**fields, "concurrency": part_of(in_flight, place, workload.shards)}, place=place, of=workload.shards
+    )
+
+
+def part_of(whole: int, place: int, shards: int) -> int:
+    """The part of a whole number that a shard gets. The parts add up to the whole, and differ by 1 at most."""
+    return len(range(place, whole, shards))
+
+
+def schedule_of(workload: Workload, whole: arrivals.Arrivals) -> arrivals.Arrivals:
+    """The planned starts of a workload's own requests, of the whole schedule."""
+    return arrivals.EveryNth(whole, workload.place, workload.of) if isinstance(workload, Share) else whole
+
+
+def check_shards(shards: int, requests: int | None, in_flight: int, strategy: str) -> None:
+    """Raises FieldError where a shard would have no request, or none in flight."""
+    if requests is not None and shards > requests:
+        raise FieldError(["shards"], f"a trial has {requests:,} requests; write no more shards", value=shards)
+    if shards > in_flight:
+        message = f"strategy {strategy!r} has {in_flight:,} requests in flight; write no more shards, or raise -c"
+        raise FieldError(["shards"], message, value=shards)
