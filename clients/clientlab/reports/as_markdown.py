@@ -6,7 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import capacity, ceilings, environments, estimand, links, overload, partial, servers, thresholds
+from clientlab.reports import (
+    capacity,
+    ceilings,
+    environments,
+    estimand,
+    links,
+    overload,
+    partial,
+    servers,
+    shards,
+    thresholds,
+)
 from clientlab.reports.claims import doubts, sentence
 from clientlab.reports.markdown import code, escaped, table
 from clientlab.reports.rows import groups_of
@@ -33,7 +44,7 @@ def _parts(run: Run, judged: Sequence[ThresholdResult]) -> Iterator[str]:
         yield f"{escaped(group.title)}\n\n{table(*heads_and_rows(group))}"
     if any(len(group.rows) > 1 for group in groups):
         yield f"{escaped(estimand.standings(group.open_load for group in groups))}\n"
-    yield from (f"{escaped(line)}\n" for line in ceilings.lines(run))
+    yield from (f"{escaped(line)}\n" for line in [*shards.lines(run), *ceilings.lines(run)])
     if cells := servers.rows(run):
         yield f"{escaped(servers.TITLE)}\n\n{table(servers.HEADS, cells, left=servers.LEFT)}"
     if early := partial.rows(run):

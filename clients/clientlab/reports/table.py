@@ -12,7 +12,18 @@ from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
-from clientlab.reports import bottleneck, capacity, ceilings, environments, estimand, links, overload, partial, servers
+from clientlab.reports import (
+    bottleneck,
+    capacity,
+    ceilings,
+    environments,
+    estimand,
+    links,
+    overload,
+    partial,
+    servers,
+    shards,
+)
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
@@ -44,7 +55,7 @@ def render(run: Run) -> RenderableType:
         parts += [Text(), Text(servers.TITLE, style="bold"), _servers(cells)]
     if early := partial.rows(run):
         parts += [Text(), Text(partial.TITLE, style="bold"), _partial(early)]
-    parts += [Text(line, style="dim") for line in ceilings.lines(run)]
+    parts += [Text(line, style="dim") for line in [*shards.lines(run), *ceilings.lines(run)]]
     if any(len(group.rows) > 1 for group in groups):
         parts.append(Text(estimand.standings(group.open_load for group in groups), style="dim"))
     sentences = [*capacity.answers_of(run, groups), *environments.sentences(run), *links.sentences(run)]

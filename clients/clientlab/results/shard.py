@@ -8,7 +8,7 @@ from pydantic import Field
 
 from clientlab.analysis.summary import SLICES
 from clientlab.results.part import Measured
-from clientlab.results.trial import MOST, Count, ClockOffset, Histogram, Seconds, ServerUse, Share, Trial
+from clientlab.results.trial import MOST, ClockOffset, Count, Histogram, Seconds, ServerUse, Share, Trial
 from clientlab.workload.workload import MOST_SHARDS
 
 
@@ -29,7 +29,7 @@ class Times(Measured):
     longest_seconds: Seconds
 
 
-_Slices = Annotated[list[Count], Field(max_length=SLICES)]
+_Slices = Annotated[tuple[Count, ...], Field(max_length=SLICES)]
 
 
 class ShardSlices(Measured):
@@ -41,9 +41,9 @@ class ShardSlices(Measured):
     exponent: Annotated[int, Field(ge=-40, le=40, description="a slice is 2 to this power of seconds long")]
     ended: _Slices
     failed: _Slices
-    planned: _Slices = []
-    sent: _Slices = []
-    dropped: _Slices = []
+    planned: _Slices = ()
+    sent: _Slices = ()
+    dropped: _Slices = ()
 
 
 class ShardReport(Measured):

@@ -25,10 +25,10 @@ from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.document import Placement
 from clientlab.results.plan import Plan
+from clientlab.results.shard import Reading
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.trial import PlannedTrial
 from clientlab.running.busy_shares import ServersUse, client_cores, server_shares
-from clientlab.results.shard import Reading
 from clientlab.running.trial_result import spent
 from clientlab.running.trial_runner import Testbed
 from clientlab.workload.load import requests_in

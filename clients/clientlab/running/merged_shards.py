@@ -34,7 +34,7 @@ def merged_trial(
     first = min(report.began for report in reports)
     wall = max(report.began + (report.trial.wall_seconds or 0.0) for report in reports) - first
     servers = spent(_reading(min, [one.before for one in reports]), _reading(max, [one.after for one in reports]))
-    load = _load(begun, reports, wall)
+    load = _load(begun, reports)
     errors = _summed(report.trial.errors for report in reports)
     work = WorkDone(
         requests=_sum(reports, "trial.requests"),
@@ -232,7 +232,7 @@ def _coarse(reports: Sequence[ShardReport], names: Sequence[str]) -> tuple[float
     return 2.0**exponent, [[total.get(place, 0) for place in range(used)] for total in totals]
 
 
-def _load(begun: Begun, reports: Sequence[ShardReport], wall: float) -> dict[str, Any] | None:
+def _load(begun: Begun, reports: Sequence[ShardReport]) -> dict[str, Any] | None:
     """The fields of `OpenLoad`; None for a closed load."""
     schedule = arrivals_of(begun.workload)
     parts = [report.trial.open_load for report in reports]

@@ -99,7 +99,7 @@ class AgreedStart:
         self.agreed = 0.0
 
     def meet(self) -> None:
-        """Return shortly before the start: the counters that are read then should not hold the wait. Raises TrialFailed."""
+        """Return shortly before the start: the counters that are read then leave the wait out. Raises TrialFailed."""
         self.agreed = self._meet()
         self._sleep_until(self.agreed - _AHEAD)
 
@@ -170,7 +170,10 @@ class TrialRunner:
         start = AgreedStart(callbacks.meet, at.clock)
 
         def finished(measurement: Measurement, readings: Sequence[Reading]) -> ShardReport:
-            return report_of(begun, share, measurement, readings, ShardPlace(at.host, at.clock, start.agreed))
+            report = report_of(begun, share, measurement, readings, ShardPlace(at.host, at.clock, start.agreed))
+            if self.keep_samples:
+                kept_samples.write(folder, report.trial, share, measurement.samples, at.clock.monotonic(start.agreed))
+            return report
 
         own = folder / f"trial-{planned.order:04d}-shard-{place}"
         found = self._measured(begun, own, callbacks.progressed, Waits(start.meet, start.wait), finished)

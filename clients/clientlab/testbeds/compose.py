@@ -10,12 +10,12 @@ from typing import IO
 
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.measuring.connections import Address
+from clientlab.results.shard import Reading
 from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.testbeds.local import ROUTES
 from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
 from clientlab.upstreams import UPSTREAMS, special
 from clientlab.workload.link import Link, link_of
-from clientlab.results.shard import Reading
 from clientlab.workload.workload import Workload
 
 ADDRESSES = {

@@ -15,9 +15,9 @@ from clientlab.clients.http_client import HttpClient
 from clientlab.clients.interfaces import Budget
 from clientlab.errors import FieldError, ServerLost
 from clientlab.measuring.connections import Address
+from clientlab.results.shard import Reading
 from clientlab.testbeds.server_process import LOOPBACK
 from clientlab.workload.making import requests_of
-from clientlab.results.shard import Reading
 from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request, Workload
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}

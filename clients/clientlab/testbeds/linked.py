@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self

@@ -29,36 +29,8 @@ from clientlab.results.shard import Reading
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS
+from clients.fake_testbed import FakeTestbed
 from clients.measured import trial_processes
-
-
-class FakeTestbed:
-    """A home whose upstream is the counting server; its counters are read off that."""
-
-    def __init__(self, server) -> None:
-        self.server = server
-
-    def serve(self, upstream: str) -> None:
-        """It runs."""
-
-    def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002
-        return self.server.url
-
-    def address(self, upstream: str, route: str) -> Address:  # noqa: ARG002
-        return Address(self.server.port)
-
-    def ca_file(self, upstream: str, route: str) -> None:
-        """It has no TLS."""
-
-    def check(self) -> None:
-        """The server lives."""
-
-    def trouble(self, upstream: str, route: str, workload: Workload) -> None:
-        """It answers."""
-
-    def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
-        use = ServerUse(cpu_seconds=0.0, requests=len(self.server.seen), connections=self.server.connections)
-        return Reading(upstream=use)
 
 
 class Recorder:

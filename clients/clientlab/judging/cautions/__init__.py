@@ -17,6 +17,7 @@ from clientlab.judging.cautions import (
     outlying,
     percentiles,
     plan,
+    shards,
     system_limits,
     trials,
 )
@@ -38,6 +39,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     percentiles.percentiles_of_failures,
     open_load.behind_schedule,
     open_load.late_starts,
+    shards.start_spread,
     concurrency.unlike_concurrency,
     plan.replaced,
     system_limits.system_limits,

@@ -10,7 +10,7 @@ import jinja2
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import capacity, ceilings, environments, estimand, links, overload, thresholds
+from clientlab.reports import capacity, ceilings, environments, estimand, links, overload, shards, thresholds
 from clientlab.reports.charts import palette, sweeps, times
 from clientlab.reports.claims import SIGNS, source_first
 from clientlab.reports.html import claims, distribution, percentiles, resources, svg, tables, timeline
@@ -55,6 +55,7 @@ def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
         omitted_groups=len(groups) - len(drawn),
         standings_note=estimand.standings(group.open_load for group in groups),
         ceilings=ceilings.lines(run),
+        shards=shards.lines(run),
         tables=[(group.title, tables.figures(group)) for group in groups],
         **_charts(run, drawn),
         **_texts(run),

@@ -1,0 +1,174 @@
+"""Divided trials: real shards against a server that shares no code with the lab, and the merge of their reports."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from clientlab.analysis.histogram import merged
+from clientlab.analysis.summary import latency_of
+from clientlab.conformance.server import counting_server, ok
+from clientlab.results.trial import PlannedTrial
+from clientlab.running.execute import TrialInterrupted
+from clientlab.running.merged_shards import quantiles_of
+from clientlab.running.shard_report import times_of
+from clientlab.running.trial_runner import TrialRunner
+from clientlab.workload.workload import Workload
+from clients.fake_testbed import FakeTestbed
+from clients.measured import is_alive, trial_processes
+
+
+def trial_of(server, folder, workload, strategy="urllib3@threads", in_flight=6, progressed=lambda _: None, **runner):
+    """A divided trial against the server."""
+    planned = PlannedTrial(
+        arm=strategy, strategy=strategy, upstream="server", route="direct", workload="w", round=1, order=0,
+        concurrency=in_flight,
+    )  # fmt: skip
+    return TrialRunner(FakeTestbed(server), **runner)(planned, workload, folder, progressed)
+
+
+def workload_of(**fields) -> Workload:
+    return Workload(
+        **{"requests": 50, "warmup": 1, "timeout": 5.0, "concurrency": 6, "shards": 3, "path": "/{k}"} | fields
+    )
+
+
+def measured_targets(server) -> list[str]:
+    """The paths of requests outside of warm-ups."""
+    return sorted(seen.target for seen in server.seen if not seen.target.startswith("/-"))
+
+
+def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the_server(tmp_path):
+    """Requests, errors, connections and bytes are exact; each shard's own figures are kept, and add up."""
+    with counting_server(lambda seen: ok(b"x" * 10, "404 Not Found" if seen.target == "/7" else "200 OK")) as server:
+        trial = trial_of(server, tmp_path, workload_of())
+    assert (trial.status, trial.requests, trial.errors) == ("done", 50, {"status-4xx": 1})
+    assert measured_targets(server) == sorted(f"/{k}" for k in range(50))
+    assert trial.bytes_received == 500
+    assert [shard.requests for shard in trial.by_shard] == [17, 17, 16]
+    assert [shard.concurrency for shard in trial.by_shard] == [2, 2, 2]
+    assert trial.cpu_seconds == pytest.approx(sum(shard.cpu_seconds for shard in trial.by_shard))
+    assert trial.connections_opened == sum(shard.connections_opened for shard in trial.by_shard)
+    assert merged([(trial.histogram.encoded, 1e-9), (trial.failed_histogram.encoded, 1e-9)]).total == 50
+    assert trial.latency_seconds.max == max(shard.latency_seconds.max for shard in trial.by_shard)
+    ends = [shard.began_seconds + shard.wall_seconds for shard in trial.by_shard]
+    assert min(shard.began_seconds for shard in trial.by_shard) == 0
+    assert trial.wall_seconds == pytest.approx(max(ends))
+    assert trial.requests_per_second == pytest.approx(49 / trial.wall_seconds)
+    assert sum(row.requests for row in trial.over_time) == 50
+    assert sum(row.errors for row in trial.over_time) == 1
+    assert len({round(b.at - a.at, 12) for a, b in pairwise(trial.over_time)}) <= 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_servers_counters_are_those_of_the_whole_trial(tmp_path):
+    """From the reading before the first shard's start to that behind the last one's end."""
+    with counting_server(lambda _: ok(b"")) as server:
+        trial = trial_of(server, tmp_path, workload_of())
+    assert trial.upstream_use.requests == 50
+    assert trial.verdict is not None
+
+
+def test_an_open_load_is_divided_without_a_change_of_its_schedule(tmp_path):
+    """Planned and achieved rate are those of the whole, and so is every count over time."""
+    with counting_server(lambda _: ok(b"")) as server:
+        trial = trial_of(server, tmp_path, workload_of(requests=None, rate=200, duration=0.5), "aiohttp@workers")
+    assert (trial.status, trial.requests) == ("done", 100)
+    assert measured_targets(server) == sorted(f"/{k}" for k in range(100))
+    load = trial.open_load
+    assert load.planned_per_second == pytest.approx(200)
+    assert load.achieved_per_second <= 200
+    assert sum(row.planned for row in load.over_time) == sum(row.sent for row in load.over_time) == 100
+    assert load.over_time[-1].backlog == 0
+    assert load.lateness_seconds.p50 <= load.lateness_seconds.max < trial.wall_seconds
+    assert trial.latency_seconds.p99 >= load.sent_seconds.p50
+
+
+def test_overhead_leaves_out_the_delay_of_each_shards_own_requests(tmp_path):
+    """A request's delay is that of its number in the whole trial."""
+
+    def answer(seen):
+        time.sleep(float(seen.target.partition("delay=")[2]))
+        return ok(b"")
+
+    with counting_server(answer) as server:
+        trial = trial_of(server, tmp_path, workload_of(requests=24, delay="uniform:10ms,60ms"), "aiohttp@workers")
+    assert trial.status == "done"
+    assert 0 < trial.overhead_seconds.p50 < 0.01
+
+
+def test_a_duration_ends_all_shards(tmp_path):
+    """No number is sent twice, though nobody knows before how many there are."""
+    with counting_server(lambda _: ok(b"")) as server:
+        trial = trial_of(server, tmp_path, workload_of(requests=None, duration=0.3))
+    found = measured_targets(server)
+    assert trial.requests == len(found) == len(set(found))
+    assert trial.wall_seconds < 5
+
+
+def test_requests_that_all_fail_in_one_shard_are_errors_of_the_trial(tmp_path):
+    """The trial is done, since others succeeded; the percentiles count them as the longest."""
+    failing = {f"/{k}" for k in range(0, 50, 3)}
+    with counting_server(lambda seen: ok(b"", "503 No" if seen.target in failing else "200 OK")) as server:
+        trial = trial_of(server, tmp_path, workload_of())
+    assert (trial.status, trial.errors) == ("done", {"status-5xx": 17})
+    assert trial.latency_seconds.at_least == ["mean", "p90", "p95", "p99", "max"]
+
+
+def test_a_trial_without_a_success_has_failed_with_an_example(tmp_path):
+    """As one that is not divided."""
+    with counting_server(lambda _: ok(b"", "503 No")) as server:
+        trial = trial_of(server, tmp_path, workload_of())
+    assert trial.status == "failed"
+    assert "none of 50 requests succeeded" in trial.reason
+    assert "status 503" in trial.reason
+
+
+def test_a_shard_whose_process_is_killed_ends_the_trial_and_names_the_shard(tmp_path):
+    """The others are stopped; no process and no file is left of them."""
+    killed = threading.Event()
+
+    def kill(finished: int) -> None:
+        if finished > 3 and not killed.is_set():
+            killed.set()
+            os.kill(trial_processes()[0].pid, signal.SIGKILL)
+
+    with counting_server(lambda _: ok(b""), hold=0.1) as server:
+        trial = trial_of(server, tmp_path, workload_of(requests=5000), progressed=kill)
+    assert trial.status == "failed"
+    assert trial.reason.startswith("shard ")
+    assert "SIGKILL" in trial.reason
+    assert not any(map(is_alive, trial_processes()))
+
+
+def test_an_interrupt_ends_all_shards(tmp_path):
+    """The trial is lost, and will be measured once more."""
+
+    def interrupt(finished: int) -> None:
+        if finished > 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with counting_server(lambda _: ok(b""), hold=0.1) as server, pytest.raises(TrialInterrupted) as interrupted:
+        trial_of(server, tmp_path, workload_of(requests=5000), progressed=interrupt)
+    assert interrupted.value.trial.status == "lost"
+    assert not any(map(is_alive, trial_processes()))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4, 9])
+@pytest.mark.parametrize("failed", [0, 40])
+def test_quantiles_of_added_histograms_are_those_of_the_pooled_times(parts, failed):
+    """To the resolution of a histogram, a thousandth; mean and maximum exactly."""
+    draw = np.random.default_rng(parts)
+    answered, lost = draw.lognormal(-6, 1.2, 5000), draw.lognormal(-4, 1.0, failed)
+    times = [times_of(*(np.array_split(whole, parts)[place] for whole in (answered, lost))) for place in range(parts)]
+    found, pooled = quantiles_of(times), latency_of(answered, lost)
+    assert found["at_least"] == pooled["at_least"]
+    for name in ("p50", "p90", "p95", "p99", "p999"):
+        assert found[name] == pytest.approx(pooled[name], rel=1e-3)
+    assert (found["mean"], found["max"]) == pytest.approx((pooled["mean"], pooled["max"]))

@@ -1,0 +1,73 @@
+"""Shares of a workload: what each shard of a divided trial does."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.errors import FieldError
+from clientlab.workload.load import arrivals_of, longest_pause, requests_in
+from clientlab.workload.making import requests_of
+from clientlab.workload.shards import check_shards, share_of
+from clientlab.workload.workload import Workload, delay_of
+
+URL = "http://server"
+
+
+def shares(workload: Workload, in_flight: int = 10):
+    """The shares of all shards."""
+    return [share_of(workload, place, in_flight) for place in range(workload.shards)]
+
+
+@pytest.mark.parametrize(("requests", "in_flight", "shards"), [(100, 10, 1), (100, 10, 4), (7, 7, 7), (1001, 33, 8)])
+def test_requests_and_concurrency_are_divided_exactly(requests, in_flight, shards):
+    """The parts add up, and differ by one at most."""
+    parts = shares(Workload(requests=requests, shards=shards), in_flight)
+    for whole, found in (
+        (requests, [requests_in(part) for part in parts]), (in_flight, [part.concurrency for part in parts]),
+    ):  # fmt: skip
+        assert sum(found) == whole
+        assert max(found) - min(found) <= 1
+
+
+def test_each_request_of_the_workload_is_in_one_share_as_it_was():
+    """With the path and the delay that it has in a trial that is not divided."""
+    workload = Workload(path="/todos/{k}", delay="exponential:50ms", requests=11, shards=3)
+    make, delay = requests_of(workload, URL), delay_of(workload)
+    parts = [
+        (requests_of(part, URL)(k).url, delay_of(part)(k)) for part in shares(workload) for k in range(part.requests)
+    ]
+    assert sorted(parts) == sorted((make(k).url, delay(k)) for k in range(11))
+
+
+def test_requests_of_warm_ups_differ_from_measured_ones():
+    """Their numbers are below 0, and no two shards send the same."""
+    found = [part.number_of(k) for part in shares(Workload(requests=6, shards=3)) for k in (-2, -1)]
+    assert len(set(found)) == 6
+    assert max(found) < 0
+
+
+@pytest.mark.parametrize("load", [
+    {"rate": 100, "duration": 0.5}, {"rate": "60/m", "requests": 11}, {"stages": "0s:20/s,1s:60/s", "duration": 2.0},
+    {"rate": 200, "duration": 0.5, "arrivals": "poisson"},
+])  # fmt: skip
+def test_an_open_load_keeps_the_planned_start_of_every_request(load):
+    """All shards' starts together are the schedule of the trial that is not divided."""
+    whole = arrivals_of(Workload(**load))
+    parts = [arrivals_of(part) for part in shares(Workload(**load, shards=4))]
+    starts = sorted(part.start_of(k) for part in parts for k in range(part.count))
+    assert starts == [whole.start_of(k) for k in range(whole.count)]
+    assert {part.length for part in parts} == {whole.length}
+    for moment in (-1.0, 0.0, whole.length / 3, whole.length):
+        assert sum(part.due(moment) for part in parts) == whole.due(moment)
+    for part, share in zip(parts, shares(Workload(**load, shards=4)), strict=True):
+        gaps = [0.0, *(part.start_of(k) for k in range(part.count))]
+        assert longest_pause(share) >= max(b - a for a, b in zip(gaps, gaps[1:], strict=False)) - 1e-9
+
+
+@pytest.mark.parametrize(("shards", "requests", "in_flight", "message"), [
+    (5, 4, 32, "a trial has 4 requests"), (33, None, 32, "has 32 requests in flight"), (2, 9, 1, "has 1 requests in flight"),
+])  # fmt: skip
+def test_a_shard_without_a_request_is_refused(shards, requests, in_flight, message):
+    """Neither may it have none in flight."""
+    with pytest.raises(FieldError, match=message):
+        check_shards(shards, requests, in_flight, "aiohttp")
