@@ -16,7 +16,7 @@ dashboards: the queries of each, on the Prometheus of a lab that is up.
 drivers: wrk, hey, oha, k6, h2load and ab beside the lab's strategies; the upstream beside go-httpbin and httpbin.
 siege: health checks of the lab service and a worker, and the trials of a run, while 1,500 clients attack.
 environments: how often the interval of two equal ones holds 1 (--runs, 100), whether a library that is slower by 5 % is
-found, and the set-up of another environment.
+found, and the set-up of another environment. shards: merged results of divided trials beside all their samples.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from benchmarks import (
     saving,
     scrape,
     servers,
+    shards,
     streaming,
     truth,
     upstream,
@@ -76,6 +77,7 @@ _IN_A_LAB = ("overhead", "fastest", "scrape", "memory", "streaming", "open-load"
 _WITH_OPTIONS: dict[str, Callable[[argparse.Namespace], Iterator[BenchmarkRow]]] = {
     "drivers": lambda chosen: chain(drivers.rows(max(3, chosen.rounds // 6)), servers.rows(max(3, chosen.rounds // 6))),
     "link": lambda chosen: link.rows(chosen.rounds),
+    "shards": lambda chosen: shards.rows(max(3, chosen.rounds // 6)),
     "reports": lambda chosen: reports.rows(max(3, chosen.rounds // 6)),
     "saving": lambda chosen: saving.rows(max(3, chosen.rounds // 3)),
     "truth": lambda chosen: truth.rows(chosen.seed),

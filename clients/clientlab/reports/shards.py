@@ -23,7 +23,5 @@ def _line(arm: str, trials: Sequence[Trial]) -> str:
     hosts = len({shard.host for shard in shards})
     where = "" if hosts == 1 else f" on {hosts} hosts"
     spread = units.time(median(map(spread_of, trials)))
-    return (
-        f"{arm}: {len(shards)} shards{where}, each with {units.rate(min(rates))} to {units.rate(max(rates))} requests/s; "
-        f"the last began {spread} after the first (median)."
-    )
+    rate = f"{units.rate(min(rates))} to {units.rate(max(rates))} requests/s"
+    return f"{arm}: {len(shards)} shards{where}, each with {rate}; the last began {spread} after the first (median)."

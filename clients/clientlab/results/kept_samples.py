@@ -1,4 +1,4 @@
-"""Samples that are kept: a compressed NumPy archive a trial or shard, columns of equal length, as data frames read them.
+"""Samples that are kept: a compressed NumPy archive a trial or shard, with columns of equal length for data frames.
 
 pandas.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))
 polars.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))

@@ -19,13 +19,12 @@ from clientlab.errors import IncompleteRun, ServerLost
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
 from clientlab.judging.ranking import ranked
-from clientlab.measuring.connections import Address
 from clientlab.results.document import Run, schema
 from clientlab.results.figures import FIGURES
+from clientlab.results.shard import Reading
 from clientlab.results.store import Store
 from clientlab.results.trial import PlannedTrial, ServerUse, Trial, utc_now
 from clientlab.running.execute import TrialLost, execute, new_run, resumed
-from clientlab.results.shard import Reading
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from clientlab.errors import FieldError
@@ -61,11 +63,12 @@ def test_an_open_load_keeps_the_planned_start_of_every_request(load):
         assert sum(part.due(moment) for part in parts) == whole.due(moment)
     for part, share in zip(parts, shares(Workload(**load, shards=4)), strict=True):
         gaps = [0.0, *(part.start_of(k) for k in range(part.count))]
-        assert longest_pause(share) >= max(b - a for a, b in zip(gaps, gaps[1:], strict=False)) - 1e-9
+        assert longest_pause(share) >= max(b - a for a, b in pairwise(gaps)) - 1e-9
 
 
 @pytest.mark.parametrize(("shards", "requests", "in_flight", "message"), [
-    (5, 4, 32, "a trial has 4 requests"), (33, None, 32, "has 32 requests in flight"), (2, 9, 1, "has 1 requests in flight"),
+    (5, 4, 32, "a trial has 4 requests"), (33, None, 32, "has 32 requests in flight"),
+    (2, 9, 1, "has 1 requests in flight"),
 ])  # fmt: skip
 def test_a_shard_without_a_request_is_refused(shards, requests, in_flight, message):
     """Neither may it have none in flight."""

@@ -21,7 +21,7 @@ def start_spread(run: Run) -> Iterator[Caution]:
         yield Caution(
             kind="start-spread",
             arms=arms_of(apart),
-            text=f"shards of {names_of(apart)} began up to {units.time(spread_of(worst))} apart (trial {worst.order + 1})",
+            text=f"shards of {names_of(apart)} began apart: in trial {worst.order + 1} by {units.time(spread_of(worst))}",
             advice="their load was not there at once: give the workers CPUs of their own, or make the trials longer",
         )
 
