@@ -1,4 +1,4 @@
-"""Divided trials: the merged result of 1, 2 and 4 shards beside the pooled samples of all requests, and the start spread.
+"""Divided trials: the result of 1, 2 and 4 shards beside the pooled samples of all requests, and the start spread.
 
 The samples are those that ``--keep-samples`` keeps. The server counts the requests as well.
 """
@@ -34,7 +34,7 @@ _SPREAD = 0.05
 
 
 def rows(rounds: int) -> Iterator[BenchmarkRow]:
-    """For each load and number of shards: requests that are missing or too many, the error of p50 and p99, the spread."""
+    """For each load and number of shards: requests counted differently, the error of p50 and p99, the spread."""
     with (
         tempfile.TemporaryDirectory() as name,
         LocalTestbed(["aiohttp"], ["direct"], Path(name) / "logs", workers_for(_IN_FLIGHT)) as testbed,

@@ -10,13 +10,14 @@ import io
 import json
 from typing import Any
 
+from clientlab.judging.cautions.shards import spread_of
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
 from clientlab.results.trial import BUSY_PARTS, InFlight, Noise, Quantiles, ServerUse, Trial
 
 _PARTS = (
     "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",
-    "busy", "in_flight", "noise", "open_load", "search", "link", "link_use",
+    "busy", "in_flight", "noise", "open_load", "search", "link", "link_use", "clock", "by_shard",
 )  # fmt: skip
 _QUANTILES = tuple(name for name in Quantiles.model_fields if name != "at_least")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
@@ -45,6 +46,8 @@ _DOCUMENT = {
     "link_rtt_seconds": "round-trip time of the link; empty without a link",
     "link_bandwidth_bits_per_second": "of the link, in each direction; empty without a limit",
     "link_cpu_seconds": "of the link's process",
+    "shards": "processes or workers that divided the trial; 1: it was not divided",
+    "start_spread_seconds": "from the start of the first shard to that of the last",
     **{f"noise_{name}": field.description or name for name, field in Noise.model_fields.items()},
     "phase": "of a run that searches for capacities: probe (counts in no ranking), comparison, or overload",
     **{f"{part}_busy_share": text for part, text in BUSY_PARTS.items()},
@@ -86,6 +89,7 @@ def _row(trial: Trial) -> dict[str, Any]:
         row[f"{part}_at_least"] = json.dumps([name for name in _QUANTILES if name in bounds])
     for part, field in _SERVERS.items():
         row |= {f"{part}_{name}": _of(getattr(trial, field), name) for name in ServerUse.model_fields}
+    row |= {"shards": max(1, len(trial.by_shard)), "start_spread_seconds": spread_of(trial) if trial.by_shard else None}
     row["link_cpu_seconds"] = _of(trial.link_use, "cpu_seconds")
     if trial.link is not None:
         row |= {"link_rtt_seconds": trial.link.rtt, "link_bandwidth_bits_per_second": trial.link.bandwidth}

@@ -18,10 +18,11 @@ def start_spread(run: Run) -> Iterator[Caution]:
     apart = [trial for trial in finished(run) if spread_of(trial) > _SPREAD]
     if apart:
         worst = max(apart, key=spread_of)
+        longest = units.time(spread_of(worst))
         yield Caution(
             kind="start-spread",
             arms=arms_of(apart),
-            text=f"shards of {names_of(apart)} began apart: in trial {worst.order + 1} by {units.time(spread_of(worst))}",
+            text=f"shards of {names_of(apart)} began apart: in trial {worst.order + 1} by {longest}",
             advice="their load was not there at once: give the workers CPUs of their own, or make the trials longer",
         )
 

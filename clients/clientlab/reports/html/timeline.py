@@ -100,8 +100,8 @@ def _backlog(arm: ChartArm, trials: Sequence[Trial], x: Scale) -> LineChart | No
     y = even([float(max(1, most))])
     lines = []
     for trial, parts in kept:
-        length = (trial.wall_seconds or 0.0) / len(parts)
-        points = placed(((part.at + length, float(part.backlog)) for part in parts), x, y)
+        wall, length = trial.wall_seconds or 0.0, _length(trial)
+        points = placed(((min(part.at + length, wall), float(part.backlog)) for part in parts), x, y)
         lines.append(Line("backlog", arm.look, points, f"{arm.name}, round {trial.round}: backlog"))
     summary = f"{arm.name}: a backlog of up to {units.count(most)} requests."
     return _plot("backlog: requests due and not sent", lines, x, (y, units.count), summary)
@@ -128,9 +128,11 @@ def _throughput(trial: Trial) -> Iterator[tuple[float, float]]:
     joined = next((count for count in _JOINED if count * mean >= _STEADY), _JOINED[-1])
     for place in range(0, len(parts), joined):
         some = parts[place : place + joined]
-        width = length * len(some)
+        width = min(length * len(some), (trial.wall_seconds or 0.0) - some[0].at)
         yield some[0].at + width / 2, sum(part.requests for part in some) / width
 
 
 def _length(trial: Trial) -> float:
-    return (trial.wall_seconds or 0.0) / len(trial.over_time)
+    """Seconds of a slice. The last one of a divided trial is cut short by its end."""
+    parts = trial.over_time
+    return parts[1].at - parts[0].at if len(parts) > 1 else trial.wall_seconds or 0.0
