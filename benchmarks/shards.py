@@ -9,8 +9,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.figures import BenchmarkRow
 from clientlab.analysis.summary import QUANTILES, rank_of
@@ -24,7 +26,7 @@ from clientlab.workload.workload import Workload
 
 _SHARDS = (1, 2, 4)
 _STRATEGY, _IN_FLIGHT = "aiohttp@workers", 32
-_LOADS = {
+_LOADS: dict[str, dict[str, Any]] = {
     "closed, 8,001 requests": {"requests": 8001, "delay": "exponential:5ms"},
     "open, 1,000/s for 4 s": {"requests": None, "rate": 1000.0, "duration": 4.0, "arrivals": "poisson"},
 }
@@ -49,7 +51,7 @@ def rows(rounds: int) -> Iterator[BenchmarkRow]:
                 yield from _of(f"{load}, {shards} shards", trials)
 
 
-def _trial(runner: TrialRunner, workload: Workload, folder: Path) -> tuple[Trial, np.ndarray]:
+def _trial(runner: TrialRunner, workload: Workload, folder: Path) -> tuple[Trial, npt.NDArray[np.float64]]:
     """A trial, and the seconds of all its requests; of an open load, from the real start."""
     planned = PlannedTrial(
         arm=_STRATEGY, strategy=_STRATEGY, upstream="aiohttp", route="direct", workload="w", round=1, order=0,
@@ -65,7 +67,7 @@ def _trial(runner: TrialRunner, workload: Workload, folder: Path) -> tuple[Trial
     return trial, np.sort(np.concatenate([one["seconds"] for one in files]))
 
 
-def _of(about: str, found: list[tuple[Trial, np.ndarray]]) -> Iterator[BenchmarkRow]:
+def _of(about: str, found: list[tuple[Trial, npt.NDArray[np.float64]]]) -> Iterator[BenchmarkRow]:
     wrong = [
         abs(len(pooled) - trial.requests) + abs((trial.upstream_use.requests or 0) - trial.requests)
         for trial, pooled in found
@@ -93,6 +95,6 @@ def _quantile(trial: Trial, name: str) -> float:
     return float(getattr(of, name))
 
 
-def _pooled(seconds: np.ndarray, name: str) -> float:
+def _pooled(seconds: npt.NDArray[np.float64], name: str) -> float:
     """The nearest rank among all requests."""
     return float(seconds[rank_of(QUANTILES[name], len(seconds)) - 1])

@@ -20,8 +20,8 @@ class Reading(Measured):
     link: ServerUse | None = None
 
 
-class Times(Measured):
-    """Times of requests as histograms, which add up over shards, with the two figures that a histogram rounds."""
+class ShardTimes(Measured):
+    """ShardTimes of requests as histograms, which add up over shards, with the two figures that a histogram rounds."""
 
     answered: Histogram
     failed: Annotated[Histogram | None, Field(description="of failed or dropped requests; null: there are none")] = None
@@ -64,10 +64,10 @@ class ShardReport(Measured):
     callers: Count
     connections_in_all: Count
     machine_busy: Share | None = None
-    latency: Annotated[Times, Field(description="of an open load: from the planned starts")]
-    overhead: Times | None = None
-    lateness: Times | None = None
-    sent: Annotated[Times | None, Field(description="of an open load, from the real start")] = None
+    latency: Annotated[ShardTimes, Field(description="of an open load: from the planned starts")]
+    overhead: ShardTimes | None = None
+    lateness: ShardTimes | None = None
+    sent: Annotated[ShardTimes | None, Field(description="of an open load, from the real start")] = None
     last_sent_seconds: Annotated[Seconds | None, Field(description="of an open load, after its schedule began")] = None
     slices: ShardSlices
     before: Reading

@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol
 
-from clientlab.measuring.trial_handle import TrialFailed
+from clientlab.measuring.trial_handle import TICK_SECONDS, TrialFailed
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import Trial
 from clientlab.workload.shards import READY_SECONDS
@@ -21,7 +21,7 @@ START_AFTER = 0.1
 _STOPPED = "another shard of the trial has ended"
 
 
-class Stopped(TrialFailed):
+class OtherShardEnded(TrialFailed):
     """Another shard of the trial has failed."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Meeting(Protocol):
 
 @dataclass(frozen=True)
 class ShardCallbacks:
-    """What a shard calls. `progressed`: with its finished requests; raises `Stopped` where the trial is over."""
+    """What a shard calls. `progressed` gets its finished requests, and raises OtherShardEnded where the trial is over."""
 
     meet: Meeting
     progressed: Callable[[int], None]
@@ -70,7 +70,8 @@ class LocalShards:
                 }
                 running = set(waiting)
                 while running:
-                    ended, running = wait(running, return_when=FIRST_COMPLETED)
+                    # The system may deliver a signal to any thread; its handler waits for the main thread to go on.
+                    ended, running = wait(running, TICK_SECONDS, FIRST_COMPLETED)
                     if any(one.exception() or not isinstance(one.result(), ShardReport) for one in ended):
                         self._stop()
             except BaseException:
@@ -86,14 +87,14 @@ class LocalShards:
             self._barrier.wait(READY_SECONDS)
         except threading.BrokenBarrierError:
             if self._over.is_set():
-                raise Stopped from None
+                raise OtherShardEnded from None
             raise TrialFailed(f"not all shards were ready within {READY_SECONDS:g} s") from None
         return self._agreed
 
     def _counter(self, place: int) -> Callable[[int], None]:
         def progressed(finished: int) -> None:
             if self._over.is_set():
-                raise Stopped
+                raise OtherShardEnded
             self._finished[place] = finished
             self._progressed(sum(self._finished))
 

@@ -17,7 +17,7 @@ from clientlab.measuring.measurement import Outcome
 from clientlab.measuring.noise import Disturbance
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.document import Placement
-from clientlab.results.shard import Reading, ShardReport, Times
+from clientlab.results.shard import Reading, ShardReport, ShardTimes
 from clientlab.results.trial import Noise, ServerUse, Shard, Trial
 from clientlab.running.trial_result import COUNTERS, Begun, WorkDone, judged, spent
 from clientlab.workload.load import arrivals_of, requests_in
@@ -71,7 +71,7 @@ def merged_trial(
     return begun.trial(status="failed" if reason else "done", reason=reason, **figures)
 
 
-def quantiles_of(times: Sequence[Times]) -> dict[str, Any] | None:
+def quantiles_of(times: Sequence[ShardTimes]) -> dict[str, Any] | None:
     """The fields of `Quantiles` of the requests of all shards; None where none succeeded."""
     answered = added(one.answered.encoded for one in times)
     recorded = added(part.encoded for one in times for part in (one.answered, one.failed) if part is not None)

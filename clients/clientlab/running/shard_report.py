@@ -15,13 +15,13 @@ import numpy as np
 from clientlab.analysis.histogram import Floats
 from clientlab.analysis.summary import SLICES
 from clientlab.measuring.measurement import Measurement
-from clientlab.results.shard import Reading, ShardReport, ShardSlices, Times
+from clientlab.results.shard import Reading, ShardReport, ShardSlices, ShardTimes
 from clientlab.results.surroundings import cpu_usable
-from clientlab.results.trial import ClockOffset
+from clientlab.results.trial import ClockOffset, Trial
 from clientlab.running.open_load import KeptSchedule, kept_schedule
-from clientlab.running.trial_result import Begun, finished_trial, histogram_part, spent, work_of
+from clientlab.running.trial_result import histogram_part, work_of
 from clientlab.samples.log_reader import Samples
-from clientlab.workload.link import unavoidable_of
+from clientlab.workload.link import Link, unavoidable_of
 from clientlab.workload.shards import Share
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -57,12 +57,11 @@ class ShardPlace:
 
 
 def report_of(
-    begun: Begun, share: Share, measurement: Measurement, readings: Sequence[Reading], at: ShardPlace
+    trial: Trial, share: Share, measurement: Measurement, readings: Sequence[Reading], at: ShardPlace
 ) -> ShardReport:
-    """The report. `begun`: with the share in place of the workload. Raises ValidationError for impossible figures."""
+    """The report. `trial`: one that did the share alone. Raises ValidationError for impossible figures."""
     outcome, found = measurement.outcome, measurement.samples
     before, after = readings
-    trial = finished_trial(begun, measurement, spent(before, after))
     kept = kept_schedule(found, share)
     work, moments = work_of(found, share), found.records["start"] + found.records["seconds"]
     timed, sent = (kept.from_planned if kept else found).records, (kept.sent if kept else found).records
@@ -84,10 +83,10 @@ def report_of(
         connections_in_all=outcome.connections_in_all,
         machine_busy=None if disturbance is None else disturbance.busy_share,
         latency=times_of(*_by_error(timed["seconds"], timed["error"])),
-        overhead=_overhead(begun, kept.sent if kept else found),
-        lateness=kept and times_of(kept.late[~kept.dropped], kept.late[kept.dropped]),
-        sent=kept and times_of(*_by_error(sent["seconds"], sent["error"])),
-        last_sent_seconds=kept and (float(sent["start"].max()) - found.schedule_began if len(sent) else None),
+        overhead=_overhead(share, trial.link, kept.sent if kept else found),
+        lateness=times_of(kept.late[~kept.dropped], kept.late[kept.dropped]) if kept else None,
+        sent=times_of(*_by_error(sent["seconds"], sent["error"])) if kept else None,
+        last_sent_seconds=float(sent["start"].max()) - found.schedule_began if kept and len(sent) else None,
         slices=_slices(at.clock.at(0.0) - at.agreed + moments, found, kept, at),
         before=before,
         after=after,
@@ -102,10 +101,10 @@ def machine_id() -> str:
         return platform.node()[:100]
 
 
-def times_of(answered: Floats, failed: Floats) -> Times:
+def times_of(answered: Floats, failed: Floats) -> ShardTimes:
     """The times of some requests. Shapes: (n,) and (m,), seconds."""
     both = np.concatenate([answered, failed])
-    return Times(
+    return ShardTimes(
         answered=histogram_part(answered),
         failed=histogram_part(failed) if len(failed) else None,
         sum_seconds=float(both.sum()),
@@ -117,9 +116,9 @@ def _by_error(seconds: Floats, errors: Floats) -> tuple[Floats, Floats]:
     return seconds[errors == 0], seconds[errors != 0]
 
 
-def _overhead(begun: Begun, sent: Samples) -> Times | None:
+def _overhead(share: Share, link: Link | None, sent: Samples) -> ShardTimes | None:
     """The times that a client could have saved. Below 0, where the clocks of two processes differ, they count as 0."""
-    unavoidable = unavoidable_of(begun.workload, begun.planned.link)
+    unavoidable = unavoidable_of(share, link)
     if unavoidable is None:
         return None
     spared = np.fromiter(map(unavoidable, sent.numbers.tolist()), np.float64, len(sent.numbers))
@@ -133,9 +132,9 @@ def _slices(ended: Floats, found: Samples, kept: KeptSchedule | None, at: ShardP
     if span / 2.0**exponent >= SLICES:  # the last request would be alone behind the last slice
         exponent += 1
 
-    def counts(moments: Floats) -> list[int]:
+    def counts(moments: Floats) -> tuple[int, ...]:
         places = np.clip(np.floor(moments / 2.0**exponent), 0, SLICES - 1).astype(np.int64)
-        return np.bincount(places, minlength=SLICES).tolist()
+        return tuple(np.bincount(places, minlength=SLICES).tolist())
 
     of_load = {}
     if kept is not None:

@@ -15,7 +15,7 @@ from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.document import Placement
 from clientlab.results.shard import Reading
-from clientlab.results.trial import Bound, Noise, PlannedTrial, ServerUse, Trial
+from clientlab.results.trial import Bound, Histogram, Noise, PlannedTrial, ServerUse, Trial
 from clientlab.running.busy_shares import ServersUse, in_flight, shares_of
 from clientlab.running.link_waits import delays_in, link_waits, traffic_of
 from clientlab.running.open_load import kept_schedule
@@ -198,9 +198,9 @@ def _hides_connections(planned: PlannedTrial) -> bool:
     return strategies.client_spec(strategies.find(planned.strategy).client).quirks.uncounted
 
 
-def histogram_part(seconds: Floats) -> dict[str, str]:
+def histogram_part(seconds: Floats) -> Histogram:
     """The latencies as the run document holds them. `seconds`: shape (n,)."""
-    return {"encoded": histogram_of(seconds).encode().decode()}
+    return Histogram(encoded=histogram_of(seconds).encode().decode())
 
 
 def _of_tool(planned: PlannedTrial, note: ToolNote) -> dict[str, Any]:

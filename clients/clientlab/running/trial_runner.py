@@ -7,9 +7,9 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol
 
 from pydantic import ValidationError
 
@@ -35,7 +35,7 @@ from clientlab.running.trial_result import Begun, finished_trial, partial_trial,
 from clientlab.running.trial_watch import Servers, TrialWatch
 from clientlab.samples.log_reader import read_measured
 from clientlab.workload.link import Link
-from clientlab.workload.shards import share_of
+from clientlab.workload.shards import Share, share_of
 from clientlab.workload.workload import Workload
 
 
@@ -67,19 +67,8 @@ _AHEAD = 0.03
 _Ended = Literal["failed", "lost"]
 
 
-_Result = TypeVar("_Result")
-
-
-def _nothing() -> None:
+def _nothing(*_arguments: object) -> None:
     """Default callback."""
-
-
-@dataclass(frozen=True)
-class Waits:
-    """Called when the trial is ready, and in the moment before its measured part begins."""
-
-    ready: Callable[[], None] = _nothing
-    resume: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True)
@@ -115,15 +104,18 @@ class AgreedStart:
 class TrialRunner:
     """Measures trials as child processes of this one, against the upstreams of a testbed.
 
-    `on_start` and `on_end` are called directly before and after the measured part of each trial. `interpreters`: name
-    of an environment → its Python. `links`: the testbed behind each link. `ceilings`: those that were measured before
-    the first trial. `placement`: the CPUs of each part; None: none is pinned.
+    `on_start` and `on_end` are called before and after the measured part of each trial, `on_resume` in the moment
+    before it, and `on_measured` with the trial, its measurement, and the readings of the servers' counters.
+    `interpreters`: name of an environment → its Python. `links`: the testbed behind each link. `ceilings`: those that
+    were measured before the first trial. `placement`: the CPUs of each part; None: none is pinned.
     """
 
     testbed: Testbed
     keep_samples: bool = False
     on_start: Callable[[], None] = _nothing
+    on_resume: Callable[[], None] = _nothing
     on_end: Callable[[], None] = _nothing
+    on_measured: Callable[[Trial, Measurement, Sequence[Reading]], None] = _nothing
     interpreters: Mapping[str, Interpreter] = field(default_factory=dict)
     links: Mapping[Link, Testbed] = field(default_factory=dict)
     ceilings: Sequence[Ceiling] = ()
@@ -138,18 +130,57 @@ class TrialRunner:
         where a server has ended, or is frozen. Then its log and samples stay, and its figures are partial: those of
         the requests that had finished. Raises TrialInterrupted with such a trial.
         """
-        if workload.shards > 1:
+        if workload.shards > 1 and not isinstance(workload, Share):
             return self._divided(planned, workload, folder, progressed)
         begun = _begun(planned, workload)
+        testbed = self._testbed_of(planned)
+        try:
+            testbed.serve(planned.upstream)
+        except ServerLost as loss:
+            return begun.trial(status="lost", reason=str(loss))
+        place = folder / f"trial-{planned.order:04d}{_suffix(workload)}"
+        if place.exists():  # of a trial that was killed with the lab: its records would count as this one's
+            shutil.rmtree(place)
+        readings: list[Reading] = []
 
-        def finished(measurement: Measurement, readings: Sequence[Reading]) -> Trial:
+        def start() -> None:
+            readings.append(testbed.reading(planned.upstream, planned.route))
+            self.on_start()
+
+        def end() -> None:
+            self.on_end()
+            readings.append(testbed.reading(planned.upstream, planned.route))
+
+        target = planned.upstream, planned.route
+        context = TrialContext(
+            strategies.find(planned.strategy),
+            workload,
+            testbed.base_url(*target),
+            str(place),
+            testbed.address(*target),
+            testbed.ca_file(*target),
+        )
+        watch = TrialWatch(testbed, planned, workload, progressed)
+        python = OWN if planned.environment is None else self.interpreters[planned.environment]
+        try:
+            measurement = measure(
+                context, interpreter=python, on_start=start, on_resume=self.on_resume, on_end=end,
+                on_progress=watch.progress, on_failures=watch.failures, deadline=begun.deadline_seconds or math.inf,
+                cpus=() if self.placement is None else self.placement.client,
+            )  # fmt: skip
             ceiling = ceiling_of(planned, self.ceilings)
             trial = finished_trial(begun, measurement, spent(*readings), ceiling, self.placement)
-            if self.keep_samples and measurement.tool is None:
-                kept_samples.write(folder, trial, workload, measurement.samples, measurement.outcome.began)
-            return trial
-
-        return self._measured(begun, folder / f"trial-{planned.order:04d}", progressed, Waits(), finished)
+            self.on_measured(trial, measurement, readings)
+        except (ServerLost, TrialFailed) as failure:
+            return self._ended_early(begun, place, *self._why(begun, failure))
+        except KeyboardInterrupt as interrupt:
+            raise TrialInterrupted(self._ended_early(begun, place, "lost", "interrupted")) from interrupt
+        except ValidationError as error:
+            return begun.trial(status="failed", reason=f"impossible figure: {first_problem(error)}")
+        if self.keep_samples and measurement.tool is None:
+            kept_samples.write(folder, trial, workload, measurement.samples, measurement.outcome.began)
+        shutil.rmtree(place)
+        return trial
 
     def shard(  # noqa: PLR0913, PLR0917 - a shard's particulars
         self,
@@ -165,22 +196,24 @@ class TrialRunner:
         The shard waits for all others when it is ready, and begins at the moment on which they agree.
         """
         share = share_of(workload, place, planned.concurrency)
-        part = planned.model_copy(update={"concurrency": share.concurrency})
-        begun = _begun(part, share)
         start = AgreedStart(callbacks.meet, at.clock)
+        reports: list[ShardReport] = []
 
-        def finished(measurement: Measurement, readings: Sequence[Reading]) -> ShardReport:
-            report = report_of(begun, share, measurement, readings, ShardPlace(at.host, at.clock, start.agreed))
-            if self.keep_samples:
-                kept_samples.write(folder, report.trial, share, measurement.samples, at.clock.monotonic(start.agreed))
-            return report
+        def ready() -> None:
+            self.on_start()
+            start.meet()
 
-        own = folder / f"trial-{planned.order:04d}-shard-{place}"
-        found = self._measured(begun, own, callbacks.progressed, Waits(start.meet, start.wait), finished)
-        if isinstance(found, ShardReport):
-            return found
-        reason = f"shard {place + 1} of {workload.shards} on {at.host}: {found.reason}"
-        return _begun(planned, workload).trial(status=found.status, reason=reason)
+        def measured(trial: Trial, measurement: Measurement, readings: Sequence[Reading]) -> None:
+            where = ShardPlace(at.host, at.clock, start.agreed)
+            reports.append(report_of(trial, share, measurement, readings, where))
+
+        runner = replace(self, ceilings=(), on_start=ready, on_resume=start.wait, on_measured=measured)
+        part = planned.model_copy(update={"concurrency": share.concurrency})
+        trial = runner(part, share, folder, callbacks.progressed)
+        if reports:
+            return reports[0]
+        reason = f"shard {place + 1} of {workload.shards} on {at.host}: {trial.reason}"
+        return _begun(planned, workload).trial(status=trial.status, reason=reason)
 
     def _divided(
         self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Callable[[int], None]
@@ -201,61 +234,6 @@ class TrialRunner:
             raise TrialInterrupted(begun.trial(status="lost", reason="interrupted")) from interrupt
         except ValidationError as error:
             return begun.trial(status="failed", reason=f"impossible figure: {first_problem(error)}")
-
-    def _measured(
-        self,
-        begun: Begun,
-        place: Path,
-        progressed: Callable[[int], None],
-        waits: Waits,
-        finished: Callable[[Measurement, Sequence[Reading]], _Result],
-    ) -> _Result | Trial:
-        """What `finished` makes of a trial's measurement; a trial that is not done, where it ends before."""
-        planned, workload = begun.planned, begun.workload
-        testbed = self._testbed_of(planned)
-        try:
-            testbed.serve(planned.upstream)
-        except ServerLost as loss:
-            return begun.trial(status="lost", reason=str(loss))
-        if place.exists():  # of a trial that was killed with the lab: its records would count as this one's
-            shutil.rmtree(place)
-        readings: list[Reading] = []
-
-        def start() -> None:
-            readings.append(testbed.reading(planned.upstream, planned.route))
-            self.on_start()
-            waits.ready()
-
-        def end() -> None:
-            self.on_end()
-            readings.append(testbed.reading(planned.upstream, planned.route))
-
-        target = planned.upstream, planned.route
-        context = TrialContext(
-            strategies.find(planned.strategy),
-            workload,
-            testbed.base_url(*target),
-            str(place),
-            testbed.address(*target),
-            testbed.ca_file(*target),
-        )
-        watch = TrialWatch(testbed, planned, workload, progressed)
-        python = OWN if planned.environment is None else self.interpreters[planned.environment]
-        try:
-            measurement = measure(
-                context, interpreter=python, on_start=start, on_resume=waits.resume, on_end=end,
-                on_progress=watch.progress, on_failures=watch.failures, deadline=begun.deadline_seconds or math.inf,
-                cpus=() if self.placement is None else self.placement.client,
-            )  # fmt: skip
-            found = finished(measurement, readings)
-        except (ServerLost, TrialFailed) as failure:
-            return self._ended_early(begun, place, *self._why(begun, failure))
-        except KeyboardInterrupt as interrupt:
-            raise TrialInterrupted(self._ended_early(begun, place, "lost", "interrupted")) from interrupt
-        except ValidationError as error:
-            return begun.trial(status="failed", reason=f"impossible figure: {first_problem(error)}")
-        shutil.rmtree(place)
-        return found
 
     def _testbed_of(self, planned: PlannedTrial) -> Testbed:
         return self.testbed if planned.link is None else self.links[planned.link]
@@ -283,3 +261,8 @@ class TrialRunner:
 
 def _begun(planned: PlannedTrial, workload: Workload) -> Begun:
     return Begun(planned, workload, utc_now(), deadline_of(workload, planned.concurrency, planned.link))
+
+
+def _suffix(workload: Workload) -> str:
+    """Of the name of a trial's folder: each shard has its own."""
+    return f"-shard-{workload.place}" if isinstance(workload, Share) else ""

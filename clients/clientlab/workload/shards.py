@@ -57,5 +57,5 @@ def check_shards(shards: int, requests: int | None, in_flight: int, strategy: st
     if requests is not None and shards > requests:
         raise FieldError(["shards"], f"a trial has {requests:,} requests; write no more shards", value=shards)
     if shards > in_flight:
-        message = f"strategy {strategy!r} has {in_flight:,} requests in flight; write no more shards, or raise -c"
+        message = f"strategy {strategy!r} has at most {in_flight:,} requests in flight here; write no more shards"
         raise FieldError(["shards"], message, value=shards)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.judging.cautions import cautions_of
-from clientlab.results.trial import Noise, ServerUse
+from clientlab.results.trial import Noise, ServerUse, Shard
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
 
@@ -71,6 +71,27 @@ def test_a_caution_names_the_figures_that_it_doubts():
     few = rounds("pycurl", requests=50, peak_pss_bytes=None)
     figures = {caution.kind: caution.figures for caution in cautions_of(a_run(*few, *rounds("a", wall=0.1)))}
     assert figures == {"few-requests": ["p99"], "memory-unknown": ["memory", "above_idle"], "short-trials": []}
+
+
+def divided(strategy: str = "pycurl", *, spread: float, **changes):
+    """Sound trials, of which the second had two shards that began so many seconds apart."""
+    first, second, third = rounds(strategy, **changes)
+    shards = [
+        Shard(
+            host=f"w{place}", began_seconds=place * spread, wall_seconds=0.9, concurrency=4, requests=500,
+            requests_per_second=550.0, cpu_seconds=0.2,
+        )
+        for place in (0, 1)
+    ]  # fmt: skip
+    return [first, second.model_copy(update={"by_shard": shards}), third]
+
+
+def test_shards_that_began_apart_are_told_with_their_distance():
+    """Beyond 50 ms."""
+    assert found(*rounds(), *divided(spread=0.049)) == {}
+    cautions = found(*rounds(), *divided(spread=0.061))
+    assert list(cautions) == ["start-spread"]
+    assert "shards of pycurl began apart: at most by 61.0 ms" in cautions["start-spread"]
 
 
 def test_a_trial_that_was_lost_and_measured_again_has_not_failed():

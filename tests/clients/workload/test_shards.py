@@ -67,8 +67,8 @@ def test_an_open_load_keeps_the_planned_start_of_every_request(load):
 
 
 @pytest.mark.parametrize(("shards", "requests", "in_flight", "message"), [
-    (5, 4, 32, "a trial has 4 requests"), (33, None, 32, "has 32 requests in flight"),
-    (2, 9, 1, "has 1 requests in flight"),
+    (5, 4, 32, "a trial has 4 requests"), (33, None, 32, "has at most 32 requests in flight"),
+    (2, 9, 1, "has at most 1 requests in flight"),
 ])  # fmt: skip
 def test_a_shard_without_a_request_is_refused(shards, requests, in_flight, message):
     """Neither may it have none in flight."""

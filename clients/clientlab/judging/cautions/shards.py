@@ -22,7 +22,7 @@ def start_spread(run: Run) -> Iterator[Caution]:
         yield Caution(
             kind="start-spread",
             arms=arms_of(apart),
-            text=f"shards of {names_of(apart)} began apart: in trial {worst.order + 1} by {longest}",
+            text=f"shards of {names_of(apart)} began apart: at most by {longest}",
             advice="their load was not there at once: give the workers CPUs of their own, or make the trials longer",
         )
 
