@@ -37,7 +37,7 @@ class Meeting(Protocol):
 
 @dataclass(frozen=True)
 class ShardCallbacks:
-    """What a shard calls. `progressed` gets its finished requests, and raises OtherShardEnded where the trial is over."""
+    """What a shard calls. `progressed`: with its finished requests; raises OtherShardEnded when the trial is over."""
 
     meet: Meeting
     progressed: Callable[[int], None]
