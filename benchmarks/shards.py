@@ -46,7 +46,8 @@ def rows(rounds: int) -> Iterator[BenchmarkRow]:
             for shards in _SHARDS:
                 workload = Workload(**fields, concurrency=_IN_FLIGHT, shards=shards)
                 trials = [
-                    _trial(runner, workload, Path(name) / f"{load}-{shards}-{number}") for number in range(rounds)
+                    _trial(runner, workload, Path(name) / f"{list(_LOADS).index(load)}-{shards}-{number}")
+                    for number in range(rounds)
                 ]
                 yield from _of(f"{load}, {shards} shards", trials)
 

@@ -80,7 +80,7 @@ class ShardHost:
 
 
 class AgreedStart:
-    """The start of a shard: `meet` waits for the others, and `wait` for the moment on which they agreed."""
+    """The start of a shard, on which all shards agree when each of them is ready."""
 
     def __init__(self, meet: Meeting, clock: LabClock) -> None:
         self._meet = meet
@@ -88,8 +88,11 @@ class AgreedStart:
         self.agreed = 0.0
 
     def meet(self) -> None:
-        """Return shortly before the start: the counters that are read then leave the wait out. Raises TrialFailed."""
+        """Wait until all shards are ready: from then on, the servers have no warm-up to count. Raises TrialFailed."""
         self.agreed = self._meet()
+
+    def wait_almost(self) -> None:
+        """Return shortly before the start: the machine's counters are read then, and leave the wait out."""
         self._sleep_until(self.agreed - _AHEAD)
 
     def wait(self) -> None:
@@ -104,14 +107,16 @@ class AgreedStart:
 class TrialRunner:
     """Measures trials as child processes of this one, against the upstreams of a testbed.
 
-    `on_start` and `on_end` are called before and after the measured part of each trial, `on_resume` in the moment
-    before it, and `on_measured` with the trial, its measurement, and the readings of the servers' counters.
+    `on_ready` is called behind the warm-up, `on_start` and `on_end` before and after the measured part, `on_resume` in
+    the moment before it. The servers' counters are read between the first two, and behind `on_end`. `on_measured` gets
+    the trial, its measurement and these readings.
     `interpreters`: name of an environment → its Python. `links`: the testbed behind each link. `ceilings`: those that
     were measured before the first trial. `placement`: the CPUs of each part; None: none is pinned.
     """
 
     testbed: Testbed
     keep_samples: bool = False
+    on_ready: Callable[[], None] = _nothing
     on_start: Callable[[], None] = _nothing
     on_resume: Callable[[], None] = _nothing
     on_end: Callable[[], None] = _nothing
@@ -144,6 +149,7 @@ class TrialRunner:
         readings: list[Reading] = []
 
         def start() -> None:
+            self.on_ready()
             readings.append(testbed.reading(planned.upstream, planned.route))
             self.on_start()
 
@@ -199,15 +205,16 @@ class TrialRunner:
         start = AgreedStart(callbacks.meet, at.clock)
         reports: list[ShardReport] = []
 
-        def ready() -> None:
+        def almost() -> None:
             self.on_start()
-            start.meet()
+            start.wait_almost()
 
         def measured(trial: Trial, measurement: Measurement, readings: Sequence[Reading]) -> None:
             where = ShardPlace(at.host, at.clock, start.agreed)
             reports.append(report_of(trial, share, measurement, readings, where))
 
-        runner = replace(self, ceilings=(), on_start=ready, on_resume=start.wait, on_measured=measured)
+        steps = {"on_ready": start.meet, "on_start": almost, "on_resume": start.wait, "on_measured": measured}
+        runner = replace(self, ceilings=(), **steps)  # type: ignore[arg-type]
         part = planned.model_copy(update={"concurrency": share.concurrency})
         trial = runner(part, share, folder, callbacks.progressed)
         if reports:

@@ -68,9 +68,9 @@ def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the
 
 
 def test_the_servers_counters_are_those_of_the_whole_trial(tmp_path):
-    """From the reading before the first shard's start to that behind the last one's end."""
+    """From a reading behind the last shard's warm-up to one behind the last shard's end."""
     with counting_server(lambda _: ok(b"")) as server:
-        trial = trial_of(server, tmp_path, workload_of())
+        trial = trial_of(server, tmp_path, workload_of(warmup=7))
     assert trial.upstream_use.requests == 50
     assert trial.verdict is not None
 
