@@ -16,11 +16,12 @@ import click
 from clientlab.cli.option_types import OUT
 from clientlab.cli.plan import path_of
 from clientlab.errors import LabError
-from clientlab.service.dispatcher import Bounds
+from clientlab.service.bounds import Bounds
 from clientlab.service.plans import served_plan
 from clientlab.service.schemas import MOST_ROUNDS
 from clientlab.testbeds.compose import ComposeTestbed
 from clientlab.worker.token import TOKEN, keep_token
+from clientlab.workload.workload import MOST_SHARDS
 
 if TYPE_CHECKING:
     from clientlab.service.lab import LabSettings
@@ -35,6 +36,9 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @click.option("--experiment", envvar="EXPERIMENT", default="demo", help="Bundled, or a TOML file; begun at once.")
 @click.option("--rounds", envvar="ROUNDS", type=click.IntRange(1, MOST_ROUNDS), help="Instead of the experiment's own.")
 @click.option("--quick", envvar="QUICK", is_flag=True, help="The experiment's quick form.")
+@click.option(
+    "--shards", envvar="SHARDS", type=click.IntRange(1, MOST_SHARDS), help="Divide each trial over so many workers."
+)
 @click.option("--idle", is_flag=True, help="Begin nothing; runs are started on the page.")
 @click.option("--host", envvar="LAB_HOST", default="127.0.0.1", help="Address to listen on.")
 @click.option(
@@ -55,15 +59,15 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
 
     The buttons of the page need a key. The service prints a link with it; LAB_KEY sets another one.
 
-    The variables EXPERIMENT, ROUNDS, QUICK, LAB_HOST, LAB_PORT, LAB_PAGE and GRAFANA_URL set options, too; an option on
-    the command line wins. The service answers requests to loopback names, its host, `lab`, and the names in LAB_HOSTS
-    (separated by commas).
+    The variables EXPERIMENT, ROUNDS, QUICK, SHARDS, LAB_HOST, LAB_PORT, LAB_PAGE and GRAFANA_URL set options, too; an
+    option on the command line wins. The service answers requests to loopback names, its host, `lab`, and the names in
+    LAB_HOSTS (separated by commas).
     """
     from clientlab.service.lab import LabSettings  # noqa: PLC0415 - no other subcommand needs a web server
     from clientlab.service.middleware import HOSTS, known_hosts  # noqa: PLC0415 - as above
     from clientlab.service.page_key import page_key  # noqa: PLC0415 - as above
 
-    first = served_plan(experiment, path_of(experiment), rounds, quick=quick)
+    first = served_plan(experiment, path_of(experiment), rounds, quick=quick, shards=options["shards"])
     token, host, grafana = keep_token(os.environ), options["host"], options["grafana"]
     if not token and not _loopback(host):
         raise LabError(f"--host {host}: others can reach it, and there is no token; set {TOKEN} here and for workers")

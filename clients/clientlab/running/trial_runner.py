@@ -73,23 +73,25 @@ def _nothing(*_arguments: object) -> None:
 
 @dataclass(frozen=True)
 class ShardHost:
-    """Where a shard is measured, and how that machine knows the lab's clock."""
+    """Where a shard is measured, and how that machine knows the lab's clock: `clock` is read when all are ready."""
 
     host: str
-    clock: LabClock
+    clock: Callable[[], LabClock]
 
 
 class AgreedStart:
     """The start of a shard, on which all shards agree when each of them is ready."""
 
-    def __init__(self, meet: Meeting, clock: LabClock) -> None:
+    def __init__(self, meet: Meeting, clock: Callable[[], LabClock]) -> None:
         self._meet = meet
-        self._clock = clock
+        self._read_clock = clock
+        self.clock = LabClock()
         self.agreed = 0.0
 
     def meet(self) -> None:
         """Wait until all shards are ready: from then on, the servers have no warm-up to count. Raises TrialFailed."""
         self.agreed = self._meet()
+        self.clock = self._read_clock()
 
     def wait_almost(self) -> None:
         """Return shortly before the start: the machine's counters are read then, and leave the wait out."""
@@ -100,7 +102,7 @@ class AgreedStart:
         self._sleep_until(self.agreed)
 
     def _sleep_until(self, lab_time: float) -> None:
-        time.sleep(max(0.0, self._clock.monotonic(lab_time) - time.perf_counter()))
+        time.sleep(max(0.0, self.clock.monotonic(lab_time) - time.perf_counter()))
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class TrialRunner:
             testbed.serve(planned.upstream)
         except ServerLost as loss:
             return begun.trial(status="lost", reason=str(loss))
-        place = folder / f"trial-{planned.order:04d}{_suffix(workload)}"
+        place = log_folder(folder, planned, workload)
         if place.exists():  # of a trial that was killed with the lab: its records would count as this one's
             shutil.rmtree(place)
         readings: list[Reading] = []
@@ -210,7 +212,7 @@ class TrialRunner:
             start.wait_almost()
 
         def measured(trial: Trial, measurement: Measurement, readings: Sequence[Reading]) -> None:
-            where = ShardPlace(at.host, at.clock, start.agreed)
+            where = ShardPlace(at.host, start.clock, start.agreed)
             reports.append(report_of(trial, share, measurement, readings, where))
 
         steps = {"on_ready": start.meet, "on_start": almost, "on_resume": start.wait, "on_measured": measured}
@@ -226,7 +228,7 @@ class TrialRunner:
         self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Callable[[int], None]
     ) -> Trial:
         """The trial, whose shards are processes of this machine."""
-        begun, at = _begun(planned, workload), ShardHost(platform.node(), LabClock())
+        begun, at = _begun(planned, workload), ShardHost(platform.node(), LabClock)
         try:
             self._testbed_of(planned).serve(planned.upstream)  # once, before any shard looks for it
         except ServerLost as loss:
@@ -266,10 +268,11 @@ class TrialRunner:
         return trial
 
 
+def log_folder(folder: Path, planned: PlannedTrial, workload: Workload) -> Path:
+    """Where the sample log of a trial, or of the share that a shard does, is written."""
+    shard = f"-shard-{workload.place}" if isinstance(workload, Share) else ""
+    return folder / f"trial-{planned.order:04d}{shard}"
+
+
 def _begun(planned: PlannedTrial, workload: Workload) -> Begun:
     return Begun(planned, workload, utc_now(), deadline_of(workload, planned.concurrency, planned.link))
-
-
-def _suffix(workload: Workload) -> str:
-    """Of the name of a trial's folder: each shard has its own."""
-    return f"-shard-{workload.place}" if isinstance(workload, Share) else ""

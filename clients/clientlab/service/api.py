@@ -1,15 +1,21 @@
-"""The API: assignments, heartbeats and results of workers; runs and the lab's state for programs."""
+"""The API: assignments, heartbeats, meetings and results of workers; runs and the lab's state for programs."""
 
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, SkipValidation, ValidationError
 
 from clientlab.errors import LabError
 from clientlab.judging.judgement import find_judged
 from clientlab.results.document import Run
+from clientlab.results.shard import ShardReport
+from clientlab.results.trial import Trial
+from clientlab.service.given_trial import NoMeeting
 from clientlab.service.lab import Lab, ThisLab
 from clientlab.service.request_checks import BEARER, RESULT_BODY, SMALL_BODY, worker_route
 from clientlab.service.schemas import (
@@ -17,6 +23,9 @@ from clientlab.service.schemas import (
     AssignmentResult,
     Heartbeat,
     HeartbeatAnswer,
+    LabTime,
+    MeetingAnswer,
+    MeetingRequest,
     Problem,
     ResultAnswer,
     RunRow,
@@ -40,6 +49,9 @@ def _for_workers(limit: int) -> APIRouter:
     return APIRouter(route_class=worker_route(limit), dependencies=[Depends(BEARER)], responses=refusals)
 
 
+_PARSER = ThreadPoolExecutor(1, "results")
+"""One thread, so that however many results come at once, the event loop waits for one other at most."""
+
 workers = _for_workers(SMALL_BODY)
 results = _for_workers(RESULT_BODY)
 public = APIRouter(responses=problems())
@@ -50,9 +62,14 @@ public = APIRouter(responses=problems())
     response_model=Assignment,
     responses={204: {"description": "No assignment yet; poll again"}},
 )
-async def poll(request: Request, asking: AssignmentRequest, lab: ThisLab) -> Assignment | Response:
+async def poll(request: Request, asking: AssignmentRequest, lab: ThisLab) -> Response:
     """Wait for an assignment; 204 after a while without one."""
-    return await lab.dispatcher.poll(asking, request.is_disconnected) or Response(status_code=204)
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    return _answer(await lab.dispatcher.poll(asking, gone))
 
 
 @workers.post("/api/heartbeats")
@@ -61,29 +78,73 @@ async def heartbeat(found: Heartbeat, lab: ThisLab) -> HeartbeatAnswer:
     return HeartbeatAnswer(wanted=lab.dispatcher.heartbeat(found) or lab.run_manager.will_give(found.run, found.order))
 
 
+@workers.post(
+    "/api/meetings",
+    response_model=MeetingAnswer,
+    responses={204: {"description": "Some shards are not ready yet; ask again"}, **problems(409, 503)},
+)
+async def meet(ready: MeetingRequest, lab: ThisLab) -> Response:
+    """Wait until all shards of a trial are ready."""
+    try:
+        start = await lab.dispatcher.meet(ready)
+    except NoMeeting as error:
+        if lab.run_manager.will_give(ready.run, ready.order):
+            raise HTTPException(503, "the run goes on in a moment; ask again") from error
+        raise HTTPException(409, str(error)) from error
+    except TimeoutError as error:
+        raise HTTPException(503, "the service ends; ask again") from error
+    return _answer(None if start is None else MeetingAnswer(start=start))
+
+
+@workers.post("/api/clock", response_model=LabTime)
+async def clock(lab: ThisLab) -> Response:
+    """The lab's time, for workers that estimate how far their own clock is off."""
+    return _answer(LabTime(seconds=lab.dispatcher.clock()))
+
+
+def _answer(found: BaseModel | None) -> Response:
+    """A document, which is not validated once more; 204 without one."""
+    if found is None:
+        return Response(status_code=204)
+    return Response(found.model_dump_json(), media_type="application/json")
+
+
 @results.post("/api/results", responses=problems(409, 503))
-async def result(found: AssignmentResult, lab: ThisLab) -> ResultAnswer:
-    """Send a trial's result. Sent again, it changes nothing."""
+async def result(sent: SkipValidation[AssignmentResult], lab: ThisLab) -> ResultAnswer:
+    """Send the result of a trial, or of a shard of it. Sent again, it changes nothing."""
+    try:
+        # Not in the event loop: a result has some ten histograms, and those of a thousand shards come at once.
+        found = await asyncio.get_running_loop().run_in_executor(_PARSER, AssignmentResult.model_validate, sent)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
     try:
         answer = await lab.dispatcher.take(found) or _known(lab, found)
     except TimeoutError as error:
         raise HTTPException(503, "the run could not be saved in time; send the result again") from error
-    if answer is None and lab.run_manager.will_give(found.run, found.trial.order):
+    if answer is None and lab.run_manager.will_give(*found.identity):
         raise HTTPException(503, "the run goes on in a moment; send the result again")
     if answer is None:
-        raise HTTPException(409, f"trial {found.trial.order} of run {found.run!r} is not waited for")
+        raise HTTPException(409, f"trial {found.of.order} of run {found.run!r} is not waited for")
     return answer
 
 
 def _known(lab: Lab, found: AssignmentResult) -> ResultAnswer | None:
     """The answer to a result of a trial that the present run holds already."""
     run = lab.run_manager.run
-    if run is None or run.run != found.run or found.trial.order >= len(run.trials):
+    if run is None or run.run != found.run or found.of.order >= len(run.trials):
         return None
-    held = run.trials[found.trial.order]
-    if held == found.trial:
+    held = run.trials[found.of.order]
+    if held == found.trial or (found.shard is not None and _holds(held, found.shard)):
         return ResultAnswer(taken=True, message="taken before")
     return ResultAnswer(taken=False, message=f"the trial is {held.status} already ({held.reason or 'measured'})")
+
+
+def _holds(trial: Trial, report: ShardReport) -> bool:
+    """Whether a divided trial was made with a shard's report."""
+    if trial.status != "done" or report.place >= len(trial.by_shard):
+        return False
+    held, sent = trial.by_shard[report.place], report.trial
+    return (held.host, held.requests, held.wall_seconds) == (report.host, sent.requests, sent.wall_seconds)
 
 
 @workers.post("/api/runs", responses=problems(409))

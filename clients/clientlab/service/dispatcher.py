@@ -1,113 +1,90 @@
-"""Which worker gets which trial. One trial at a time over all workers: two would measure each other.
+"""Which worker gets which trial, or which shard of one. There is one trial at a time: two would measure each other.
 
-All of it lives in the service's event loop; the run's thread waits for `give` from outside.
+All of it lives in the service's event loop; the run's thread waits for `give` from outside. Only the workers that get
+something are woken.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from clientlab.results.trial import PlannedTrial, Trial, utc_now
+from clientlab.results.trial import PlannedTrial
 from clientlab.running.execute import TrialLost
-from clientlab.service.schemas import AssignmentRequest, AssignmentResult, Heartbeat, ResultAnswer, WorkerState
+from clientlab.service.bounds import Bounds
+from clientlab.service.given_trial import GivenTrial, NoMeeting, Outcome
+from clientlab.service.recruiter import Recruiter
+from clientlab.service.schemas import (
+    AssignmentRequest,
+    AssignmentResult,
+    Heartbeat,
+    MeetingRequest,
+    ResultAnswer,
+    WorkerState,
+)
 from clientlab.service.workers import Worker, Workers
 from clientlab.worker.assignment import Assignment
 from clientlab.workload.workload import Workload
 
 POLL_SECONDS = 20.0
 _TICK = 0.5
-_SAVED_WITHIN = 5.0
 _MOST_HANDS = 2  # the first answer may be lost on its way; the second as well is a process that dies
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Seconds to wait for a worker of a strategy, before a generic one takes it, and for a heartbeat of a trial.
-
-    `start`: how much longer the first heartbeat may take, while the process of the job starts.
-    """
-
-    patience: float = 30.0
-    generic: float = 5.0
-    lost: float = 10.0
-    start: float = 10.0
-
-    @property
-    def heartbeat(self) -> float:
-        return self.lost / 5
-
-
-@dataclass
-class _Trial:
-    run: str
-    experiment: str
-    planned: PlannedTrial
-    workload: Workload
-    progressed: Callable[[int], None]
-    result: asyncio.Future[Trial]
-    since: float
-    not_before: float  # a worker that has it already, from before a restart, is heard of until then
-    worker: str | None = None
-    seen: float = 0.0
-    beaten: bool = False
-    hands: Counter[str] = field(default_factory=Counter)  # by worker, how often it was given the trial
-    saved: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def identity(self) -> tuple[str, int]:
-        return self.run, self.planned.order
 
 
 @dataclass
 class Dispatcher:
-    """The present trial, and the workers that may do it."""
+    """The present trial, and the workers that may do it. `clock`: the lab's, in Unix seconds."""
 
     bounds: Bounds
+    clock: Callable[[], float] = time.time
     _workers: Workers = field(default_factory=Workers)
-    _trial: _Trial | None = None
-    _last: _Trial | None = None
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _uncovered: set[str] = field(default_factory=set)  # strategies for which nobody came in time
-    _by_name: set[str] = field(default_factory=set)  # those that have waited for a worker of their own already
+    _trial: GivenTrial | None = None
+    _last: GivenTrial | None = None
+    _busy: dict[str, float] = field(default_factory=dict)  # workers that have yet to stop a trial, and until when
     _closed: bool = False
+
+    def __post_init__(self) -> None:
+        self._recruiter = Recruiter(self.bounds, self._workers)
 
     async def give(  # noqa: PLR0913 - a trial's particulars
         self, run: str, experiment: str, planned: PlannedTrial, workload: Workload, progressed: Callable[[int], None],
         *, resumed: bool,
-    ) -> Trial:  # fmt: skip
-        """The trial, done by a worker; a failed one where none comes in time.
+    ) -> Outcome:  # fmt: skip
+        """What the workers made of the trial; a failed one where too few come in time.
 
         Raises TrialLost, or what `end` is given.
         """
-        now = time.monotonic()
-        result: asyncio.Future[Trial] = asyncio.get_running_loop().create_future()
-        not_before = now + 3 * self.bounds.heartbeat if resumed else now
-        trial = _Trial(run, experiment, planned, workload, progressed, result, now, not_before)
+        now, heartbeat = time.monotonic(), self.bounds.heartbeat(workload.shards)
+        not_before = now + 3 * heartbeat if resumed else now
+        trial = GivenTrial(run, experiment, planned, workload, progressed, resumed, now, not_before, heartbeat)
         self._trial = trial
-        self._tell()
+        self._assign()
         try:
-            while not (await asyncio.wait([result], timeout=_TICK))[0]:
+            while not (await asyncio.wait([trial.result], timeout=_TICK))[0]:
                 before, now = now, time.monotonic()
                 if (late := now - before - _TICK) > _TICK:  # this process was stopped, and could hear of nobody
-                    trial.since, trial.seen = min(now, trial.since + late), min(now, trial.seen + late)
-                self._look_after(trial)
-            return result.result()
+                    trial.forgive(late, now)
+                self._look_after(trial, now)
+            return trial.result.result()
         finally:
             self._trial, self._last = None, trial
+            for place in trial.places:
+                if place.begun and not place.over and place.worker is not None:
+                    self._busy[place.worker] = place.seen + 2 * trial.heartbeat + 1.0
 
     def saved(self) -> None:
         """The trial that was given last is in the run's file."""
         if self._last is not None:
-            self._last.saved.set()
+            self._last.saved = True
+            self._last.settled.set()
 
     def over(self) -> None:
         """The run has ended: what is not saved by now never will be."""
-        if self._last is not None and not self._last.saved.is_set():
+        if self._last is not None and not self._last.saved:
+            self._last.settled.set()
             self._last = None
 
     def end(self, reason: Exception) -> None:
@@ -115,40 +92,65 @@ class Dispatcher:
         if self._trial is not None and not self._trial.result.done():
             self._trial.result.set_exception(reason)
 
-    async def poll(self, request: AssignmentRequest, gone: Callable[[], Awaitable[bool]]) -> Assignment | None:
-        """An assignment, as soon as there is one; None after a while without one, or where the worker is gone."""
-        worker = self._register(request)
-        worker.polls += 1
-        deadline = time.monotonic() + POLL_SECONDS
-        try:
-            while not self._closed and not await gone():
-                if self._trial is not None and self._may(worker, self._trial):
-                    return self._hand(self._trial, worker)
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return None
-                changed = self._changed
-                with contextlib.suppress(TimeoutError):  # looked at again above
-                    async with asyncio.timeout(left):
-                        await changed.wait()
+    def lose(self, host: str, cause: str) -> None:
+        """The workers on a host are gone: a trial that one of them does is lost, with all its shards."""
+        gone, trial = self._workers.forget(host), self._trial
+        for name in gone:
+            self._busy.pop(name, None)
+        self._recruiter.dismiss(gone)
+        places = [] if trial is None else [one for one in trial.places if one.worker in gone and not one.over]
+        if trial is not None and places:
+            self.end(TrialLost(f"{trial.named(places, lambda _: host)}: {cause}"))
+
+    def refuse(self, strategy: str, cause: str) -> None:
+        """No worker for a strategy will come: its trials fail at once, until one does come."""
+        self._recruiter.refuse(strategy, cause)
+        if self._trial is not None:
+            self._look_after(self._trial, time.monotonic())
+
+    async def poll(self, request: AssignmentRequest, gone: Callable[[], Awaitable[object]]) -> Assignment | None:
+        """An assignment, as soon as there is one; None after a while without one, or where the worker is gone.
+
+        `gone` waits until the worker's connection has ended.
+        """
+        if self._closed:
             return None
+        worker = self._register(request)
+        poll = self._recruiter.add(worker)
+        self._assign()
+        leaving = asyncio.ensure_future(gone())
+        either: list[asyncio.Future[Any]] = [poll.turn, leaving]
+        try:
+            await asyncio.wait(either, timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            return poll.turn.result() if poll.turn.done() else None
         finally:
-            worker.polls -= 1
-            worker.seen = time.monotonic()
+            leaving.cancel()
+            self._recruiter.remove(poll)
 
     def heartbeat(self, heartbeat: Heartbeat) -> bool:
-        """A trial is alive; whether it is wanted."""
-        trial, now = self._trial, time.monotonic()
+        """A trial, or a shard of it, is alive; whether it is wanted."""
         self._workers.heard_of(heartbeat.worker)
-        if (
-            trial is None
-            or trial.identity != (heartbeat.run, heartbeat.order)
-            or trial.worker not in (None, heartbeat.worker)
-        ):
+        trial = self._present(heartbeat.run, heartbeat.order)
+        place = None if trial is None else trial.place_for(heartbeat.worker, heartbeat.shard)
+        if trial is None or place is None or trial.result.done():
             return False
-        trial.worker, trial.seen, trial.beaten = heartbeat.worker, now, True
-        trial.progressed(heartbeat.finished)
+        place.hold(heartbeat.worker, time.monotonic())
+        trial.progress(place, heartbeat.finished)
         return True
+
+    async def meet(self, request: MeetingRequest) -> float | None:
+        """The start on which all shards of the trial agree, by the lab's clock; None after a while.
+
+        Raises NoMeeting, and TimeoutError where the service ends.
+        """
+        trial = self._present(request.run, request.order)
+        if trial is None:
+            raise NoMeeting(f"trial {request.order} of run {request.run!r} is over")
+        place = trial.place_for(request.worker, request.shard)
+        if place is None:
+            raise NoMeeting(f"another worker has shard {request.shard + 1} of trial {request.order} now")
+        place.hold(request.worker, now := time.monotonic())
+        return await trial.meet(place, now, self.clock)
 
     def given(self, run: str, order: int) -> bool:
         """Whether this trial is the present one, or was given last."""
@@ -157,93 +159,96 @@ class Dispatcher:
     async def take(self, result: AssignmentResult) -> ResultAnswer | None:
         """Take a result once; None where it is of no trial that was given last.
 
-        Answers when it is in the run's file, so that a worker lets go of nothing that is not kept. Raises
-        TimeoutError where that takes too long.
+        Answers when the trial is in the run's file, so that a worker lets go of nothing that is not kept. Raises
+        TimeoutError where that takes too long, as where other shards go on.
         """
-        for trial in (self._trial, self._last):
-            if trial is None or trial.identity != (result.run, result.trial.order):
-                continue
-            if not _same(trial.planned, result.trial):
-                return None
-            if trial.worker not in (None, result.worker):
-                return ResultAnswer(taken=False, message="another worker has this trial now")
-            if not trial.result.done():
-                trial.worker = result.worker
-                trial.result.set_result(result.trial)
-            if trial.result.exception() is not None:
-                return ResultAnswer(taken=False, message=f"the trial was given up before: {trial.result.exception()}")
-            async with asyncio.timeout(_SAVED_WITHIN):
-                await trial.saved.wait()
-            return ResultAnswer(taken=True, message="taken")
-        return None
+        found = (one for one in (self._trial, self._last) if one is not None and one.identity == result.identity)
+        trial = next(found, None)
+        if trial is None or not trial.expects(result):
+            return None
+        place = trial.place_of(result)
+        if place is None:
+            return ResultAnswer(taken=False, message="another worker has this trial now")
+        if not trial.result.done():
+            self._workers.heard_of(result.worker)
+            trial.take(place, result)
+        return await trial.answer(result)
 
     def close(self) -> None:
-        """The service ends: no poll waits any more."""
+        """The service ends: nobody waits any more."""
         self._closed = True
-        self._tell()
+        self._recruiter.dismiss()
+        for trial in (self._trial, self._last):
+            if trial is not None:
+                trial.close()
 
     def workers(self) -> list[WorkerState]:
         """All that were heard of lately."""
-        return self._workers.states(self._trial.worker if self._trial else None)
+        trial = self._trial
+        held = {} if trial is None else {place.worker: trial.state_of(place) for place in trial.places if place.worker}
+        return self._workers.states(held)
+
+    def shards(self) -> str | None:
+        """How far the shards of the present trial are; None for a trial that is not divided."""
+        return None if self._trial is None else self._trial.progress_of_shards()
+
+    def _present(self, run: str, order: int) -> GivenTrial | None:
+        trial = self._trial
+        return trial if trial is not None and trial.identity == (run, order) else None
 
     def _register(self, request: AssignmentRequest) -> Worker:
-        worker, trial = self._workers.register(request), self._trial
-        self._uncovered = {name for name in self._uncovered if not (worker.named(name) or worker.generic())}
-        if trial is not None and trial.worker == request.worker:
-            if trial.beaten:
-                self.end(TrialLost(f"{request.host} polled for an assignment during its trial"))
-            elif trial.hands[request.worker] >= _MOST_HANDS:
-                self.end(TrialLost(f"{request.host} was given it {_MOST_HANDS} times and never began; see its log"))
-            else:
-                trial.worker = None  # the answer that gave it never arrived
+        """Note a worker that polls. If it had the present trial, it has lost it, or never got it."""
+        worker, is_new = self._workers.register(request)
+        self._busy.pop(request.worker, None)
+        if is_new:
+            self._recruiter.came(worker)
+        trial = self._trial
+        place = None if trial is None else trial.held_by(request.worker)
+        if trial is None or place is None or place.over:
+            return worker
+        who = trial.named([place], self._workers.host)
+        if place.begun:
+            place.over = True
+            self.end(TrialLost(f"{who} polled for an assignment during its trial"))
+        elif place.hands[request.worker] >= _MOST_HANDS:
+            self.end(TrialLost(f"{who} was given it {_MOST_HANDS} times and never began; see its log"))
+        else:
+            place.worker = None  # the answer that gave it never arrived
         return worker
 
-    def _may(self, worker: Worker, trial: _Trial) -> bool:
-        now, strategy = time.monotonic(), trial.planned.strategy
-        if trial.worker is not None or trial.result.done() or now < trial.not_before:
-            return False
-        if worker.named(strategy):
-            return True
-        waited = strategy in self._by_name or now - trial.since >= self.bounds.generic
-        return worker.generic() and waited and not self._workers.any_for(strategy)
-
-    def _hand(self, trial: _Trial, worker: Worker) -> Assignment:
-        if not worker.named(trial.planned.strategy):
-            self._by_name.add(trial.planned.strategy)
-        trial.worker, trial.seen, trial.beaten = worker.request.worker, time.monotonic(), False
-        trial.hands[trial.worker] += 1
-        return Assignment(
-            run=trial.run,
-            experiment=trial.experiment,
-            trial=trial.planned,
-            workload=trial.workload,
-            heartbeat_seconds=self.bounds.heartbeat,
-        )
-
-    def _look_after(self, trial: _Trial) -> None:
-        """End a trial that nobody does, or whose worker is not heard of."""
-        now, strategy = time.monotonic(), trial.planned.strategy
-        if trial.result.done():
+    def _assign(self) -> None:
+        """Give all free places of the present trial to workers that wait, if there are enough of them."""
+        trial, now = self._trial, time.monotonic()
+        if trial is None or trial.result.done() or now < trial.not_before or not trial.free or trial.half_resumed:
             return
-        if trial.worker is None:
-            patience = 0.0 if strategy in self._uncovered else self.bounds.patience
-            if now - max(trial.since, trial.not_before) >= patience:
-                self._uncovered.add(strategy)
-                came = f"no worker for strategy {strategy!r} came within {self.bounds.patience:g} s"
-                reason = f"{came}; start one with 'clientlab work'"
-                trial.result.set_result(Trial.of(trial.planned, status="failed", reason=reason, started=utc_now()))
+        self._busy = {name: until for name, until in self._busy.items() if now < until}
+        if self._busy:
+            return
+        for place, poll in zip(trial.free, self._recruiter.chosen(trial, now), strict=False):
+            trial.resumed = False  # whoever had it before the restart has it no more
+            place.give(poll.name, now)
+            poll.turn.set_result(trial.assignment(place))
+
+    def _look_after(self, trial: GivenTrial, now: float) -> None:
+        """End a trial that nobody does, whose workers are not heard of, or whose shards do not meet."""
+        if trial.free and now >= trial.not_before and not trial.result.done():
+            if trial.half_resumed:
+                missing = trial.named(trial.free, str)
+                self.end(TrialLost(f"{missing} was not heard of after the restart of the lab"))
+            elif reason := self._recruiter.lack(trial, now):
+                trial.fail(reason)
             else:
-                self._tell()  # it may be a generic worker's by now
-        else:
-            bound = self.bounds.lost + (0.0 if trial.beaten else self.bounds.start)
-            if now - trial.seen >= bound:
-                host = self._workers.host(trial.worker)
-                self.end(TrialLost(f"{host} was not heard of for {bound:g} s"))
-
-    def _tell(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-
-def _same(planned: PlannedTrial, done: Trial) -> bool:
-    return all(getattr(planned, name) == getattr(done, name) for name in PlannedTrial.model_fields)
+                self._assign()  # it may be a generic worker's by now
+        for place in trial.places:
+            bound = self.bounds.silence(len(trial.places), begun=place.begun)
+            if place.worker is not None and not place.over and now - place.seen >= bound:
+                who = trial.named([place], self._workers.host)
+                self.end(TrialLost(f"{who} was not heard of for {bound:g} s"))
+                place.over = True
+        if trial.agreed is None and trial.first_ready is not None and now - trial.first_ready >= self.bounds.ready:
+            missing = trial.named([place for place in trial.places if not place.ready], self._workers.host)
+            reason = f"not all shards were ready within {self.bounds.ready:g} s after the first; waited for {missing}"
+            if trial.resumed:  # a shard that met the others before the restart does not meet them again
+                self.end(TrialLost(reason))
+            else:
+                trial.fail(reason)

@@ -14,7 +14,8 @@ from clientlab.experiments.file import bundled
 from clientlab.results import leftovers
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
-from clientlab.service.dispatcher import Bounds, Dispatcher
+from clientlab.service.bounds import Bounds
+from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.page_key import PageKey
 from clientlab.service.plans import served_plan
 from clientlab.service.run_index import RunIndex
@@ -74,7 +75,8 @@ def _plan_of(wanted: Start) -> Plan:
     known = bundled()
     if wanted.experiment not in known:
         raise LabError(f"experiment {wanted.experiment!r} is unknown; there are {', '.join(known)}")
-    return served_plan(wanted.experiment, known[wanted.experiment], wanted.rounds, quick=wanted.quick)
+    path = known[wanted.experiment]
+    return served_plan(wanted.experiment, path, wanted.rounds, quick=wanted.quick, shards=wanted.shards)
 
 
 def lab_of(request: Request) -> Lab:

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from clientlab.errors import LabError
 from clientlab.experiments.experiment import Experiment
 from clientlab.experiments.file import read_experiment
 from clientlab.results.plan import Plan
@@ -14,12 +15,13 @@ from clientlab.testbeds.compose import link_of_stack
 from clientlab.workload.link import Link
 
 
-def served_plan(name: str, path: Path, rounds: int | None, *, quick: bool) -> Plan:
-    """The checked plan of an experiment. Raises LabError."""
+def served_plan(name: str, path: Path, rounds: int | None, *, quick: bool, shards: int | None = None) -> Plan:
+    """The checked plan of an experiment. `shards`: of each trial; None: the experiment's own. Raises LabError."""
     file = read_experiment(path, quick=quick, rounds=rounds)
     experiment, link, changed = for_stack(file.experiment)
-    command = command_of(name, rounds, quick=quick, link=link)
-    return replace(file, experiment=experiment).checked_plan(command=command, changed=changed)
+    experiment, divided = _divided(experiment, shards)
+    command = command_of(name, rounds, quick=quick, shards=shards, link=link)
+    return replace(file, experiment=experiment).checked_plan(command=command, changed=[*changed, *divided])
 
 
 def offered_plan(path: Path) -> Plan:
@@ -39,3 +41,17 @@ def for_stack(experiment: Experiment) -> tuple[Experiment, Link | None, list[str
     if link is None:
         return experiment, None, changed
     return experiment.behind(link), link, [*changed, f"link: none → {link}"]
+
+
+def _divided(experiment: Experiment, shards: int | None) -> tuple[Experiment, list[str]]:
+    """The experiment with trials of so many shards, and what that changed. Raises LabError for an axis."""
+    if shards is None:
+        return experiment, []
+    workloads, changed = {}, []
+    for name, table in experiment.workloads.items():
+        if "shards" in table.axes:
+            raise LabError(f"--shards: shards is an axis of workload {name!r}; leave it out, or change it in a file")
+        workloads[name] = table.model_copy(update={"first": replace(table.first, shards=shards)})
+        if table.first.shards != shards:
+            changed.append(f"shards: {table.first.shards} → {shards}")
+    return experiment.changed(workloads=workloads), list(dict.fromkeys(changed))

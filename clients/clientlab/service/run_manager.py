@@ -23,6 +23,7 @@ from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.due import due_trials
 from clientlab.running.execute import execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
+from clientlab.service.reported_trial import reported_trial
 from clientlab.service.schemas import MOST_ROUNDS, State
 from clientlab.testbeds.compose import check_link, check_plain
 from clientlab.testbeds.local import ROUTES
@@ -185,6 +186,7 @@ class RunManager:
             failed=failed,
             trial=None if trial is None else " · ".join((trial.arm, *trial.way, f"round {trial.round}")),
             finished=self._finished,
+            shards=self._dispatcher.shards() if trial is not None else None,
             message=self._message,
             workers=self._dispatcher.workers(),
         )
@@ -296,7 +298,8 @@ class RunManager:
         resumed, self._resumed = self._resumed, False
         name, experiment = self._run.run, self._run.experiment.name
         given = self._dispatcher.give(name, experiment, planned, workload, progressed, resumed=resumed)
-        return asyncio.run_coroutine_threadsafe(given, self._loop).result()
+        found = asyncio.run_coroutine_threadsafe(given, self._loop).result()
+        return found if isinstance(found, Trial) else reported_trial(planned, workload, found)
 
 
 def _planned(run: Run) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from clientlab.results.shard import ShardReport
 from clientlab.results.trial import Trial
 from clientlab.workload.link import Link
+from clientlab.workload.workload import MOST_SHARDS
 
 MOST_ROUNDS = 1000
 
@@ -31,12 +33,17 @@ class AssignmentRequest(_Schema):
     ]
 
 
+_Order = Annotated[int, Field(ge=0, description="the trial's place in its run")]
+_Shard = Annotated[int, Field(ge=0, lt=MOST_SHARDS, description="from 0")]
+
+
 class Heartbeat(_Schema):
-    """A trial goes on."""
+    """A trial, or a shard of it, goes on."""
 
     worker: WorkerName
     run: RunName
-    order: Annotated[int, Field(ge=0, description="the trial's place in its run")]
+    order: _Order
+    shard: Annotated[_Shard | None, Field(description="null: the trial is not divided")] = None
     finished: Annotated[int, Field(ge=0, description="requests so far")]
 
 
@@ -46,12 +53,53 @@ class HeartbeatAnswer(_Schema):
     wanted: bool
 
 
-class AssignmentResult(_Schema):
-    """A trial with its figures."""
+class MeetingRequest(_Schema):
+    """A shard is ready, and waits for the others of its trial."""
 
     worker: WorkerName
     run: RunName
-    trial: Trial
+    order: _Order
+    shard: _Shard
+
+
+class MeetingAnswer(_Schema):
+    """All shards are ready."""
+
+    start: Annotated[float, Field(description="when all of them begin, by the lab's clock (Unix seconds)")]
+
+
+class LabTime(_Schema):
+    """The lab's clock."""
+
+    seconds: Annotated[float, Field(description="Unix seconds")]
+
+
+class AssignmentResult(_Schema):
+    """A trial with its figures; of a divided one, the report of a shard, or the trial that failed because of it."""
+
+    worker: WorkerName
+    run: RunName
+    trial: Trial | None = None
+    shard: ShardReport | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.trial is None) == (self.shard is None):
+            raise ValueError("a result has either `trial` or `shard`")
+        return self
+
+    @property
+    def of(self) -> Trial:
+        """The trial; of a shard, with the shard's own figures."""
+        found = self.trial if self.shard is None else self.shard.trial
+        if found is None:
+            raise AssertionError("a result has a trial or a shard")
+        return found
+
+    @property
+    def identity(self) -> tuple[str, int]:
+        """The run, and the trial's place in it."""
+        return self.run, self.of.order
 
 
 class ResultAnswer(_Schema):
@@ -67,11 +115,17 @@ class Start(_Schema):
     experiment: Annotated[str, Field(min_length=1, max_length=64)]
     rounds: Annotated[int | None, Field(ge=1, le=MOST_ROUNDS, description="the experiment's own if left out")] = None
     quick: Annotated[bool, Field(description="its quick form")] = False
+    shards: Annotated[
+        int | None, Field(ge=1, le=MOST_SHARDS, description="workers that divide each trial; its own if left out")
+    ] = None
 
 
-def command_of(experiment: str, rounds: int | None, *, quick: bool = False, link: Link | None = None) -> str:
+def command_of(
+    experiment: str, rounds: int | None, *, quick: bool = False, shards: int | None = None, link: Link | None = None
+) -> str:
     """What runs the same from the command line. `link`: of all arms."""
     more = [] if rounds is None else ["--rounds", str(rounds)]
+    more += [] if shards is None else ["--shards", str(shards)]
     if link is not None:
         more += [f"{option}={text}" for option, text in zip(("--rtt", "--bandwidth"), link.texts, strict=False)]
     return shlex.join(["clientlab", "run", experiment, *(["--quick"] if quick else []), *more])
@@ -83,6 +137,17 @@ class Started(_Schema):
     run: str
 
 
+class ShardState(_Schema):
+    """How far a shard of the present trial is."""
+
+    place: Annotated[int, Field(description="from 0")]
+    of: Annotated[int, Field(description="shards of the trial")]
+    finished: Annotated[int, Field(description="requests so far")]
+    phase: Annotated[
+        Literal["preparing", "ready", "measuring", "done"], Field(description="ready: it waits for the other shards")
+    ]
+
+
 class WorkerState(_Schema):
     """A worker that was heard of lately."""
 
@@ -90,6 +155,7 @@ class WorkerState(_Schema):
     host: str
     strategies: list[str]
     state: Literal["waiting", "measuring", "away"]
+    shard: Annotated[ShardState | None, Field(description="null: it has none")] = None
 
 
 class State(_Schema):
@@ -103,6 +169,9 @@ class State(_Schema):
     failed: int
     trial: str | None
     finished: Annotated[int, Field(description="requests of the present trial")]
+    shards: Annotated[
+        str | None, Field(description="of the present trial, as in '3 of 4 shards are ready'; null: it is not divided")
+    ] = None
     message: str
     workers: list[WorkerState]
     refusals: Annotated[list[str], Field(description="the last requests that were refused, UTC")] = []

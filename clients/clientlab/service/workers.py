@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clientlab.service.schemas import AssignmentRequest, WorkerState
+from clientlab.service.schemas import AssignmentRequest, ShardState, WorkerState
 
 ANY = "*"
 """The strategy of a generic worker, which takes what no other is there for."""
@@ -34,22 +35,38 @@ class Worker:
         """Whether it takes what nobody else does."""
         return ANY in self.request.strategies
 
+    def may_do(self, strategy: str) -> bool:
+        """Whether it does trials of the strategy, if only where no other does."""
+        return self.named(strategy) or self.generic()
+
 
 @dataclass
 class Workers:
     """All of them, by the name that each has drawn."""
 
     _known: dict[str, Worker] = field(default_factory=dict)
+    _looked: float = field(default_factory=time.monotonic)
 
-    def register(self, request: AssignmentRequest) -> Worker:
-        """The worker that asks; those that were not heard of for minutes are forgotten."""
+    def register(self, request: AssignmentRequest) -> tuple[Worker, bool]:
+        """The worker that polls, and whether it was not there before. Those not heard of for minutes are forgotten."""
         now = time.monotonic()
-        old = [name for name, worker in self._known.items() if not worker.polls and now - worker.seen > _FORGOTTEN]
-        for name in old:
-            del self._known[name]
-        worker = self._known.setdefault(request.worker, Worker(request, now))
+        if now - self._looked > _PRESENT:
+            self._looked = now
+            for name in [name for name, one in self._known.items() if not one.polls and now - one.seen > _FORGOTTEN]:
+                del self._known[name]
+        worker = self._known.get(request.worker)
+        is_new = worker is None or not worker.present()
+        if worker is None:
+            worker = self._known[request.worker] = Worker(request, now)
         worker.request, worker.seen = request, now
-        return worker
+        return worker, is_new
+
+    def forget(self, host: str) -> set[str]:
+        """Forget the workers on a host; their names."""
+        names = {name for name, worker in self._known.items() if worker.request.host == host}
+        for name in names:
+            del self._known[name]
+        return names
 
     def heard_of(self, name: str) -> None:
         """A worker is alive, if it is known."""
@@ -61,18 +78,23 @@ class Workers:
         worker = self._known.get(name)
         return worker.request.host if worker else name
 
-    def any_for(self, strategy: str) -> bool:
-        """Whether a worker of the strategy's own is there."""
-        return any(worker.named(strategy) and worker.present() for worker in self._known.values())
+    def named(self, strategy: str) -> int:
+        """How many workers of the strategy's own are there."""
+        return sum(worker.named(strategy) and worker.present() for worker in self._known.values())
 
-    def states(self, busy: str | None) -> list[WorkerState]:
-        """All of them; `busy` has the present trial."""
+    def able(self, strategy: str) -> int:
+        """How many workers are there that may do trials of the strategy."""
+        return sum(worker.may_do(strategy) and worker.present() for worker in self._known.values())
+
+    def states(self, held: Mapping[str, ShardState | None]) -> list[WorkerState]:
+        """All of them. `held`: the workers that have the present trial, and which shard of it."""
         return [
             WorkerState(
                 worker=name,
                 host=worker.request.host,
                 strategies=worker.request.strategies,
-                state="measuring" if name == busy else "waiting" if worker.present() else "away",
+                state="measuring" if name in held else "waiting" if worker.present() else "away",
+                shard=held.get(name),
             )
             for name, worker in self._known.items()
         ]

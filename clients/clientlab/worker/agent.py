@@ -26,13 +26,10 @@ from clientlab import child_processes, own_folder
 from clientlab.errors import LabError
 from clientlab.own_folder import OwnFolder
 from clientlab.worker.channel import JobInput, JobMetrics
-from clientlab.worker.lab_client import LabClient, Refused
+from clientlab.worker.lab_client import POLL_TIMEOUT, LabClient, Refused
 from clientlab.worker.log import log
 from clientlab.worker.metrics_server import MetricsServer
 from clientlab.worker.token import TOKEN
-
-POLL_TIMEOUT = 40.0
-"""Seconds, longer than the lab keeps a poll waiting."""
 
 _STOP_SECONDS = 2.0
 """A job that is told to end stops its trial and sends its last metrics."""

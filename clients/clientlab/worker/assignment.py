@@ -11,7 +11,7 @@ from clientlab.workload.workload import Workload
 
 
 class Assignment(BaseModel):
-    """A worker's turn. The worker answers with the finished trial of the planned one."""
+    """A worker's turn. It answers with the finished trial of the planned one, or with the report of its shard."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -19,4 +19,5 @@ class Assignment(BaseModel):
     experiment: str
     trial: PlannedTrial
     workload: Workload
+    shard: Annotated[int | None, Field(ge=0, description="the shard that is to be done, from 0; null: all")] = None
     heartbeat_seconds: Annotated[float, Field(gt=0, description="how often the lab wants to hear of the trial")]

@@ -39,6 +39,7 @@ class Exporter(Collector):
     """Collects one trial. A scrape reads what is new in the log, and wakes nothing in the measured processes."""
 
     def __init__(self, run: str, experiment: str, planned: PlannedTrial, workload: Workload, folder: Path) -> None:
+        """`planned`, `workload`: of a shard, with its own share."""
         self._labels = labels.of_arm(run, experiment, planned.arm, planned)
         self._round = str(planned.round)
         self._most_in_flight = planned.concurrency
@@ -58,16 +59,22 @@ class Exporter(Collector):
         self._memory = LiveMemory()
         self._cpu = self._cpu_before = 0.0
         self._shown: dict[str, float] = {}  # counters as they were scraped last
+        self._shards = workload.shards
+        self._ahead = 0.0
         self._started: float | None = None
         self._ended: float | None = None
         self._looked = time.monotonic()
 
-    def started(self) -> None:
-        """The measured part begins now: what came before is not counted."""
+    def started(self, at: float | None = None, shown: float | None = None) -> None:
+        """The measured part begins now, or at a moment that is near: what came before is not counted.
+
+        `shown`: the same moment by the lab's clock, on which all shards of the trial agree.
+        """
         with self._lock:
             self._cpu_before = self._tree()
             self._connections_before = self._notes()
-            self._started, self._looked = time.time(), time.monotonic()
+            self._started, self._looked = time.time() if at is None else at, time.monotonic()
+            self._ahead = 0.0 if shown is None else shown - self._started
 
     def ended(self) -> None:
         """The measured part is over and its processes are still there: the last values are read."""
@@ -143,7 +150,10 @@ class Exporter(Collector):
         return np.asarray(fresh.records["start"] - began - starts, np.float64)
 
     def _measured(self) -> float:
-        return 0.0 if self._started is None else (self._ended or time.time()) - self._started
+        """Seconds of the trial: each of its shards has a part of them, so that the sum is that of the trial."""
+        if self._started is None:
+            return 0.0
+        return max(0.0, (self._ended or time.time()) - self._started) / self._shards
 
     def _notes(self) -> int:
         return sum(note.opened for note in process_notes(self._folder))
@@ -197,7 +207,8 @@ class Exporter(Collector):
     def _of_processes(self) -> Iterator[Metric]:
         yield self._counter(
             "clientlab_measured_seconds",
-            "Seconds that the trial has been measured: requests over these are its throughput.",
+            "Seconds that the trial has been measured: requests over these are its throughput. A shard has its part of "
+            "them, so that the sum over the workers of a trial is that of the trial.",
             self._measured(),
         )
         if not self._hidden:
@@ -215,7 +226,8 @@ class Exporter(Collector):
         yield running
         for name, at in (("started", self._started), ("ended", self._ended)):
             if at is not None:
-                yield self._gauge(f"clientlab_trial_{name}_timestamp_seconds", f"When its measured part {name}.", at)
+                text = f"When its measured part {name}; all shards of a trial have started at the same second."
+                yield self._gauge(f"clientlab_trial_{name}_timestamp_seconds", text, at + self._ahead)
 
     def _histogram(self, name: str, text: str, counted: tuple[npt.NDArray[np.int64], float]) -> Metric:
         """`counted`: requests in each bucket, and the sum of their seconds."""

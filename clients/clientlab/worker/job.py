@@ -1,4 +1,4 @@
-"""One job of a worker: a trial measured as `clientlab run` does, its metrics for the agent, its result for the lab.
+"""One job of a worker: a trial, or a shard of one, its metrics for the agent, and its result for the lab.
 
 The agent starts it as ``python -m clientlab.worker.job DESCRIPTOR``; the descriptor is its end of a `channel`.
 """
@@ -8,27 +8,40 @@ from __future__ import annotations
 import http
 import os
 import signal
+import socket
 import sys
 import threading
+from datetime import datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from clientlab.errors import LabError
+from clientlab.results.shard import ShardReport
 from clientlab.results.trial import Trial, utc_now
 from clientlab.running.execute import TrialLost
-from clientlab.running.trial_runner import TrialRunner
+from clientlab.running.local_shards import ShardCallbacks
+from clientlab.running.shard_report import LabClock
+from clientlab.running.trial_runner import ShardHost, TrialRunner, log_folder
 from clientlab.testbeds.compose import ComposeTestbed, check_link
 from clientlab.worker.assignment import Assignment
 from clientlab.worker.channel import JobInput, MetricsSender
 from clientlab.worker.exporter import Exporter
-from clientlab.worker.lab_client import LOST_ERRORS, LabClient, Refused, WrongToken
+from clientlab.worker.lab_client import LOST_ERRORS, POLL_TIMEOUT, LabClient, Refused, WrongToken
+from clientlab.worker.lab_clock import EstimatedClock
 from clientlab.worker.log import log
+from clientlab.workload.shards import share_of
 
 
 class Abandoned(Exception):
     """The lab does not want this trial any more, or the worker ends."""
+
+
+def document_of(worker: str, assignment: Assignment) -> dict[str, Any]:
+    """Who has which trial, or which shard of it."""
+    document = {"worker": worker, "run": assignment.run, "order": assignment.trial.order}
+    return document if assignment.shard is None else {**document, "shard": assignment.shard}
 
 
 class Heartbeats:
@@ -36,7 +49,7 @@ class Heartbeats:
 
     def __init__(self, lab: LabClient, worker: str, assignment: Assignment) -> None:
         self._lab = lab
-        self._document = {"worker": worker, "run": assignment.run, "order": assignment.trial.order}
+        self._document = document_of(worker, assignment)
         self._interval = assignment.heartbeat_seconds
         self._finished = 0
         self._over = threading.Event()
@@ -73,79 +86,148 @@ def main(arguments: list[str]) -> int:
     """Do the job that the agent sends; the exit code."""
     signal.signal(signal.SIGTERM, _abandon)
     connection: Connection = Connection(int(arguments[1]))
-    job: JobInput = connection.recv()
-    assignment = Assignment.model_validate(job.assignment)
-    trial = assignment.trial
-    exporter = Exporter(
-        assignment.run, assignment.experiment, trial, assignment.workload, Path(job.folder, f"trial-{trial.order:04d}")
-    )
-    metrics = MetricsSender(connection, exporter)
+    received: JobInput = connection.recv()
+    job = Job(received, Assignment.model_validate(received.assignment))
+    metrics = MetricsSender(connection, job.exporter)
     try:
-        code = _measure(job, assignment, exporter)
+        code = job.do()
     except Abandoned as reason:
-        log(f"trial {trial.order} of {assignment.run} is given up: {reason}")
-        exporter.settle(None)
+        log(f"{job} is given up: {reason}")
+        job.exporter.settle(None)
         code = 0
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this process ends anyway
     metrics.send()
     return code
 
 
-def _measure(job: JobInput, assignment: Assignment, exporter: Exporter) -> int:
-    """Measure, and send the result to the lab; the exit code. Raises Abandoned."""
-    heartbeats = Heartbeats(job.lab, job.worker, assignment)
-    try:
-        trial = _trial(assignment, exporter, Path(job.folder), heartbeats)
-    finally:
-        heartbeats.stop()
-    exporter.settle(trial)
-    line = f"trial {trial.order} of {assignment.run}"
-    try:
-        answer = send_result(job.lab, job.worker, assignment, trial)
-    except Refused as error:
-        log(f"{line}: {error}")
-    except WrongToken as error:
-        log(str(error))
-        return LabError.exit_code
-    else:
-        if answer is not None and not answer["taken"]:
-            log(f"{line}: {answer['message']}")
-    return 0
+class Job:
+    """A trial, or a shard of one, that is measured here."""
+
+    def __init__(self, received: JobInput, assignment: Assignment) -> None:
+        self._lab, self._worker, self._assignment = received.lab, received.worker, assignment
+        self._folder = Path(received.folder)
+        self._clock = EstimatedClock(received.lab)
+        self.exporter = _exporter(assignment, self._folder)
+
+    def __str__(self) -> str:
+        shard = self._assignment.shard
+        of = "" if shard is None else f"shard {shard + 1} of "
+        return f"{of}trial {self._assignment.trial.order} of {self._assignment.run}"
+
+    def do(self) -> int:
+        """Measure, and send the result to the lab; the exit code. Raises Abandoned."""
+        heartbeats = Heartbeats(self._lab, self._worker, self._assignment)
+        try:
+            found = self._measured(heartbeats)
+        finally:
+            heartbeats.stop()
+        self.exporter.settle(found.trial if isinstance(found, ShardReport) else found)
+        try:
+            answer = send_result(self._lab, self._worker, self._assignment, found)
+        except Refused as error:
+            log(f"{self}: {error}")
+        except WrongToken as error:
+            log(str(error))
+            return LabError.exit_code
+        else:
+            if answer is not None and not answer["taken"]:
+                log(f"{self}: {answer['message']}")
+        return 0
+
+    def _measured(self, heartbeats: Heartbeats) -> Trial | ShardReport:
+        """The trial, or the report of the shard; a failed trial where the servers do not answer."""
+        assignment, started = self._assignment, utc_now()
+        try:
+            testbed = ComposeTestbed(os.environ)
+            check_link(os.environ, () if assignment.trial.link is None else (assignment.trial.link,))
+            if assignment.shard is None:
+                runner = TrialRunner(testbed, links=testbed.links(), on_start=self._start, on_end=self.exporter.ended)
+                trial = runner(assignment.trial, assignment.workload, self._folder, heartbeats.progressed)
+                return by_lab_clock(trial, self._clock.now)
+            runner = TrialRunner(testbed, links=testbed.links(), on_end=self.exporter.ended)
+            callbacks = ShardCallbacks(self._meet, heartbeats.progressed)
+            host = ShardHost(socket.gethostname(), self._lab_clock)
+            found = runner.shard(assignment.trial, assignment.workload, assignment.shard, self._folder, callbacks, host)
+        except TrialLost as loss:
+            return Trial.of(assignment.trial, status="lost", reason=str(loss), started=started)
+        except (LabError, OSError) as error:
+            return Trial.of(assignment.trial, status="failed", reason=str(error), started=started)
+        if isinstance(found, ShardReport):
+            return found.model_copy(update={"trial": by_lab_clock(found.trial, self._clock.now)})
+        return found
+
+    def _start(self) -> None:
+        """The trial is ready, and its measured part begins next."""
+        self._clock.estimate()
+        self.exporter.started()
+
+    def _meet(self) -> float:
+        """The start on which the lab and all shards agree, when all of them are ready. Raises Abandoned."""
+        self._clock.estimate()
+        document, answer = document_of(self._worker, self._assignment), None
+        while answer is None:
+            try:
+                answer = self._lab.insist("/api/meetings", document, POLL_TIMEOUT, _away)
+            except (Refused, WrongToken) as error:
+                raise Abandoned(str(error)) from error
+        start: float = answer["start"]
+        clock = self._lab_clock()
+        self.exporter.started(start - (0.0 if clock.offset is None else clock.offset.seconds), start)
+        return start
+
+    def _lab_clock(self) -> LabClock:
+        """The lab's clock, near the start. Raises Abandoned where the lab is away: then the start has passed."""
+        if self._clock.now is None:
+            self._clock.estimate()
+        if self._clock.now is None:
+            raise Abandoned("the lab does not answer, and its clock is unknown")
+        return self._clock.now
 
 
-def send_result(lab: LabClient, worker: str, assignment: Assignment, trial: Trial) -> dict[str, Any] | None:
-    """Send a trial until the lab answers; its answer.
+def by_lab_clock(trial: Trial, clock: LabClock | None) -> Trial:
+    """The trial with the time of its start by the lab's clock, if that is known."""
+    if clock is None or clock.offset is None:
+        return trial
+    started = datetime.fromisoformat(trial.started) + timedelta(seconds=clock.offset.seconds)
+    return trial.model_copy(update={"started": started.isoformat(timespec="milliseconds"), "clock": clock.offset})
+
+
+def send_result(
+    lab: LabClient, worker: str, assignment: Assignment, found: Trial | ShardReport
+) -> dict[str, Any] | None:
+    """Send a trial, or the report of a shard, until the lab answers; its answer.
 
     A result that the lab can't read is sent as a failed trial, which would otherwise be measured again. Raises Refused
     or WrongToken.
     """
 
-    def send(trial: Trial) -> dict[str, Any] | None:
-        document = {"worker": worker, "run": assignment.run, "trial": trial.model_dump(mode="json")}
-        return lab.insist("/api/results", document, 10.0, lambda error: log(f"the result waits for the lab: {error}"))
+    def send(found: Trial | ShardReport) -> dict[str, Any] | None:
+        part, timeout = ("shard", POLL_TIMEOUT) if isinstance(found, ShardReport) else ("trial", 10.0)
+        document = {"worker": worker, "run": assignment.run, part: found.model_dump(mode="json")}
+        return lab.insist("/api/results", document, timeout, _away)
 
     try:
-        return send(trial)
+        return send(found)
     except Refused as error:
         if error.status == http.HTTPStatus.CONFLICT:
             raise
         reason = f"its result was refused: {error}"
-        log(f"trial {trial.order} of {assignment.run}: {reason}")
-        return send(Trial.of(assignment.trial, status="failed", reason=reason, started=trial.started))
+        log(f"trial {assignment.trial.order} of {assignment.run}: {reason}")
+        started = (found.trial if isinstance(found, ShardReport) else found).started
+        return send(Trial.of(assignment.trial, status="failed", reason=reason, started=started))
 
 
-def _trial(assignment: Assignment, exporter: Exporter, folder: Path, heartbeats: Heartbeats) -> Trial:
-    """The trial with its figures; a failed one where the servers do not answer."""
-    started = utc_now()
-    try:
-        testbed = ComposeTestbed(os.environ)
-        check_link(os.environ, () if assignment.trial.link is None else (assignment.trial.link,))
-        run_trial = TrialRunner(testbed, links=testbed.links(), on_start=exporter.started, on_end=exporter.ended)
-        return run_trial(assignment.trial, assignment.workload, folder, heartbeats.progressed)
-    except TrialLost as loss:
-        return Trial.of(assignment.trial, status="lost", reason=str(loss), started=started)
-    except (LabError, OSError) as error:
-        return Trial.of(assignment.trial, status="failed", reason=str(error), started=started)
+def _exporter(assignment: Assignment, folder: Path) -> Exporter:
+    """The metrics of the trial, or of the shard."""
+    trial, workload = assignment.trial, assignment.workload
+    if assignment.shard is not None:
+        workload = share_of(workload, assignment.shard, trial.concurrency)
+        trial = trial.model_copy(update={"concurrency": workload.concurrency})
+    return Exporter(assignment.run, assignment.experiment, trial, workload, log_folder(folder, trial, workload))
+
+
+def _away(error: Exception) -> None:
+    log(f"the lab is away: {error}")
 
 
 def _abandon(_number: int, _frame: FrameType | None) -> None:

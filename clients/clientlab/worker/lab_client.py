@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import random
@@ -16,6 +17,10 @@ from clientlab.errors import LabError
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0
 _TIMEOUT = 10.0
+_PROMPT = 2.0
+POLL_TIMEOUT = 40.0
+"""Seconds, longer than the lab keeps a request waiting."""
+
 LOST_ERRORS = (OSError, http.client.HTTPException)
 """What a lab that is away looks like; it may come back."""
 
@@ -52,16 +57,31 @@ class LabClient:
 
     def post(self, path: str, document: dict[str, Any], timeout: float = _TIMEOUT) -> dict[str, Any] | None:
         """The answer to a document; None where there is none. Raises one of LOST_ERRORS, Refused or WrongToken."""
-        host, port, before = self.split()
-        connection = http.client.HTTPConnection(host, port, timeout=timeout)
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}", "Connection": "close"}
-        try:
-            connection.request("POST", before + path, json.dumps(document), headers)
-            response = connection.getresponse()
-            status, content = response.status, response.read()
-        finally:
-            connection.close()
-        return _understood(status, content)
+        with self._connection(timeout) as connection:
+            return self._answer(connection, path, json.dumps(document), {"Connection": "close"})
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[Callable[[str], dict[str, Any]]]:
+        """Keep a connection. The function posts to a path, without a document, and returns the answer.
+
+        It raises as `post` does.
+        """
+        with self._connection(_PROMPT) as connection:
+            yield lambda path: self._answer(connection, path, None, {}) or {}
+
+    @contextlib.contextmanager
+    def _connection(self, timeout: float) -> Iterator[http.client.HTTPConnection]:
+        host, port, _ = self.split()
+        with contextlib.closing(http.client.HTTPConnection(host, port, timeout=timeout)) as connection:
+            yield connection
+
+    def _answer(
+        self, connection: http.client.HTTPConnection, path: str, document: str | None, more: dict[str, str]
+    ) -> dict[str, Any] | None:
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}", **more}
+        connection.request("POST", self.split()[2] + path, document, headers)
+        response = connection.getresponse()
+        return _understood(response.status, response.read())
 
     def insist(
         self, path: str, document: dict[str, Any], timeout: float, away: Callable[[Exception], None]

@@ -11,7 +11,7 @@ import httpx
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.service.app import application
-from clientlab.service.dispatcher import Bounds
+from clientlab.service.bounds import Bounds
 from clientlab.service.lab import Lab, LabSettings
 from clientlab.service.middleware import known_hosts
 from clientlab.service.page_key import PageKey

@@ -25,7 +25,8 @@ def test_the_description_is_valid_and_has_every_route(store):
     routes = {(method, path) for path, methods in described["paths"].items() for method in methods}
     assert routes == {
         ("get", "/"), ("post", "/start"), ("post", "/stop"), ("get", "/runs/{run}"), ("post", "/runs/{run}/again"),
-        ("post", "/api/assignments"), ("post", "/api/heartbeats"), ("post", "/api/results"),
+        ("post", "/api/assignments"), ("post", "/api/heartbeats"), ("post", "/api/meetings"), ("post", "/api/clock"),
+            ("post", "/api/results"),
         ("get", "/api/runs"), ("post", "/api/runs"), ("get", "/api/runs/{run}"), ("get", "/api/state"),
         ("get", "/api/standings"), ("get", "/healthz"), ("get", "/metrics"),
     }  # fmt: skip

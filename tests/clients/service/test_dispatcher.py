@@ -11,7 +11,8 @@ from clientlab.errors import IncompleteRun
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialLost
 from clientlab.service import dispatcher as dispatcher_module
-from clientlab.service.dispatcher import Bounds, Dispatcher
+from clientlab.service.bounds import Bounds
+from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.schemas import AssignmentRequest, AssignmentResult, Heartbeat
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
@@ -34,9 +35,9 @@ def give(
     return asyncio.ensure_future(given)
 
 
-async def stays() -> bool:
+async def stays() -> None:
     """The worker does not go away."""
-    return False
+    await asyncio.Event().wait()
 
 
 def ask(dispatcher: Dispatcher, worker: str, *strategies: str) -> asyncio.Task:

@@ -47,8 +47,8 @@ def form(document: object) -> object:
 
 
 def form_of(run: Run) -> object:
-    """A run's form. The libraries of its surroundings and the addresses of its servers have names of their own."""
-    return form(run.model_dump(mode="json", exclude={"cautions": True}))
+    """A run's form, without a worker's clock. Libraries and the addresses of servers have names of their own."""
+    return form(run.model_dump(mode="json", exclude={"cautions": True, "trials": {"__all__": {"clock"}}}))
 
 
 def test_a_lab_and_two_workers_measure_an_experiment_to_its_end(labs):

@@ -106,13 +106,19 @@ async function rank(state) {
   standing = `${found.run} ${found.ended}`;
 }
 
+function shard(found) {
+  if (!found) return "";
+  return `${found.place + 1} of ${found.of}, ${found.phase}, ${found.finished.toLocaleString("en")} requests`;
+}
+
 function show(state) {
   const over = state.done + state.failed;
   part("run").textContent = state.run ?? "no run yet";
   part("counts").textContent = `${over} of ${state.planned} trials, ${state.failed} failed`;
   part("progress").max = Math.max(state.planned, 1);
   part("progress").value = over;
-  part("trial").textContent = state.trial ? `${state.trial} · ${state.finished.toLocaleString("en")} requests` : "";
+  const far = [state.trial, `${state.finished.toLocaleString("en")} requests`, state.shards].filter(Boolean);
+  part("trial").textContent = state.trial ? far.join(" · ") : "";
   part("message").textContent = state.message;
   part("refusals").replaceChildren(...state.refusals.map((line) => {
     const item = document.createElement("li");
@@ -121,7 +127,7 @@ function show(state) {
   }));
   part("workers").replaceChildren(...state.workers.map((worker) => {
     const row = document.createElement("tr");
-    row.append(cell(worker.host), cell(worker.strategies.join(", ")), cell(worker.state));
+    row.append(cell(worker.host), cell(worker.strategies.join(", ")), cell(worker.state), cell(shard(worker.shard)));
     return row;
   }));
 }

@@ -1,0 +1,279 @@
+"""The trial that workers have: a place for each shard, who holds it, how far it is, and where the shards meet.
+
+A trial that is not divided has one place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from clientlab.results.shard import ShardReport
+from clientlab.results.trial import PlannedTrial, Trial, utc_now
+from clientlab.service.schemas import AssignmentResult, ResultAnswer, ShardState
+from clientlab.worker.assignment import Assignment
+from clientlab.workload.shards import part_of
+from clientlab.workload.workload import Workload
+
+_SAVED_WITHIN = 5.0
+_HELD_SECONDS = 20.0
+"""How long a shard that is ready, and one that has reported, is kept waiting for an answer."""
+
+START_AFTER = 0.2
+START_AFTER_PER_SHARD = 0.001
+"""Seconds from the moment at which the last shard is ready to the agreed start: each has to learn of it before."""
+
+Outcome = Trial | list[ShardReport]
+"""Of a trial that workers have done: the trial, or the reports of all its shards."""
+
+
+class NoMeeting(Exception):
+    """The trial is over. The text is for the worker's log."""
+
+
+@dataclass(eq=False)
+class Place:
+    """One shard of a trial, or all of a trial that is not divided.
+
+    `begun`: its worker has sent a heartbeat. `ready`: it waits for the other shards, or has waited for them. `over`:
+    its worker has sent its result, or is known to do something else. `hands`: by worker, how often it was given the
+    place.
+    """
+
+    number: int
+    worker: str | None = None
+    seen: float = 0.0
+    begun: bool = False
+    ready: bool = False
+    over: bool = False
+    finished: int = 0
+    report: ShardReport | None = None
+    hands: Counter[str] = field(default_factory=Counter)
+
+    def give(self, worker: str, now: float) -> None:
+        """The worker is given it."""
+        self.worker, self.seen, self.begun = worker, now, False
+        self.hands[worker] += 1
+
+    def hold(self, worker: str, now: float) -> None:
+        """The worker has it, and was heard of."""
+        self.worker, self.seen, self.begun = worker, now, True
+
+
+@dataclass(eq=False)
+class GivenTrial:
+    """A trial, and what became of it. Times are monotonic.
+
+    `resumed`: workers may have it already, from before the lab's restart; nobody is given it before `not_before`.
+    `heartbeat`: seconds between two heartbeats of a place. `turned`: set when all shards are ready, or the trial is
+    over. `settled`: set when it is in the run's file (`saved`), or never will be.
+    """
+
+    run: str
+    experiment: str
+    planned: PlannedTrial
+    workload: Workload
+    progressed: Callable[[int], None]
+    resumed: bool
+    since: float
+    not_before: float
+    heartbeat: float
+    result: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    places: list[Place] = field(init=False)
+    finished: int = 0
+    first_ready: float | None = None
+    agreed: float | None = None  # the start, by the lab's clock
+    turned: asyncio.Event = field(default_factory=asyncio.Event)
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    saved: bool = False
+
+    def __post_init__(self) -> None:
+        self.places = [Place(number) for number in range(self.workload.shards)]
+        self.result.add_done_callback(self._ended)
+
+    @property
+    def identity(self) -> tuple[str, int]:
+        return self.run, self.planned.order
+
+    @property
+    def divided(self) -> bool:
+        return len(self.places) > 1
+
+    @property
+    def free(self) -> list[Place]:
+        """The places that nobody holds."""
+        return [place for place in self.places if place.worker is None]
+
+    @property
+    def half_resumed(self) -> bool:
+        """Whether some of its shards went on over the lab's restart, and others were not heard of yet."""
+        return self.resumed and 0 < len(self.free) < len(self.places)
+
+    def assignment(self, place: Place) -> Assignment:
+        """What the worker that gets a place has to do."""
+        return Assignment(
+            run=self.run,
+            experiment=self.experiment,
+            trial=self.planned,
+            workload=self.workload,
+            shard=place.number if self.divided else None,
+            heartbeat_seconds=self.heartbeat,
+        )
+
+    def held_by(self, worker: str) -> Place | None:
+        """The place that a worker holds."""
+        return next((place for place in self.places if place.worker == worker), None)
+
+    def place_for(self, worker: str, shard: int | None) -> Place | None:
+        """The place that a worker holds, or had before the lab's restart; None where it can't be that worker's."""
+        if (shard is not None) != self.divided or (shard or 0) >= len(self.places):
+            return None
+        place = self.places[shard or 0]
+        return place if place.worker in (None, worker) else None
+
+    def progress(self, place: Place, finished: int) -> None:
+        """So many requests of a place have finished."""
+        self.finished += finished - place.finished
+        place.finished = finished
+        self.progressed(self.finished)
+
+    def forgive(self, late: float, now: float) -> None:
+        """The service was stopped for some seconds, in which it could hear of nobody."""
+        self.since = min(now, self.since + late)
+        for place in self.places:
+            place.seen = min(now, place.seen + late)
+        if self.first_ready is not None:
+            self.first_ready = min(now, self.first_ready + late)
+
+    async def meet(self, place: Place, now: float, clock: Callable[[], float]) -> float | None:
+        """The start on which all shards agree, by `clock`; None after a while, while some are not ready.
+
+        Raises NoMeeting, and TimeoutError where the service ends.
+        """
+        if not self.result.done():
+            place.ready, self.first_ready = True, self.first_ready or now
+            if self.agreed is None and all(one.ready for one in self.places):
+                self.agreed = clock() + START_AFTER + START_AFTER_PER_SHARD * len(self.places)
+                self.turned.set()
+        try:
+            async with asyncio.timeout(_HELD_SECONDS):
+                await self.turned.wait()
+        except TimeoutError:
+            return None
+        if self.result.done():
+            raise NoMeeting(f"the trial is over: {self.why()}")
+        if self.agreed is None:
+            raise TimeoutError
+        return self.agreed
+
+    def expects(self, result: AssignmentResult) -> bool:
+        """Whether it can be a result of this trial: of all of it, of one of its shards, or why one has ended it."""
+        if result.shard is None:
+            trial = result.trial
+            return trial is not None and not (self.divided and trial.status == "done") and self._same(trial)
+        place = result.shard.place
+        share = part_of(self.planned.concurrency, place, len(self.places))
+        return self.divided and place < len(self.places) and self._same(result.shard.trial, concurrency=share)
+
+    def place_of(self, result: AssignmentResult) -> Place | None:
+        """The place that a result is of; None where another worker has it."""
+        if result.shard is not None:
+            return self.place_for(result.worker, result.shard.place)
+        return self.held_by(result.worker) or next(iter(self.free), None)
+
+    def take(self, place: Place, result: AssignmentResult) -> None:
+        """Take a result. The trial is over with the last report of a shard, and with the first shard that failed."""
+        place.worker, place.over = result.worker, True
+        if result.shard is None:
+            if result.trial is not None:
+                self.result.set_result(result.trial)
+            return
+        place.report = result.shard
+        self.progress(place, result.shard.trial.requests)
+        reports = [one.report for one in self.places if one.report is not None]
+        if len(reports) == len(self.places):
+            self.result.set_result(reports)
+
+    async def answer(self, result: AssignmentResult) -> ResultAnswer:
+        """The answer to a result, when the trial is in the run's file.
+
+        Raises TimeoutError where that takes too long, as where other shards go on.
+        """
+        async with asyncio.timeout(_SAVED_WITHIN if result.shard is None else _HELD_SECONDS):
+            await self.settled.wait()
+        if not self.result.done() or (self.result.exception() is None and not self.saved):
+            raise TimeoutError
+        if self.result.exception() is not None or (result.shard is not None and self.reports is None):
+            return ResultAnswer(taken=False, message=f"the trial was given up before: {self.why()}")
+        return ResultAnswer(taken=True, message="taken")
+
+    @property
+    def reports(self) -> list[ShardReport] | None:
+        """Of all its shards, as its result; None where that is something else."""
+        outcome = self.result.result()
+        return None if isinstance(outcome, Trial) else outcome
+
+    def why(self) -> str:
+        """Why the trial, which is over, has no other result."""
+        if (error := self.result.exception()) is not None:
+            return str(error)
+        outcome = self.result.result()
+        return outcome.reason or outcome.status if isinstance(outcome, Trial) else "all its shards have reported"
+
+    def fail(self, reason: str) -> None:
+        """The trial has failed, if it is not over."""
+        if not self.result.done():
+            self.result.set_result(Trial.of(self.planned, status="failed", reason=reason, started=utc_now()))
+
+    def close(self) -> None:
+        """The service ends: nobody waits any more."""
+        self.turned.set()
+        self.settled.set()
+
+    def state_of(self, place: Place) -> ShardState | None:
+        """How far a shard is; None for a trial that is not divided."""
+        if not self.divided:
+            return None
+        if place.over:
+            phase = "done"
+        elif self.agreed is not None:
+            phase = "measuring"
+        else:
+            phase = "ready" if place.ready else "preparing"
+        return ShardState.model_validate(
+            {"place": place.number, "of": len(self.places), "finished": place.finished, "phase": phase}
+        )
+
+    def progress_of_shards(self) -> str | None:
+        """One line about all shards; None for a trial that is not divided."""
+        if not self.divided:
+            return None
+        if self.free:
+            return f"it waits for {len(self.free)} of {len(self.places)} workers"
+        if self.agreed is None:
+            return f"{sum(place.ready for place in self.places)} of {len(self.places)} shards are ready"
+        return f"{sum(place.over for place in self.places)} of {len(self.places)} shards have reported"
+
+    def named(self, places: Iterable[Place], host: Callable[[str], str]) -> str:
+        """Shards with their workers' hosts, as in "shard 2 of 4 on pod-1"; the host alone where there are no shards."""
+        return ", ".join(
+            " on ".join(
+                [
+                    *([f"shard {place.number + 1} of {len(self.places)}"] if self.divided else []),
+                    *([host(place.worker)] if place.worker is not None else []),
+                ]
+            )
+            for place in places
+        )
+
+    def _same(self, done: Trial, **other: int) -> bool:
+        """Whether a trial is the planned one. `other`: fields whose values are not the planned ones."""
+        fields = {name: getattr(self.planned, name) for name in PlannedTrial.model_fields} | other
+        return all(getattr(done, name) == value for name, value in fields.items())
+
+    def _ended(self, result: asyncio.Future[Outcome]) -> None:
+        self.turned.set()
+        if result.cancelled() or result.exception() is not None:
+            self.settled.set()

@@ -1,0 +1,25 @@
+"""The trial of a divided one's reports. It is merged in the run's thread: a thousand reports take a second or two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from clientlab.results.part import first_problem
+from clientlab.results.shard import ShardReport
+from clientlab.results.trial import PlannedTrial, Trial
+from clientlab.running.deadline import deadline_of
+from clientlab.running.merged_shards import merged_trial
+from clientlab.running.trial_result import Begun
+from clientlab.workload.workload import Workload
+
+
+def reported_trial(planned: PlannedTrial, workload: Workload, reports: Sequence[ShardReport]) -> Trial:
+    """The trial; a failed one where the reports give an impossible figure."""
+    started = min(report.trial.started for report in reports)
+    begun = Begun(planned, workload, started, deadline_of(workload, planned.concurrency, planned.link))
+    try:
+        return merged_trial(begun, reports)
+    except ValidationError as error:
+        return begun.trial(status="failed", reason=f"impossible figure: {first_problem(error)}")

@@ -1,0 +1,63 @@
+"""The lab's clock as a worker knows it, from round trips as in NTP (RFC 5905)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from clientlab.results.trial import ClockOffset
+from clientlab.running.shard_report import LabClock
+from clientlab.worker.lab_client import LOST_ERRORS, LabClient, Refused, WrongToken
+
+_MOST_ROUND_TRIPS = 8
+_FEWEST_ROUND_TRIPS = 3
+_EXACT_ENOUGH = 0.0005
+"""Seconds of error, after which no more round trips are made: a thousand shards ask the lab at the same time."""
+
+
+@dataclass(frozen=True)
+class RoundTrip:
+    """When a request was sent and its answer came, by the worker's clock, and the time in the answer. Unix seconds."""
+
+    sent: float
+    lab: float
+    received: float
+
+    @property
+    def offset(self) -> ClockOffset:
+        """The lab's clock minus the worker's, if both ways took equally long."""
+        return ClockOffset(
+            seconds=self.lab - (self.sent + self.received) / 2, error_seconds=(self.received - self.sent) / 2
+        )
+
+
+def offset_of(round_trips: Iterable[RoundTrip]) -> ClockOffset:
+    """The offset by the shortest round trip: the difference of its two ways is the smallest."""
+    return min((one.offset for one in round_trips), key=lambda offset: offset.error_seconds)
+
+
+class EstimatedClock:
+    """The lab's clock, estimated anew with each `estimate`. `clock`: the seconds of the worker's own."""
+
+    def __init__(self, lab: LabClient, clock: Callable[[], float] = time.time) -> None:
+        self._lab = lab
+        self._clock = clock
+        self.now: LabClock | None = None
+
+    def estimate(self) -> None:
+        """Estimate the offset. A lab that is away, or refuses this worker, leaves the last estimate."""
+        difference = self._clock() - time.perf_counter()
+        made: list[RoundTrip] = []
+        try:
+            with self._lab.connected() as ask:
+                while len(made) < _MOST_ROUND_TRIPS:
+                    sent = time.perf_counter()
+                    answer = ask("/api/clock")
+                    made.append(RoundTrip(sent + difference, answer["seconds"], time.perf_counter() + difference))
+                    if len(made) >= _FEWEST_ROUND_TRIPS and offset_of(made).error_seconds <= _EXACT_ENOUGH:
+                        break
+        except (*LOST_ERRORS, Refused, WrongToken):
+            pass  # heartbeats and the result tell the same
+        if made:
+            self.now = LabClock(offset_of(made), difference)
