@@ -118,6 +118,17 @@ class Labs:
         return self.run()
 
 
+def experiment(strategies: list[str], rounds: int = 1, **workload: object) -> str:
+    """A small experiment as TOML."""
+    lines = [f"{name} = {value!r}" for name, value in ({"warmup": 2, "timeout": 5.0} | workload).items()]
+    return f'question = "?"\nstrategies = {strategies}\nrounds = {rounds}\n[workloads.small]\n' + "\n".join(lines)
+
+
+def requests_at(upstream) -> float:
+    """How many requests the upstream has answered."""
+    return sum(value for name, value in upstream.metrics().items() if name.startswith("mockupstream_requests_total"))
+
+
 def get(url: str) -> str:
     """The text of a page."""
     with urllib.request.urlopen(url, timeout=10) as answer:

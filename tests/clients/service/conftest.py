@@ -1,12 +1,30 @@
-"""Where the services of these tests keep their runs."""
+"""Where the services of these tests keep their runs, and labs with workers that are processes."""
 
 from __future__ import annotations
+
+import contextlib
 
 import pytest
 
 from clientlab.results.store import Store
+from clients.labs import Labs
+from running import gunicorn
 
 
 @pytest.fixture
 def store(tmp_path):
     return Store(tmp_path / "results")
+
+
+@pytest.fixture(scope="module")
+def upstream():
+    """The upstream that all these tests measure against."""
+    with gunicorn("aiohttp") as server:
+        yield server
+
+
+@pytest.fixture
+def labs(tmp_path, upstream):
+    """Starts labs and workers in a folder of their own."""
+    with contextlib.ExitStack() as stack:
+        yield Labs(tmp_path, upstream.port, stack)

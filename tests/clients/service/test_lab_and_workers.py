@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import psutil
 import pytest
 
 from clientlab.results.document import Run
-from clients.labs import Labs, Scraper, get, state
-from running import eventually, gunicorn
-
-
-@pytest.fixture(scope="module")
-def upstream():
-    """The upstream that all these tests measure against."""
-    with gunicorn("aiohttp") as server:
-        yield server
-
-
-@pytest.fixture
-def labs(tmp_path, upstream):
-    """Starts labs and workers in a folder of their own."""
-    with contextlib.ExitStack() as stack:
-        yield Labs(tmp_path, upstream.port, stack)
-
-
-def experiment(strategies: list[str], rounds: int = 1, **workload: object) -> str:
-    """A small experiment as TOML."""
-    lines = [f"{name} = {value!r}" for name, value in ({"warmup": 2, "timeout": 5.0} | workload).items()]
-    return f'question = "?"\nstrategies = {strategies}\nrounds = {rounds}\n[workloads.small]\n' + "\n".join(lines)
-
-
-def requests_at(upstream) -> float:
-    """How many requests the upstream has answered."""
-    return sum(value for name, value in upstream.metrics().items() if name.startswith("mockupstream_requests_total"))
+from clients.labs import Labs, Scraper, experiment, get, requests_at, state
+from running import eventually
 
 
 def form(document: object) -> object:
