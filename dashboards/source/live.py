@@ -77,7 +77,7 @@ class _TrialBegins(Builder[model.AnnotationQuery]):
     """A mark at the start of each trial, named by its arm."""
 
     def __init__(self) -> None:
-        expression = f"clientlab_trial_started_timestamp_seconds{{{CHOSEN}}} * 1000 > 0"
+        expression = f"max by (legend) (clientlab_trial_started_timestamp_seconds{{{CHOSEN}}}) * 1000 > 0"
         self._made = _Event("Trial begins", house.SOURCE, expr=expression)
         self._made.hide = True  # its switch above the panels, not the mark
         self._made.icon_color = "rgba(128, 128, 128, 0.2)"
@@ -266,11 +266,15 @@ def _over_time() -> list[Panel]:
     ]
 
 
-def _latest(counter: str, by: str = "legend", more: str = "") -> str:
-    """A counter at the end of each arm's latest trial. It begins at zero with each trial, in any worker."""
+def _latest(counter: str, by: str = "legend", more: str = "", over: str = "last_over_time") -> str:
+    """A counter at the end of each arm's latest trial. It begins at zero with each trial, in any worker.
+
+    The workers that have a shard of the trial began at the same moment, and are added up.
+    """
     began = f"last_over_time(clientlab_trial_started_timestamp_seconds{{{CHOSEN}}}[$__range])"
-    of_trials = f"last_over_time({counter}{{{CHOSEN}{more}}}[$__range])"
-    return f"sum by ({by}) ({of_trials} and on (legend, instance) topk by (legend) (1, {began}))"
+    latest = f"({began} == on (legend) group_left () max by (legend) ({began}))"
+    of_trials = f"{over}({counter}{{{CHOSEN}{more}}}[$__range])"
+    return f"sum by ({by}) ({of_trials} and on (legend, instance) {latest})"
 
 
 def _costs() -> list[Panel]:
@@ -291,9 +295,9 @@ def _costs() -> list[Panel]:
         ),
         bars(
             "How much memory did it take?",
-            "Peak memory of the trial's processes in the time range.",
+            "Peak memory of the processes of its latest trial, all shards together.",
             "bytes",
-            f"max by (legend) (max_over_time(clientlab_memory_bytes{{{CHOSEN}}}[$__range]))",
+            _latest("clientlab_memory_bytes", over="max_over_time"),
         ),
     ]
     return [panel.span(HALF).height(TALL + 4) for panel in made]

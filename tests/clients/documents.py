@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from clientlab.judging.verdict import of_schedule
 from clientlab.results.document import Run, Surroundings, list_of
 from clientlab.results.plan import Arm, Plan
+from clientlab.results.shard import Reading, ShardReport, ShardSlices
 from clientlab.results.trial import LoadSlice, OfSearch, OpenLoad, PlannedTrial, Quantiles, Slice, Trial
+from clientlab.running.shard_report import times_of
+from clientlab.workload.shards import part_of
 from clientlab.workload.workload import Workload
 
 SURROUNDINGS = Surroundings(
@@ -40,6 +45,21 @@ def a_trial(strategy: str = "urllib3", number: int = 1, wall: float = 1.0, **cha
         "bytes_received": 21_000, "verdict": "client-bound",
     }  # fmt: skip
     return Trial(**(whole | changes))
+
+
+def a_shard_report(planned: PlannedTrial, place: int, shards: int, requests: int = 4, **changes) -> ShardReport:
+    """The report of a shard whose requests took 1 ms each, one behind the other, and all succeeded."""
+    seconds = np.full(requests, 1e-3)
+    own = planned.model_dump() | {"concurrency": part_of(planned.concurrency, place, shards)}
+    figures = {"requests": requests, "wall": requests * 1e-3, "requests_per_second": 1000.0, "gil": True}
+    trial = a_trial(**{**figures, **own, "number": own.pop("round")})
+    whole = {
+        "place": place, "trial": trial, "host": f"host-{place}", "machine": "m", "cores": 1.0, "machine_cores": 4.0,
+        "began": 1.7e9, "requests_sent": requests, "in_flight_seconds": float(seconds.sum()), "delay_seconds": None,
+        "processes": 1, "callers": 1, "connections_in_all": 1, "latency": times_of(seconds, seconds[:0]),
+        "slices": ShardSlices(exponent=-4, ended=(requests,), failed=(0,)), "before": Reading(), "after": Reading(),
+    }  # fmt: skip
+    return ShardReport(**(whole | changes))
 
 
 def an_open_trial(

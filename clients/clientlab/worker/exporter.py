@@ -60,21 +60,21 @@ class Exporter(Collector):
         self._cpu = self._cpu_before = 0.0
         self._shown: dict[str, float] = {}  # counters as they were scraped last
         self._shards = workload.shards
-        self._ahead = 0.0
         self._started: float | None = None
+        self._agreed: float | None = None
         self._ended: float | None = None
         self._looked = time.monotonic()
 
-    def started(self, at: float | None = None, shown: float | None = None) -> None:
+    def started(self, at: float | None = None, agreed: float | None = None) -> None:
         """The measured part begins now, or at a moment that is near: what came before is not counted.
 
-        `shown`: the same moment by the lab's clock, on which all shards of the trial agree.
+        `agreed`: the same moment by the lab's clock, which is equal for all shards of the trial.
         """
         with self._lock:
             self._cpu_before = self._tree()
             self._connections_before = self._notes()
             self._started, self._looked = time.time() if at is None else at, time.monotonic()
-            self._ahead = 0.0 if shown is None else shown - self._started
+            self._agreed = agreed
 
     def ended(self) -> None:
         """The measured part is over and its processes are still there: the last values are read."""
@@ -224,10 +224,11 @@ class Exporter(Collector):
         measured = self._started is not None and self._ended is None
         running.add_metric([*self._labels, self._round], int(measured))
         yield running
-        for name, at in (("started", self._started), ("ended", self._ended)):
+        for name, at in (("started", self._started if self._agreed is None else self._agreed), ("ended", self._ended)):
             if at is not None:
-                text = f"When its measured part {name}; all shards of a trial have started at the same second."
-                yield self._gauge(f"clientlab_trial_{name}_timestamp_seconds", text, at + self._ahead)
+                more = "; all shards of a trial have the same moment" if name == "started" else ""
+                text = f"When its measured part {name}{more}."
+                yield self._gauge(f"clientlab_trial_{name}_timestamp_seconds", text, at)
 
     def _histogram(self, name: str, text: str, counted: tuple[npt.NDArray[np.int64], float]) -> Metric:
         """`counted`: requests in each bucket, and the sum of their seconds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from contextlib import asynccontextmanager
 
 import httpx
@@ -54,9 +55,10 @@ async def serving(store: Store, token: str = TOKEN, first: Plan | None = None):
 
 
 @asynccontextmanager
-async def listening(store: Store, **settings):
-    """The port of a service, which listens as `clientlab serve` does."""
+async def listening(store: Store, clock=time.time, **settings):
+    """The port of a service, which listens as `clientlab serve` does. `clock`: the lab's."""
     lab, started = begin(store, **settings), asyncio.Event()
+    lab.dispatcher.clock = clock
     server = LabServer(lab, HOSTS, started.set)
     listener = socket.create_server(("127.0.0.1", 0))
     serving = asyncio.create_task(server.serve([listener]))

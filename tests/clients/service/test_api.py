@@ -47,6 +47,10 @@ def test_the_description_is_valid_and_has_every_route(store):
         ("/api/assignments", [], "body: "),
         ("/api/heartbeats", {"worker": "a" * 16, "run": "r", "order": -1, "finished": 0}, "order: "),
         ("/api/results", {"worker": "a" * 16, "run": "r", "trial": {"arm": "x"}}, "trial.strategy: "),
+        ("/api/results", {"worker": "a" * 16, "run": "r", "shard": {"place": -1}}, "shard.place: "),
+        ("/api/results", {"worker": "a" * 16, "run": "r"}, "body: "),
+        ("/api/meetings", {"worker": "a" * 16, "run": "r", "order": 0, "shard": 1000}, "shard: "),
+        ("/api/runs", {"experiment": "demo", "shards": 0}, "shards: "),
         ("/api/runs", {"experiment": "demo", "rounds": 0}, "rounds: "),
     ],
 )

@@ -34,6 +34,7 @@ def test_a_lab_and_two_workers_measure_an_experiment_to_its_end(labs):
         eventually(lambda: scraper.of("clientlab_worker_waiting") == 2, "both wait again, and were scraped")
     assert (run.status, len(run.trials)) == ("done", 4)
     assert {trial.status for trial in run.trials} == {"done"}
+    assert all(0 < trial.clock.error_seconds < 0.5 for trial in run.trials)
     for arm in ("http.client", "urllib3@threads"):
         last = [trial for trial in run.trials if trial.arm == arm][-1]
         of = {"arm": arm, "run": run.run}

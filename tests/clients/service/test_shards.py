@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import psutil
 import pytest
 
 from clientlab.worker.lab_client import LabClient, Refused
-from clients.labs import TOKEN, Labs, Program, Scraper, experiment, get, requests_at, state
+from clients.labs import TOKEN, Program, Scraper, experiment, get, requests_at, state
 from running import eventually
 
 WORK = {"requests": 60, "delay": "40ms", "concurrency": 4, "warmup": 1}

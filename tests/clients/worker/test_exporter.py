@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from clientlab.results.labels import ARM
 from clientlab.samples.log import SampleLog, begin_schedule
 from clientlab.worker.exporter import BUCKETS, OUTCOMES, Exporter
+from clientlab.workload.shards import share_of
 from clientlab.workload.workload import Workload, delay_of
 from clients.documents import a_trial
 
@@ -179,3 +180,25 @@ def test_a_closed_load_has_no_schedule(tmp_path, log):  # noqa: ARG001
     """Zero would look like one that was kept to."""
     found = Page(tmp_path, Workload(requests=10)).scrape()
     assert not [name for name in found if name.startswith(("planned", "late", "backlog", "requests_total dropped"))]
+
+
+def test_the_metrics_of_shards_add_up_to_those_of_their_trial(tmp_path):
+    """Each counts its part of the seconds and its own requests' delays; all have one start, by the lab's clock."""
+    workload = Workload(requests=5, delay="uniform:1ms,9ms", shards=2)
+    found = []
+    for place in range(2):
+        folder = tmp_path / str(place)
+        log = SampleLog(folder, 0, 3)
+        log.begin()
+        page = Page(folder, share_of(workload, place, 4))
+        page.exporter.started(time.time() - 10.0, agreed=2e9)
+        for number in range(3 - place):
+            log.write_late(number, 1.0, 0.004, 7, 200, 0)
+        page.exporter.ended()
+        found.append(page.scrape())
+        log.close(0)
+    assert [one["requests_total ok"] for one in found] == [3, 2]
+    assert sum(one["measured_seconds_total"] for one in found) == pytest.approx(10.0, abs=0.5)
+    assert {one["trial_started_timestamp_seconds"] for one in found} == {2e9}
+    delay = delay_of(workload)
+    assert sum(one["delay_seconds_total"] for one in found) == pytest.approx(sum(map(delay, range(5))))

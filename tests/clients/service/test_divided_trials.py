@@ -1,0 +1,362 @@
+"""Which workers get the shards of a trial, and what ends it: by the event loop's clock, without workers' processes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from clientlab.results.trial import PlannedTrial, Trial
+from clientlab.running.execute import TrialLost
+from clientlab.service import dispatcher as dispatcher_module
+from clientlab.service.bounds import Bounds
+from clientlab.service.dispatcher import Dispatcher
+from clientlab.service.given_trial import START_AFTER, NoMeeting
+from clientlab.service.reported_trial import reported_trial
+from clientlab.service.schemas import AssignmentRequest, AssignmentResult, Heartbeat, MeetingRequest
+from clientlab.worker.assignment import Assignment
+from clientlab.workload.workload import Workload
+from clients.documents import a_failed_trial, a_planned_trial, a_shard_report
+from clients.service.test_dispatcher import stays
+
+RUN = "20240506-070809-small-abcd"
+CALM = Bounds(patience=30.0, generic=0.1, lost=30.0)
+QUICK = Bounds(patience=0.2, generic=0.1, lost=0.2, start=0.5, ready=0.2)
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch):
+    """The dispatcher looks for what is late twenty times a second."""
+    monkeypatch.setattr(dispatcher_module, "_TICK", 0.05)
+
+
+def planned(order: int = 0, strategy: str = "urllib3@threads") -> PlannedTrial:
+    return a_planned_trial(strategy, order=order).model_copy(update={"concurrency": 5})
+
+
+def give(dispatcher: Dispatcher, shards: int, order: int = 0, *, resumed: bool = False, progressed=lambda _: None):
+    """The run's side: a trial that waits for its workers."""
+    workload = Workload(requests=4 * shards, shards=shards)
+    return asyncio.ensure_future(dispatcher.give(RUN, "small", planned(order), workload, progressed, resumed=resumed))
+
+
+def ask(dispatcher: Dispatcher, worker: str, *strategies: str, gone=stays) -> asyncio.Task[Assignment | None]:
+    """A worker's side: it polls for an assignment."""
+    names = list(strategies) or ["urllib3@threads"]
+    request = AssignmentRequest(worker=worker * 16, host=f"host-{worker}", strategies=names)
+    return asyncio.ensure_future(dispatcher.poll(request, gone))
+
+
+async def assigned(dispatcher: Dispatcher, workers: str) -> dict[str, int]:
+    """The shard that each of the workers got."""
+    polls = {worker: ask(dispatcher, worker) for worker in workers}
+    return {worker: (await poll).shard for worker, poll in polls.items()}
+
+
+def beat(dispatcher: Dispatcher, worker: str, shard: int, finished: int = 0, order: int = 0) -> bool:
+    return dispatcher.heartbeat(Heartbeat(worker=worker * 16, run=RUN, order=order, shard=shard, finished=finished))
+
+
+def meet(dispatcher: Dispatcher, worker: str, shard: int, order: int = 0) -> asyncio.Task[float | None]:
+    return asyncio.ensure_future(dispatcher.meet(MeetingRequest(worker=worker * 16, run=RUN, order=order, shard=shard)))
+
+
+def report(dispatcher: Dispatcher, worker: str, shard: int, shards: int, order: int = 0):
+    found = a_shard_report(planned(order), shard, shards)
+    return asyncio.ensure_future(dispatcher.take(AssignmentResult(worker=worker * 16, run=RUN, shard=found)))
+
+
+def failed(dispatcher: Dispatcher, worker: str, reason: str):
+    trial = a_failed_trial("urllib3@threads", reason, concurrency=5)
+    return asyncio.ensure_future(dispatcher.take(AssignmentResult(worker=worker * 16, run=RUN, trial=trial)))
+
+
+def test_each_shard_goes_to_a_worker_of_its_own_and_all_at_once():
+    """In the order of their hosts; while one is missing, nobody is given anything. The sum is the trial."""
+
+    async def go() -> None:
+        seen: list[int] = []
+        dispatcher = Dispatcher(CALM, clock=lambda: NOW)
+        given = give(dispatcher, 3, progressed=seen.append)
+        early = [ask(dispatcher, worker) for worker in "ca"]
+        again = ask(dispatcher, "a")  # the same worker does not count twice
+        await asyncio.sleep(0.1)
+        assert not any(poll.done() for poll in (*early, again))
+        again.cancel()
+        await asyncio.wait([again])
+        late = ask(dispatcher, "b")
+        shards = {poll_of: (await poll).shard for poll_of, poll in zip("cab", [*early, late], strict=True)}
+        assert shards == {"a": 0, "b": 1, "c": 2}
+        assert [beat(dispatcher, worker, shards[worker], finished) for worker, finished in (("a", 2), ("b", 3))]
+        assert not beat(dispatcher, "a", 1)
+        assert not beat(dispatcher, "a", 3)
+        assert seen == [2, 5]
+        meetings = [meet(dispatcher, worker, shards[worker]) for worker in "ab"]
+        await asyncio.sleep(0.1)
+        assert not any(meeting.done() for meeting in meetings)
+        starts = set(await asyncio.gather(*meetings, meet(dispatcher, "c", 2)))
+        assert len(starts) == 1
+        assert NOW + START_AFTER <= starts.pop() <= NOW + START_AFTER + 0.1
+        taken = [report(dispatcher, worker, shards[worker], 3) for worker in "abc"]
+        reports = await given
+        trial = reported_trial(planned(), Workload(requests=12, shards=3), reports)
+        assert (trial.status, trial.requests, [shard.host for shard in trial.by_shard]) == (
+            "done", 12, ["host-0", "host-1", "host-2"],
+        )  # fmt: skip
+        assert seen[-1] == 12
+        assert not any(answer.done() for answer in taken)
+        dispatcher.saved()
+        assert [answer.taken for answer in await asyncio.gather(*taken)] == [True] * 3
+        assert (await report(dispatcher, "a", 0, 3)).taken  # sent twice, without harm
+
+    asyncio.run(go())
+
+
+def test_workers_for_any_strategy_take_shards_where_too_few_others_are_there():
+    """And only then."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(CALM)
+        polls = [ask(dispatcher, "a"), ask(dispatcher, "b", "*")]
+        given = give(dispatcher, 2)
+        await asyncio.sleep(0.05)
+        assert not any(poll.done() for poll in polls)
+        assert {(await poll).shard for poll in polls} == {0, 1}
+        given.cancel()
+
+    asyncio.run(go())
+
+
+def test_a_worker_whose_connection_has_ended_gets_nothing():
+    """The next one that comes takes its place."""
+
+    async def go() -> None:
+        dispatcher, left = Dispatcher(CALM), asyncio.Event()
+        lost = ask(dispatcher, "a", gone=left.wait)
+        stays_there = ask(dispatcher, "b")
+        await asyncio.sleep(0)
+        left.set()
+        assert await lost is None
+        given = give(dispatcher, 2)
+        await asyncio.sleep(0.1)
+        assert not stays_there.done()
+        assert (await ask(dispatcher, "c")).shard == 1
+        assert (await stays_there).shard == 0
+        given.cancel()
+
+    asyncio.run(go())
+
+
+def test_too_few_workers_fail_the_trial_with_their_number():
+    """The second trial does not wait for them, until one more comes."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(QUICK)
+        polls = [ask(dispatcher, worker) for worker in "ab"]
+        trial = await give(dispatcher, 4)
+        assert (trial.status, trial.reason) == (
+            "failed",
+            (
+                "2 of 4 workers for strategy 'urllib3@threads' came within 0.2 s; "
+                "start 2 more with 'clientlab work', or choose fewer shards"
+            ),
+        )
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        assert (await give(dispatcher, 4, order=1)).status == "failed"
+        assert loop.time() - began < QUICK.patience
+        polls += [ask(dispatcher, worker) for worker in "cd"]
+        given = give(dispatcher, 4, order=2)
+        assert {(await poll).shard for poll in polls} == {0, 1, 2, 3}
+        given.cancel()
+
+    asyncio.run(go())
+
+
+def test_a_shard_that_is_not_heard_of_ends_the_trial_for_all():
+    """The others learn it by their next heartbeat, and at the meeting; what they report later is not taken."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(QUICK)
+        given = give(dispatcher, 2)
+        assert await assigned(dispatcher, "ab") == {"a": 0, "b": 1}
+        assert beat(dispatcher, "b", 1)
+        meeting = meet(dispatcher, "a", 0)
+        while not given.done():
+            beat(dispatcher, "a", 0)
+            await asyncio.sleep(0.02)
+        with pytest.raises(TrialLost, match=r"^shard 2 of 2 on host-b was not heard of for 0\.2 s$"):
+            await given
+        with pytest.raises(NoMeeting, match="the trial is over: shard 2 of 2 on host-b was not heard of"):
+            await meeting
+        assert not beat(dispatcher, "a", 0)
+        answer = await report(dispatcher, "a", 0, 2)
+        assert not answer.taken
+        assert "shard 2 of 2 on host-b was not heard of" in answer.message
+
+    asyncio.run(go())
+
+
+def test_nothing_is_given_while_another_shard_of_an_ended_trial_may_go_on():
+    """Until its worker polls again, which it does when it has stopped; two trials would measure each other."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(CALM)
+        given = give(dispatcher, 2)
+        await assigned(dispatcher, "ab")
+        assert beat(dispatcher, "a", 0)
+        assert beat(dispatcher, "b", 1)
+        told = failed(dispatcher, "a", "shard 1 of 2 on host-a: it broke")
+        trial = await given
+        assert (trial.status, trial.reason) == ("failed", "shard 1 of 2 on host-a: it broke")
+        dispatcher.saved()
+        assert (await told).taken
+        second, first_poll, other = give(dispatcher, 1, order=1), ask(dispatcher, "a"), ask(dispatcher, "c")
+        await asyncio.sleep(0.1)
+        assert not first_poll.done()
+        assert not other.done()
+        assert not beat(dispatcher, "b", 1)
+        stopped = ask(dispatcher, "b")
+        assert (await first_poll).trial.order == 1
+        second.cancel()
+        for poll in (other, stopped):
+            poll.cancel()
+
+    asyncio.run(go())
+
+
+def test_a_shard_that_is_never_ready_fails_the_trial_with_its_host():
+    """After a deadline that begins with the first that is ready."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(QUICK)
+        given = give(dispatcher, 3)
+        await assigned(dispatcher, "abc")
+        meetings = [meet(dispatcher, "b", 1)]
+        while not given.done():
+            for shard, worker in enumerate("abc"):
+                beat(dispatcher, worker, shard)
+            await asyncio.sleep(0.02)
+        trial: Trial = await given
+        assert (trial.status, trial.reason) == (
+            "failed",
+            (
+                "not all shards were ready within 0.2 s after the first; waited for shard 1 of 3 on host-a, "
+                "shard 3 of 3 on host-c"
+            ),
+        )
+        for meeting in meetings:
+            with pytest.raises(NoMeeting, match="not all shards were ready"):
+                await meeting
+
+    asyncio.run(go())
+
+
+def test_after_a_restart_the_shards_that_go_on_keep_their_places():
+    """Their reports make the trial; a shard that is not heard of loses it, since none is repeated alone."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(Bounds(patience=30.0, generic=0.1, lost=1.0))
+        given = give(dispatcher, 2, resumed=True)
+        idle = ask(dispatcher, "c")
+        await asyncio.sleep(0)
+        assert beat(dispatcher, "a", 0)
+        taken = [report(dispatcher, "b", 1, 2), report(dispatcher, "a", 0, 2)]
+        assert [found.place for found in await given] == [0, 1]
+        dispatcher.saved()
+        assert all(answer.taken for answer in await asyncio.gather(*taken))
+        second = give(dispatcher, 2, order=1, resumed=True)
+        await asyncio.sleep(0)
+        while not second.done():
+            beat(dispatcher, "a", 0, order=1)
+            await asyncio.sleep(0.02)
+        with pytest.raises(TrialLost, match=r"^shard 2 of 2 was not heard of after the restart of the lab$"):
+            await second
+        assert not idle.done()
+        idle.cancel()
+
+    asyncio.run(go())
+
+
+def test_a_worker_that_is_known_to_be_gone_loses_its_trial_at_once_and_another_loses_nothing():
+    """As a pod that was evicted: the cause is told by whoever knows it."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(CALM)
+        given = give(dispatcher, 2)
+        await assigned(dispatcher, "ab")
+        assert {worker.host for worker in dispatcher.workers()} == {"host-a", "host-b"}
+        dispatcher.lose("host-c", "evicted")
+        assert beat(dispatcher, "a", 0)
+        dispatcher.lose("host-b", "evicted: the node was low on memory")
+        with pytest.raises(TrialLost, match=r"^shard 2 of 2 on host-b: evicted: the node was low on memory$"):
+            await given
+        assert {worker.host for worker in dispatcher.workers()} == {"host-a"}
+
+    asyncio.run(go())
+
+
+def test_a_strategy_whose_workers_will_not_come_fails_at_once_until_one_comes():
+    """Trials of other strategies wait as before."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(CALM)
+        given = give(dispatcher, 2)
+        await asyncio.sleep(0)
+        dispatcher.refuse("requests", "its image can't be pulled")
+        await asyncio.sleep(0.1)
+        assert not given.done()
+        dispatcher.refuse("urllib3@threads", "its image can't be pulled")
+        trial = await given
+        assert trial.reason == "no worker for strategy 'urllib3@threads' will come: its image can't be pulled"
+        assert (await give(dispatcher, 2, order=1)).reason == trial.reason
+        polls = [ask(dispatcher, worker) for worker in "ab"]
+        third = give(dispatcher, 2, order=2)
+        assert {(await poll).shard for poll in polls} == {0, 1}
+        third.cancel()
+
+    asyncio.run(go())
+
+
+def test_the_service_that_ends_keeps_nobody_waiting_and_takes_nothing_that_it_can_not_keep():
+    """A shard's report is sent again, to the service that comes after."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(CALM)
+        given = give(dispatcher, 2)
+        await assigned(dispatcher, "ab")
+        waiting, meeting, sent = ask(dispatcher, "c"), meet(dispatcher, "b", 1), report(dispatcher, "a", 0, 2)
+        await asyncio.sleep(0)
+        dispatcher.close()
+        assert await waiting is None
+        for waiter in (meeting, sent):
+            with pytest.raises(TimeoutError):
+                await waiter
+        given.cancel()
+
+    asyncio.run(go())
+
+
+def test_only_workers_that_get_something_are_woken():
+    """Of a hundred that wait, one trial wakes one."""
+
+    async def go() -> int:
+        dispatcher = Dispatcher(CALM)
+        names = [f"{number:016x}" for number in range(100)]
+        polls = [
+            asyncio.ensure_future(
+                dispatcher.poll(AssignmentRequest(worker=name, host=name, strategies=["urllib3@threads"]), stays)
+            )
+            for name in names
+        ]
+        await asyncio.sleep(0)
+        given = give(dispatcher, 1)
+        await asyncio.sleep(0.2)
+        found = sum(poll.done() for poll in polls)
+        given.cancel()
+        dispatcher.close()
+        await asyncio.gather(*polls)
+        return found
+
+    assert asyncio.run(go()) == 1
