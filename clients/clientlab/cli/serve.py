@@ -18,7 +18,7 @@ from clientlab.cli.plan import path_of
 from clientlab.errors import LabError
 from clientlab.service.bounds import Bounds
 from clientlab.service.plans import served_plan
-from clientlab.service.schemas import MOST_ROUNDS
+from clientlab.service.schemas import MOST_ROUNDS, Wanted
 from clientlab.testbeds.compose import ComposeTestbed
 from clientlab.worker.token import TOKEN, keep_token
 from clientlab.workload.workload import MOST_SHARDS
@@ -34,6 +34,9 @@ _SECONDS = click.FloatRange(0, min_open=True)
 
 @click.command(context_settings={"show_default": True})
 @click.option("--experiment", envvar="EXPERIMENT", default="demo", help="Bundled, or a TOML file; begun at once.")
+@click.option(
+    "-t", "--strategy", "strategies", envvar="STRATEGIES", multiple=True, help="Instead of the experiment's own."
+)
 @click.option("--rounds", envvar="ROUNDS", type=click.IntRange(1, MOST_ROUNDS), help="Instead of the experiment's own.")
 @click.option("--quick", envvar="QUICK", is_flag=True, help="The experiment's quick form.")
 @click.option(
@@ -59,15 +62,17 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
 
     The buttons of the page need a key. The service prints a link with it; LAB_KEY sets another one.
 
-    The variables EXPERIMENT, ROUNDS, QUICK, SHARDS, LAB_HOST, LAB_PORT, LAB_PAGE and GRAFANA_URL set options, too; an
-    option on the command line wins. The service answers requests to loopback names, its host, `lab`, and the names in
-    LAB_HOSTS (separated by commas).
+    The variables EXPERIMENT, STRATEGIES (separated by spaces), ROUNDS, QUICK, SHARDS, LAB_HOST, LAB_PORT, LAB_PAGE and
+    GRAFANA_URL set options, too; an option on the command line wins. The service answers requests to loopback names,
+    its host, `lab`, and the names in LAB_HOSTS (separated by commas).
     """
     from clientlab.service.lab import LabSettings  # noqa: PLC0415 - no other subcommand needs a web server
     from clientlab.service.middleware import HOSTS, known_hosts  # noqa: PLC0415 - as above
     from clientlab.service.page_key import page_key  # noqa: PLC0415 - as above
 
-    first = served_plan(experiment, path_of(experiment), rounds, quick=quick, shards=options["shards"])
+    names = list(options["strategies"])
+    wanted = Wanted(experiment=experiment, strategies=names, rounds=rounds, quick=quick, shards=options["shards"])
+    first = served_plan(wanted, path_of(experiment))
     token, host, grafana = keep_token(os.environ), options["host"], options["grafana"]
     if not token and not _loopback(host):
         raise LabError(f"--host {host}: others can reach it, and there is no token; set {TOKEN} here and for workers")

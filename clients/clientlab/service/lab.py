@@ -75,8 +75,7 @@ def _plan_of(wanted: Start) -> Plan:
     known = bundled()
     if wanted.experiment not in known:
         raise LabError(f"experiment {wanted.experiment!r} is unknown; there are {', '.join(known)}")
-    path = known[wanted.experiment]
-    return served_plan(wanted.experiment, path, wanted.rounds, quick=wanted.quick, shards=wanted.shards)
+    return served_plan(wanted, known[wanted.experiment])
 
 
 def lab_of(request: Request) -> Lab:

@@ -47,7 +47,10 @@ def _form(schema: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": fields}}}}
 
 
-_START_FORM = _form(Start.model_json_schema())
+_FIELDS = Start.model_json_schema()
+_START_FORM = _form(
+    _FIELDS | {"properties": {name: one for name, one in _FIELDS["properties"].items() if name != "strategies"}}
+)
 _BUTTON = _form({})
 
 router = APIRouter(default_response_class=HTMLResponse)

@@ -10,18 +10,19 @@ from clientlab.errors import LabError
 from clientlab.experiments.experiment import Experiment
 from clientlab.experiments.file import read_experiment
 from clientlab.results.plan import Plan
-from clientlab.service.schemas import command_of
+from clientlab.service.schemas import Wanted, command_of
 from clientlab.testbeds.compose import link_of_stack
 from clientlab.workload.link import Link
 
 
-def served_plan(name: str, path: Path, rounds: int | None, *, quick: bool, shards: int | None = None) -> Plan:
-    """The checked plan of an experiment. `shards`: of each trial; None: the experiment's own. Raises LabError."""
-    file = read_experiment(path, quick=quick, rounds=rounds)
+def served_plan(wanted: Wanted, path: Path) -> Plan:
+    """The checked plan of an experiment. Raises LabError."""
+    file = read_experiment(path, quick=wanted.quick, rounds=wanted.rounds)
     experiment, link, changed = for_stack(file.experiment)
-    experiment, divided = _divided(experiment, shards)
-    command = command_of(name, rounds, quick=quick, shards=shards, link=link)
-    return replace(file, experiment=experiment).checked_plan(command=command, changed=[*changed, *divided])
+    for change in (_with_strategies, _divided):
+        experiment, more = change(experiment, wanted)
+        changed = [*changed, *more]
+    return replace(file, experiment=experiment).checked_plan(command=command_of(wanted, link), changed=changed)
 
 
 def offered_plan(path: Path) -> Plan:
@@ -43,14 +44,25 @@ def for_stack(experiment: Experiment) -> tuple[Experiment, Link | None, list[str
     return experiment.behind(link), link, [*changed, f"link: none → {link}"]
 
 
-def _divided(experiment: Experiment, shards: int | None) -> tuple[Experiment, list[str]]:
+def _with_strategies(experiment: Experiment, wanted: Wanted) -> tuple[Experiment, list[str]]:
+    """The experiment with the wanted strategies, and what that changed. Raises LabError where it names its arms."""
+    if not wanted.strategies:
+        return experiment, []
+    if experiment.arms:
+        raise LabError(f"experiment {experiment.name!r} names its arms, and not strategies; leave out -t")
+    named = f"strategies: {', '.join(experiment.strategies)} → {', '.join(wanted.strategies)}"
+    return experiment.changed(strategies=list(wanted.strategies)), [named]
+
+
+def _divided(experiment: Experiment, wanted: Wanted) -> tuple[Experiment, list[str]]:
     """The experiment with trials of so many shards, and what that changed. Raises LabError for an axis."""
+    shards = wanted.shards
     if shards is None:
         return experiment, []
     workloads, changed = {}, []
     for name, table in experiment.workloads.items():
         if "shards" in table.axes:
-            raise LabError(f"--shards: shards is an axis of workload {name!r}; leave it out, or change it in a file")
+            raise LabError(f"shards is an axis of workload {name!r}; leave out --shards, or change it in a file")
         workloads[name] = table.model_copy(update={"first": replace(table.first, shards=shards)})
         if table.first.shards != shards:
             changed.append(f"shards: {table.first.shards} → {shards}")

@@ -109,10 +109,11 @@ class ResultAnswer(_Schema):
     message: str
 
 
-class Start(_Schema):
-    """A run to begin: of a bundled experiment."""
+class Wanted(_Schema):
+    """A run to begin: of an experiment, with what is to replace the experiment's own values."""
 
-    experiment: Annotated[str, Field(min_length=1, max_length=64)]
+    experiment: Annotated[str, Field(min_length=1)]
+    strategies: Annotated[list[StrategyName], Field(max_length=500, description="its own without any")] = []
     rounds: Annotated[int | None, Field(ge=1, le=MOST_ROUNDS, description="the experiment's own if left out")] = None
     quick: Annotated[bool, Field(description="its quick form")] = False
     shards: Annotated[
@@ -120,15 +121,20 @@ class Start(_Schema):
     ] = None
 
 
-def command_of(
-    experiment: str, rounds: int | None, *, quick: bool = False, shards: int | None = None, link: Link | None = None
-) -> str:
+class Start(Wanted):
+    """A run to begin: of a bundled experiment."""
+
+    experiment: Annotated[str, Field(min_length=1, max_length=64)]
+
+
+def command_of(wanted: Wanted, link: Link | None = None) -> str:
     """What runs the same from the command line. `link`: of all arms."""
-    more = [] if rounds is None else ["--rounds", str(rounds)]
-    more += [] if shards is None else ["--shards", str(shards)]
+    more = [word for name in wanted.strategies for word in ("-t", name)]
+    more += [] if wanted.rounds is None else ["--rounds", str(wanted.rounds)]
+    more += [] if wanted.shards is None else ["--shards", str(wanted.shards)]
     if link is not None:
         more += [f"{option}={text}" for option, text in zip(("--rtt", "--bandwidth"), link.texts, strict=False)]
-    return shlex.join(["clientlab", "run", experiment, *(["--quick"] if quick else []), *more])
+    return shlex.join(["clientlab", "run", wanted.experiment, *(["--quick"] if wanted.quick else []), *more])
 
 
 class Started(_Schema):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from clientlab.cli.run_options import target_options
+from clientlab.errors import LabError
 from clientlab.experiments.file import bundled
 from clientlab.service.plans import served_plan
+from clientlab.service.schemas import Wanted
 from clientlab.workload.link import Link
 
 
@@ -17,7 +21,7 @@ def demo(monkeypatch):
     def call(**variables: str):
         for name in ("LINK_RTT", "LINK_BANDWIDTH"):
             monkeypatch.setenv(name, variables.get(name, ""))
-        return served_plan("demo", bundled()["demo"], 2, quick=False)
+        return served_plan(Wanted(experiment="demo", rounds=2), bundled()["demo"])
 
     return call
 
@@ -41,12 +45,49 @@ def test_an_article_is_measured_without_its_control_arms_behind_another_link(mon
     """In a stack with a link and in one without; the plan names the arms that are left out."""
     monkeypatch.delenv("LINK_RTT", raising=False)
     monkeypatch.delenv("LINK_BANDWIDTH", raising=False)
-    plain = served_plan("keepalive", bundled()["keepalive"], None, quick=False)
+    plain = served_plan(Wanted(experiment="keepalive"), bundled()["keepalive"])
     monkeypatch.setenv("LINK_RTT", "35ms")
-    behind = served_plan("keepalive", bundled()["keepalive"], None, quick=False)
+    behind = served_plan(Wanted(experiment="keepalive"), bundled()["keepalive"])
     assert [arm.name for arm in behind.arms] == ["per-request", "session", "httpx-client"]
     assert (plain.links, behind.links) == ([], [Link(0.035)])
     left_out = "without the arms behind a link: per-request-behind-link, session-behind-link, httpx-client-behind-link"
     assert plain.changed == [left_out]
     assert behind.changed == [left_out, "link: none → 35 ms"]
     assert {claim.name for claim in plain.claims}.isdisjoint({"session-saves-as-computed", "httpx-as-session-at-20ms"})
+
+
+def test_strategies_and_shards_replace_those_of_the_experiment(demo):
+    """The run states both as changes, and its command repeats it."""
+    demo()
+    wanted = Wanted(experiment="demo", strategies=["aiohttp@workers"], shards=4, rounds=2)
+    plan = served_plan(wanted, bundled()["demo"])
+    assert {arm.strategy for arm in plan.arms} == {"aiohttp@workers"}
+    assert {workload.shards for workload in plan.workloads.values()} == {4}
+    assert plan.command == "clientlab run demo -t aiohttp@workers --rounds 2 --shards 4"
+    assert plan.changed[-1] == "shards: 1 → 4"
+    assert plan.changed[0].endswith("→ aiohttp@workers")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "line"),
+    [
+        (Wanted(experiment="demo", shards=2), "has at most 1 requests in flight here; write no more shards"),
+        (Wanted(experiment="sessions", strategies=["requests"]), "names its arms, and not strategies; leave out -t"),
+        (Wanted(experiment="demo", strategies=["nothing"]), "nothing"),
+    ],
+)
+def test_what_an_experiment_can_not_be_is_refused_with_one_line(demo, wanted, line):
+    """Before anything is measured."""
+    demo()
+    with pytest.raises(LabError, match=re.escape(line)) as refused:
+        served_plan(wanted, bundled()[wanted.experiment])
+    assert "\n" not in str(refused.value)
+
+
+def test_shards_do_not_replace_an_axis(demo, tmp_path):
+    """The experiment compares numbers of shards: its file decides."""
+    demo()
+    file = tmp_path / "axis.toml"
+    file.write_text('question = "?"\nstrategies = ["aiohttp@workers"]\n[workloads.w]\nshards = [1, 2]\nrequests = 9\n')
+    with pytest.raises(LabError, match="shards is an axis of workload 'w'; leave out --shards"):
+        served_plan(Wanted(experiment=str(file), shards=2), file)

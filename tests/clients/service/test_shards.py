@@ -126,10 +126,10 @@ def test_an_experiment_that_can_not_be_divided_is_refused_with_one_line(labs):
     words = ["serve", "--experiment", str(labs.folder / "serial.toml"), "--shards", "2", "--port", "0"]
     program = labs.start([*words, "--out", str(labs.store.folder)])
     assert program.process.wait(30) == 2
-    assert "shards: 2: strategy 'http.client' has 1 requests in flight; write no more shards" in program.said
+    assert "shards: 2: strategy 'http.client' has at most 1 requests in flight here; write no more" in program.said
     assert len(program.said.splitlines()) == 1
     lab = labs.serve(experiment(["http.client"], requests=10), "--idle")
-    with pytest.raises(Refused, match="requests in flight; write no more shards"):
+    with pytest.raises(Refused, match="requests in flight here; write no more shards"):
         LabClient(lab.url, TOKEN).post("/api/runs", {"experiment": "demo", "shards": 2})
 
 
