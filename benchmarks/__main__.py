@@ -50,6 +50,7 @@ from benchmarks import (
     quick,
     reports,
     saving,
+    scale,
     scrape,
     servers,
     shards,
@@ -69,6 +70,7 @@ _WITHOUT_A_LAB = (
     ("dashboards", dashboards),
     ("siege", besieged_lab),
     ("find-max", find_max),
+    ("scale", scale),
 )
 SEED = 1
 """Of simulations. The methods were chosen by this seed; any other one checks them."""
