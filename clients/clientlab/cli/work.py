@@ -30,16 +30,17 @@ from clientlab.worker.token import TOKEN, read_token
     is_flag=True,
     help="Wait for it after the first trial already, until Prometheus knows the worker.",
 )
+@click.option("--run", metavar="RUN", help="Measure for this run of the lab only, and exit when it has ended.")
 def work(  # noqa: PLR0913 - the command's words
-    names: tuple[str, ...], lab: str, host: str, port: int, linger: float, *, scraped: bool
+    names: tuple[str, ...], lab: str, host: str, port: int, linger: float, *, run: str | None, scraped: bool
 ) -> None:
     """Measure for the lab service, a trial at a time, as it assigns them to this worker.
 
     The token is in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE. The upstreams and the proxy are at
     FLASK_ADDRESS, AIOHTTP_ADDRESS, PROXY_FLASK_ADDRESS, PROXY_AIOHTTP_ADDRESS, PROXY_FLASK_TLS_ADDRESS,
-    PROXY_AIOHTTP_TLS_ADDRESS and PROXY_METRICS_ADDRESS; the proxy's CA is in the file PROXY_CA_FILE. The
-    worker's page has /metrics, of the trial while there is one, and /healthz. Options may come from LAB_URL,
-    WORKER_HOST, WORKER_PORT and WORKER_SCRAPED as well; a flag wins.
+    PROXY_AIOHTTP_TLS_ADDRESS and PROXY_METRICS_ADDRESS; the proxy's CA is in the file PROXY_CA_FILE, or else on the
+    site with the proxy's metrics. The worker's page has /metrics, of the trial while there is one, and /healthz.
+    Options may come from LAB_URL, WORKER_HOST, WORKER_PORT and WORKER_SCRAPED as well; a flag wins.
     """
     for name in names:
         if name != ANY:
@@ -48,7 +49,7 @@ def work(  # noqa: PLR0913 - the command's words
     LabClient(lab, "").split()
     os.environ[TOKEN] = read_token(os.environ)
     settings = {"lab": lab, "strategies": names, "host": host, "port": port, "linger": linger}
-    settings["scraped"] = scraped
+    settings |= {"scraped": scraped, "run": run}
     command = [sys.executable, "-m", "clientlab.worker.agent", json.dumps(settings)]
     sys.stderr.flush()
     try:

@@ -60,16 +60,19 @@ public = APIRouter(responses=problems())
 @workers.post(
     "/api/assignments",
     response_model=Assignment,
-    responses={204: {"description": "No assignment yet; poll again"}},
+    responses={204: {"description": "No assignment yet; poll again"}, **problems(410)},
 )
 async def poll(request: Request, asking: AssignmentRequest, lab: ThisLab) -> Response:
-    """Wait for an assignment; 204 after a while without one."""
+    """Wait for an assignment; 204 after a while without one, 410 where the worker's run is not in progress."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    return _answer(await lab.dispatcher.poll(asking, gone))
+    assignment = await lab.dispatcher.poll(asking, gone) if lab.run_manager.has_work_for(asking) else None
+    if assignment is None and not lab.run_manager.has_work_for(asking):
+        raise HTTPException(410, f"run {asking.run!r} is not in progress")
+    return _answer(assignment)
 
 
 @workers.post("/api/heartbeats")

@@ -86,6 +86,7 @@ class Dispatcher:
         if self._last is not None and not self._last.saved:
             self._last.settled.set()
             self._last = None
+        self._recruiter.run_is_over()
 
     def end(self, reason: Exception) -> None:
         """The present trial is not to be waited for."""
@@ -103,7 +104,10 @@ class Dispatcher:
             self.end(TrialLost(f"{trial.named(places, lambda _: host)}: {cause}"))
 
     def refuse(self, strategy: str, cause: str) -> None:
-        """No worker for a strategy will come: its trials fail at once, until one does come."""
+        """No worker for a strategy will come: its trials fail at once, until one does come.
+
+        An empty cause takes that back.
+        """
         self._recruiter.refuse(strategy, cause)
         if self._trial is not None:
             self._look_after(self._trial, time.monotonic())

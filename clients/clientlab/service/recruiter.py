@@ -49,8 +49,13 @@ class Recruiter:
         self._refused = {name: cause for name, cause in self._refused.items() if not worker.may_do(name)}
 
     def refuse(self, strategy: str, cause: str) -> None:
-        """Until one comes, no worker of a strategy is waited for."""
+        """Until one comes, no worker of a strategy is waited for. An empty cause takes that back."""
         self._refused[strategy] = cause
+
+    def run_is_over(self) -> None:
+        """What kept workers away was of that run, and those that are for it alone wait for nothing any more."""
+        self._refused.clear()
+        self.dismiss({poll.name for poll in self._waiting if poll.worker.request.run is not None})
 
     def add(self, worker: Worker) -> Poll:
         """A request of a worker begins to wait."""

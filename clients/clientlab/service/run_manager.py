@@ -24,7 +24,7 @@ from clientlab.running.due import due_trials
 from clientlab.running.execute import execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.reported_trial import reported_trial
-from clientlab.service.schemas import MOST_ROUNDS, State
+from clientlab.service.schemas import MOST_ROUNDS, AssignmentRequest, State
 from clientlab.testbeds.compose import check_link, check_plain
 from clientlab.testbeds.local import ROUTES
 from clientlab.upstreams import UPSTREAMS
@@ -167,6 +167,13 @@ class RunManager:
         if present is None or not self.measuring or self._unwanted.is_set() or present.run != run:
             return False
         return order == len(present.trials) and not self._dispatcher.given(run, order)
+
+    def has_work_for(self, request: AssignmentRequest) -> bool:
+        """Whether a worker may still get a trial: one that is for a single run may not when that run has ended."""
+        if request.run is None:
+            return True
+        present = self._run
+        return self.measuring and present is not None and (present.run, present.status) == (request.run, "running")
 
     @property
     def run(self) -> Run | None:

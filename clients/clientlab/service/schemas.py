@@ -31,6 +31,7 @@ class AssignmentRequest(_Schema):
     strategies: Annotated[
         list[StrategyName], Field(min_length=1, max_length=500, description='"*" takes what nobody else does')
     ]
+    run: Annotated[RunName | None, Field(description="the worker is for this run only; null: for every run")] = None
 
 
 _Order = Annotated[int, Field(ge=0, description="the trial's place in its run")]

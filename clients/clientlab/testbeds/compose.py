@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +14,7 @@ from clientlab.measuring.connections import Address
 from clientlab.results.shard import Reading
 from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.testbeds.local import ROUTES
-from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
+from clientlab.testbeds.scrape import Endpoint, get, proxy_use, unhealthy, upstream_use
 from clientlab.upstreams import UPSTREAMS, special
 from clientlab.workload.link import Link, link_of
 from clientlab.workload.workload import Workload
@@ -43,7 +44,12 @@ LINK_RTT, LINK_BANDWIDTH = "LINK_RTT", "LINK_BANDWIDTH"
 """Environment variables that describe the link of the stack; without both, it has none."""
 
 CA_FILE = "PROXY_CA_FILE"
-"""Environment variable with the path of the proxy's CA (PEM), for the route with TLS."""
+"""Environment variable with the path of the proxy's CA (PEM), for the route with TLS.
+
+Without it, the CA is read from the site with the proxy's metrics (Caddyfile): where a volume cannot be shared.
+"""
+
+_CA_PATH = "/root.crt"
 
 _SUFFIXES = dict(zip(ROUTES, ("ADDRESS", "ADDRESS", "TLS_ADDRESS"), strict=True))
 
@@ -86,7 +92,8 @@ class ComposeTestbed:
         if route != "proxy-tls":
             return None
         if self._bundle is None:
-            self._bundle = _bundled(self._authority)
+            own = _read_ca(self._authority) if self._authority else _get_ca(self._at("PROXY_METRICS_ADDRESS"))
+            self._bundle = _bundled(own)
         return self._bundle.name
 
     def reading(self, upstream: str, route: str) -> Reading:
@@ -170,13 +177,29 @@ def _variable(upstream: str, route: str) -> str:
     return f"{'' if route == 'direct' else 'PROXY_'}{upstream.upper()}_{_SUFFIXES[route]}"
 
 
-def _bundled(authority: str) -> IO[str]:
-    """A temporary PEM file with the proxy's CA and the default CAs, deleted when closed. Raises IncompleteRun."""
+def _read_ca(path: str) -> str:
+    """The proxy's CA from a file. Raises IncompleteRun."""
     try:
-        own = Path(authority).read_text(encoding="ascii")
+        return Path(path).read_text(encoding="ascii")
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise IncompleteRun(f"{CA_FILE}={authority!r}: {reason}; the route proxy-tls needs the proxy's CA") from error
+        raise IncompleteRun(f"{CA_FILE}={path!r}: {reason}; the route proxy-tls needs the proxy's CA") from error
+
+
+def _get_ca(metrics: Endpoint) -> str:
+    """The proxy's CA from the site with its metrics. Raises IncompleteRun."""
+    where = f"{metrics.url}{_CA_PATH}"
+    try:
+        status, text = get(metrics, _CA_PATH)
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        raise ServerLost(f"{where} does not answer: {error}; or name the file of the proxy's CA: {CA_FILE}") from error
+    if status != http.HTTPStatus.OK or "BEGIN CERTIFICATE" not in text:
+        raise IncompleteRun(f"{where} has no CA (status {status}); name the file of the proxy's CA: {CA_FILE}")
+    return text
+
+
+def _bundled(own: str) -> IO[str]:
+    """A temporary PEM file with the proxy's CA and the default CAs, deleted when closed."""
     bundle = tempfile.NamedTemporaryFile("w", prefix="clientlab-ca-", suffix=".pem", encoding="utf-8")  # noqa: SIM115 - kept
     bundle.write(ca_bundle(own))
     bundle.flush()

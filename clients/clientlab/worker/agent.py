@@ -7,6 +7,7 @@ may be sixty of them: this process imports neither numpy nor pydantic. The job's
 from __future__ import annotations
 
 import contextlib
+import http
 import json
 import os
 import secrets
@@ -45,12 +46,16 @@ _LOOK_SECONDS = 5.0
 class Ended(Exception):
     """SIGTERM or SIGINT."""
 
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
 
 @dataclass(frozen=True)
 class AgentSettings:
     """The options of `clientlab work`. `linger`: seconds to wait for the last scrape of a trial.
 
-    `scraped`: somebody scrapes the worker, even where nobody has yet.
+    `scraped`: somebody scrapes the worker, even where nobody has yet. `run`: the worker ends with that run.
     """
 
     lab: str
@@ -59,10 +64,15 @@ class AgentSettings:
     port: int
     linger: float
     scraped: bool
+    run: str | None = None
 
 
 def main(arguments: list[str]) -> int:
-    """Work until a signal ends it; the exit code."""
+    """Work until a signal or the end of its run ends it; the exit code.
+
+    A worker of one run that a signal ends before its run has the code of that signal, as shells count it: its Job
+    replaces the pod (deploy/kubernetes/base/worker.yaml).
+    """
     given = json.loads(arguments[1])
     settings = AgentSettings(**{**given, "strategies": tuple(given["strategies"])})
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -72,8 +82,8 @@ def main(arguments: list[str]) -> int:
         lab = LabClient(settings.lab, os.environ.get(TOKEN, ""))
         lab.split()
         _Agent(settings, lab).work()
-    except Ended:
-        return 0
+    except Ended as end:
+        return 0 if settings.run is None else 128 + end.number
     except (LabError, Refused) as error:
         log(str(error))
         return LabError.exit_code
@@ -91,14 +101,22 @@ class _Agent:
         self._expected = settings.scraped  # a first scrape
 
     def work(self) -> None:
-        """Poll the lab and do what it assigns. Raises Ended, Refused or LabError."""
-        strategies = list(self._settings.strategies)
+        """Poll the lab and do what it assigns, until its run has ended. Raises Ended, Refused or LabError."""
+        strategies, run = list(self._settings.strategies), self._settings.run
         log(f"worker {self._name} for {', '.join(strategies)}; metrics at port {self._server.port}")
         poll = {"worker": self._name, "host": socket.gethostname()[:64], "strategies": strategies}
+        if run is not None:
+            poll["run"] = run
         while True:
-            assignment = self._lab.insist(
-                "/api/assignments", poll, POLL_TIMEOUT, lambda error: log(f"the lab is away: {error}")
-            )
+            try:
+                assignment = self._lab.insist(
+                    "/api/assignments", poll, POLL_TIMEOUT, lambda error: log(f"the lab is away: {error}")
+                )
+            except Refused as error:
+                if error.status != http.HTTPStatus.GONE:
+                    raise
+                log(f"run {run} has ended")
+                return
             if assignment is not None:
                 self._do(assignment)
 
@@ -187,10 +205,10 @@ def _start_job(folder: str) -> tuple[subprocess.Popen[bytes], Connection]:
         return child_processes.start(command, None, environment, [theirs.fileno()]), ours
 
 
-def _end(_number: int, _frame: FrameType | None) -> None:
+def _end(received: int, _frame: FrameType | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # what follows takes a few seconds at most, and stops the job
-    raise Ended
+    raise Ended(received)
 
 
 if __name__ == "__main__":

@@ -115,6 +115,47 @@ def test_a_strategy_without_a_worker_fails_in_time_and_once_is_enough():
     asyncio.run(go())
 
 
+def test_the_worker_of_a_host_that_is_gone_has_lost_its_trial_at_once():
+    """With the cause. What is said of another host changes nothing."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(CALM)
+        asked, given = ask(dispatcher, "a", "urllib3"), give(dispatcher, planned())
+        await asked
+        dispatcher.lose("b", "pod b was deleted")
+        assert not given.done()
+        dispatcher.lose("a", "pod a was evicted")
+        with pytest.raises(TrialLost, match="pod a was evicted"):
+            await given
+        assert dispatcher.workers() == []
+
+    asyncio.run(go())
+
+
+def test_a_strategy_that_no_worker_can_come_for_fails_at_once_with_the_cause():
+    """The present trial and those after it, until the cause is gone or the run is over; other strategies wait."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(CALM)
+        waits = give(dispatcher, planned())
+        await asyncio.sleep(0)
+        dispatcher.refuse("urllib3", "no node for its pod")
+        for trial in (await waits, await give(dispatcher, planned(order=1))):
+            assert (trial.status, trial.reason) == ("failed", "no node for its pod")
+        dispatcher.refuse("urllib3", "")
+        for order, strategy in enumerate(("urllib3", "pycurl"), 2):
+            third = give(dispatcher, planned(strategy, order))
+            assert (await ask(dispatcher, "a", strategy)).trial.order == order
+            third.cancel()
+            dispatcher.refuse("urllib3", "no node for its pod")
+        dispatcher.over()
+        fourth = give(dispatcher, planned(order=4))
+        assert (await ask(dispatcher, "b", "urllib3")).trial.order == 4
+        fourth.cancel()
+
+    asyncio.run(go())
+
+
 def test_a_worker_that_is_not_heard_of_has_lost_its_trial():
     """And one that has beaten has not; what it sends later is not taken, and it is told to stop."""
 

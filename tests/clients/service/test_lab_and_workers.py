@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+
 import psutil
 import pytest
 
@@ -149,6 +152,30 @@ def test_a_lab_and_a_worker_that_are_told_to_end_do_so_with_all_that_they_starte
     worker.process.terminate()
     assert worker.process.wait(15) == 0
     assert psutil.wait_procs(started, timeout=10)[1] == []
+
+
+def test_a_worker_of_one_run_ends_when_the_run_has_ended(labs):
+    """With code 0, within moments; and at once where that run is not in progress."""
+    lab = labs.serve(experiment(["http.client"], requests=20))
+    run = state(lab)["run"]
+    words = ["work", "-t", "http.client", "--lab", lab.url, "--port", "0", "--run"]
+    other, worker = labs.start([*words, "20240506-070809-another-abcd"]), labs.start([*words, run])
+    assert other.process.wait(20) == 0
+    assert "run 20240506-070809-another-abcd has ended" in other.said
+    assert labs.await_end(lab).status == "done"
+    assert worker.process.wait(10) == 0
+    assert f"run {run} has ended" in worker.said
+
+
+@pytest.mark.slow
+def test_a_worker_of_one_run_that_is_told_to_end_before_has_the_code_of_the_signal(labs):
+    """So that its Job, which knows that code, starts another pod."""
+    lab = labs.serve(experiment(["http.client"], requests=200, delay="40ms"))
+    words = ["work", "-t", "http.client", "--lab", lab.url, "--port", "0", "--run", state(lab)["run"]]
+    worker = labs.start(words)
+    eventually(lambda: state(lab)["finished"] > 0, "the trial runs")
+    worker.process.terminate()
+    assert worker.process.wait(15) == 128 + signal.SIGTERM
 
 
 @pytest.mark.slow

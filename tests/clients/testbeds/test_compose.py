@@ -15,7 +15,7 @@ from clientlab.testbeds import scrape
 from clientlab.testbeds.compose import ADDRESSES, ComposeTestbed
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
-from running import gunicorn
+from running import caddy, gunicorn
 
 
 def test_addresses_are_read_from_the_environment_and_looked_up():
@@ -66,11 +66,23 @@ def test_with_tls_the_name_stays_and_the_ca_is_among_the_usual_ones(tmp_path):
     assert testbed.ca_file("flask", "proxy") is None
 
 
-@pytest.mark.parametrize("authority", ["", "nowhere/root.crt"])
-def test_tls_without_the_proxys_ca_can_not_be_measured(authority):
+def test_tls_without_the_proxys_ca_can_not_be_measured():
     """The variable is named."""
-    with pytest.raises(IncompleteRun, match=f"PROXY_CA_FILE='{authority}': .*; the route proxy-tls needs"):
-        ComposeTestbed({"PROXY_CA_FILE": authority}).ca_file("aiohttp", "proxy-tls")
+    with pytest.raises(IncompleteRun, match=r"PROXY_CA_FILE='nowhere/root.crt': .*; the route proxy-tls needs"):
+        ComposeTestbed({"PROXY_CA_FILE": "nowhere/root.crt"}).ca_file("aiohttp", "proxy-tls")
+
+
+def test_without_a_file_the_ca_is_that_of_the_proxys_own_site():
+    """It is the CA in the proxy's folder. A server that has none is named, and the variable too."""
+    with gunicorn("aiohttp") as upstream, caddy(upstream.port, upstream.port) as sites:
+        testbed = ComposeTestbed({"PROXY_METRICS_ADDRESS": f"127.0.0.1:{sites.metrics.port}"})
+        bundle = Path(testbed.ca_file("aiohttp", "proxy-tls")).read_text()
+        assert bundle.startswith(sites.aiohttp_tls.ca_file.read_text().rstrip())
+        other = ComposeTestbed({"PROXY_METRICS_ADDRESS": f"127.0.0.1:{upstream.port}"})
+        with pytest.raises(IncompleteRun, match=r"/root.crt has no CA \(status 404\).*PROXY_CA_FILE"):
+            other.ca_file("aiohttp", "proxy-tls")
+    with pytest.raises(ServerLost, match=r"/root.crt does not answer.*PROXY_CA_FILE"):
+        ComposeTestbed({"PROXY_METRICS_ADDRESS": f"127.0.0.1:{sites.metrics.port}"}).ca_file("aiohttp", "proxy-tls")
 
 
 def test_what_containers_do_not_have_is_said():
