@@ -13,6 +13,11 @@ FOLDER = "dashboards/grafana/dashboards"
 _MODULES = {"live": live, "compare": compare, "servers": servers, "experiment": experiment}
 
 
+def names() -> list[str]:
+    """The names of all dashboards."""
+    return list(_MODULES)
+
+
 def files() -> dict[str, Callable[[], str]]:
     """Path from the repository's root → the function that returns the file's text."""
     return {f"{FOLDER}/{name}.json": partial(_json_of, module) for name, module in _MODULES.items()}

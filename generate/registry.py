@@ -17,6 +17,7 @@ from generate import (
     figures,
     findings,
     index,
+    manifests,
     metrics,
     rules,
     strategies,
@@ -50,6 +51,8 @@ GENERATED: tuple[Generated, ...] = (
     Generated("compose.yaml", compose.demo_services, marker="demo-clients"),
     Generated("compose.yaml", compose.other_services, marker="other-clients"),
     *(Generated(path, text) for path, text in dashboards.files().items()),
+    *(Generated(path, text) for path, text in manifests.files(dashboards.names()).items()),
+    *(Generated(path, text, marker=name) for (path, name), text in manifests.blocks(dashboards.names()).items()),
     Generated("docs/cli.md", cli.reference, marker="cli"),
     Generated("docs/index.md", index.home_page),
 )

@@ -20,6 +20,7 @@ from clientlab.cli.compare import compare
 from clientlab.cli.conform import conform
 from clientlab.cli.doctor import doctor
 from clientlab.cli.init import init
+from clientlab.cli.kube import kube
 from clientlab.cli.listing import list_
 from clientlab.cli.plugin_errors import say
 from clientlab.cli.report import report
@@ -48,7 +49,7 @@ _OPTION_NAMES = {
 }
 """Field → its option: the core names fields, and the command line shows options."""
 
-for _command in (run, init, report, compare, claims, runs, list_, conform, up, doctor, serve, work):
+for _command in (run, init, report, compare, claims, runs, list_, conform, up, doctor, serve, work, kube):
     commands.add_command(_command)
 
 

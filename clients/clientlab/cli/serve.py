@@ -52,6 +52,17 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @click.option("--patience", type=_SECONDS, default=30.0, help="Seconds in which a worker for a strategy is to come.")
 @click.option("--generic-after", type=_SECONDS, default=5.0, help="Seconds before a worker for '*' takes a strategy.")
 @click.option("--lost-after", type=_SECONDS, default=10.0, help="Seconds without a sign after which a worker is lost.")
+@click.option(
+    "--worker-pods",
+    envvar="WORKER_PODS",
+    metavar="SELECTOR",
+    default="",
+    show_default=False,
+    help="In a cluster: labels of the workers' pods, which are watched.",
+)
+@click.option(
+    "--pod-patience", type=_SECONDS, default=15.0, help="Seconds in which a pod may find a node and its image."
+)
 @OUT
 def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idle: bool, **options: Any) -> None:
     """Serve the lab: give workers their assignments, keep the runs, show them.
@@ -62,13 +73,14 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
 
     The buttons of the page need a key. The service prints a link with it; LAB_KEY sets another one.
 
-    The variables EXPERIMENT, STRATEGIES (separated by spaces), ROUNDS, QUICK, SHARDS, LAB_HOST, LAB_PORT, LAB_PAGE and
-    GRAFANA_URL set options, too; an option on the command line wins. The service answers requests to loopback names,
-    its host, `lab`, and the names in LAB_HOSTS (separated by commas).
+    The variables EXPERIMENT, STRATEGIES (separated by spaces), ROUNDS, QUICK, SHARDS, LAB_HOST, LAB_PORT, LAB_PAGE,
+    GRAFANA_URL and WORKER_PODS set options, too; an option on the command line wins. The service answers requests to
+    loopback names, its host, `lab`, and the names in LAB_HOSTS (separated by commas).
     """
     from clientlab.service.lab import LabSettings  # noqa: PLC0415 - no other subcommand needs a web server
     from clientlab.service.middleware import HOSTS, known_hosts  # noqa: PLC0415 - as above
     from clientlab.service.page_key import page_key  # noqa: PLC0415 - as above
+    from clientlab.service.pod_watch import WorkerPods  # noqa: PLC0415 - as above
 
     names = list(options["strategies"])
     wanted = Wanted(experiment=experiment, strategies=names, rounds=rounds, quick=quick, shards=options["shards"])
@@ -87,6 +99,7 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
         first=None if idle else first,
         programs=ComposeTestbed(os.environ).programs(),
         bounds=Bounds(options["patience"], options["generic_after"], options["lost_after"]),
+        worker_pods=WorkerPods(options["worker_pods"], options["pod_patience"]) if options["worker_pods"] else None,
     )
     _serve(settings, known_hosts(host, os.environ.get(HOSTS, "")), host, options["port"], options["page"])
 

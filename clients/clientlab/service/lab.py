@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
@@ -18,6 +19,7 @@ from clientlab.service.bounds import Bounds
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.page_key import PageKey
 from clientlab.service.plans import served_plan
+from clientlab.service.pod_watch import PodWatch, WorkerPods, watch_pods
 from clientlab.service.run_index import RunIndex
 from clientlab.service.run_manager import RunManager
 from clientlab.service.schemas import Start
@@ -36,6 +38,7 @@ class LabSettings:
     first: Plan | None
     programs: dict[str, str]
     bounds: Bounds
+    worker_pods: WorkerPods | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class Lab:
         run_manager = RunManager(store, dispatcher, settings.programs, _log.info, asked)
         if run_manager.resume() is None and settings.first is not None:
             run_manager.start(settings.first)
+        if pods := settings.worker_pods:
+            watch_pods(pods, os.environ, PodWatch(dispatcher, run_manager, pods.patience))
         index = RunIndex(store, _log.warning)
         return cls(store, dispatcher, run_manager, index, settings.token, settings.key, settings.grafana)
 

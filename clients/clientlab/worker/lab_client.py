@@ -60,6 +60,14 @@ class LabClient:
         with self._connection(timeout) as connection:
             return self._answer(connection, path, json.dumps(document), {"Connection": "close"})
 
+    def get(self, path: str, timeout: float = _TIMEOUT) -> bytes:
+        """The JSON of a page. Raises one of LOST_ERRORS, Refused or WrongToken."""
+        with self._connection(timeout) as connection:
+            status, content = self._exchange(connection, "GET", path, None, {"Connection": "close"})
+        if status != http.HTTPStatus.OK:
+            _understood(status, content)
+        return content
+
     @contextlib.contextmanager
     def connected(self) -> Iterator[Callable[[str], dict[str, Any]]]:
         """Keep a connection. The function posts to a path, without a document, and returns the answer.
@@ -78,10 +86,15 @@ class LabClient:
     def _answer(
         self, connection: http.client.HTTPConnection, path: str, document: str | None, more: dict[str, str]
     ) -> dict[str, Any] | None:
+        return _understood(*self._exchange(connection, "POST", path, document, more))
+
+    def _exchange(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: str | None, more: dict[str, str]
+    ) -> tuple[int, bytes]:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}", **more}
-        connection.request("POST", self.split()[2] + path, document, headers)
+        connection.request(method, self.split()[2] + path, body, headers)
         response = connection.getresponse()
-        return _understood(response.status, response.read())
+        return response.status, response.read()
 
     def insist(
         self, path: str, document: dict[str, Any], timeout: float, away: Callable[[Exception], None]

@@ -1,0 +1,191 @@
+"""The lab service of a cluster, as this machine reaches it: through `kubectl port-forward`.
+
+The forwarded connection begins in the pod's own network, so that no NetworkPolicy has to permit it, and nothing of the
+lab is open to the cluster or beyond. `kubectl exec` would start a Python in the lab's container for each question.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import secrets
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from clientlab import child_processes
+from clientlab.cluster.kubectl import Kubectl, NotInCluster
+from clientlab.cluster.pods import trouble_of
+from clientlab.cluster.worker_jobs import TEMPLATE
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.worker.lab_client import LOST_ERRORS, LabClient
+
+SECRET = "clientlab-token"  # noqa: S105 - its name
+SERVERS = ("flask", "aiohttp", "proxy", "lab")
+"""What has to be ready before a run, by the label `app.kubernetes.io/component`."""
+
+_COMPONENT = "app.kubernetes.io/component"
+_APPLY = "apply the manifests first: kubectl apply -k deploy/kubernetes/demo"
+_READY_SECONDS = 120.0
+_TROUBLED_SECONDS = 20.0
+_AWAY_SECONDS = 300.0
+_FORWARD_SECONDS = 20.0
+_LOOK_SECONDS = 1.0
+_Answer = TypeVar("_Answer")
+
+
+class NotForwarded(LabError):
+    """`kubectl port-forward` found no lab that runs."""
+
+
+def installed(kubectl: Kubectl) -> dict[str, Any]:
+    """The template of the workers' Jobs. Raises LabError where the namespace has no lab."""
+    try:
+        kubectl.get("statefulset", "lab")
+        return kubectl.get("cronjob", TEMPLATE)
+    except NotInCluster as error:
+        raise LabError(f"namespace {kubectl.namespace!r} has no lab ({error}); {_APPLY}, or name another") from error
+
+
+def token_of(kubectl: Kubectl) -> str:
+    """The token that the lab shares with its workers. Without one, a new one is stored. Raises LabError."""
+    try:
+        found = kubectl.get("secret", SECRET)
+    except NotInCluster:
+        drawn = secrets.token_urlsafe(32)
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "stringData": {"token": drawn}}
+        kubectl.run("create", "--filename", "-", document=secret)
+        return drawn
+    try:
+        return base64.b64decode(found["data"]["token"]).decode()
+    except (KeyError, ValueError) as error:
+        raise LabError(f"Secret {SECRET} has no key 'token'; delete it, and a new one is made") from error
+
+
+def await_ready(kubectl: Kubectl) -> None:
+    """Wait until the lab and its servers are ready. Raises LabError with the cause where they can't be."""
+    began = time.monotonic()
+    while True:
+        waiting = _not_ready(kubectl)
+        if not waiting:
+            return
+        late = time.monotonic() - began
+        troubles = [cause for cause in waiting.values() if cause]
+        if (troubles and late > _TROUBLED_SECONDS) or late > _READY_SECONDS:
+            raise LabError(troubles[0] if troubles else f"not ready within {late:.0f} s: {', '.join(waiting)}")
+        time.sleep(_LOOK_SECONDS)
+
+
+def _not_ready(kubectl: Kubectl) -> dict[str, str]:
+    """Component → why it is not ready; empty where no reason is known."""
+    found = kubectl.get("pods", "--selector", f"{_COMPONENT} in ({','.join(SERVERS)})")["items"]
+    waiting = dict.fromkeys(SERVERS, "")
+    for pod in found:
+        component, conditions = pod["metadata"]["labels"][_COMPONENT], pod.get("status", {}).get("conditions", ())
+        if any((one["type"], one["status"]) == ("Ready", "True") for one in conditions):
+            waiting.pop(component, None)
+        elif (trouble := trouble_of(pod)) and component in waiting:
+            waiting[component] = trouble.cause
+    return waiting
+
+
+class ForwardedLab:
+    """The lab's API through a port of this machine, which is forwarded anew when the lab's pod was replaced."""
+
+    def __init__(self, kubectl: Kubectl, token: str, say: Callable[[str], None]) -> None:
+        self._kubectl = kubectl
+        self._token = token
+        self._say = say
+        self._process: subprocess.Popen[bytes] | None = None
+        self._client: LabClient | None = None
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, kubectl: Kubectl, say: Callable[[str], None]) -> Iterator[ForwardedLab]:
+        """The lab of a namespace, when it is ready. Raises LabError."""
+        installed(kubectl)
+        token = token_of(kubectl)
+        await_ready(kubectl)
+        lab = cls(kubectl, token, say)
+        try:
+            yield lab
+        finally:
+            lab.close()
+
+    def post(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a document, which is sent once. Raises LabError or Refused."""
+        try:
+            answer = self._forwarded().post(path, document)
+        except LOST_ERRORS as error:
+            raise LabError(f"the lab does not answer: {error}; look at 'kubectl logs lab-0'") from error
+        return answer or {}
+
+    def get(self, path: str) -> bytes:
+        """The JSON of a page, when the lab answers. Raises Refused, or IncompleteRun after minutes without one."""
+        return self._insist(lambda client: client.get(path, 60.0))
+
+    def document(self, path: str) -> dict[str, Any]:
+        """The same, read."""
+        found: dict[str, Any] = json.loads(self.get(path))
+        return found
+
+    def close(self) -> None:
+        """Forward no more."""
+        if self._process is not None:
+            child_processes.stop(self._process, 1.0)
+        self._process = self._client = None
+
+    def _insist(self, ask: Callable[[LabClient], _Answer]) -> _Answer:
+        began, said = time.monotonic(), ""
+        while True:
+            try:
+                return ask(self._forwarded())
+            except (*LOST_ERRORS, NotForwarded) as error:
+                self.close()
+                why = self._why() or str(error)
+                if time.monotonic() - began > _AWAY_SECONDS:
+                    raise IncompleteRun(f"the lab is away for {_AWAY_SECONDS:.0f} s: {why}") from error
+                if why != said:
+                    self._say(f"the lab is away: {why}")
+                said = why
+                time.sleep(_LOOK_SECONDS)
+
+    def _why(self) -> str:
+        with contextlib.suppress(LabError):
+            return _not_ready(self._kubectl).get("lab", "")
+        return ""
+
+    def _forwarded(self) -> LabClient:
+        if self._client is None or self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process, port = _forward(self._kubectl)
+            self._client = LabClient(f"http://127.0.0.1:{port}", self._token)
+        return self._client
+
+
+def _forward(kubectl: Kubectl) -> tuple[subprocess.Popen[bytes], int]:
+    """A process that forwards a free port of this machine to the lab's, and that port. Raises NotForwarded."""
+    command = kubectl.command("port-forward", "service/lab", ":8080", "--address", "127.0.0.1")
+    process = child_processes.start(command, Path(os.devnull), os.environ, stdout=subprocess.PIPE)
+    assert process.stdout is not None  # noqa: S101 - a pipe, as wanted above
+    output, lines, first = process.stdout, list[bytes](), threading.Event()
+
+    def read() -> None:  # to the end: kubectl writes a line for each connection
+        with output:
+            for line in output:
+                lines[:] = lines or [line]
+                first.set()
+        first.set()
+
+    threading.Thread(target=read, name="port-forward", daemon=True).start()
+    first.wait(_FORWARD_SECONDS)
+    port = lines[0].decode().partition("127.0.0.1:")[2].partition(" ")[0] if lines else ""
+    if not port.isdigit():
+        child_processes.stop(process, 1.0)
+        raise NotForwarded("kubectl port-forward service/lab: no port is forwarded; is pod lab-0 running?")
+    return process, int(port)

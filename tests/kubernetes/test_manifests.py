@@ -1,0 +1,158 @@
+"""The manifests as a cluster sees them: what it accepts, and what they permit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+import yaml
+
+from kubernetes.cluster import MANIFESTS, OVERLAYS, Cluster
+from running import eventually
+
+OPERATOR = {"podmonitors": "PodMonitor", "prometheusrules": "PrometheusRule"}
+
+
+@pytest.fixture(scope="session")
+def operator_kinds(cluster):
+    """The kinds of the Prometheus operator. Where it is missing, only their names are checked: they have no schema."""
+    known = cluster.call("api-resources", "--api-group", "monitoring.coreos.com", "-o", "name").stdout
+    missing = [_crd(plural, kind) for plural, kind in OPERATOR.items() if plural not in known]
+    for document in missing:
+        cluster.call("create", "-f", "-", document=document)
+    for plural in OPERATOR:
+        name = f"{plural}.monitoring.coreos.com"
+        cluster.call("wait", "--for=condition=Established", "--timeout=30s", f"customresourcedefinition/{name}")
+        eventually(lambda name=name: name in _kinds(cluster), f"{name} is known")
+    yield
+    for document in missing:
+        cluster.call("delete", "customresourcedefinition", document["metadata"]["name"])
+
+
+def _kinds(cluster: Cluster) -> str:
+    return cluster.call("api-resources", "--api-group", "monitoring.coreos.com", "-o", "name").stdout
+
+
+def _crd(plural: str, kind: str) -> dict:
+    group, schema = "monitoring.coreos.com", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": plural, "kind": kind, "singular": kind.lower()}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+    metadata = {"name": f"{plural}.{group}"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def rendered(overlay: str) -> list[dict]:
+    """The objects of an overlay."""
+    words = ["kubectl", "kustomize", str(MANIFESTS / overlay)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def pod_specs(objects: list[dict]) -> dict[str, dict]:
+    """Component → what its pods are made of."""
+    found = {}
+    for one in objects:
+        if one["kind"] in {"Deployment", "StatefulSet", "CronJob"}:
+            spec = one["spec"]["jobTemplate"]["spec"] if one["kind"] == "CronJob" else one["spec"]
+            found[one["metadata"]["name"]] = spec["template"]["spec"]
+    return found
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_cluster_accepts_every_overlay(cluster, applied, operator_kinds, overlay):  # noqa: ARG001
+    """The API server checks each object as if it were stored, also by the restricted pod security standard."""
+    done = cluster.call("apply", "--dry-run=server", "-k", str(cluster.overlay(overlay)))
+    assert "PodSecurity" not in done.stderr
+    assert done.stdout.count("(server dry run)") == len(rendered(overlay))
+
+
+def test_no_pod_of_the_demo_is_beyond_the_standard_of_its_namespace(applied):
+    """The API server would warn."""
+    assert "PodSecurity" not in applied.stderr
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_no_pod_can_do_more_than_it_needs(overlay):
+    """No root, no capability, nothing writable but volumes, no token of the API except the lab's."""
+    for name, spec in pod_specs(rendered(overlay)).items():
+        (container,) = spec["containers"]
+        assert spec["securityContext"]["runAsNonRoot"], name
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+        }, name  # fmt: skip
+        assert spec["enableServiceLinks"] is False, name
+        assert spec.get("automountServiceAccountToken", True) == (name == "lab"), name
+        assert not any("hostPath" in volume for volume in spec.get("volumes", ())), name
+
+
+def test_what_is_measured_has_guaranteed_resources():
+    """Equal requests and limits, of whole CPUs. The demo, for small clusters, has no limit of CPU."""
+    for name in ("flask", "aiohttp", "proxy", "worker"):
+        (container,) = pod_specs(rendered("spread"))[name]["containers"]
+        resources = container["resources"]
+        assert resources["requests"] == resources["limits"], name
+        assert str(resources["requests"]["cpu"]).isdigit(), name
+        (container,) = pod_specs(rendered("demo"))[name]["containers"]
+        assert set(container["resources"]["limits"]) == {"memory"}, name
+
+
+def test_clients_proxy_and_upstreams_are_on_different_nodes_where_they_are_spread():
+    """By anti-affinity that has to hold, and each shard of a strategy is alone on its node."""
+    specs = pod_specs(rendered("spread"))
+    apart = {}
+    for name in ("flask", "aiohttp", "proxy", "worker"):
+        terms = specs[name]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert {term["topologyKey"] for term in terms} == {"kubernetes.io/hostname"}
+        apart[name] = set(terms[0]["labelSelector"]["matchExpressions"][0]["values"])
+    assert apart == {
+        "flask": {"proxy", "worker"}, "aiohttp": {"proxy", "worker"},
+        "proxy": {"flask", "aiohttp", "worker"}, "worker": {"flask", "aiohttp", "proxy"},
+    }  # fmt: skip
+    own = specs["worker"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][1]
+    assert own["matchLabelKeys"] == ["batch.kubernetes.io/job-name"]
+
+
+def test_the_lab_may_read_pods_and_events_and_nothing_else(cluster, applied):  # noqa: ARG001 - needed first
+    """Of its own namespace."""
+
+    def may(*words: str) -> bool:
+        account = f"system:serviceaccount:{cluster.namespace}:lab"
+        command = cluster.kubectl.command("auth", "can-i", *words, "--as", account)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        return done.stdout.strip() == "yes"
+
+    assert all(may(verb, resource) for verb in ("get", "list", "watch") for resource in ("pods", "events"))
+    others = [("create", "pods"), ("delete", "pods"), ("get", "secrets"), ("create", "jobs"), ("create", "pods/exec")]
+    assert not any(may(*words) for words in others)
+    assert not may("list", "pods", "--all-namespaces")
+
+
+def reaches(cluster: Cluster, component: str, address: str, port: int) -> bool:
+    """Whether a connection from a component's pod to an address opens."""
+    (pod,) = cluster.get("pods", "--selector", f"app.kubernetes.io/component={component}")["items"]
+    code = f"import socket; socket.create_connection(({address!r}, {port}), 5)"
+    command = cluster.kubectl.command("exec", pod["metadata"]["name"], "--", "python3", "-c", code)
+    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
+
+
+def test_the_network_refuses_what_no_policy_permits(lab):
+    """An upstream does not reach the lab. With a policy that is broken on purpose, workers do not reach it either."""
+    (pod,) = lab.get("pods", "--selector", "app.kubernetes.io/component=lab")["items"]
+    if reaches(lab, "flask", pod["status"]["podIP"], 8080):
+        pytest.skip("this cluster's network enforces no NetworkPolicy: an upstream reaches the lab")
+    broken = {"spec": {"ingress": []}}
+    lab.call("patch", "networkpolicy", "lab", "--type", "merge", "--patch", json.dumps(broken))
+    try:
+        run = lab.run()
+        code, _ = run.end()
+        assert code == 3
+    finally:
+        lab.call("apply", "-k", str(lab.overlay("demo")))
