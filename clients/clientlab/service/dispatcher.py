@@ -112,6 +112,10 @@ class Dispatcher:
         if self._trial is not None:
             self._look_after(self._trial, time.monotonic())
 
+    def refused(self) -> dict[str, str]:
+        """Strategies for which no worker will come, and the cause."""
+        return self._recruiter.refused
+
     async def poll(self, request: AssignmentRequest, gone: Callable[[], Awaitable[object]]) -> Assignment | None:
         """An assignment, as soon as there is one; None after a while without one, or where the worker is gone.
 

@@ -50,7 +50,15 @@ class Recruiter:
 
     def refuse(self, strategy: str, cause: str) -> None:
         """Until one comes, no worker of a strategy is waited for. An empty cause takes that back."""
-        self._refused[strategy] = cause
+        if cause:
+            self._refused[strategy] = cause
+        else:
+            self._refused.pop(strategy, None)
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Strategies for which nobody will come, and the cause."""
+        return dict(self._refused)
 
     def run_is_over(self) -> None:
         """What kept workers away was of that run, and those that are for it alone wait for nothing any more."""

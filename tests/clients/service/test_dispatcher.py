@@ -141,7 +141,8 @@ def test_a_strategy_that_no_worker_can_come_for_fails_at_once_with_the_cause():
         await asyncio.sleep(0)
         dispatcher.refuse("urllib3", "no node for its pod")
         for trial in (await waits, await give(dispatcher, planned(order=1))):
-            assert (trial.status, trial.reason) == ("failed", "no node for its pod")
+            assert trial.status == "failed"
+            assert trial.reason == "no worker for strategy 'urllib3' will come: no node for its pod"
         dispatcher.refuse("urllib3", "")
         for order, strategy in enumerate(("urllib3", "pycurl"), 2):
             third = give(dispatcher, planned(strategy, order))
