@@ -76,7 +76,7 @@ def _started(folder: Path, address: str) -> Iterator[tuple[int, int]]:
 def _program(name: str, words: list[str], folder: Path, environment: dict[str, str]) -> Iterator[Path]:
     """The log of a subcommand that runs meanwhile."""
     log = folder / f"{name}.log"
-    limited = ["bash", "-c", f'ulimit -Sn {_OPEN_FILES}; exec "$@"', name]
+    limited = ["bash", "-c", f'ulimit -n {_OPEN_FILES}; exec "$@"', name]
     with (
         log.open("w") as output,
         subprocess.Popen(

@@ -47,10 +47,10 @@ delay = "1ms"
 def rows() -> Iterator[BenchmarkRow]:
     """Turns of single workers, then turns, meeting, results and merging of trials with a shard for each worker."""
     with _measured(shards=1, rounds=_TRIALS) as found:
-        yield from found.turns("trials of one worker")
+        yield from found.turns("trials of one worker", _TURN_MS)
         yield from found.lab("trials of one worker")
     with _measured(shards=WORKERS, rounds=_DIVIDED) as found:
-        yield from found.turns(f"trials of {WORKERS:,} shards")
+        yield from found.turns(f"all turns of a trial of {WORKERS:,} shards at once", None)
         yield from found.of_shards()
         yield from found.lab(f"trials of {WORKERS:,} shards")
 
@@ -64,19 +64,19 @@ class Found:
         self._peak = peak
         self._health = health
 
-    def turns(self, what: str) -> Iterator[BenchmarkRow]:
+    def turns(self, what: str, limit: float | None) -> Iterator[BenchmarkRow]:
         """Milliseconds from the moment at which there is a turn to the first byte of its answer at the worker.
 
-        There is a turn when the trial is given, and all workers that it needs have polled. The first trial does not
-        count: the workers still come.
+        There is a turn when the lab has a trial, and as many workers wait for it as the trial has shards. The first
+        trial does not count: the workers still come.
         """
-        given = {note["order"]: note["at"] for note in self._of("given")}
-        took = []
-        for order, notes in self._by_order("assigned").items():
-            if order > 0:
-                there = max(given[order], *(note["sent"] for note in notes))
-                took += [1e3 * (note["at"] - there) for note in notes]
-        yield _row(f"a turn answered, p99 of {len(took):,}: {what}", took, 99, _TURN_MS, "ms")
+        turns = {(note["order"], note["shard"]): note["at"] for note in self._of("turn")}
+        took = [
+            1e3 * (note["at"] - turns[note["order"], note["shard"] or 0])
+            for note in self._of("assigned")
+            if note["order"] > 0
+        ]
+        yield _row(f"a turn answered, p99 of {len(took):,}: {what}", took, 99, limit, "ms")
 
     def of_shards(self) -> Iterator[BenchmarkRow]:
         """The meeting, the results, and the merging."""
@@ -133,8 +133,8 @@ def _measured(shards: int, rounds: int) -> Iterator[Found]:
         )
         with _lab(folder) as (lab, port), _workers(folder, port), _health(port) as health:
             run = _ended(Store(folder / "results"), lab, folder)
+            _await_answers(folder / "workers.notes", shards * rounds)
             peak = _peak_bytes(lab.pid) / 1e6
-            time.sleep(1.0)  # the last notes are written
         notes = [*notes_in(folder / "lab.notes"), *notes_in(folder / "workers.notes")]
         yield Found(run, notes, peak, health)
 
@@ -200,6 +200,16 @@ def _ended(store: Store, lab: subprocess.Popen[bytes], folder: Path) -> Run:
         if store.names() and (run := store.read("last")).status != "running":
             return run
     raise SystemExit(f"the run did not end; the lab's log ends with\n{(folder / 'lab.log').read_text()[-3000:]}")
+
+
+def _await_answers(notes: Path, results: int) -> None:
+    """The last results are answered when the run has ended."""
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        if sum(note["event"] == "taken" for note in notes_in(notes)) >= results:
+            return
+        time.sleep(0.5)
+    raise SystemExit(f"fewer than {results:,} results were answered")
 
 
 def _peak_bytes(pid: int) -> float:

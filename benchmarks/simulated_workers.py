@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from clientlab.results.shard import Reading, ShardReport, ShardSlices
+from clientlab.results.shard import Reading, ShardReport, ShardSlices, ShardTimes
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.shard_report import times_of
-from clientlab.running.trial_result import histogram_part
 from clientlab.worker.assignment import Assignment
 from clientlab.worker.lab_client import POLL_TIMEOUT, pauses
 from clientlab.workload.shards import share_of
@@ -36,6 +35,9 @@ REQUESTS = 2000
 
 _MEASURING_SECONDS = 0.2
 _CLOCK_ROUND_TRIPS = 3
+_KINDS = 20
+"""Of results. To make them takes a few milliseconds each, in which no other worker would get on."""
+
 _NOT_OVER = 500
 """The status from which on a request is made once more."""
 
@@ -73,13 +75,13 @@ class Workers:
     port: int
     count: int
     notes: Path
-    times: list[np.ndarray[Any, np.dtype[np.float64]]] = field(default_factory=list)
-    retries: int = 0
+    times: list[ShardTimes] = field(default_factory=list)
 
     async def work(self) -> None:
         """Until this process is killed."""
         draw = np.random.default_rng(1)
-        self.times = [draw.lognormal(-5.0, 0.5, REQUESTS) for _ in range(20)]
+        drawn = (draw.lognormal(-5.0, 0.5, REQUESTS) for _ in range(_KINDS))
+        self.times = [times_of(seconds, seconds[:0]) for seconds in drawn]
         async with asyncio.TaskGroup() as group:
             for number in range(self.count):
                 group.create_task(self._one(number))
@@ -144,14 +146,14 @@ class Workers:
                 async with asyncio.timeout(POLL_TIMEOUT):
                     await loop.create_connection(lambda made=exchange: made, "127.0.0.1", self.port)  # type: ignore[misc]
                     answer = await exchange.over
-            except OSError:
-                answer = b""
+                why = ""
+            except OSError as error:
+                answer, why = b"", repr(error)
             status = int(answer[9:12] or b"503")
             if status < _NOT_OVER:
                 content = answer.partition(b"\r\n\r\n")[2]
                 return (json.loads(content) if status == 200 else None), exchange.at
-            self.retries += 1
-            self._note(event="retry", path=path, status=status, at=time.monotonic())
+            self._note(event="retry", path=path, status=status, why=why or answer[-120:].decode(), at=time.monotonic())
             await asyncio.sleep(pause)
         raise AssertionError("pauses never end")
 
@@ -159,11 +161,11 @@ class Workers:
         return {"worker": name, "run": assignment.run, part: found.model_dump(mode="json")}
 
     def _figures(self, number: int) -> dict[str, Any]:
-        times = self.times[number % len(self.times)]
         return {
             "status": "done", "started": utc_now(), "wall_seconds": 0.2, "requests": REQUESTS,
             "requests_per_second": REQUESTS / 0.2, "connections_opened": 4, "cpu_seconds": 0.1, "gil": True,
-            "bytes_received": 21 * REQUESTS, "histogram": histogram_part(times), "verdict": "client-bound",
+            "bytes_received": 21 * REQUESTS, "histogram": self.times[number % _KINDS].answered,
+            "verdict": "client-bound",
         }  # fmt: skip
 
     def _report(self, host: str, assignment: Assignment, began: float) -> ShardReport:
@@ -171,12 +173,11 @@ class Workers:
         place = assignment.shard or 0
         share = share_of(assignment.workload, place, assignment.trial.concurrency)
         planned = PlannedTrial(**{**dict(assignment.trial), "concurrency": share.concurrency})
-        seconds = self.times[place % len(self.times)]
-        times = times_of(seconds, seconds[:0])
+        times = self.times[place % _KINDS]
         figures = self._figures(place) | {"histogram": None, "requests": share.requests}
         return ShardReport(
             place=place, trial=Trial.of(planned, **figures), host=host, machine="one", cores=1.0, machine_cores=2.0,
-            began=began + random.uniform(0, 0.01), requests_sent=share.requests, in_flight_seconds=times.sum_seconds,  # noqa: S311
+            began=began + place / 1e5, requests_sent=share.requests or 0, in_flight_seconds=times.sum_seconds,
             delay_seconds=1.0, processes=1, callers=1, connections_in_all=4, latency=times, overhead=times,
             slices=ShardSlices(exponent=-8, ended=(REQUESTS // 60,) * 60, failed=(0,) * 60),
             before=Reading(), after=Reading(),

@@ -16,25 +16,31 @@ from typing import Any
 from clientlab.__main__ import main
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial, Trial
-from clientlab.service import run_manager
+from clientlab.service import reported_trial, run_manager
 from clientlab.service.dispatcher import Dispatcher
-from clientlab.service.given_trial import Outcome
+from clientlab.service.given_trial import GivenTrial, Outcome, Place
+from clientlab.worker.assignment import Assignment
 from clientlab.workload.workload import Workload
 
 
 def note_into(path: Path) -> None:
     """Note these moments in a file from now on."""
-    give, merge = Dispatcher.give, run_manager.reported_trial
+    give, assignment, merge = Dispatcher.give, GivenTrial.assignment, reported_trial.reported_trial
+
+    notes = path.open("a", buffering=1)
 
     def note(**line: object) -> None:
-        with path.open("a") as notes:
-            notes.write(json.dumps(line) + "\n")
+        notes.write(json.dumps(line) + "\n")
 
     async def noted_give(
         self: Dispatcher, run: str, experiment: str, planned: PlannedTrial, *more: Any, **named: Any
     ) -> Outcome:
         note(event="given", order=planned.order, at=time.monotonic())
         return await give(self, run, experiment, planned, *more, **named)
+
+    def noted_assignment(self: GivenTrial, place: Place) -> Assignment:
+        note(event="turn", order=self.planned.order, shard=place.number, at=time.monotonic())
+        return assignment(self, place)
 
     def noted_merge(planned: PlannedTrial, workload: Workload, reports: Sequence[ShardReport]) -> Trial:
         began = time.monotonic()
@@ -43,7 +49,8 @@ def note_into(path: Path) -> None:
         return trial
 
     Dispatcher.give = noted_give  # type: ignore[method-assign]
-    run_manager.reported_trial = noted_merge
+    GivenTrial.assignment = noted_assignment  # type: ignore[method-assign]
+    run_manager.__dict__["reported_trial"] = noted_merge
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ class Labs:
 
     def start(self, words: list[str], files: int | None = None, **environment: str) -> Program:
         """The command `clientlab` with these words."""
-        limited = [] if files is None else ["bash", "-c", f'ulimit -Sn {files}; exec "$@"', "limited"]
+        limited = [] if files is None else ["bash", "-c", f'ulimit -n {files}; exec "$@"', "limited"]
         self.count += 1
         log = self.folder / f"{self.count}-{words[0]}.log"
         with log.open("w") as output:

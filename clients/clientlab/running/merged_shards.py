@@ -73,8 +73,10 @@ def merged_trial(
 
 def quantiles_of(times: Sequence[ShardTimes]) -> dict[str, Any] | None:
     """The fields of `Quantiles` of the requests of all shards; None where none succeeded."""
-    answered = added(one.answered.encoded for one in times)
-    recorded = added(part.encoded for one in times for part in (one.answered, one.failed) if part is not None)
+    answered = recorded = added(one.answered.encoded for one in times)
+    if failed := [one.failed.encoded for one in times if one.failed is not None]:
+        recorded = added(failed)
+        recorded.add(answered)
     total, longest = sum(one.sum_seconds for one in times), max((one.longest_seconds for one in times), default=0.0)
     return latency_of_buckets(distribution_of(answered), distribution_of(recorded), total, longest)
 

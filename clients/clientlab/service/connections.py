@@ -10,6 +10,7 @@ health check sends its request at once, and a worker's connection that has shown
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import resource
@@ -22,8 +23,11 @@ from typing import Any, ClassVar, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MOST_CONNECTIONS = 512
-"""Of one service. Sixty workers have two each; browsers and Prometheus have a few."""
+MOST_CONNECTIONS = 4096
+"""Of one service. A thousand workers have two each; browsers and Prometheus have a few."""
+
+_OPEN_FILES = 4 * MOST_CONNECTIONS
+"""Connections take half of them at most, and those that are not in yet a fourth."""
 
 MOST_BUFFERED = 64 << 20
 """Bytes of answers that clients have not taken, over all connections."""
@@ -51,6 +55,15 @@ class Phase(Enum):
 
 _RESET = struct.pack("ii", 1, 0)  # linger for no second: close with a reset (socket(7))
 _OF_REQUEST = (Phase.BODY, Phase.WORK, Phase.ANSWER)
+
+
+def raise_open_files() -> None:
+    """Let this process open more files, if the system permits: many systems give 1,024 to who does not ask."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):  # macOS permits less than it states
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class Connections:

@@ -142,7 +142,7 @@ class Dispatcher:
         place = None if trial is None else trial.place_for(heartbeat.worker, heartbeat.shard)
         if trial is None or place is None or trial.result.done():
             return False
-        place.hold(heartbeat.worker, time.monotonic())
+        trial.hold(place, heartbeat.worker, time.monotonic())
         trial.progress(place, heartbeat.finished)
         return True
 
@@ -157,7 +157,7 @@ class Dispatcher:
         place = trial.place_for(request.worker, request.shard)
         if place is None:
             raise NoMeeting(f"another worker has shard {request.shard + 1} of trial {request.order} now")
-        place.hold(request.worker, now := time.monotonic())
+        trial.hold(place, request.worker, now := time.monotonic())
         return await trial.meet(place, now, self.clock)
 
     def given(self, run: str, order: int) -> bool:
@@ -221,25 +221,25 @@ class Dispatcher:
         elif place.hands[request.worker] >= _MOST_HANDS:
             self.end(TrialLost(f"{who} was given it {_MOST_HANDS} times and never began; see its log"))
         else:
-            place.worker = None  # the answer that gave it never arrived
+            trial.release(place)  # the answer that gave it never arrived
         return worker
 
     def _assign(self) -> None:
         """Give all free places of the present trial to workers that wait, if there are enough of them."""
         trial, now = self._trial, time.monotonic()
-        if trial is None or trial.result.done() or now < trial.not_before or not trial.free or trial.half_resumed:
+        if trial is None or trial.result.done() or now < trial.not_before or not trial.lacking or trial.half_resumed:
             return
         self._busy = {name: until for name, until in self._busy.items() if now < until}
         if self._busy:
             return
         for place, poll in zip(trial.free, self._recruiter.chosen(trial, now), strict=False):
             trial.resumed = False  # whoever had it before the restart has it no more
-            place.give(poll.name, now)
+            trial.give(place, poll.name, now)
             poll.turn.set_result(trial.assignment(place))
 
     def _look_after(self, trial: GivenTrial, now: float) -> None:
         """End a trial that nobody does, whose workers are not heard of, or whose shards do not meet."""
-        if trial.free and now >= trial.not_before and not trial.result.done():
+        if trial.lacking and now >= trial.not_before and not trial.result.done():
             if trial.half_resumed:
                 missing = trial.named(trial.free, str)
                 self.end(TrialLost(f"{missing} was not heard of after the restart of the lab"))

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 
 from clientlab.service.connections import BoundedProtocol, Connections, Phase
 
-MOST_WAITING = 256
-"""Connections that have not sent the head of a request."""
+MOST_WAITING = 2048
+"""Connections that have not sent the head of a request, and others that have, and are not in yet: a thousand workers
+may come at once."""
 
 LISTEN_QUEUE = 4096
 """Connections that the kernel keeps until they are accepted. Beyond it, a client's attempt is repeated after 1 s."""

@@ -49,17 +49,7 @@ class Place:
     ready: bool = False
     over: bool = False
     finished: int = 0
-    report: ShardReport | None = None
     hands: Counter[str] = field(default_factory=Counter)
-
-    def give(self, worker: str, now: float) -> None:
-        """The worker is given it."""
-        self.worker, self.seen, self.begun = worker, now, False
-        self.hands[worker] += 1
-
-    def hold(self, worker: str, now: float) -> None:
-        """The worker has it, and was heard of."""
-        self.worker, self.seen, self.begun = worker, now, True
 
 
 @dataclass(eq=False)
@@ -91,6 +81,10 @@ class GivenTrial:
 
     def __post_init__(self) -> None:
         self.places = [Place(number) for number in range(self.workload.shards)]
+        self._free = dict(enumerate(self.places))
+        self._held: dict[str, Place] = {}
+        self._ready: set[int] = set()
+        self._reports: dict[int, ShardReport] = {}
         self.result.add_done_callback(self._ended)
 
     @property
@@ -104,12 +98,17 @@ class GivenTrial:
     @property
     def free(self) -> list[Place]:
         """The places that nobody holds."""
-        return [place for place in self.places if place.worker is None]
+        return [self._free[number] for number in sorted(self._free)]
+
+    @property
+    def lacking(self) -> int:
+        """How many places nobody holds."""
+        return len(self._free)
 
     @property
     def half_resumed(self) -> bool:
         """Whether some of its shards went on over the lab's restart, and others were not heard of yet."""
-        return self.resumed and 0 < len(self.free) < len(self.places)
+        return self.resumed and 0 < self.lacking < len(self.places)
 
     def assignment(self, place: Place) -> Assignment:
         """What the worker that gets a place has to do."""
@@ -124,7 +123,25 @@ class GivenTrial:
 
     def held_by(self, worker: str) -> Place | None:
         """The place that a worker holds."""
-        return next((place for place in self.places if place.worker == worker), None)
+        return self._held.get(worker)
+
+    def give(self, place: Place, worker: str, now: float) -> None:
+        """A worker is given a place, and has yet to begin."""
+        self.hold(place, worker, now)
+        place.begun = False
+        place.hands[worker] += 1
+
+    def hold(self, place: Place, worker: str, now: float) -> None:
+        """A worker has a place, and was heard of."""
+        place.worker, place.seen, place.begun = worker, now, True
+        self._held[worker] = place
+        self._free.pop(place.number, None)
+
+    def release(self, place: Place) -> None:
+        """The worker that was given a place does not know of it."""
+        if place.worker is not None:
+            del self._held[place.worker]
+        place.worker, self._free[place.number] = None, place
 
     def place_for(self, worker: str, shard: int | None) -> Place | None:
         """The place that a worker holds, or had before the lab's restart; None where it can't be that worker's."""
@@ -154,7 +171,8 @@ class GivenTrial:
         """
         if not self.result.done():
             place.ready, self.first_ready = True, self.first_ready or now
-            if self.agreed is None and all(one.ready for one in self.places):
+            self._ready.add(place.number)
+            if self.agreed is None and len(self._ready) == len(self.places):
                 self.agreed = clock() + START_AFTER + START_AFTER_PER_SHARD * len(self.places)
                 self.turned.set()
         try:
@@ -185,16 +203,16 @@ class GivenTrial:
 
     def take(self, place: Place, result: AssignmentResult) -> None:
         """Take a result. The trial is over with the last report of a shard, and with the first shard that failed."""
-        place.worker, place.over = result.worker, True
+        self.hold(place, result.worker, place.seen)
+        place.over = True
         if result.shard is None:
             if result.trial is not None:
                 self.result.set_result(result.trial)
             return
-        place.report = result.shard
+        self._reports[place.number] = result.shard
         self.progress(place, result.shard.trial.requests)
-        reports = [one.report for one in self.places if one.report is not None]
-        if len(reports) == len(self.places):
-            self.result.set_result(reports)
+        if len(self._reports) == len(self.places):
+            self.result.set_result([self._reports[number] for number in sorted(self._reports)])
 
     async def answer(self, result: AssignmentResult) -> ResultAnswer:
         """The answer to a result, when the trial is in the run's file.
@@ -250,10 +268,10 @@ class GivenTrial:
         """One line about all shards; None for a trial that is not divided."""
         if not self.divided:
             return None
-        if self.free:
-            return f"it waits for {len(self.free)} of {len(self.places)} workers"
+        if self._free:
+            return f"it waits for {self.lacking} of {len(self.places)} workers"
         if self.agreed is None:
-            return f"{sum(place.ready for place in self.places)} of {len(self.places)} shards are ready"
+            return f"{len(self._ready)} of {len(self.places)} shards are ready"
         return f"{sum(place.over for place in self.places)} of {len(self.places)} shards have reported"
 
     def named(self, places: Iterable[Place], host: Callable[[str], str]) -> str:

@@ -16,7 +16,6 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -40,6 +39,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "clientlab",
 }
+_RAW_HEADERS = tuple((name.lower().encode(), value.encode()) for name, value in _HEADERS.items())
 
 _log = logging.getLogger(REQUESTS)
 
@@ -53,9 +53,9 @@ class SecurityHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
+                own = message["headers"]
+                there = {name for name, _ in own}
+                message["headers"] = [*own, *(one for one in _RAW_HEADERS if one[0] not in there)]
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
@@ -80,11 +80,10 @@ class KnownHosts:
         self._hosts = frozenset(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope)
-        host = request.headers.get("host", "")
+        host = _header(scope, b"host")
         if host and not self._known(host):
             line = f"the lab is not known as {host[:100]!a}; add the name to {HOSTS} if it is yours"
-            await refusal(request, HTTPStatus.MISDIRECTED_REQUEST, line)(scope, receive, send)
+            await refusal(Request(scope), HTTPStatus.MISDIRECTED_REQUEST, line)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -103,13 +102,17 @@ class PlainBodies:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope)
-        encoding = request.headers.get("content-encoding", "identity")
+        encoding = _header(scope, b"content-encoding")
         if encoding.strip().lower() in ("identity", ""):
             await self._app(scope, receive, send)
         else:
             line = f"Content-Encoding {encoding[:100]!a}: send the body as it is"
-            await refusal(request, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, line)(scope, receive, send)
+            await refusal(Request(scope), HTTPStatus.UNSUPPORTED_MEDIA_TYPE, line)(scope, receive, send)
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    """The first header of a name; empty where there is none. Starlette's own way makes three objects."""
+    return next((value.decode("latin-1") for one, value in scope["headers"] if one == name), "")
 
 
 def refusal(request: Request, status: int, line: str) -> JSONResponse:

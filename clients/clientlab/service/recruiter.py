@@ -86,8 +86,6 @@ class Recruiter:
 
     def able(self, trial: GivenTrial, now: float) -> list[Poll]:
         """A request of each worker that may take a place of the trial; generic ones behind those of its strategy."""
-        if len(self._waiting) < len(trial.free):
-            return []
         strategy = trial.planned.strategy
         polls = {poll.name: poll for poll in self._waiting if not poll.turn.done()}.values()
         named = [poll for poll in polls if poll.worker.named(strategy)]
@@ -98,8 +96,8 @@ class Recruiter:
 
     def chosen(self, trial: GivenTrial, now: float) -> list[Poll]:
         """As many requests as the trial has free places, by the names of hosts; none where there are fewer."""
-        found, needed = self.able(trial, now), len(trial.free)
-        if len(found) < needed:
+        needed = trial.lacking
+        if len(self._waiting) < needed or len(found := self.able(trial, now)) < needed:
             return []
         if not all(poll.worker.named(trial.planned.strategy) for poll in found[:needed]):
             self._by_name.add(trial.planned.strategy)
@@ -117,6 +115,6 @@ class Recruiter:
         within = f"came within {self.bounds.patience:g} s"
         if not trial.divided:
             return f"no worker for strategy {strategy!r} {within}; start one with 'clientlab work'"
-        came = sum(poll.worker.may_do(strategy) for poll in {poll.name: poll for poll in self._waiting}.values())
+        came = len(self.able(trial, now))
         advice = f"start {max(1, needed - came)} more with 'clientlab work', or choose fewer shards"
         return f"{came} of {needed} workers for strategy {strategy!r} {within}; {advice}"

@@ -12,7 +12,7 @@ import uvicorn
 
 from clientlab.service import log_limit
 from clientlab.service.app import application
-from clientlab.service.connections import BoundedProtocol, Connections
+from clientlab.service.connections import BoundedProtocol, Connections, raise_open_files
 from clientlab.service.entrance import Entrance
 from clientlab.service.lab import Lab, LabSettings
 
@@ -26,6 +26,7 @@ async def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT. `started` is called when requests are answered. Raises LabError."""
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    raise_open_files()
     lab = Lab.begin(settings)
     try:
         server = LabServer(lab, hosts, started)
