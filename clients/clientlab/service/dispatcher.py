@@ -101,7 +101,7 @@ class Dispatcher:
         self._recruiter.dismiss(gone)
         places = [] if trial is None else [one for one in trial.places if one.worker in gone and not one.over]
         if trial is not None and places:
-            self.end(TrialLost(f"{trial.named(places, lambda _: host)}: {cause}"))
+            self.end(TrialLost(f"{trial.named(places, lambda _: host)}: {cause}" if trial.divided else cause))
 
     def refuse(self, strategy: str, cause: str) -> None:
         """No worker for a strategy will come: its trials fail at once, until one does come.
