@@ -34,8 +34,8 @@ _MOST_HEAD = 16 << 10
 _BLOCK = 1 << 16
 _PAUSE = 0.1
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
-_FIRST = re.compile(rb"GET /healthz |[^\0]*\nauthorization:", re.IGNORECASE)
-"""Health checks, and workers with a token, right or wrong: they get in before others."""
+_FIRST = (re.compile(rb"GET /healthz "), re.compile(rb"[^\0]*\nauthorization:", re.IGNORECASE))
+"""Health checks, then workers with a token, right or wrong: they get in before others."""
 
 
 @dataclass(eq=False)
@@ -62,10 +62,8 @@ class Entrance:
         self._protocol = protocol
         self._inside = inside
         self._waiting: dict[_Waiting, None] = {}  # the oldest first
-        self._queues: tuple[deque[_Waiting], deque[_Waiting]] = (
-            deque(),
-            deque(),
-        )  # those with a head; the first go first
+        # Those with a head; the first queue goes first.
+        self._queues: tuple[deque[_Waiting], ...] = tuple(deque() for _ in range(len(_FIRST) + 1))
         self._admissions: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
@@ -166,7 +164,8 @@ class Entrance:
     def _enqueue(self, waiting: _Waiting) -> None:
         if not any(self._queues):
             self._loop.call_soon(self._admit_some)
-        wanted = self._queues[0 if _FIRST.match(waiting.received) else 1]
+        matched = (place for place, pattern in enumerate(_FIRST) if pattern.match(waiting.received))
+        wanted = self._queues[next(matched, len(_FIRST))]
         if len(wanted) >= self._most:
             self._inside.crowded += 1
             wanted.popleft().socket.close()
@@ -176,7 +175,7 @@ class Entrance:
         for _ in range(_ADMITTED_AT_ONCE):
             if not any(self._queues):
                 return
-            admission = self._loop.create_task(self._admit((self._queues[0] or self._queues[1]).popleft()))
+            admission = self._loop.create_task(self._admit(next(filter(None, self._queues)).popleft()))
             self._admissions.add(admission)
             admission.add_done_callback(self._admissions.discard)
         if any(self._queues):
