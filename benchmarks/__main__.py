@@ -14,6 +14,7 @@ chaos: SIGKILL and SIGSTOP of each process of the lab, at moments that the seed 
 hostile: what every client makes of a hostile server, and whether it stops at the limit of a request.
 dashboards: the queries of each, on the Prometheus of a lab that is up.
 drivers: wrk, hey, oha, k6, h2load and ab beside the lab's strategies; the upstream beside go-httpbin and httpbin.
+scale: 1,000 simulated workers and one lab service, in about a minute.
 siege: health checks of the lab service and a worker, and the trials of a run, while 1,500 clients attack.
 environments: how often the interval of two equal ones holds 1 (--runs, 100), whether a library that is slower by 5 % is
 found, and the set-up of another environment. shards: merged results of divided trials beside all their samples.

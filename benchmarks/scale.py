@@ -23,7 +23,7 @@ import numpy as np
 import psutil
 
 from benchmarks.figures import BenchmarkRow
-from benchmarks.simulated_workers import REQUESTS, STRATEGY, TOKEN, notes_in
+from benchmarks.simulated_workers import MEASURING_SECONDS, REQUESTS, STRATEGY, TOKEN, notes_in
 from clientlab.results.document import Run
 from clientlab.results.store import Store
 
@@ -89,6 +89,13 @@ class Found:
             for order, notes in self._by_order("reported").items()
         ]
         yield _row("the last result sent to all results answered", took, 50, None, "s")
+        turns = self._by_order("turn")
+        whole = [
+            max(note["at"] for note in taken[order]) - turns[order][0]["at"] - MEASURING_SECONDS for order in taken
+        ]
+        yield _row(
+            "a divided trial, from its turns to its last answer, without the measured part", whole, 50, None, "s"
+        )
         merged = [note["seconds"] for note in self._of("merged")]
         yield _row(f"merging {WORKERS:,} results", merged, 100, _MERGE_SECONDS, "s")
 

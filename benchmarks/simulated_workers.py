@@ -33,7 +33,7 @@ STRATEGY = "urllib3@threads"
 REQUESTS = 2000
 """Of a shard, and of a trial that is not divided: their times decide how large a result is."""
 
-_MEASURING_SECONDS = 0.2
+MEASURING_SECONDS = 0.2
 _CLOCK_ROUND_TRIPS = 3
 _KINDS = 20
 """Of results. To make them takes a few milliseconds each, in which no other worker would get on."""
@@ -118,7 +118,7 @@ class Workers:
                 meeting, learned = await self._insist("/api/meetings", mine)
             start = time.monotonic() + meeting["start"] - time.time()
             self._note(event="met", order=order, shard=assignment.shard, learned=learned, start=start)
-            await asyncio.sleep(max(0.0, start + _MEASURING_SECONDS - time.monotonic()))
+            await asyncio.sleep(max(0.0, start + MEASURING_SECONDS - time.monotonic()))
         finally:
             beats.cancel()
             with contextlib.suppress(asyncio.CancelledError):

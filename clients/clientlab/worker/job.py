@@ -106,7 +106,7 @@ class Job:
     def __init__(self, received: JobInput, assignment: Assignment) -> None:
         self._lab, self._worker, self._assignment = received.lab, received.worker, assignment
         self._folder = Path(received.folder)
-        self._clock = EstimatedClock(received.lab)
+        self._clock = EstimatedClock(received.lab, assignment.workload.shards)
         self.exporter = _exporter(assignment, self._folder)
 
     def __str__(self) -> str:

@@ -10,10 +10,16 @@ from clientlab.results.trial import ClockOffset
 from clientlab.running.shard_report import LabClock
 from clientlab.worker.lab_client import LOST_ERRORS, LabClient, Refused, WrongToken
 
-_MOST_ROUND_TRIPS = 8
+_MOST_ROUND_TRIPS = 20
+_OF_ALL_SHARDS = 2000
 _FEWEST_ROUND_TRIPS = 3
+"""The lab answers about a thousand requests per second, and all shards of a trial ask at the same time."""
+
 _EXACT_ENOUGH = 0.0005
-"""Seconds of error, after which no more round trips are made: a thousand shards ask the lab at the same time."""
+"""Seconds of error, after which no more round trips are made."""
+
+_PAUSE = 0.01
+"""Seconds between two of them: what disturbs the first may be over before the second."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +44,14 @@ def offset_of(round_trips: Iterable[RoundTrip]) -> ClockOffset:
 
 
 class EstimatedClock:
-    """The lab's clock, estimated anew with each `estimate`. `clock`: the seconds of the worker's own."""
+    """The lab's clock, estimated anew with each `estimate`.
 
-    def __init__(self, lab: LabClient, clock: Callable[[], float] = time.time) -> None:
+    `shards`: of the trial, each of which asks. `clock`: the seconds of the worker's own.
+    """
+
+    def __init__(self, lab: LabClient, shards: int = 1, clock: Callable[[], float] = time.time) -> None:
         self._lab = lab
+        self._most = min(_MOST_ROUND_TRIPS, max(_FEWEST_ROUND_TRIPS, _OF_ALL_SHARDS // shards))
         self._clock = clock
         self.now: LabClock | None = None
 
@@ -51,12 +61,13 @@ class EstimatedClock:
         made: list[RoundTrip] = []
         try:
             with self._lab.connected() as ask:
-                while len(made) < _MOST_ROUND_TRIPS:
+                while len(made) < self._most:
                     sent = time.perf_counter()
                     answer = ask("/api/clock")
                     made.append(RoundTrip(sent + difference, answer["seconds"], time.perf_counter() + difference))
                     if len(made) >= _FEWEST_ROUND_TRIPS and offset_of(made).error_seconds <= _EXACT_ENOUGH:
                         break
+                    time.sleep(_PAUSE)
         except (*LOST_ERRORS, Refused, WrongToken):
             pass  # heartbeats and the result tell the same
         if made:

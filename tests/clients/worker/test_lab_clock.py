@@ -28,7 +28,7 @@ def test_a_clock_that_is_off_is_estimated_over_real_connections(tmp_path, ahead)
 
     async def go() -> EstimatedClock:
         async with listening(Store(tmp_path / "results"), clock=lambda: time.time() + 600.0) as port:
-            clock = EstimatedClock(LabClient(f"http://127.0.0.1:{port}", TOKEN), lambda: time.time() + ahead)
+            clock = EstimatedClock(LabClient(f"http://127.0.0.1:{port}", TOKEN), clock=lambda: time.time() + ahead)
             await asyncio.to_thread(clock.estimate)
             return clock
 
