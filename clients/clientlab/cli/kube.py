@@ -17,6 +17,7 @@ from clientlab.errors import IncompleteRun, LabError
 from clientlab.results.store import Store, run_of
 from clientlab.service.schemas import MOST_ROUNDS
 from clientlab.worker.lab_client import Refused
+from clientlab.workload.workload import MOST_SHARDS
 
 _NAMESPACE = click.option(
     "-n", "--namespace", envvar="CLIENTLAB_NAMESPACE", default="clientlab", show_default=True, help="Of the lab."
@@ -33,14 +34,16 @@ def kube() -> None:
 
 @kube.command(name="run")
 @click.argument("experiment", metavar="EXPERIMENT")
+@click.option("-t", "--strategy", "strategies", multiple=True, help="Instead of the experiment's own; may be repeated.")
 @click.option("--quick", is_flag=True, help="The experiment's quick form.")
 @click.option("--rounds", type=click.IntRange(1, MOST_ROUNDS), help="Instead of the experiment's own.")
-@click.option("--shards", type=click.IntRange(1), help="Pods that share each trial, instead of the experiment's own.")
+@click.option("--shards", type=click.IntRange(1, MOST_SHARDS), help="Divide each trial over so many pods.")
 @_NAMESPACE
 @OUT
 def run_(  # noqa: PLR0913 - the command's words
-    experiment: str, rounds: int | None, shards: int | None, namespace: str, folder: Path, *, quick: bool
-) -> int:
+    experiment: str, strategies: tuple[str, ...], namespace: str, folder: Path,
+    *, rounds: int | None, shards: int | None, quick: bool,
+) -> int:  # fmt: skip
     """Begin a run of a bundled experiment, follow it to its end, and store its run file.
 
     Each strategy gets an Indexed Job, whose pods are the workers. The Jobs are deleted when the run has ended. If this
@@ -48,6 +51,8 @@ def run_(  # noqa: PLR0913 - the command's words
     """
     kubectl = Kubectl(namespace)
     wanted = {"experiment": experiment, "quick": quick, "rounds": rounds, "shards": shards}
+    if strategies:
+        wanted["strategies"] = list(strategies)
     with ForwardedLab.opened(kubectl, _say) as lab:
         require_permission(kubectl)
         try:
