@@ -100,6 +100,8 @@ class Dispatcher:
             self._busy.pop(name, None)
         self._recruiter.dismiss(gone)
         places = [] if trial is None else [one for one in trial.places if one.worker in gone and not one.over]
+        for place in places:
+            place.over = True  # nothing has to stop
         if trial is not None and places:
             self.end(TrialLost(f"{trial.named(places, lambda _: host)}: {cause}" if trial.divided else cause))
 

@@ -79,7 +79,8 @@ def test_a_worker_that_is_killed_loses_the_trial_and_all_shards_are_measured_aga
 @pytest.mark.slow
 def test_a_job_that_is_killed_loses_the_trial_with_that_cause(labs):
     """Its worker reports it; both workers do the repetition."""
-    lab = labs.serve(experiment(["http.client@threads"], **WORK | {"requests": 200}), "--shards", "2")
+    asked = experiment(["http.client@threads"], **WORK | {"requests": 400})
+    lab = labs.serve(asked, "--shards", "2", "--lost-after", "3")  # so that workers tell often how far they are
     workers = [labs.work(lab, "http.client@threads") for _ in range(2)]
     eventually(lambda: measuring(lab, 2), "both shards are measured")
     psutil.Process(workers[0].process.pid).children()[0].kill()
@@ -108,7 +109,7 @@ def test_a_trial_for_which_too_few_workers_come_fails_in_time(labs):
 def test_a_lab_that_is_killed_in_a_divided_trial_takes_its_shards_results_when_it_is_started_again(labs, upstream):
     """All shards go on meanwhile: no request is sent twice."""
     before = requests_at(upstream)
-    asked = experiment(["http.client@threads"], **WORK | {"requests": 200})
+    asked = experiment(["http.client@threads"], **WORK | {"requests": 400})
     lab = labs.serve(asked, "--shards", "2", "--lost-after", "3")
     for _ in range(2):
         labs.work(lab, "http.client@threads")
@@ -116,8 +117,8 @@ def test_a_lab_that_is_killed_in_a_divided_trial_takes_its_shards_results_when_i
     lab.kill()
     again = labs.serve(asked, "--shards", "2", "--lost-after", "3", port=lab.port)
     run = labs.await_end(again)
-    assert [(trial.status, trial.requests) for trial in run.trials] == [("done", 200)]
-    assert requests_at(upstream) - before == 202
+    assert [(trial.status, trial.requests) for trial in run.trials] == [("done", 400)]
+    assert requests_at(upstream) - before == 402
 
 
 def test_an_experiment_that_can_not_be_divided_is_refused_with_one_line(labs):
@@ -135,7 +136,8 @@ def test_an_experiment_that_can_not_be_divided_is_refused_with_one_line(labs):
 
 def test_the_page_shows_who_has_which_shard(labs):
     """And how far it is, as the state for programs does."""
-    lab = labs.serve(experiment(["http.client@threads"], **WORK | {"requests": 300}), "--shards", "2")
+    asked = experiment(["http.client@threads"], **WORK | {"requests": 400})
+    lab = labs.serve(asked, "--shards", "2", "--lost-after", "3")
     for _ in range(2):
         labs.work(lab, "http.client@threads")
     eventually(lambda: measuring(lab, 2), "both shards are measured")
