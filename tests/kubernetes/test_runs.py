@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import fields
 
 import pytest
 
 from clientlab.cluster.pods import host_of
-from clientlab.workload.workload import Workload
+from clientlab.service.schemas import Start
 from running import eventually
 
-SHARDS = 2 if any(field.name == "shards" for field in fields(Workload)) else 1
+SHARDS = 2 if "shards" in Start.model_fields else 1
 SOON = 30.0
 
 
@@ -35,19 +34,33 @@ def test_the_short_demo_runs_to_its_end_and_its_counts_are_those_of_the_upstream
     eventually(lambda: lab.workers(run.run) == [], "the pods of the run are gone", 60)
 
 
-def test_a_worker_that_is_deleted_in_its_trial_is_replaced_and_the_trial_is_repeated(lab):
+def delete(lab, pod: str) -> str:
+    """Delete a pod; the cause that the lab is to name."""
+    lab.call("delete", "pod", pod, "--wait=false")
+    return f"pod {pod} was deleted"
+
+
+def evict(lab, pod: str) -> str:
+    """Evict a pod, as the drain of a node does; the cause that the lab is to name."""
+    path = f"/api/v1/namespaces/{lab.namespace}/pods/{pod}/eviction"
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": lab.namespace}}
+    lab.call("create", "--raw", path, "-f", "-", document=eviction)
+    return f"pod {pod} was evicted (EvictionByEvictionAPI: Eviction API: evicting)"
+
+
+@pytest.mark.parametrize("end", [delete, evict])
+def test_a_worker_that_loses_its_pod_in_its_trial_is_replaced_and_the_trial_is_repeated(lab, end):
     """The trial is lost at once with that cause, another pod of the Job comes, and the run is whole."""
-    started, deleted = lab.run(), {}
+    started, causes = lab.run(), {}
     with lab.lab() as api:
 
         def lost() -> bool:
-            """Whether a trial is lost. A trial is short: the worker that has one is deleted, until it was in time."""
+            """Whether a trial is lost. Trials are short, so each worker that has one loses its pod until one is."""
             state = api.document("/api/state")
             for worker in state["workers"]:
-                if worker["state"] == "measuring" and worker["host"] not in deleted:
+                if worker["state"] == "measuring" and worker["host"] not in causes:
                     hosts = {host_of(pod): pod["metadata"]["name"] for pod in lab.workers(started.name)}
-                    deleted[worker["host"]] = hosts[worker["host"]]
-                    lab.call("delete", "pod", hosts[worker["host"]], "--wait=false")
+                    causes[worker["host"]] = end(lab, hosts[worker["host"]])
             trials = api.document(f"/api/runs/{started.name}")["trials"]
             return any(trial["status"] == "lost" for trial in trials)
 
@@ -57,7 +70,7 @@ def test_a_worker_that_is_deleted_in_its_trial_is_replaced_and_the_trial_is_repe
     assert (code, run.status) == (0, "done"), started.said
     reasons = {trial.reason for trial in run.trials if trial.status == "lost"}
     assert reasons
-    assert reasons <= {f"pod {name} was deleted" for name in deleted.values()}
+    assert reasons <= set(causes.values())
     assert sum(trial.status == "done" for trial in run.trials) == 16
 
 

@@ -12,7 +12,7 @@ from clientlab.cli.option_types import OUT
 from clientlab.cli.report import show
 from clientlab.cluster.kubectl import Kubectl
 from clientlab.cluster.lab_access import ForwardedLab
-from clientlab.cluster.runs import delete_jobs, follow, make_jobs, require_permission
+from clientlab.cluster.runs import await_workers, delete_jobs, follow, make_jobs, require_permission
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.results.store import Store, run_of
 from clientlab.service.schemas import MOST_ROUNDS
@@ -100,6 +100,7 @@ def _finish(kubectl: Kubectl, lab: ForwardedLab, name: str, folder: Path) -> int
         finished = run_of(lab.get(f"/api/runs/{name}"), f"run {name} of the lab")
     except Refused as error:
         raise LabError(str(error)) from error
+    await_workers(kubectl, name)
     delete_jobs(kubectl, name)
     if finished.run not in store.names():
         store.claim(finished.run)

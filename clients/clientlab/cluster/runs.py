@@ -12,6 +12,7 @@ from clientlab.cluster.worker_jobs import RUN_LABEL, run_label, worker_job
 from clientlab.errors import LabError
 
 _LOOK_SECONDS = 1.0
+_WORKERS_SECONDS = 20.0
 
 
 def require_permission(kubectl: Kubectl) -> None:
@@ -31,9 +32,23 @@ def make_jobs(kubectl: Kubectl, run: dict[str, Any]) -> None:
         raise LabError(f"{error}; run {name} has no workers, and ends without them") from error
 
 
+def await_workers(kubectl: Kubectl, name: str) -> None:
+    """Give the workers of a run that has ended the time to end: the last one may wait for its last scrape."""
+    deadline = time.monotonic() + _WORKERS_SECONDS
+    while time.monotonic() < deadline:
+        found = kubectl.get("pods", "--selector", _of(name), "--field-selector", "status.phase=Running")["items"]
+        if not found:
+            return
+        time.sleep(_LOOK_SECONDS)
+
+
 def delete_jobs(kubectl: Kubectl, name: str) -> None:
     """Delete the Jobs of a run with their pods. Raises LabError."""
-    kubectl.run("delete", "jobs", "--selector", f"{RUN_LABEL}={run_label(name)}", "--ignore-not-found", "--wait=false")
+    kubectl.run("delete", "jobs", "--selector", _of(name), "--ignore-not-found", "--wait=false")
+
+
+def _of(name: str) -> str:
+    return f"{RUN_LABEL}={run_label(name)}"
 
 
 def shards_of(run: dict[str, Any]) -> dict[str, int]:

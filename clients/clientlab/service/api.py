@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, SkipValidation, ValidationError
 
 from clientlab.errors import LabError
@@ -71,7 +72,8 @@ async def poll(request: Request, asking: AssignmentRequest, lab: ThisLab) -> Res
 
     assignment = await lab.dispatcher.poll(asking, gone) if lab.run_manager.has_work_for(asking) else None
     if assignment is None and not lab.run_manager.has_work_for(asking):
-        raise HTTPException(410, f"run {asking.run!r} is not in progress")
+        # No exception, which the log and the page would show as a refusal: each worker of a run gets this at its end.
+        return JSONResponse(Problem(error=f"run {asking.run!r} is not in progress").model_dump(), 410)
     return _answer(assignment)
 
 

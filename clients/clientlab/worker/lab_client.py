@@ -20,6 +20,8 @@ _TIMEOUT = 10.0
 _PROMPT = 2.0
 POLL_TIMEOUT = 40.0
 """Seconds, longer than the lab keeps a request waiting."""
+_CONNECT_TIMEOUT = 5.0
+"""Of a lab that was replaced, a cluster may give the address of the old one: a new connection gets the new one."""
 
 LOST_ERRORS = (OSError, http.client.HTTPException)
 """What a lab that is away looks like; it may come back."""
@@ -80,7 +82,10 @@ class LabClient:
     @contextlib.contextmanager
     def _connection(self, timeout: float) -> Iterator[http.client.HTTPConnection]:
         host, port, _ = self.split()
-        with contextlib.closing(http.client.HTTPConnection(host, port, timeout=timeout)) as connection:
+        made = http.client.HTTPConnection(host, port, timeout=min(timeout, _CONNECT_TIMEOUT))
+        with contextlib.closing(made) as connection:
+            connection.connect()
+            connection.sock.settimeout(timeout)
             yield connection
 
     def _answer(

@@ -175,3 +175,27 @@ async def ended(client) -> None:
         if not (await client.get("/api/state")).json()["measuring"]:
             return
         await asyncio.sleep(0.01)
+
+
+def test_a_worker_of_one_run_is_answered_410_when_that_run_is_not_in_progress(store):
+    """Nor is it listed among the refusals: that is how each worker of a run learns of its end."""
+
+    async def go():
+        async with serving(store) as client:
+            document = ASSIGNMENT_REQUEST | {"run": "20240506-070809-small-abcd"}
+            answer = await client.post("/api/assignments", headers=BEARER, json=document)
+            assert (answer.status_code, answer.json()) == (
+                410, {"error": "run '20240506-070809-small-abcd' is not in progress"},
+            )  # fmt: skip
+            assert (await client.get("/api/state")).json()["refusals"] == []
+            assert (await client.post("/start", **form(experiment="demo", rounds="1"))).status_code == 303
+            waits = asyncio.ensure_future(
+                client.post(
+                    "/api/assignments", headers=BEARER, json=document | {"run": store.names()[0], "strategies": ["x"]}
+                )
+            )
+            await asyncio.sleep(0)
+            assert (await client.post("/stop", **form())).status_code == 303
+            assert (await asyncio.wait_for(waits, 10)).status_code == 410
+
+    asyncio.run(go())
