@@ -8,30 +8,53 @@ from collections import Counter
 import pytest
 
 from clientlab.cluster.pods import host_of
-from clientlab.service.schemas import Start
 from running import eventually
 
-SHARDS = 2 if "shards" in Start.model_fields else 1
 SOON = 30.0
 
 
-def test_the_short_demo_runs_to_its_end_and_its_counts_are_those_of_the_upstream(lab):
-    """Every strategy was measured by pods of its own, and the run file was fetched; no Job is left."""
-    before = {name: lab.sent_to(name) for name in ("aiohttp", "flask")}
-    started = lab.run("--shards", str(SHARDS)) if SHARDS > 1 else lab.run()
-    eventually(lambda: len(lab.workers(started.name)) == 8 * SHARDS, "all workers are there")
-    nodes = Counter(pod["spec"].get("nodeName") for pod in lab.workers(started.name))
-    code, run = started.end()
-    assert (code, run.status, len(run.trials)) == (0, "done", 16), started.said
-    assert {trial.status for trial in run.trials} == {"done"}
-    counted, plan = Counter(), run.experiment
+def upstream_counts(lab) -> dict[str, int]:
+    return {name: lab.sent_to(name) for name in ("aiohttp", "flask")}
+
+
+def expected_counts(run) -> dict[str, int]:
+    """Requests of all trials by upstream, those of the warm-up of each shard included."""
+    counted, plan = Counter({"aiohttp": 0, "flask": 0}), run.experiment
     arms = {arm.name: arm for arm in plan.arms}
     for trial in run.trials:
         arm = arms[trial.arm]
-        counted[arm.upstream] += trial.requests + plan.workloads[arm.workload].warmup
-    assert {name: lab.sent_to(name) - before[name] for name in before} == {"flask": 0, **counted}
-    assert len(nodes - Counter([None])) >= min(2, SHARDS)
+        counted[arm.upstream] += trial.requests + max(1, len(trial.by_shard)) * plan.workloads[arm.workload].warmup
+    return dict(counted)
+
+
+def test_the_short_demo_runs_to_its_end_and_its_counts_are_those_of_the_upstream(lab):
+    """Every strategy was measured by a pod of its own, and the run file was fetched; no Job is left."""
+    before = upstream_counts(lab)
+    started = lab.run()
+    eventually(lambda: len(lab.workers(started.name)) == 8, "all workers are there")
+    code, run = started.end()
+    assert (code, run.status, len(run.trials)) == (0, "done", 16), started.said
+    assert {trial.status for trial in run.trials} == {"done"}
+    after = upstream_counts(lab)
+    assert {name: after[name] - before[name] for name in before} == expected_counts(run)
     eventually(lambda: lab.workers(run.run) == [], "the pods of the run are gone", 60)
+
+
+def test_two_shards_of_a_trial_run_on_two_nodes_and_their_counts_are_those_of_the_upstream(lab):
+    """Each trial is one result of both pods, which began at one agreed moment by the lab's clock."""
+    before = upstream_counts(lab)
+    started = lab.run("--shards", "2", "-t", "aiohttp@workers", "-t", "requests-session@threads")
+    eventually(lambda: len(lab.workers(started.name)) == 4, "all workers are there")
+    eventually(lambda: all(pod["spec"].get("nodeName") for pod in lab.workers(started.name)), "all have a node")
+    nodes = {host_of(pod): pod["spec"]["nodeName"] for pod in lab.workers(started.name)}
+    code, run = started.end()
+    assert (code, run.status, len(run.trials)) == (0, "done", 4), started.said
+    after = upstream_counts(lab)
+    assert {name: after[name] - before[name] for name in before} == expected_counts(run)
+    for trial in run.trials:
+        assert len({nodes[shard.host] for shard in trial.by_shard}) == 2
+        assert sum(shard.requests for shard in trial.by_shard) == trial.requests
+        assert all(shard.clock is not None for shard in trial.by_shard)
 
 
 def delete(lab, pod: str) -> str:
