@@ -33,6 +33,8 @@ _COMPONENT = "app.kubernetes.io/component"
 _APPLY = "apply the manifests first: kubectl apply -k deploy/kubernetes/demo"
 _READY_SECONDS = 120.0
 _TROUBLED_SECONDS = 20.0
+_NO_VOLUME, _VOLUME_SECONDS = "unbound immediate PersistentVolumeClaims", 60.0
+"""A volume may be made, or bound, on demand."""
 _AWAY_SECONDS = 300.0
 _FORWARD_SECONDS = 20.0
 _LOOK_SECONDS = 1.0
@@ -76,7 +78,8 @@ def await_ready(kubectl: Kubectl) -> None:
             return
         late = time.monotonic() - began
         troubles = [cause for cause in waiting.values() if cause]
-        if (troubles and late > _TROUBLED_SECONDS) or late > _READY_SECONDS:
+        patience = _VOLUME_SECONDS if troubles and _NO_VOLUME in troubles[0] else _TROUBLED_SECONDS
+        if (troubles and late > patience) or late > _READY_SECONDS:
             raise LabError(troubles[0] if troubles else f"not ready within {late:.0f} s: {', '.join(waiting)}")
         time.sleep(_LOOK_SECONDS)
 
