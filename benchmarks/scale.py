@@ -55,7 +55,7 @@ def rows() -> Iterator[BenchmarkRow]:
         yield from found.lab(f"trials of {WORKERS:,} shards")
 
 
-class Found:
+class ScaleRun:
     """What the lab and the workers noted of a run."""
 
     def __init__(self, run: Run, notes: Sequence[dict[str, Any]], peak: float, health: Sequence[float]) -> None:
@@ -129,7 +129,7 @@ def _row(name: str, values: Sequence[float], percent: float, limit: float | None
 
 
 @contextlib.contextmanager
-def _measured(shards: int, rounds: int) -> Iterator[Found]:
+def _measured(shards: int, rounds: int) -> Iterator[ScaleRun]:
     """A run whose trials have so many shards, to its end."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -143,7 +143,7 @@ def _measured(shards: int, rounds: int) -> Iterator[Found]:
             _await_answers(folder / "workers.notes", shards * rounds)
             peak = _peak_bytes(lab.pid) / 1e6
         notes = [*notes_in(folder / "lab.notes"), *notes_in(folder / "workers.notes")]
-        yield Found(run, notes, peak, health)
+        yield ScaleRun(run, notes, peak, health)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Workers that measure nothing: they speak the lab's API over real sockets, and make up their results.
+"""SimulatedWorkers that measure nothing: they speak the lab's API over real sockets, and make up their results.
 
 ``python -m benchmarks.simulated_workers PORT WORKERS NOTES`` works until it is killed. Each worker opens a connection
 for each request, as `clientlab work` does. Lines of JSON in the file NOTES tell when something was sent or answered, by
@@ -69,7 +69,7 @@ class _Exchange(asyncio.Protocol):
 
 
 @dataclass
-class Workers:
+class SimulatedWorkers:
     """All of them, and what they note."""
 
     port: int
@@ -197,7 +197,7 @@ class Workers:
 
 
 async def _main(port: int, count: int, notes: Path) -> None:
-    workers = Workers(port, count, notes)
+    workers = SimulatedWorkers(port, count, notes)
     working = asyncio.create_task(workers.work())
     while not working.done():
         await asyncio.sleep(0.25)

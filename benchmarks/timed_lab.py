@@ -18,7 +18,7 @@ from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.service import reported_trial, run_manager
 from clientlab.service.dispatcher import Dispatcher
-from clientlab.service.given_trial import GivenTrial, Outcome, Place
+from clientlab.service.given_trial import GivenTrial, Reported, TrialPlace
 from clientlab.worker.assignment import Assignment
 from clientlab.workload.workload import Workload
 
@@ -34,11 +34,11 @@ def note_into(path: Path) -> None:
 
     async def noted_give(
         self: Dispatcher, run: str, experiment: str, planned: PlannedTrial, *more: Any, **named: Any
-    ) -> Outcome:
+    ) -> Reported:
         note(event="given", order=planned.order, at=time.monotonic())
         return await give(self, run, experiment, planned, *more, **named)
 
-    def noted_assignment(self: GivenTrial, place: Place) -> Assignment:
+    def noted_assignment(self: GivenTrial, place: TrialPlace) -> Assignment:
         note(event="turn", order=self.planned.order, shard=place.number, at=time.monotonic())
         return assignment(self, place)
 

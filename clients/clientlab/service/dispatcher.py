@@ -15,7 +15,7 @@ from typing import Any
 from clientlab.results.trial import PlannedTrial
 from clientlab.running.execute import TrialLost
 from clientlab.service.bounds import Bounds
-from clientlab.service.given_trial import GivenTrial, NoMeeting, Outcome
+from clientlab.service.given_trial import GivenTrial, NoMeeting, Reported
 from clientlab.service.recruiter import Recruiter
 from clientlab.service.schemas import (
     AssignmentRequest,
@@ -52,7 +52,7 @@ class Dispatcher:
     async def give(  # noqa: PLR0913 - a trial's particulars
         self, run: str, experiment: str, planned: PlannedTrial, workload: Workload, progressed: Callable[[int], None],
         *, resumed: bool,
-    ) -> Outcome:  # fmt: skip
+    ) -> Reported:  # fmt: skip
         """What the workers made of the trial; a failed one where too few come in time.
 
         Raises TrialLost, or what `end` is given.

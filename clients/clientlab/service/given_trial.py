@@ -25,7 +25,7 @@ START_AFTER = 0.2
 START_AFTER_PER_SHARD = 0.001
 """Seconds from the moment at which the last shard is ready to the agreed start: each has to learn of it before."""
 
-Outcome = Trial | list[ShardReport]
+Reported = Trial | list[ShardReport]
 """Of a trial that workers have done: the trial, or the reports of all its shards."""
 
 
@@ -34,7 +34,7 @@ class NoMeeting(Exception):
 
 
 @dataclass(eq=False)
-class Place:
+class TrialPlace:
     """One shard of a trial, or all of a trial that is not divided.
 
     `begun`: its worker has sent a heartbeat. `ready`: it waits for the other shards, or has waited for them. `over`:
@@ -70,8 +70,8 @@ class GivenTrial:
     since: float
     not_before: float
     heartbeat: float
-    result: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    places: list[Place] = field(init=False)
+    result: asyncio.Future[Reported] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    places: list[TrialPlace] = field(init=False)
     finished: int = 0
     first_ready: float | None = None
     agreed: float | None = None  # the start, by the lab's clock
@@ -80,9 +80,9 @@ class GivenTrial:
     saved: bool = False
 
     def __post_init__(self) -> None:
-        self.places = [Place(number) for number in range(self.workload.shards)]
+        self.places = [TrialPlace(number) for number in range(self.workload.shards)]
         self._free = dict(enumerate(self.places))
-        self._held: dict[str, Place] = {}
+        self._held: dict[str, TrialPlace] = {}
         self._ready: set[int] = set()
         self._reports: dict[int, ShardReport] = {}
         self.result.add_done_callback(self._ended)
@@ -96,7 +96,7 @@ class GivenTrial:
         return len(self.places) > 1
 
     @property
-    def free(self) -> list[Place]:
+    def free(self) -> list[TrialPlace]:
         """The places that nobody holds."""
         return [self._free[number] for number in sorted(self._free)]
 
@@ -110,7 +110,7 @@ class GivenTrial:
         """Whether some of its shards went on over the lab's restart, and others were not heard of yet."""
         return self.resumed and 0 < self.lacking < len(self.places)
 
-    def assignment(self, place: Place) -> Assignment:
+    def assignment(self, place: TrialPlace) -> Assignment:
         """What the worker that gets a place has to do."""
         return Assignment(
             run=self.run,
@@ -121,36 +121,36 @@ class GivenTrial:
             heartbeat_seconds=self.heartbeat,
         )
 
-    def held_by(self, worker: str) -> Place | None:
+    def held_by(self, worker: str) -> TrialPlace | None:
         """The place that a worker holds."""
         return self._held.get(worker)
 
-    def give(self, place: Place, worker: str, now: float) -> None:
+    def give(self, place: TrialPlace, worker: str, now: float) -> None:
         """A worker is given a place, and has yet to begin."""
         self.hold(place, worker, now)
         place.begun = False
         place.hands[worker] += 1
 
-    def hold(self, place: Place, worker: str, now: float) -> None:
+    def hold(self, place: TrialPlace, worker: str, now: float) -> None:
         """A worker has a place, and was heard of."""
         place.worker, place.seen, place.begun = worker, now, True
         self._held[worker] = place
         self._free.pop(place.number, None)
 
-    def release(self, place: Place) -> None:
+    def release(self, place: TrialPlace) -> None:
         """The worker that was given a place does not know of it."""
         if place.worker is not None:
             del self._held[place.worker]
         place.worker, self._free[place.number] = None, place
 
-    def place_for(self, worker: str, shard: int | None) -> Place | None:
+    def place_for(self, worker: str, shard: int | None) -> TrialPlace | None:
         """The place that a worker holds, or had before the lab's restart; None where it can't be that worker's."""
         if (shard is not None) != self.divided or (shard or 0) >= len(self.places):
             return None
         place = self.places[shard or 0]
         return place if place.worker in (None, worker) else None
 
-    def progress(self, place: Place, finished: int) -> None:
+    def progress(self, place: TrialPlace, finished: int) -> None:
         """So many requests of a place have finished."""
         self.finished += finished - place.finished
         place.finished = finished
@@ -164,7 +164,7 @@ class GivenTrial:
         if self.first_ready is not None:
             self.first_ready = min(now, self.first_ready + late)
 
-    async def meet(self, place: Place, now: float, clock: Callable[[], float]) -> float | None:
+    async def meet(self, place: TrialPlace, now: float, clock: Callable[[], float]) -> float | None:
         """The start on which all shards agree, by `clock`; None after a while, while some are not ready.
 
         Raises NoMeeting, and TimeoutError where the service ends.
@@ -195,13 +195,13 @@ class GivenTrial:
         share = part_of(self.planned.concurrency, place, len(self.places))
         return self.divided and place < len(self.places) and self._same(result.shard.trial, concurrency=share)
 
-    def place_of(self, result: AssignmentResult) -> Place | None:
+    def place_of(self, result: AssignmentResult) -> TrialPlace | None:
         """The place that a result is of; None where another worker has it."""
         if result.shard is not None:
             return self.place_for(result.worker, result.shard.place)
         return self.held_by(result.worker) or next(iter(self.free), None)
 
-    def take(self, place: Place, result: AssignmentResult) -> None:
+    def take(self, place: TrialPlace, result: AssignmentResult) -> None:
         """Take a result. The trial is over with the last report of a shard, and with the first shard that failed."""
         self.hold(place, result.worker, place.seen)
         place.over = True
@@ -250,7 +250,7 @@ class GivenTrial:
         self.turned.set()
         self.settled.set()
 
-    def state_of(self, place: Place) -> ShardState | None:
+    def state_of(self, place: TrialPlace) -> ShardState | None:
         """How far a shard is; None for a trial that is not divided."""
         if not self.divided:
             return None
@@ -274,7 +274,7 @@ class GivenTrial:
             return f"{len(self._ready)} of {len(self.places)} shards are ready"
         return f"{sum(place.over for place in self.places)} of {len(self.places)} shards have reported"
 
-    def named(self, places: Iterable[Place], host: Callable[[str], str]) -> str:
+    def named(self, places: Iterable[TrialPlace], host: Callable[[str], str]) -> str:
         """Shards with their workers' hosts, as in "shard 2 of 4 on pod-1"; the host alone where there are no shards."""
         return ", ".join(
             " on ".join(
@@ -291,7 +291,7 @@ class GivenTrial:
         fields = {name: getattr(self.planned, name) for name in PlannedTrial.model_fields} | other
         return all(getattr(done, name) == value for name, value in fields.items())
 
-    def _ended(self, result: asyncio.Future[Outcome]) -> None:
+    def _ended(self, result: asyncio.Future[Reported]) -> None:
         self.turned.set()
         if result.cancelled() or result.exception() is not None:
             self.settled.set()
