@@ -203,6 +203,27 @@ def test_the_stack_has_a_link_if_one_is_asked_for(lab):
     assert all(0.02 <= trial["latency_seconds"]["p50"] < 0.06 for trial in trials)
 
 
+def test_a_trial_is_divided_over_the_containers_of_its_strategy(lab):
+    """Which `--scale` starts. They begin at one moment, and Prometheus has counted the requests of both."""
+    up = ["up", "-d", "--pull", "never", "--no-build", "--no-recreate"]
+    wanted = {"experiment": "demo", "quick": True, "rounds": 1, "strategies": ["aiohttp@workers"], "shards": 2}
+    try:
+        lab.compose(*up, "--scale", "client-aiohttp-workers=2", "client-aiohttp-workers")
+        name = lab.api("/api/runs", wanted)["run"]
+        assert lab.idle()["run"] == name
+    finally:
+        lab.compose(*up, "--scale", "client-aiohttp-workers=1", "client-aiohttp-workers")
+    trials = lab.run(name)["trials"]
+    assert [trial["status"] for trial in trials] == ["done"] * 2, [trial["reason"] for trial in trials]
+    for trial in trials:
+        assert len({shard["host"] for shard in trial["by_shard"]}) == 2
+        assert sum(shard["requests"] for shard in trial["by_shard"]) == trial["requests"]
+        assert trial["upstream_use"]["requests"] == trial["requests"]
+    expression = f'sum(max_over_time(clientlab_requests_total{{run="{name}"}}[1h]))'
+    requests = sum(trial["requests"] for trial in trials)
+    eventually(lambda: [int(row["value"][1]) for row in lab.prometheus(expression)] == [requests], "the count", 10)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

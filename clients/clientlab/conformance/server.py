@@ -207,8 +207,15 @@ def pour(connection: socket.socket, answer: Endless) -> None:
         connection.sendall(answer.start)
         while time.monotonic() < until:
             connection.sendall(answer.block)
-            if answer.pause and select.select([connection], [], [], answer.pause)[0] and not connection.recv(1 << 16):
+            if answer.pause and _readable(connection, answer.pause) and not connection.recv(1 << 16):
                 return
+
+
+def _readable(connection: socket.socket, seconds: float) -> bool:
+    """Whether there is something to read, or the end, within so long."""
+    poll = select.poll()  # unlike select(), it takes file descriptors of any number
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
 
 
 def _drip(connection: socket.socket, answer: bytes) -> None:

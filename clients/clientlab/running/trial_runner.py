@@ -61,7 +61,7 @@ class Testbed(Servers, Protocol):
         """The counters now. Raises ServerLost where a server has ended or does not answer."""
 
 
-_AHEAD = 0.03
+_AHEAD = 0.05
 """Seconds before the start at which a shard reads the machine's counters."""
 
 _Ended = Literal["failed", "lost"]

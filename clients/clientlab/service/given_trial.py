@@ -21,7 +21,7 @@ _SAVED_WITHIN = 5.0
 _HELD_SECONDS = 20.0
 """How long a shard that is ready, and one that has reported, is kept waiting for an answer."""
 
-START_AFTER = 0.2
+START_AFTER = 0.5
 START_AFTER_PER_SHARD = 0.001
 """Seconds from the moment at which the last shard is ready to the agreed start: each has to learn of it before."""
 
