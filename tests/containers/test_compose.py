@@ -211,17 +211,18 @@ def test_a_trial_is_divided_over_the_containers_of_its_strategy(lab):
         lab.compose(*up, "--scale", "client-aiohttp-workers=2", "client-aiohttp-workers")
         name = lab.api("/api/runs", wanted)["run"]
         assert lab.idle()["run"] == name
+        trials = lab.run(name)["trials"]
+        requests = sum(trial["requests"] for trial in trials)
+        expression = f'sum(max_over_time(clientlab_requests_total{{run="{name}"}}[1h]))'
+        # A new container is scraped when Prometheus has learned of it; its worker waits for that, if it is left alive.
+        eventually(lambda: [int(row["value"][1]) for row in lab.prometheus(expression)] == [requests], "the count", 30)
     finally:
         lab.compose(*up, "--scale", "client-aiohttp-workers=1", "client-aiohttp-workers")
-    trials = lab.run(name)["trials"]
     assert [trial["status"] for trial in trials] == ["done"] * 2, [trial["reason"] for trial in trials]
     for trial in trials:
         assert len({shard["host"] for shard in trial["by_shard"]}) == 2
         assert sum(shard["requests"] for shard in trial["by_shard"]) == trial["requests"]
         assert trial["upstream_use"]["requests"] == trial["requests"]
-    expression = f'sum(max_over_time(clientlab_requests_total{{run="{name}"}}[1h]))'
-    requests = sum(trial["requests"] for trial in trials)
-    eventually(lambda: [int(row["value"][1]) for row in lab.prometheus(expression)] == [requests], "the count", 10)
 
 
 @pytest.mark.parametrize(
