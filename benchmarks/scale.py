@@ -220,7 +220,7 @@ def _await_answers(notes: Path, results: int) -> None:
 
 
 def _peak_bytes(pid: int) -> float:
-    """Linux counts a process's peak; elsewhere, what it holds now."""
+    """Its peak on Linux, which counts it; on other systems its present memory."""
     with contextlib.suppress(OSError):
         found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
         if found:

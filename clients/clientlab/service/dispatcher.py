@@ -235,7 +235,7 @@ class Dispatcher:
         if self._busy:
             return
         for place, poll in zip(trial.free, self._recruiter.chosen(trial, now), strict=False):
-            trial.resumed = False  # whoever had it before the restart has it no more
+            trial.resumed = False  # its worker from before the restart has lost it
             trial.give(place, poll.name, now)
             poll.turn.set_result(trial.assignment(place))
 

@@ -94,7 +94,7 @@ class PodWatch:
     _obstacles: dict[str, _Obstacle] = field(default_factory=dict)  # by pod or Job
     _gone: set[str] = field(default_factory=set)  # pods
     _created: dict[str, str] = field(default_factory=dict)  # Job → when its newest pod was created
-    _refused: dict[str, str] = field(default_factory=dict)  # strategy → what the dispatcher was told
+    _refused: dict[str, str] = field(default_factory=dict)  # strategy → the cause that the dispatcher has
 
     def take_pod(self, change: str, pod: dict[str, Any]) -> None:
         """Take a new state of a pod; `change` is ADDED, MODIFIED or DELETED."""

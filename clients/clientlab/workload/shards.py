@@ -28,7 +28,7 @@ class Share(Workload):
     of: int
 
     def number_of(self, k: int) -> int:
-        """The number of the share's request k in the whole trial. Those of a warm-up stay below 0."""
+        """The number of the share's request k in the whole trial. A number below 0, of a warm-up, stays below 0."""
         return self.place + k * self.of
 
 

@@ -207,11 +207,11 @@ def test_nothing_is_given_while_another_shard_of_an_ended_trial_may_go_on():
         await assigned(dispatcher, "ab")
         assert beat(dispatcher, "a", 0)
         assert beat(dispatcher, "b", 1)
-        told = failed(dispatcher, "a", "shard 1 of 2 on host-a: it broke")
+        answer = failed(dispatcher, "a", "shard 1 of 2 on host-a: it broke")
         trial = await given
         assert (trial.status, trial.reason) == ("failed", "shard 1 of 2 on host-a: it broke")
         dispatcher.saved()
-        assert (await told).taken
+        assert (await answer).taken
         second, first_poll, other = give(dispatcher, 1, order=1), ask(dispatcher, "a"), ask(dispatcher, "c")
         await asyncio.sleep(0.1)
         assert not first_poll.done()
@@ -280,7 +280,7 @@ def test_after_a_restart_the_shards_that_go_on_keep_their_places():
 
 
 def test_a_worker_that_is_known_to_be_gone_loses_its_trial_at_once_and_another_loses_nothing():
-    """As a pod that was evicted: the cause is told by whoever knows it."""
+    """As a pod that was evicted: its cause is known, and named."""
 
     async def go() -> None:
         dispatcher = Dispatcher(CALM)
