@@ -50,7 +50,7 @@ def rows() -> Iterator[BenchmarkRow]:
         yield from found.turns("trials of one worker", _TURN_MS)
         yield from found.lab("trials of one worker")
     with _measured(shards=WORKERS, rounds=_DIVIDED) as found:
-        yield from found.turns(f"all turns of a trial of {WORKERS:,} shards at once", None)
+        yield from found.turns(f"all turns of a trial of {WORKERS:,} shards at once", _TURN_MS)
         yield from found.of_shards()
         yield from found.lab(f"trials of {WORKERS:,} shards")
 
