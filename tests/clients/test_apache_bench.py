@@ -110,7 +110,7 @@ def test_where_nobody_answers_every_request_failed():
 
 @needs_ab
 def test_words_that_it_does_not_take_fail_the_trial_with_its_own():
-    """No figures are made up."""
+    """Arguments that ab refuses fail the trial with ab's own message, and no figure is invented."""
     with pytest.raises(
         TrialFailed, match=r"RuntimeError: ab ended with code \d+: .*[Ii]nvalid number of requests|Usage"
     ):
@@ -181,7 +181,7 @@ def test_without_the_program_it_is_unavailable_with_what_to_install(monkeypatch,
 
 @pytest.mark.parametrize("setting", ["pool=3", "library_defaults=true"])
 def test_it_has_no_pool_to_set(setting):
-    """Its connections are its concurrency."""
+    """ab refuses the setting `pool`, because its connections are its concurrency."""
     with pytest.raises(LabError, match=r"has no setting '\w+'; it has keepalive|unavailable"):
         strategies.check_settings(strategies.find(f"ab?{setting}"))
 

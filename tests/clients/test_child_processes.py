@@ -73,7 +73,7 @@ def test_a_program_gets_its_environment_and_its_output_goes_to_the_log(start, lo
 
 
 def test_a_program_that_is_not_there_is_an_error(start):
-    """Said at once."""
+    """Starting a program that does not exist raises an error at once."""
     with pytest.raises(FileNotFoundError):
         start(["/no/such/program"])
 
@@ -104,7 +104,7 @@ def test_stopping_ends_what_does_not_listen(start, log):
 
 
 def test_stopping_ends_what_a_program_has_started(start, log):
-    """The whole of its group."""
+    """Stopping a program ends its whole process group."""
     process = start([sys.executable, "-c", START_A_CHILD])
     eventually(lambda: log.read_text().endswith("\n"), "the child's id")
     grandchild = int(log.read_text())

@@ -93,7 +93,7 @@ def test_a_fault_keeps_the_kind_that_the_client_gave():
 
 
 def test_errors_that_wrap_each_other_are_looked_at_once():
-    """A circle ends."""
+    """Exceptions whose causes form a circle are each inspected once."""
     one, other = around(ValueError()), LibraryError()
     other.__context__ = one
     one.reason = other

@@ -182,7 +182,7 @@ def test_a_class_that_lacks_the_shape_is_told(name, says):
     ],
 )
 def test_a_file_that_does_not_import_is_told_with_its_line(text, says, tmp_path):
-    """And with its own error."""
+    """A user's file that fails to import is reported with its line and its own error."""
     path = tmp_path / "mine.py"
     path.write_text(text)
     with pytest.raises(PluginError, match=f"{path} can't be imported, {says}"):

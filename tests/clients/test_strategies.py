@@ -104,7 +104,7 @@ def test_an_unknown_strategy_is_answered_with_what_there_is(name, says):
 
 
 def test_any_fitting_pair_can_be_asked_for():
-    """Listed or not."""
+    """Any client and executor that fit together can be named as a strategy, listed or not."""
     assert "urllib3@processes" not in STRATEGIES
     assert find("urllib3@processes").executor == "processes"
 
@@ -139,7 +139,7 @@ def test_the_articles_of_a_strategy_are_those_of_the_bundled_experiments():
 
 
 def test_the_list_names_the_articles_of_a_strategy():
-    """Else its own source."""
+    """The list of strategies names the articles that use a strategy, or else its category."""
     sources = {row["name"]: row["source"] for row in strategy_rows()}
     assert sources["requests"] == "keepalive, semaphore, sessions"
     assert sources["pycurl@threads"] == "ecosystem"

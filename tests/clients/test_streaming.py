@@ -118,7 +118,7 @@ def silenced(request):
 @pytest.mark.slow
 @pytest.mark.parametrize("client", STREAMING)
 def test_silence_between_chunks_is_a_time_out(client, silenced):
-    """Of kind timeout-read."""
+    """A server that pauses too long between two chunks causes an error of kind timeout-read."""
     assert silenced(client).samples.errors == {"timeout-read": 2}
 
 
@@ -183,7 +183,7 @@ def test_elapsed_is_to_the_end_of_headers_in_requests_and_of_the_body_in_httpx()
 
 
 def test_without_being_asked_no_elapsed_is_kept():
-    """The field stays 0."""
+    """Unless the workload records the library's own elapsed time, that field of a sample stays 0."""
     with counting_server() as server:
         measured = measure("requests-session", Workload(requests=3, warmup=0), server.url)
     assert measured.samples.records["elapsed"].tolist() == [0.0] * 3
@@ -208,5 +208,5 @@ def test_a_client_that_cannot_is_refused_with_those_that_can(strategy, changes, 
 
 @pytest.mark.parametrize("name", [name for name, s in STRATEGIES.items() if not strategies.CLIENTS[s.client].program])
 def test_a_workload_that_asks_for_nothing_special_suits_every_strategy(name):
-    """Uploads held whole included."""
+    """A plain workload, with a body held in memory too, suits every strategy."""
     check_capabilities(STRATEGIES[name], Workload(upload_size=10))

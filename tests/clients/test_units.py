@@ -29,7 +29,7 @@ def test_seconds_are_shown_in_the_unit_that_suits_them(seconds, text):
     [(0, "0"), (0.00123, "0.00123"), (1.239, "1.24"), (9.999, "10.0"), (98.76, "98.8"), (1234567.8, "1,234,568")],
 )
 def test_three_digits_are_kept_and_whole_numbers_are_not_cut(value, text):
-    """Thousands are separated."""
+    """Values keep three significant digits, and integers keep all digits with separated thousands."""
     assert units.digits(value) == text
     assert units.rate(value) == text
 

@@ -42,7 +42,7 @@ def test_settings_say_how_it_is_served():
     ],
 )
 def test_what_can_not_be_is_answered_with_what_there_is(name, says):
-    """In one line."""
+    """An unknown upstream is refused in one line that lists the known ones."""
     with pytest.raises(LabError, match=says) as raised:
         find(name)
     assert "\n" not in str(raised.value)

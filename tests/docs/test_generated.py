@@ -104,7 +104,7 @@ def test_stale_files_are_named_and_written_once(elsewhere):
 
 
 def test_a_missing_block_is_one_line(elsewhere):
-    """No traceback."""
+    """A generated block that is missing from its page is reported in one line without a traceback."""
     (elsewhere / "page.md").write_text("nothing\n")
     result = CliRunner().invoke(generate, [])
     assert result.exit_code == 1

@@ -28,7 +28,7 @@ def mine(tmp_path, monkeypatch):
 
 
 def test_it_is_a_short_one(mine):
-    """Seventeen lines, imports included."""
+    """The example of an own client has at most seventeen lines, imports included."""
     assert sum(bool(line.strip()) for line in mine.splitlines()) <= 17
 
 
@@ -36,7 +36,7 @@ def test_it_is_a_short_one(mine):
 @pytest.mark.usefixtures("mine")
 @pytest.mark.parametrize("name", ["mine.py:Mine", "mine.py:Mine@threads"])
 def test_it_conforms(name, capfd):
-    """`clientlab conform` finds nothing broken."""
+    """`clientlab conform` finds nothing broken in the example."""
     assert run_command_line(["conform", name]) == 0, capfd.readouterr().out
     assert capfd.readouterr().out.startswith(f"{name}: passes all ")
 

@@ -137,7 +137,7 @@ def test_the_demo_is_the_one_described():
 
 
 def test_the_format_of_run_files_is_the_one_described():
-    """The changelog names the version."""
+    """The changelog names the version of the run file format that the code writes."""
     number = Run.model_fields["format"].default
     assert f"the run file, version {number}," in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 

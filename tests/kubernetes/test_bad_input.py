@@ -22,13 +22,13 @@ def said(*words: str, **environment: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("words", [("run", "demo"), ("fetch", "20240506-070809-demo-abcd"), ("status",)])
 def test_without_kubectl_it_is_said_where_to_get_it(words):
-    """Whatever is wanted."""
+    """Without kubectl, every subcommand of `kube` says where to get it."""
     code, line = said(*words, PATH="/nonexistent")
     assert (code, "kubectl is not installed; install it" in line) == (2, True)
 
 
 def test_without_a_cluster_it_is_said_how_one_is_named(tmp_path):
-    """With what kubectl said."""
+    """Without a cluster, the message says how to name one and quotes kubectl."""
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed")
     code, line = said("run", "demo", KUBECONFIG=str(tmp_path / "none"))
@@ -47,7 +47,7 @@ def test_a_namespace_without_the_lab_is_named(cluster, tmp_path):
 
 
 def test_an_experiment_that_the_lab_does_not_know_is_named_with_those_it_knows(lab):
-    """No run is begun."""
+    """An unknown experiment is refused with a list of the known ones, and no run begins."""
     code, line = said("run", "nonsense", "--namespace", lab.namespace)
     assert code == 2
     assert "experiment 'nonsense' is unknown; there are " in line
@@ -56,7 +56,7 @@ def test_an_experiment_that_the_lab_does_not_know_is_named_with_those_it_knows(l
 
 
 def test_a_run_that_the_lab_does_not_have_is_named(lab, tmp_path):
-    """Nothing is stored."""
+    """A run that the lab does not have is named, and nothing is stored."""
     code, line = said("fetch", "20240506-070809-demo-abcd", "--namespace", lab.namespace, "--out", str(tmp_path / "x"))
     assert code == 2
     assert "there is no run '20240506-070809-demo-abcd'" in line

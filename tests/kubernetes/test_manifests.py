@@ -74,7 +74,7 @@ def test_the_cluster_accepts_every_overlay(cluster, applied, operator_kinds, ove
 
 
 def test_no_pod_of_the_demo_is_beyond_the_standard_of_its_namespace(applied):
-    """The API server would warn."""
+    """The API server warns of no pod of the demo under the pod security standard of its namespace."""
     assert "PodSecurity" not in applied.stderr
 
 
@@ -121,7 +121,7 @@ def test_clients_proxy_and_upstreams_are_on_different_nodes_where_they_are_sprea
 
 
 def test_the_lab_may_read_pods_and_events_and_nothing_else(cluster, applied):  # noqa: ARG001 - needed first
-    """Of its own namespace."""
+    """The lab's service account may read pods and events of its own namespace only."""
 
     def may(*words: str) -> bool:
         account = f"system:serviceaccount:{cluster.namespace}:lab"

@@ -110,7 +110,7 @@ def test_the_demo_runs_from_the_wheel_in_an_empty_folder(programs, tmp_path):
 
 
 def test_the_doctor_finds_nothing_missing_but_the_libraries_of_extras(programs, tmp_path):
-    """The lab can run."""
+    """In an environment of the wheel alone, the doctor misses the libraries of extras only, and the lab can run."""
     done = call(programs / "clientlab", "doctor", folder=tmp_path)
     assert done.returncode == 0, done.stdout
     absent = {line.split()[1] for line in done.stdout.splitlines() if "its strategies: pip install" in line}

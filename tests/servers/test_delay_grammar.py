@@ -50,6 +50,6 @@ def test_a_random_delay_has_one_distribution_in_both(text):
 @pytest.mark.parametrize("text", REFUSED)
 @pytest.mark.parametrize("parse", [lab.parse, upstream.parse], ids=["lab", "upstream"])
 def test_both_refuse_the_same(text, parse):
-    """With a reason."""
+    """Client and server refuse the same delays, each with a reason."""
     with pytest.raises(ValueError, match=r"\w{3}"):
         parse(text)

@@ -71,6 +71,6 @@ def test_normal_is_truncated_at_zero() -> None:
 
 
 def test_the_same_source_draws_the_same() -> None:
-    """Equal seeds give equal delays."""
+    """Two sources with equal seeds draw equal delays."""
     delay = delays.parse("lognormal:100ms,0.3")
     assert delay.draw(random.Random(7)) == delay.draw(random.Random(7))

@@ -33,7 +33,7 @@ def test_shares_between_edges_add_up_to_what_lies_between_them():
 
 
 def test_the_unit_is_the_one_stored():
-    """Another than nanoseconds as well."""
+    """A histogram in another unit than nanoseconds is read in the unit that it stores."""
     encoded, _ = stored([0.002])
     assert merged([(encoded, 1e-6)]).seconds.tolist() == pytest.approx([2.0], rel=WIDTH)
 

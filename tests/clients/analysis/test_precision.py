@@ -147,7 +147,7 @@ def test_equal_arms_judged_one_by_one_by_the_rule_itself_are_called_different_as
 
 @pytest.mark.parametrize(("truth", "spread"), [(1.03, 0.03), (1.015, 0.05), (1.3, 0.12)])
 def test_all_simulations_at_once_end_where_the_rule_ends_them(truth, spread):
-    """Forty runs of each kind."""
+    """The vectorised simulation ends each of forty runs after the same round as the stopping rule itself."""
     logs = drawn(np.log(truth), spread)[:40]
     zeros = np.zeros(MOST)
     assert [ended(less, zeros, row) for row in logs] == by_claim(*looks(logs), 1.03)[3].tolist()
@@ -204,7 +204,7 @@ def test_to_stop_at_the_first_verdict_would_call_equal_arms_different_far_too_of
 
 
 def test_only_runs_with_a_precision_have_the_wider_intervals():
-    """Planned rounds keep 95 %."""
+    """A run with a planned number of rounds keeps ordinary 95 % intervals."""
     assert confidence_of(None) == 0.95
     assert confidence_of(0.03) == SEQUENTIAL_CONFIDENCE
 

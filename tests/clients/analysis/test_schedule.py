@@ -50,7 +50,7 @@ def test_a_frozen_server_shows_in_the_latency_from_the_planned_start():
 
 
 def test_with_a_place_for_each_request_both_latencies_agree():
-    """Nobody waits before the send."""
+    """If no request waits before it is sent, corrected and uncorrected latency are equal."""
     found, planned = frozen(400)
     figures = kept_to(found, planned, np.zeros(2000, bool), BEGAN, 10.0)
     assert figures["sent_seconds"]["p99"] == pytest.approx(0.9, rel=0.02)

@@ -54,7 +54,7 @@ def test_no_arm_without_errors_has_a_ratio_below_1_to_the_fastest():
 
 
 def test_the_ratio_of_two_arms_is_their_median_by_round():
-    """There is nothing to reconcile."""
+    """With two arms, the ratio is the median of their ratios by round."""
     table = ranked(rounds("slow", 3, 6, 20), rounds("fast", 1, 3, 4))
     assert table[1].ratio.value == pytest.approx(3)
 
@@ -91,7 +91,7 @@ def test_ratios_are_to_the_baseline_as_well_in_its_own_group():
 
 
 def test_a_baseline_without_a_finished_trial_leaves_no_ratios():
-    """As before it had one."""
+    """No ratio is computed against a baseline that has no finished trial."""
     (rows,) = standings(rounds("a", 1, 2), baseline=(GROUP, "b")).values()
     assert rows[0].to_baseline is None
 
@@ -112,7 +112,7 @@ def test_one_round_with_an_error_is_enough():
 
 
 def test_where_all_made_errors_the_fastest_is_the_reference():
-    """There is no better one."""
+    """If every arm made errors, ratios refer to the fastest of all arms."""
     table = ranked(rounds("a", 2, errors=1), rounds("b", 1, errors=5))
     assert [row.name for row in table if row.fastest] == ["b"]
 

@@ -130,7 +130,7 @@ def test_failures_too_rare_for_a_quantile_leave_it_exact():
 
 
 def test_without_a_successful_request_there_are_no_quantiles():
-    """None, and not zeros."""
+    """The quantiles of a trial without a successful request are None, not 0."""
     assert summary.latency_of(NONE, np.array([0.3])) is None
     assert summary.overhead_of(records([], []), np.empty(0, np.int64), lambda _: 0.0) is None
 

@@ -50,7 +50,7 @@ def test_the_interval_of_means_would_hold_it_too_seldom():
 
 @pytest.mark.parametrize("rounds", [3, 4])
 def test_few_rounds_have_students_interval(rounds):
-    """As scipy has it."""
+    """The interval of a few rounds is Student's, equal to that of scipy."""
     values = np.random.default_rng(3).normal(size=rounds)
     expected = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)
     assert typical_interval(values, 0.95) == pytest.approx((expected.low, expected.high))
@@ -92,6 +92,6 @@ def test_a_higher_confidence_never_makes_an_interval_narrower(rounds):
 
 
 def test_equal_values_have_an_interval_without_width():
-    """They are exact."""
+    """Equal values in every round have an interval whose ends are that value."""
     for rounds in (3, 20):
         assert typical_interval(np.full(rounds, 2.5), 0.95) == (2.5, 2.5)

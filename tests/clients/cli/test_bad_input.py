@@ -191,7 +191,7 @@ def test_an_upstream_that_does_not_answer_is_refused(clientlab):
 
 
 def test_http2_is_refused_at_an_address_without_tls(clientlab, server):
-    """Before a request is sent."""
+    """HTTP/2 at an http:// address is refused before a request is sent."""
     said = clientlab("run", "-t", "httpx-async-h2", "--url", server.url)
     refused(said, "'httpx-async-h2' speaks HTTP/2, which needs TLS.*or an https:// URL")
     assert server.seen == []
@@ -207,7 +207,7 @@ def test_a_server_whose_certificate_is_not_trusted_is_refused(clientlab, server,
 
 
 def test_a_path_that_libraries_would_write_differently_is_refused(clientlab, server):
-    """Before a request is sent."""
+    """A path that libraries normalise differently is refused before a request is sent."""
     refused(
         clientlab(*RUN, "--url", f"{server.url}/a b"),
         "--path '/a b': ' ' cannot stand in a URL; write it perc",
@@ -237,7 +237,7 @@ def test_an_experiment_with_a_delay_is_not_for_a_foreign_server(clientlab, serve
     ],
 )
 def test_an_experiment_with_a_mistake_is_refused(text, says, clientlab, tmp_path):
-    """With file and key."""
+    """The refusal of an invalid experiment names its file and its key."""
     (tmp_path / "mine.toml").write_text(text)
     refused(clientlab("run", "mine.toml"), says)
 
@@ -262,7 +262,7 @@ def test_a_mistake_is_named_where_it_was_made(timeout, options, says, clientlab,
 
 @pytest.mark.parametrize(("out", "says"), [("taken", "'--out'.*is a file"), ("taken/below", "Not a directory; name")])
 def test_a_results_folder_that_cannot_be_written_is_refused(out, says, clientlab, server, tmp_path):
-    """Before anything is measured."""
+    """A results folder that is not writable is refused before anything is measured."""
     (tmp_path / "taken").touch()
     refused(clientlab(*RUN, "--url", server.url, "--out", out), says)
 

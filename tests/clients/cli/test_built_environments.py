@@ -59,7 +59,7 @@ def test_an_experiment_has_environments_and_an_arm_may_choose_one(tmp_path):
     ],
 )  # fmt: skip
 def test_an_environment_of_an_experiment_that_has_no_meaning_is_refused(table, says, tmp_path):
-    """With its line and key."""
+    """An invalid environment in an experiment file is refused with its line and key."""
     path = tmp_path / "mine.toml"
     path.write_text(EXPERIMENT.format(table))
     with pytest.raises(LabError, match=says):

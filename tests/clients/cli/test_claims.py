@@ -51,13 +51,13 @@ def test_a_report_ends_with_the_verdict_on_each_claim(clientlab, save):
 
 
 def test_a_report_without_claims_lists_no_verdicts(clientlab, save):
-    """Nor an empty table."""
+    """The report of an experiment without claims has no table of verdicts, not even an empty one."""
     save()
     assert "verdict" not in clientlab("report", "last").out
 
 
 def test_claims_as_json_are_those_of_the_run_document(clientlab, save):
-    """Every field, for other programs."""
+    """`claims --json` prints every field of each claim for other programs."""
     save(TRUE, FALSE)
     found = json.loads(clientlab("claims", "last", "--json").out)
     assert [(claim["name"], claim["verdict"], claim["rounds"]) for claim in found] == [
@@ -75,7 +75,7 @@ def test_a_contradicted_claim_fails_where_claims_are_required(claims, code, clie
 
 
 def test_a_run_without_claims_is_refused(clientlab, save):
-    """In one line."""
+    """`claims` refuses a run without claims in one line."""
     save()
     said = clientlab("claims", "last")
     assert (said.code, said.out) == (LabError.exit_code, "")
@@ -172,7 +172,7 @@ def test_rounds_are_added_until_the_time_budget_ends(clientlab, server, results)
 
 @pytest.mark.slow
 def test_rounds_end_with_the_precision(clientlab, server, results):
-    """One that every machine has."""
+    """Rounds end once the wanted precision is reached; the test wants one that any machine reaches."""
     clientlab(
         "run", "-t", "http.client", "-t", "urllib3", "-n", "5", "--url", server.url, "--until-precision", "0.999999"
     )

@@ -143,7 +143,7 @@ def test_a_folder_that_a_killed_run_has_left_is_removed_by_its_whole_name(client
 
 
 def test_a_run_that_is_being_measured_is_not_removed(clientlab, runs):
-    """Another process holds it."""
+    """`runs rm` refuses a run that another process is still measuring."""
     with runs.hold("a-base"):
         said = clientlab("runs", "rm", "a-base", "--yes")
     assert said.code == 2
@@ -153,7 +153,7 @@ def test_a_run_that_is_being_measured_is_not_removed(clientlab, runs):
 
 @pytest.mark.parametrize(("answer", "left"), [("y\n", 3), ("n\n", 4), ("", 4)])
 def test_removing_is_asked_for(answer, left, clientlab, runs, monkeypatch):
-    """No answer is no."""
+    """`runs rm` asks for confirmation and takes a missing answer as no."""
     read = iter(answer.splitlines())
 
     def visible(_prompt: str) -> str:

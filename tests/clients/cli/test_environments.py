@@ -135,7 +135,7 @@ def test_an_environment_that_cannot_be_used_is_refused_in_a_line(kind, says, cli
     ],
 )
 def test_an_option_of_an_environment_that_has_no_meaning_is_refused(words, says, clientlab):
-    """One line."""
+    """An invalid option of an environment is refused in one line."""
     said = clientlab("run", *words)
     assert said.code == 2
     assert re.fullmatch(f"clientlab: .*{says}.*\n", said.err)

@@ -33,7 +33,7 @@ def test_a_new_experiment_can_be_run_as_it_is(clientlab):
 
 @pytest.mark.parametrize("line", KEYS)
 def test_each_key_that_the_new_experiment_offers_is_valid(line, tmp_path):
-    """With its # removed."""
+    """Each commented key of the new experiment is valid once its # is removed."""
     assert len(KEYS) > 8
     path = tmp_path / "mine.toml"
     path.write_text(template().replace(f"\n#{line}\n", f"\n{line}\n"))
@@ -52,7 +52,7 @@ def test_each_key_that_the_new_experiment_offers_is_valid(line, tmp_path):
     ],
 )
 def test_no_file_is_overwritten_and_none_that_could_not_be_run_is_written(name, says, clientlab):
-    """One line, exit code 2."""
+    """`init` refuses both cases in one line with exit code 2."""
     Path("mine.toml").write_text("mine")
     Path("folder.toml").mkdir()
     said = clientlab("init", name)

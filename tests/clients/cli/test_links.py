@@ -113,7 +113,7 @@ def test_a_link_that_cannot_be_is_refused_in_a_line(words, says, clientlab, tmp_
     ],
 )
 def test_a_link_that_contradicts_the_experiment_is_refused(words, says, clientlab, tmp_path):
-    """As with every other option."""
+    """An option for the link that contradicts the experiment is refused like any other option."""
     (tmp_path / "mine.toml").write_text(
         'question = "?"\n[workloads.w]\nrtt = ["1ms", "2ms"]\n[arms.it]\nstrategy = "urllib3"\nbandwidth = "1mbit"\n'
     )

@@ -99,7 +99,7 @@ def test_options_become_the_requests_that_are_sent(clientlab, server, results):
 
 @pytest.mark.slow
 def test_a_body_comes_from_the_words_or_from_a_file(clientlab, server, tmp_path):
-    """As it is."""
+    """A body is sent byte for byte, from the command line or from a file."""
     (tmp_path / "body.txt").write_text("from a file\n")
     for word in ("as written", "@body.txt"):
         clientlab("run", "-t", "http.client", "-n", 1, "--rounds", 1, "--warmup", 0, "--method", "POST",

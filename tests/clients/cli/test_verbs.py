@@ -48,7 +48,7 @@ def test_a_report_can_be_made_from_another_folder(clientlab, run_file, tmp_path)
 
 
 def test_a_report_draws_a_chart(clientlab, run_file, tmp_path):  # noqa: ARG001
-    """And says where."""
+    """`report --chart` writes the picture and prints its path."""
     said = clientlab("report", "last", "--chart", "x.png")
     assert (said.code, said.out.splitlines()[-1]) == (0, "chart: x.png")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")

@@ -57,7 +57,7 @@ def test_a_pod_that_works_or_may_still_start_has_no_trouble(status):
     "reason", ["ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "CreateContainerConfigError"]
 )
 def test_a_container_that_can_not_start_is_named_with_its_image(reason):
-    """Its pod may start later."""
+    """A container whose image is missing is named with that image, and its pod may still start later."""
     trouble = trouble_of(a_pod(**waiting(reason, "not\nfound")))
     cause = f"pod small-urllib3-0-x7k2p cannot start (image clientlab-clients): {reason}: not found"
     assert trouble == Trouble(cause, gone=False, final=False)
@@ -107,7 +107,7 @@ def test_a_deleted_worker_is_gone_from_its_first_notice_on():
 
 
 def test_pods_that_could_not_be_created_are_of_a_job():
-    """The event of a quota."""
+    """A quota that prevents pods is reported from the event of their Job."""
     message = (
         'Error creating: pods "small-urllib3-1-" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1'
     )

@@ -38,7 +38,7 @@ def test_every_job_has_a_name_of_its_own_that_its_pods_can_have(experiment):
 
 
 def test_the_name_of_a_job_begins_with_that_of_its_run():
-    """Of all bundled experiments."""
+    """For every bundled experiment, the Job's name begins with the run's name."""
     assert job_name(RUN, "aiohttp@workers").startswith(f"{RUN}-aiohttp-wo")
     for experiment in bundled():
         run = f"20261123-010203456-{experiment}-ab12"

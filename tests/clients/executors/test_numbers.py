@@ -15,7 +15,7 @@ def test_without_a_least_number_nothing_begins_after_the_deadline():
 
 
 def test_threads_without_a_gil_share_the_numbers_of_a_count():
-    """Each number is taken once."""
+    """Threads that run in parallel take each number exactly once."""
     shared = SharedRange(range(3, 20_003))
     with ThreadPoolExecutor(4) as pool:
         taken = list(pool.map(list, [shared] * 4))
@@ -30,7 +30,7 @@ def test_the_least_number_begins_however_late_it_is():
 
 
 def test_a_duration_in_which_enough_begins_is_not_extended():
-    """It ends on time."""
+    """A trial whose minimum of requests began within its duration ends on time."""
     numbers = Numbers(None, time.perf_counter() + 0.05, least=3)
     taken = len(list(numbers))
     assert taken > 3

@@ -65,7 +65,7 @@ def test_an_arm_does_with_all_what_it_does_not_name(read):
 
 
 def test_common_fields_are_those_of_every_workload_without_its_own(read):
-    """Said once."""
+    """A field outside the workloads applies to every workload that does not set it."""
     workloads = read(ARM.replace('workload = "w"\n', "") + "[common]\nrequests = 3\nwarmup = 1\n").workloads
     assert {name: (w.requests, w.warmup) for name, w in workloads.items()} == {"w": (50, 1), "x": (10, 1)}
 
@@ -139,7 +139,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("text", "says"), WRONG)
 def test_a_mistake_is_named_with_its_file_line_and_key(text, says, read):
-    """In one line."""
+    """An invalid file is refused in one line that names file, line and key."""
     with pytest.raises(LabError, match=says) as caught:
         read(text, quick="[quick" in text)
     assert "mine.toml: " in str(caught.value)
@@ -147,6 +147,6 @@ def test_a_mistake_is_named_with_its_file_line_and_key(text, says, read):
 
 
 def test_a_file_without_a_quick_form_is_refused_where_that_is_asked_for(read):
-    """It is not guessed."""
+    """`--quick` refuses an experiment without a quick form and does not guess one."""
     with pytest.raises(LabError, match="it has no quick form"):
         read(ARM, quick=True)

@@ -91,7 +91,7 @@ def test_a_strategy_of_a_file_has_its_settings_behind_its_name(tmp_path):
 
 
 def test_arms_are_every_combination_in_the_order_written():
-    """Workloads, upstreams, routes, strategies."""
+    """Arms are ordered by workload, upstream, route and strategy, in the order of the file."""
     workloads = {"a": Workload(), "b": Workload(requests=7)}
     arms = planned(
         strategies=["pycurl", "urllib3"],
@@ -139,7 +139,7 @@ def test_the_most_in_flight_is_that_of_the_widest_strategy(strategies, asked, mo
     ],
 )
 def test_a_file_with_a_mistake_is_refused_with_its_path_and_key(text, says, tmp_path):
-    """In one line."""
+    """An invalid experiment is refused in one line that names its path and key."""
     path = written(tmp_path, text)
     with pytest.raises(LabError, match=says) as caught:
         read_experiment(path)
@@ -265,7 +265,7 @@ def test_names_of_runs_are_unique_and_sort_by_time():
 
 
 def test_a_new_run_holds_the_experiment_to_the_letter():
-    """And no trial yet."""
+    """A new run stores the unchanged experiment and has no trial yet."""
     plan = make_plan(experiment(rounds=4, seed=9), command="clientlab run mine.toml")
     run = new_run("20240506-070809-mine-abcd", plan, SURROUNDINGS)
     assert (run.format, run.status, run.trials) == (3, "running", [])
@@ -276,7 +276,7 @@ def test_a_new_run_holds_the_experiment_to_the_letter():
 
 
 def test_what_is_not_installed_is_replaced_where_the_experiment_says_by_what(monkeypatch):
-    """And the run names both."""
+    """The run names a strategy that is not installed and the strategy that replaces it."""
     file = read_experiment(bundled()["frameworks-servers"])
     instead = {"ab": "pycurl@multi", "ab?keepalive=false": "pycurl@multi?forbid_reuse=true"}
     assert file.experiment.instead == instead

@@ -79,7 +79,7 @@ def test_a_file_without_a_link_can_be_measured_behind_one(read):
     ],
 )
 def test_what_is_no_link_is_refused_with_its_line(read, text, message):
-    """Before anything is measured."""
+    """An invalid link is refused with its line before anything is measured."""
     with pytest.raises(LabError, match=message):
         read(HEAD + text)
 

@@ -91,6 +91,6 @@ def test_the_summary_of_k6_is_a_file(tmp_path):
 
 @pytest.mark.parametrize("generator", [Wrk(), H2load(), Hey()], ids=lambda one: one.name)
 def test_output_without_figures_is_an_error(generator, tmp_path):
-    """No figure is made up."""
+    """Output of a load generator without figures is an error, and no figure is invented."""
     with pytest.raises(ValueError, match="its output has no"):
         generator.report("unable to connect to 127.0.0.1:1 Connection refused\n", tmp_path, LOAD)

@@ -42,7 +42,7 @@ def test_a_trial_holds_its_rate_while_its_conditions_hold_and_no_backlog_grows(c
 
 
 def test_a_trial_that_failed_holds_nothing():
-    """With its reason."""
+    """A failed trial does not hold its rate, and the reason names the failure."""
     assert why_not_held(a_failed_trial("urllib3", "none succeeded"), SEARCH) == "the trial failed: none succeeded"
 
 

@@ -87,7 +87,7 @@ def divided(strategy: str = "pycurl", *, spread: float, **changes):
 
 
 def test_shards_that_began_apart_are_told_with_their_distance():
-    """Beyond 50 ms."""
+    """A caution states how far apart the shards began once that exceeds 50 ms."""
     assert found(*rounds(), *divided(spread=0.049)) == {}
     cautions = found(*rounds(), *divided(spread=0.061))
     assert list(cautions) == ["start-spread"]
@@ -107,7 +107,7 @@ def test_a_trial_that_was_lost_and_measured_again_has_not_failed():
 
 
 def test_what_the_command_line_changed_of_an_experiment_is_told():
-    """To the value."""
+    """A caution names each field that the command line changed, with its value."""
     cautions = found(*rounds(), changed=["requests: 4000 → 50", "delay: 5ms → 1s"])
     assert list(cautions) == ["changed"]
     assert "changed on the command line: requests: 4000 → 50; delay: 5ms → 1s - " in cautions["changed"]

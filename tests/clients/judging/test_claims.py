@@ -90,7 +90,7 @@ def test_trials_with_errors_are_left_out():
 
 
 def test_an_arm_that_always_fails_leaves_the_claim_open():
-    """And is named."""
+    """A claim about an arm that always fails is inconclusive and names the arm."""
     found = verdict_of(a_claim(), *trials()[:4], a_failed_trial("slow"))
     assert (found.verdict, found.ratio, found.rounds) == ("inconclusive", None, 0)
     assert found.settles == "trials of slow without errors"
@@ -130,7 +130,7 @@ def test_an_open_claim_says_whether_rounds_would_settle_it(claim, of, changes, s
 
 
 def test_a_spread_that_is_alike_is_settled():
-    """To a factor of two."""
+    """If neither arm varies twice as much as the other, the claim states that no number of rounds would settle it."""
     of = [a_trial(name, number, 1 + 0.05 * ((number * step) % 7))
           for name, step in (("fast", 3), ("slow", 5)) for number in range(1, 85)]  # fmt: skip
     found = verdict_of(a_claim(kind="spread"), *of)

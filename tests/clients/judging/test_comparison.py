@@ -64,7 +64,7 @@ def test_every_figure_is_read_off_the_trials():
 
 
 def test_with_fewer_than_three_rounds_nothing_can_be_said():
-    """However large the ratio."""
+    """With fewer than three rounds, a comparison has no result, however large the ratio is."""
     found = changes_of(a_run_at(1.0), a_run_at(9.0, rounds=2))
     assert {change.word for change in found.values()} == {"cannot say"}
     assert (found["wall"].ratio.low, found["wall"].rounds) == (None, (3, 2))
@@ -180,7 +180,7 @@ def test_a_deadline_is_no_part_of_the_work():
 
 
 def test_runs_without_an_arm_in_common_are_refused_even_when_forced():
-    """There is nothing to compare."""
+    """Runs without a common arm are refused with --force too, because there is nothing to compare."""
     with pytest.raises(LabError, match="runs now and now have no arm in common"):
         compare(a_run_at(1.0), [a_run_at(1.0, arms=("pycurl",))], force=True)
 

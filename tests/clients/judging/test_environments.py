@@ -48,7 +48,7 @@ def test_rounds_differ_by_a_factor_of_ten_and_the_ratio_within_them_is_exact():
 
 
 def test_without_a_round_of_both_no_ratio_is_made_up():
-    """The sentence says so."""
+    """If no round has both environments, the sentence says so and no ratio is computed."""
     arms = [arm("urllib3", "old"), arm("urllib3", "new")]
     run = a_run(a_trial("urllib3", 1, arm="urllib3 in old", environment="old"), arms=arms, environments=SPECS)
     assert sentences(run) == ["urllib3 in new and urllib3 in old: no round has trials of both without errors."]
@@ -97,6 +97,6 @@ def test_the_service_does_not_go_on_with_a_run_of_environments():
 
 
 def test_an_arm_in_an_environment_that_the_plan_lacks_is_no_plan():
-    """A run file is refused."""
+    """A run file is refused if an arm names an environment that its plan lacks."""
     with pytest.raises(ValueError, match="arm 'urllib3 in old': there is no environment 'old'"):
         a_run(a_trial(arm="urllib3 in old"), arms=[arm("urllib3", "old")])

@@ -67,7 +67,7 @@ def test_arms_are_ranked_behind_their_link_only():
 
 
 def test_runs_behind_unlike_links_are_not_compared():
-    """The sentence names both."""
+    """A comparison of runs with different links is refused, and the sentence names both links."""
     near, far = (a_run(a_trial(link=link)) for link in (NEAR, FAR))
     with pytest.raises(LabError, match=r"arm 'urllib3' has link 1 ms and 100 ms, 20 Mbit/s"):
         compare(near, [far])

@@ -44,7 +44,7 @@ def test_usual_noise_is_not_outlying():
 
 
 def test_a_little_longer_is_not_outlying_however_steady_the_others_are():
-    """Less than a quarter longer."""
+    """A trial that took less than a quarter longer than the others is no outlier."""
     run = a_run(*(a_trial(arm, n, 1.2 if (arm, n) == ("a", 2) else 1 + n / 1000) for arm in ARMS for n in range(1, 6)))
     assert named(run) == []
 

@@ -85,7 +85,7 @@ def test_requests_over_http_2_share_a_connection():
 
 
 def test_ports_on_another_machine_are_taken_for_a_minute():
-    """tcp_tw_reuse=2 is for loopback only."""
+    """Ports to another machine count as taken for 60 s, because tcp_tw_reuse=2 is for loopback only."""
     for upstream, kinds in (("10.1.2.3:80", [("ephemeral-ports", False)]), ("127.0.0.1:80", [])):
         plan = plan_of("requests", requests=70_000).model_copy(deep=True)
         arm = plan.arms[0].model_copy(update={"upstream": upstream})
@@ -93,7 +93,7 @@ def test_ports_on_another_machine_are_taken_for_a_minute():
 
 
 def test_each_shortage_states_need_limit_and_command():
-    """In one line each."""
+    """Each shortage states in one line what is needed, the limit, and the command that raises it."""
     limits = AMPLE.model_copy(update={"open_files": 5000, "ephemeral_ports": 4000, "listen_backlog": 128})
     files, ports, queue = shortages(plan_of("aiohttp@workers", **MANY), limits, SERVED)
     assert files.text == "aiohttp@workers needs 5,064 open files in a process, and the hard limit is 5,000"

@@ -202,7 +202,7 @@ def test_a_limit_fails_for_an_arm_that_finished_no_trial():
     ],
 )
 def test_a_threshold_that_is_written_wrongly_is_refused(read, text, says):
-    """With what to write."""
+    """The refusal of an invalid threshold states what to write."""
     with pytest.raises(LabError) as caught:
         read(text)
     assert str(caught.value).startswith(f"fail_on: {text!r}: ")

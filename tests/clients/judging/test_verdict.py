@@ -55,7 +55,7 @@ def test_a_queue_is_found_where_no_part_is_saturated(shares, bound):
     ],
 )
 def test_a_full_machine_limits_where_no_part_reached_its_own_limit(shares, bound):
-    """Whoever filled it."""
+    """A full machine is the limit if no part reached its own, whichever program filled it."""
     assert verdict(shares, 32) == bound
 
 

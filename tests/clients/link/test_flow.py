@@ -138,7 +138,7 @@ def test_connections_share_the_bandwidth_in_the_order_in_which_they_send():
 
 
 def test_a_bandwidth_limits_a_link_without_a_round_trip_time():
-    """10,000 bytes at 1 Mbit/s."""
+    """10,000 bytes at 1 Mbit/s take 80 ms on a link without a round-trip time."""
     timeline = Timeline(rtt=0.0, bandwidth=1e6)
     flow, sink = timeline.flow()
     flow.feed(bytes(10_000))
@@ -147,7 +147,7 @@ def test_a_bandwidth_limits_a_link_without_a_round_trip_time():
 
 
 def test_without_delay_and_bandwidth_bytes_arrive_at_once():
-    """No event, no window."""
+    """A link without delay and bandwidth delivers bytes at once, without an event or a window."""
     timeline = Timeline(rtt=0.0)
     flow, sink = timeline.flow()
     flow.feed(bytes(100_000))
@@ -171,7 +171,7 @@ def test_nothing_leaves_before_the_handshake_is_done():
 
 
 def test_nothing_leaves_while_the_receiver_does_not_read():
-    """What is in flight arrives."""
+    """While the receiver does not read, bytes in flight arrive and no further byte leaves."""
     timeline = Timeline()
     flow, sink = timeline.flow()
     flow.feed(bytes(20_000))
@@ -213,7 +213,7 @@ def test_an_acknowledgement_wakes_the_process_only_for_a_sender_that_waits():
     rtt=st.sampled_from([0.0, 0.001, 0.1]),
 )
 def test_all_bytes_arrive_in_order_and_then_the_end(chunks, bandwidth, rtt):
-    """For any sizes of reads."""
+    """For any sizes of reads, all bytes arrive in order before the end of the stream."""
     timeline = Timeline(rtt, bandwidth)
     flow, sink = timeline.flow()
     sent = b"".join(bytes([number % 251]) * size for number, size in enumerate(chunks))

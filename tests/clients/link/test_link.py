@@ -57,7 +57,7 @@ def test_a_new_connection_costs_one_round_trip_and_each_exchange_another(link):
 
 
 def test_a_connection_that_was_opened_ahead_costs_nothing_later(link):
-    """Its handshake was done meanwhile."""
+    """A connection that was opened ahead has done its handshake when a client needs it."""
 
     def first_exchange():
         with connect(link) as connection:
@@ -143,7 +143,7 @@ def test_the_end_of_a_direction_crosses_the_link_and_the_other_stays_open(link):
 
 
 def test_a_reset_by_the_server_is_a_reset_for_the_client(tmp_path):
-    """Half a round trip later."""
+    """The client sees the server's reset half a round trip later."""
     resets = Queue()
 
     def begin(connection):

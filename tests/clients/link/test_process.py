@@ -50,7 +50,7 @@ def server():
     ],
 )
 def test_a_wrong_argument_is_one_line_and_exit_2(words, named, capsys):
-    """Before anything listens."""
+    """The link's process refuses a wrong argument in one line, with exit code 2, before it listens."""
     assert main(words) == 2
     error = capsys.readouterr().err
     assert named in error
@@ -58,7 +58,7 @@ def test_a_wrong_argument_is_one_line_and_exit_2(words, named, capsys):
 
 
 def test_a_port_that_is_taken_is_one_line_and_exit_2(capsys):
-    """It names the port."""
+    """The link's process refuses a port that is in use in one line that names the port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["--rtt", "0.01", *FORWARD, "--listen", f"127.0.0.1:{port}"]) == 2
@@ -66,7 +66,7 @@ def test_a_port_that_is_taken_is_one_line_and_exit_2(capsys):
 
 
 def test_addresses_are_read_as_they_are_written():
-    """IPv6 in brackets."""
+    """The link's process reads host names, IPv4 addresses and IPv6 addresses in brackets."""
     for address in (("127.0.0.1", 80), ("::1", 8000), ("proxy.example", 1)):
         assert addresses.parse(addresses.written(address)) == address
 

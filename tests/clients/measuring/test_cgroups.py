@@ -66,7 +66,7 @@ def test_a_container_sees_its_own_group_as_the_root_of_the_mount(groups, top, wh
 
 
 def test_without_limits_or_control_groups_there_is_none(tmp_path):
-    """As on macOS."""
+    """No limit is reported without control groups, as on macOS, or without limits in them."""
     system = a_system(tmp_path / "linux", "0::/a\n", UNIFIED.format(top="/"), {"a/cpu.max": "max 100000"})
     for root in (system, tmp_path / "nothing"):
         assert (cpu_quota(root), memory_limit(root), cpu_pressure_file(root)) == (None, None, None)

@@ -39,7 +39,7 @@ def test_the_share_that_decided_comes_first(verdict, shares, text):
     [("client-bound", "client"), ("client-lock", "client's lock"), ("machine", "machine"), (None, "–")],
 )
 def test_a_verdict_has_a_plain_name(verdict, name):
-    """As the table shows it."""
+    """Each verdict has the plain name that the table shows."""
     assert name_of(verdict) == name
 
 

@@ -86,7 +86,7 @@ def test_csv_has_every_figure_under_its_full_name():
 
 
 def test_a_run_without_trials_is_a_csv_of_names():
-    """One line."""
+    """The CSV of a run without trials has its header line only."""
     assert as_csv.render(a_run()).count("\n") == 1
 
 
@@ -185,5 +185,5 @@ def test_junit_is_legal_xml_whatever_a_run_is_called():
 
 @pytest.mark.parametrize("render", [as_csv.render, as_markdown.render, lambda run: as_junit.render(run, [])])
 def test_every_format_can_tell_of_a_run_that_measured_nothing(render):
-    """Interrupted in its first trial."""
+    """Every report format renders a run that was interrupted in its first trial."""
     assert render(a_run(a_failed_trial("urllib3", "interrupted")))

@@ -50,7 +50,7 @@ def test_without_an_interval_nothing_is_claimed():
 
 
 def test_a_strategy_with_errors_is_not_the_answer():
-    """Though it was done sooner."""
+    """The headline does not name a strategy with errors, even if that strategy was the fastest."""
     (sentence,) = said(rounds("hasty", 0.1, 0.1, 0.1, errors={"reset": 5}), rounds("sound", *FAST))
     assert sentence.startswith("sound made 1,000 requests/s")
 
@@ -61,7 +61,7 @@ def test_a_strategy_alone_is_compared_with_nobody():
 
 
 def test_each_way_to_an_upstream_has_its_sentence():
-    """And says which it is."""
+    """Each route to an upstream has a sentence that names the route."""
     assert said(rounds("a", *FAST), rounds("a", 2, 2, 2, route="proxy")) == [
         "workload · aiohttp upstream · direct: a made 1,000 requests/s.",
         "workload · aiohttp upstream · proxy: a made 500 requests/s.",
@@ -69,6 +69,6 @@ def test_each_way_to_an_upstream_has_its_sentence():
 
 
 def test_a_run_without_a_finished_trial_says_so():
-    """Rather than nothing."""
+    """The headline of a run without a finished trial states that none finished."""
     assert said([a_failed_trial("a")]) == ["No trial finished."]
     assert said() == ["No trial finished."]

@@ -89,7 +89,7 @@ def test_routes_that_are_far_apart_have_a_scale_each():
 
 
 def test_the_table_has_the_terminals_figures(page):
-    """The same headings and cells."""
+    """The HTML table has the headings and the cells of the terminal's table."""
     text = page.section("table")
     assert "strategy c wall req/s x fastest (95 %) p50 p99" in text
     assert "requests 1 4.20 s 95.2" in text

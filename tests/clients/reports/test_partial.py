@@ -60,6 +60,6 @@ def test_a_partial_trial_counts_in_no_figure_and_no_judgement():
 
 
 def test_a_run_without_partial_trials_has_no_table_of_them():
-    """Its reports are as before."""
+    """A report has the table of partial trials only if there are any."""
     assert "Partial" not in as_markdown.render(a_run(*SOUND))
     assert "partial" not in Page(html.render(a_run(*SOUND))).section("errors")

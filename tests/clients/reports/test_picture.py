@@ -42,7 +42,7 @@ def texts(panel) -> list[str]:
 
 
 def test_a_png_is_a_picture(tmp_path):
-    """Of some size."""
+    """A chart with the suffix .png is a PNG file that holds a picture."""
     picture.write(RUN, tmp_path / "x.png")
     content = (tmp_path / "x.png").read_bytes()
     assert content.startswith(b"\x89PNG\r\n")
@@ -137,6 +137,6 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path):
 
 
 def test_a_run_without_a_finished_trial_has_no_chart(tmp_path):
-    """There is nothing to draw."""
+    """A chart is refused if no trial has finished."""
     with pytest.raises(LabError, match=r"run .* has no finished trial to draw"):
         picture.write(a_run(a_failed_trial("pycurl")), tmp_path / "x.png")

@@ -62,5 +62,5 @@ def test_ticks_beside_each_other_do_not_touch(low, times, log, pixels):
     [("5.00 ms", "5 ms"), ("20.0 ms", "20 ms"), ("0.50×", "0.5×"), ("1,500", "1,500"), ("0 s", "0 s")],
 )  # fmt: skip
 def test_noughts_that_say_nothing_are_left_out(text, short):
-    """Those before the point stay."""
+    """Zeros at the end of a fraction are dropped, and those of an integer stay."""
     assert shortened(text) == short

@@ -114,7 +114,7 @@ def test_other_runs_have_no_such_table(trials):
 
 
 def test_it_stands_in_the_terminal_and_in_markdown():
-    """With all its columns."""
+    """Terminal and Markdown show the table of servers with all its columns."""
     run = run_of(*ARTICLE, claims=CLAIMS)
     text = shown(run, 200)
     assert servers.TITLE in text

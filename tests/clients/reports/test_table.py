@@ -132,7 +132,7 @@ def test_a_noisy_arm_and_one_whose_rounds_differ_widely_are_marked():
 
 
 def test_the_librarys_own_elapsed_is_a_column_only_where_it_was_asked_for():
-    """Summed over a trial's requests."""
+    """The library's own elapsed time, summed over a trial's requests, is a column only if the workload records it."""
     assert "own elapsed" not in shown(RUN)
     timed = a_run(a_trial(elapsed_seconds_sum=1.5))
     assert "own elapsed" in shown(timed)
@@ -140,7 +140,7 @@ def test_the_librarys_own_elapsed_is_a_column_only_where_it_was_asked_for():
 
 
 def test_the_heading_tells_question_run_and_machine():
-    """First of all."""
+    """The report begins with the question, the run and the machine."""
     first, second, *_ = shown(RUN).splitlines()
     assert first == "Which is fastest?"
     assert second == f"run {RUN.run} · done · A CPU, 4 cores · CPython 3.11.7"
@@ -186,7 +186,7 @@ def test_the_shares_behind_a_bottleneck_stand_beside_it():
 
 
 def test_a_latency_that_holds_a_wait_for_a_connection_is_marked():
-    """Unknown ones are not."""
+    """A latency that includes a wait for a connection is marked, and one of unknown kind is not."""
     waits = {"waits_for_connection": True}
     words = " ".join(cells(shown(a_run(a_trial("urllib3", **waits), a_trial("pycurl"))))["urllib3"])
     assert "2.00 ms* 9.00 ms* 0 1 500 µs" in words

@@ -92,7 +92,7 @@ def test_an_arm_with_errors_is_not_marked_as_the_fastest():
 
 
 def test_unlike_concurrency_is_shown_with_each_name():
-    """Otherwise once, at the axis."""
+    """Concurrency is shown with each name if arms differ in it, and otherwise once at the axis."""
     arms = [an_arm("one"), an_arm("many")]
     trials = [*trials_of(arms[0]), *trials_of(arms[1], concurrency=50)]
     (chart,) = charts(a_run(*trials, arms=arms))
@@ -119,7 +119,7 @@ def test_each_workload_has_a_scale_of_its_own():
 
 
 def test_arms_on_a_curve_have_no_bar():
-    """The sweep shows them."""
+    """Arms of a sweep are drawn in the sweep's chart and not as bars."""
     arms = [an_arm(f"c={place}", c=place) for place in (1, 2, 4)]
     assert charts(a_run(*trials_of(*arms), arms=arms)) == []
 

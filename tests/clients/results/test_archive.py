@@ -153,7 +153,7 @@ def test_a_name_that_comes_twice_is_refused(other, tmp_path):
 
 @pytest.mark.parametrize(("limit", "says"), [("MOST_BYTES", "bytes; no"), ("MOST_RUN_BYTES", "bytes of run.json; no")])
 def test_what_would_fill_the_disk_is_refused_by_its_size(limit, says, store, other, tmp_path, monkeypatch):
-    """Before anything is read."""
+    """An archive that would fill the disk is refused by its stated size before its members are read."""
     archive.pack(store, RUN.run, tmp_path / "x.zip")
     monkeypatch.setattr(archive, limit, 100)
     with pytest.raises(LabError, match=f"{says} more than 100 are taken"):

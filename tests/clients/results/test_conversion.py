@@ -65,7 +65,7 @@ def test_all_else_is_as_the_file_has_it(name):
 
 @pytest.mark.parametrize("name", ["format-1.json", "format-2.json"])
 def test_a_converted_run_is_saved_in_the_present_format(name, tmp_path):
-    """And read back equal."""
+    """A converted run is saved in the present format and reads back equal."""
     run = read_run(OLDER / name)
     store = Store(tmp_path)
     store.claim(run.run)

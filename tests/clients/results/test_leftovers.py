@@ -60,7 +60,7 @@ def test_the_logs_of_a_run_that_was_killed_while_its_servers_started_go_with_it(
 
 
 def test_the_log_of_a_server_that_did_not_start_is_kept_for_a_day(store):
-    """The error message named it."""
+    """The log of a server that did not start stays for a day, because the error message named it."""
     name = "20240106-000000000-run-abcd"
     logs = store.folder / name / "logs"
 

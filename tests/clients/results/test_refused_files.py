@@ -212,7 +212,7 @@ def test_a_very_large_file_is_not_read(tmp_path):
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path):
-    """It is no JSON document."""
+    """A run file that is not UTF-8 is refused as no JSON document."""
     (tmp_path / "run.json").write_bytes(b"\xff\xfe{\x00}\x00")
     with pytest.raises(LabError, match="not a whole JSON document"):
         read_run(tmp_path / "run.json")

@@ -216,7 +216,7 @@ def test_a_folder_that_has_gone_is_an_incomplete_run(store):
 
 
 def test_claiming_makes_the_run_folder_and_those_above(tmp_path):
-    """Once."""
+    """Claiming a run creates its folder and the folders above it, and a second claim fails."""
     place = Store(tmp_path / "a" / "b").claim("run")
     assert place.is_dir()
     with pytest.raises(LabError, match=r"results folder .*run: File exists; name another with out"):
@@ -224,7 +224,7 @@ def test_claiming_makes_the_run_folder_and_those_above(tmp_path):
 
 
 def test_a_results_folder_that_is_a_file_is_refused(tmp_path):
-    """With what to do."""
+    """A results folder that is a file is refused, and the message says what to do."""
     (tmp_path / "taken").touch()
     with pytest.raises(LabError, match="taken/run: Not a directory; name another with out"):
         Store(tmp_path / "taken").claim("run")
@@ -257,7 +257,7 @@ def test_the_last_run_is_the_latest_by_time(store):
 
 
 def test_a_run_is_found_by_the_path_of_its_file_or_folder(store, tmp_path):
-    """Wherever it lies."""
+    """A run is found by a path to its file or folder anywhere on the disk."""
     elsewhere = Store(tmp_path / "empty")
     assert elsewhere.find(str(store.folder / NAMES[1])) == store.folder / NAMES[1] / RUN_FILE
     copy = tmp_path / "copy.json"

@@ -64,7 +64,7 @@ def test_libraries_that_are_compiled_into_others_are_told_by_these():
 
 
 def test_the_build_of_python_and_its_tls_library_are_told():
-    """As the interpreter tells them."""
+    """The surroundings hold the build of Python and the version of its TLS library as the interpreter reports them."""
     here = surroundings([], {})
     assert here.openssl == ssl.OPENSSL_VERSION
     assert platform.python_compiler() in here.python_build

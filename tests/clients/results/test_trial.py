@@ -64,6 +64,6 @@ def test_a_document_of_printable_texts_need_not_be_walked(text):
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "\x7f", "\x9b", "\u202e", "\u2028", "\r", "\b", "\f", "\x00"])
 def test_a_document_with_a_control_character_is_walked(text):
-    """However it is written."""
+    """Control characters are found in a document however JSON writes them."""
     for ascii_only in (True, False):
         assert not is_printable(json.dumps([text], ensure_ascii=ascii_only).encode())

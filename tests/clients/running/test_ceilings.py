@@ -74,6 +74,6 @@ def test_a_server_that_refuses_has_no_ceiling_but_a_reason():
 
 
 def test_the_service_refuses_an_experiment_with_ceilings():
-    """Its workers measure trials only."""
+    """The service refuses an experiment with ceilings, because its workers measure trials only."""
     with pytest.raises(LabError, match="experiment 'mine' measures ceilings of its servers"):
         check_served(a_plan(small=Workload()))

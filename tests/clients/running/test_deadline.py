@@ -95,7 +95,7 @@ def test_a_success_behind_the_health_check_lets_the_trial_go_on(servers, watch):
 
 
 def test_health_checks_are_seldom_and_a_sound_server_is_left_alone(servers, watch, monkeypatch):
-    """However long requests fail."""
+    """A server that passes its health checks is not restarted, however long requests fail."""
     servers.broken = False
     for failed in range(5, 50):
         watch.failures(failed)

@@ -48,7 +48,7 @@ def test_every_arm_is_first_about_as_often():
 
 
 def test_the_arms_are_left_as_they_were_given():
-    """Only the order is new."""
+    """Shuffling a round changes the order of the arms and nothing else."""
     before = list(ARMS)
     schedule(ARMS, 3, seed=1)
     assert before == ARMS

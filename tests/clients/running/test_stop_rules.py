@@ -98,7 +98,7 @@ def test_a_claim_on_the_limit_of_its_band_ends_with_the_precision(spread, reason
 
 
 def test_an_arm_that_always_fails_is_not_waited_for():
-    """No further round would tell."""
+    """Rounds end although an arm always fails, because no further round would change that."""
     run = a_measured_run(0.001)
     failing = [a_failed_trial("c", number=number) for number in range(1, 7)]
     claim = Claim(name="it", text="It is so", kind="less", a="a", b="c")

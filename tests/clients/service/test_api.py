@@ -55,7 +55,7 @@ def test_the_description_is_valid_and_has_every_route(store):
     ],
 )
 def test_what_has_another_shape_is_refused_with_the_field(store, path, document, where):
-    """Unknown fields too."""
+    """A message with a missing, wrong or unknown field is refused, and the answer names the field."""
     status, text, _ = asked(store, "POST", path, headers=BEARER, json=document)
     assert status == 422
     assert where in text

@@ -114,7 +114,7 @@ def test_each_shard_goes_to_a_worker_of_its_own_and_all_at_once():
 
 
 def test_workers_for_any_strategy_take_shards_where_too_few_others_are_there():
-    """And only then."""
+    """Workers for any strategy take shards only if too few workers of the strategy are connected."""
 
     async def go() -> None:
         dispatcher = Dispatcher(CALM)

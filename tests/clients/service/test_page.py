@@ -67,7 +67,7 @@ def test_a_run_that_is_not_there_is_not_found(store, name):
 
 
 def test_a_file_that_is_no_run_is_said_on_the_page_and_hides_no_other(store):
-    """What was damaged is named."""
+    """The page names a damaged run and still lists all others."""
     keep(store, a_run(a_trial()))
     (store.claim("20240508-070809-broken-abcd") / "run.json").write_text("{")
     text = asked(store, "GET", "/")[1]

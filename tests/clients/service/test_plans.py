@@ -36,7 +36,7 @@ def test_an_experiment_without_links_is_measured_behind_that_of_the_stack(demo):
 
 
 def test_in_a_stack_without_a_link_it_is_as_its_file_has_it(demo):
-    """Nothing was changed."""
+    """Without a link in the stack, the service plans an experiment exactly as its file states."""
     plan = demo()
     assert (plan.links, plan.changed, plan.command) == ([], [], "clientlab run demo --rounds 2")
 
@@ -77,7 +77,7 @@ def test_strategies_and_shards_replace_those_of_the_experiment(demo):
     ],
 )
 def test_what_an_experiment_can_not_be_is_refused_with_one_line(demo, wanted, line):
-    """Before anything is measured."""
+    """The service refuses an invalid experiment in one line before anything is measured."""
     demo()
     with pytest.raises(LabError, match=re.escape(line)) as refused:
         served_plan(wanted, bundled()[wanted.experiment])

@@ -134,7 +134,7 @@ def test_a_job_whose_pods_a_quota_refused_fails_its_strategy_unless_a_later_pod_
 
 
 def test_outside_a_cluster_no_pod_can_be_watched(store, tmp_path):
-    """The option is named."""
+    """Outside a cluster, the option to watch pods is refused by its name."""
     assert ClusterApi.of({}, tmp_path) is None
     assert ClusterApi.of({"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, tmp_path) is None
 

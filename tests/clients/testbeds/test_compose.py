@@ -67,7 +67,7 @@ def test_with_tls_the_name_stays_and_the_ca_is_among_the_usual_ones(tmp_path):
 
 
 def test_tls_without_the_proxys_ca_can_not_be_measured():
-    """The variable is named."""
+    """TLS without the proxy's CA is refused, and the message names the environment variable."""
     with pytest.raises(IncompleteRun, match=r"PROXY_CA_FILE='nowhere/root.crt': .*; the route proxy-tls needs"):
         ComposeTestbed({"PROXY_CA_FILE": "nowhere/root.crt"}).ca_file("aiohttp", "proxy-tls")
 

@@ -161,7 +161,7 @@ def test_a_server_that_does_not_answer_well_is_refused(answer, says):
 
 
 def test_a_server_that_is_silent_is_refused_within_the_time_limit():
-    """It is the workload's own."""
+    """A silent server is refused within the workload's own time limit."""
     with counting_server(hold=1.0) as server:
         testbed = ExternalTarget(server.url)
         with pytest.raises(LabError, match=r"no response to GET .*timed out"):

@@ -100,7 +100,7 @@ def test_a_reading_counts_requests_over_either_route(upstream, testbed):
 
 
 def test_programs_are_told_for_the_run_file(testbed):
-    """How each is served."""
+    """The testbed reports for the run file which program serves each upstream, and how."""
     assert testbed.programs() == {
         "flask": "gunicorn gthread, 1 workers x 4 threads",
         "aiohttp": "gunicorn uvloop, 1 workers",
@@ -138,7 +138,7 @@ def test_the_ca_is_kept_in_a_private_folder_and_goes_with_the_proxy(tmp_path, mo
 
 
 def test_an_exception_inside_leaves_no_process(tmp_path):
-    """It passes through."""
+    """An exception inside the testbed passes through, and no process stays behind."""
     before, started = family(), []
 
     def fail() -> None:
@@ -153,7 +153,7 @@ def test_an_exception_inside_leaves_no_process(tmp_path):
 
 
 def test_a_server_that_dies_is_told_with_its_last_words_and_its_log(tmp_path):
-    """By the next reading."""
+    """The next reading of counters reports a server that died, with its last output and its log file."""
     with LocalTestbed(["aiohttp"], ["direct"], tmp_path, SMALL) as testbed:
         (tmp_path / "aiohttp.log").write_text("the last word\n")
         (master,) = [one for one in family() if "gunicorn" in " ".join(one.cmdline()) and one.ppid() == os.getpid()
@@ -222,7 +222,7 @@ def test_a_port_that_is_taken_is_named_with_its_server(port, name, taken, tmp_pa
 
 
 def test_an_upstream_that_there_is_not_is_refused(tmp_path):
-    """With those that there are."""
+    """An unknown upstream is refused with a list of the known ones."""
     with pytest.raises(LabError, match="upstream 'nginx' is unknown; there are flask, aiohttp"):
         LocalTestbed(["aiohttp", "nginx"], ["direct"], tmp_path, SMALL)
 

@@ -80,7 +80,7 @@ def test_the_proxy_says_how_long_it_held_requests_and_what_it_may_use():
     ],
 )
 def test_counters_that_cannot_be_read_end_the_run(answer, says):
-    """With where it was asked."""
+    """A run ends if counters cannot be read, and the message names their address."""
     with counting_server(lambda _: answer) as server:
         endpoint = Endpoint("127.0.0.1", server.port)
         with pytest.raises(IncompleteRun, match=f"{endpoint.url}{says}"):

@@ -103,7 +103,7 @@ def test_a_scrape_gets_the_values_of_its_moment_and_afterwards_the_last_ones(wor
 
 
 def test_a_job_that_was_killed_leaves_the_values_of_the_last_scrape(worker):
-    """They are what is known."""
+    """After a job was killed, metrics keep the values of the last scrape."""
     worker.start_job()
     worker.requests.count = 5
     worker.scrape()

@@ -98,7 +98,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("fields", "field", "says"), REFUSED, ids=lambda value: str(value)[:40])
 def test_a_load_that_cannot_be_sent_is_refused_at_its_field(fields, field, says):
-    """With what to write instead."""
+    """An impossible load is refused at its field, with what to write instead."""
     with pytest.raises(FieldError, match=says) as refusal:
         check_load(Workload(**fields))
     assert refusal.value.key == (field,)

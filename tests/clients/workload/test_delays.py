@@ -63,7 +63,7 @@ def test_quantiles_and_draws_are_those_of_the_named_distribution(text, distribut
     [("120ms", 0.12), ("0", 0.0), ("uniform:2s,2s", 2.0), ("normal:1s,0", 1.0), ("lognormal:1s,0", 1.0)],
 )
 def test_a_delay_without_spread_is_always_the_same(text, seconds):
-    """For any seed and number."""
+    """A constant delay is equal for every seed and every request."""
     delay = delays.parse(text)
     assert {delay.of(seed, number) for seed in (0, 1, -5) for number in range(50)} == {seconds}
 

@@ -143,7 +143,7 @@ def test_headers_of_one_name_are_one_and_a_body_of_parameters_alone_is_refused(t
     ],
 )
 def test_a_request_that_cannot_be_sent_is_refused_with_its_place(tmp_path, lines, says):
-    """Before anything is measured."""
+    """An invalid recorded request is refused with its position in the file before anything is measured."""
     with pytest.raises(FieldError, match=says) as error:
         pinned(Workload(replay=file_of(tmp_path, *lines)))
     assert "\n" not in str(error.value)

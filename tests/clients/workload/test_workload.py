@@ -147,7 +147,7 @@ def test_headers_are_pinned_equal_and_any_can_be_overridden():
     ("headers", "kind"), [({}, "application/json"), ({"content-type": "text/plain"}, "text/plain")]
 )
 def test_a_payload_says_that_it_is_json_unless_told_otherwise(headers, kind):
-    """One Content-Type, never two."""
+    """A payload is sent with exactly one Content-Type, which is JSON unless a header sets another."""
     sent = requests_of(Workload(payload_size=1, headers=headers), BASE)(0).headers
     assert [value for name, value in sent.items() if name.lower() == "content-type"] == [kind]
 
