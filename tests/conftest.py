@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from signal_handlers import IN_A_TERMINAL, handling
+
 
 def pytest_addoption(parser):
     parser.addoption(
         "--full", action="store_true", help="every conformance scenario with every strategy, not the selection alone"
     )
+
+
+@pytest.fixture
+def terminal_signals():
+    """Ctrl-C as in a terminal. Tests that a background job or a CI runner starts may have to ignore it."""
+    with handling(IN_A_TERMINAL):
+        yield
 
 
 @pytest.hookimpl(trylast=True)

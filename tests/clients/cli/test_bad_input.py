@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 from pathlib import Path
@@ -175,6 +176,16 @@ WRONG_WORDS = [
 ]  # fmt: skip
 
 
+@pytest.fixture
+def some_ab(tmp_path_factory, monkeypatch):
+    """`ab` is found, also where it is not installed. No command that is refused starts it."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "ab").write_text("#!/bin/sh\nexit 1\n")
+    (folder / "ab").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{folder}")
+
+
+@pytest.mark.usefixtures("some_ab")
 @pytest.mark.parametrize(("words", "says"), WRONG_WORDS, ids=[" ".join(words)[:60] for words, _ in WRONG_WORDS])
 def test_wrong_words_are_one_line_that_says_what_to_do(words, says, clientlab, results):
     """And nothing was begun: no results folder is there."""

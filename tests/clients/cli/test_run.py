@@ -27,6 +27,7 @@ from clientlab.results.surroundings import cpu_usable
 from clients.documents import a_run, a_trial
 from clients.measured import is_alive
 from running import eventually
+from signal_handlers import IN_A_TERMINAL, IN_THE_BACKGROUND, handling
 from tls_servers import Authority
 
 PROGRAM = [sys.executable, "-m", "clientlab"]
@@ -348,11 +349,23 @@ def test_a_server_of_ones_own_with_tls_is_measured(clientlab, server, results, t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-def test_an_interrupted_run_keeps_its_finished_trials_and_leaves_no_process(number, server, tmp_path):
-    """In the middle of the second trial, of a pool of processes: exit code 3, and one line that says where."""
+@pytest.mark.parametrize(
+    ("number", "handlers"),
+    [
+        *((number, IN_A_TERMINAL) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)),
+        (signal.SIGTERM, IN_THE_BACKGROUND),
+    ],
+    ids=["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTERM in the background"],
+)
+def test_an_interrupted_run_keeps_its_finished_trials_and_leaves_no_process(number, handlers, server, tmp_path):
+    """In the middle of the second trial, of a pool of processes: exit code 3, and one line that says where.
+
+    Also of a run in the background, which has to ignore Ctrl-C, as its processes do.
+    """
     words = ["run", "-t", "requests-session@processes", "-c", "2", "-d", "1s", "--rounds", "3", "--url", server.url]
-    lab = subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with handling(handlers):
+        lab = subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, text=True, **pipes)
     with lab:
         while not lab.stderr.readline().startswith("[1/3]"):
             assert lab.poll() is None

@@ -246,6 +246,7 @@ def test_the_requests_of_a_trial_that_is_killed_are_kept_as_partial(store):
     assert store.read(NAME) == run
 
 
+@pytest.mark.usefixtures("terminal_signals")
 def test_the_requests_before_an_interrupt_are_kept_as_partial(store):
     """The trial is lost, and measured once more when the run goes on."""
 
@@ -326,6 +327,7 @@ def test_a_trial_without_any_success_has_failed_with_its_figures(store):
     assert [event[2] for event in recorder.events if event[0] == "end"] == ["failed"] * 2
 
 
+@pytest.mark.usefixtures("terminal_signals")
 @pytest.mark.parametrize("moment", ["as it starts", "while it waits", "as it ends"])
 def test_an_interrupted_run_keeps_what_was_finished(moment, store):
     """Ctrl-C around the second of four trials: what was done is in the file, and no process goes on."""
@@ -349,6 +351,7 @@ def test_an_interrupted_run_keeps_what_was_finished(moment, store):
     assert trial_processes() == []
 
 
+@pytest.mark.usefixtures("terminal_signals")
 def test_a_run_that_is_interrupted_between_two_trials_is_incomplete(store):
     """It is not left as running, and no trial is lost: the clock, which is read between two trials, interrupts it."""
     readings = iter((0.0, signal.SIGINT))

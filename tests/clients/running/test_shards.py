@@ -147,6 +147,7 @@ def test_a_shard_whose_process_is_killed_ends_the_trial_and_names_the_shard(tmp_
     assert not any(map(is_alive, trial_processes()))
 
 
+@pytest.mark.usefixtures("terminal_signals")
 def test_an_interrupt_ends_all_shards(tmp_path):
     """The trial is lost, and will be measured once more."""
 

@@ -23,6 +23,7 @@ from clientlab.testbeds.upstream_process import WorkerCounts, workers_for
 from clientlab.upstreams import UPSTREAMS
 from clientlab.workload.workload import Workload
 from running import eventually
+from signal_handlers import IN_A_TERMINAL, IN_THE_BACKGROUND, handling
 
 SMALL = WorkerCounts(flask=1, aiohttp=1, threads=4)
 
@@ -284,13 +285,21 @@ def up() -> tuple[subprocess.Popen, list[psutil.Process], str]:
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)]
+    ("number", "code", "handlers"),
+    [
+        (signal.SIGINT, 0, IN_A_TERMINAL),
+        (signal.SIGTERM, 0, IN_A_TERMINAL),
+        (signal.SIGTERM, 0, IN_THE_BACKGROUND),
+        (signal.SIGKILL, -signal.SIGKILL, IN_A_TERMINAL),
+    ],
+    ids=["Ctrl-C", "terminated", "terminated in the background", "killed"],
 )
-def test_no_process_outlives_the_lab(number, code):
+def test_no_process_outlives_the_lab(number, code, handlers):
     """Not by Ctrl-C, nor when it is asked to end, nor when it is killed outright (on Linux)."""
     if number == signal.SIGKILL and sys.platform != "linux":
         pytest.skip("parent-death signals are Linux'")
-    lab, started, printed = up()
+    with handling(handlers):
+        lab, started, printed = up()
     with lab:
         *sites, ca, logs = printed.splitlines()
         names = [tuple(line.split()[:2]) for line in sites]
