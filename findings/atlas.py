@@ -122,10 +122,13 @@ def _doubts(run: Run, row: Row) -> Iterator[str]:
 def _left_out(run: Run) -> Iterator[str]:
     """What the experiment leaves out, what no trial finished, and what is listed since."""
     yield from run.experiment.uncontrolled
+    if missing := run.experiment.unavailable_among(run.experiment.unavailable_arms):
+        yield f"The machine could not run: {missing}."
     done = {trial.arm for trial in run.trials if trial.status == "done"}
     if lost := [arm.name for arm in run.experiment.arms if arm.name not in done]:
         yield f"No trial finished of: {', '.join(lost)}."
     known = {arm.strategy for arm in run.experiment.arms}
+    known |= {arm.partition(" ")[2] for arm in run.experiment.unavailable_arms}  # "json ab": workload and strategy
     if new := [name for name in STRATEGIES if name not in known]:
         yield f"Listed since, and not measured yet: {', '.join(new)}."
 

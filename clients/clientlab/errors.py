@@ -185,6 +185,14 @@ class PluginError(LabError):
     """An error in a plug-in's code. A second line may hold the plug-in's own error."""
 
 
+class UnavailableStrategy(LabError):
+    """A strategy cannot be measured on this machine. `reason`: what is missing, and how to install it."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"strategy {name!r} is unavailable: {reason}")
+        self.reason = reason
+
+
 class IncompleteRun(LabError):
     """A run began and could not be finished. The finished trials are saved."""
 

@@ -142,7 +142,7 @@ def test_the_map_has_spreads_cautions_and_what_is_left_out():
         *run.experiment.arms,
         run.experiment.arms[0].model_copy(update={"name": "json pycurl", "strategy": "pycurl"}),
     ]
-    plan = run.experiment.model_copy(update={"arms": arms})
+    plan = run.experiment.model_copy(update={"arms": arms, "unavailable_arms": {"json ab": "ab is not installed"}})
     found = atlas.whole_map(
         with_judgement(run.model_copy(update={"experiment": plan, "trials": [*run.trials, failed]}))
     )
@@ -150,8 +150,10 @@ def test_the_map_has_spreads_cautions_and_what_is_left_out():
     assert "| http.client | 1 | 980 (971 to 990) | 500 µs (500 µs to 500 µs) | 16.0 MiB | 1 | – |" in found
     assert r"- Left out: \`ab\`." in found
     assert "- No trial finished of: json pycurl." in found
+    assert "- The machine could not run: json ab (ab is not installed)." in found
     (new,) = re.findall(r"^- Listed since, and not measured yet: (.+)\.$", found, re.MULTILINE)
-    assert {one.replace("\\", "") for one in new.split(", ")} == set(STRATEGIES) - {"http.client", "requests", "pycurl"}
+    known = {"http.client", "requests", "pycurl", "ab"}
+    assert {one.replace("\\", "") for one in new.split(", ")} == set(STRATEGIES) - known
 
 
 def test_without_a_run_the_page_states_it(tmp_path):

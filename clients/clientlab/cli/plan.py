@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from clientlab.analysis.precision import FEWEST_ROUNDS
+from clientlab.cli.placement import announce
 from clientlab.cli.plugin_errors import faults_of, tell
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions
 from clientlab.errors import FieldError, LabError
-from clientlab.experiments.checks import TLS_ROUTES, check_plan, replacements
+from clientlab.experiments.checks import TLS_ROUTES, available_part, check_plan, replacements
 from clientlab.experiments.experiment import LINK_AXES, Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, read_experiment
 from clientlab.experiments.planning import make_plan
@@ -51,12 +52,16 @@ def plan_of(options: RunOptions, target: ExternalTarget | None, command: str) ->
             precision=options.precision,
             time_budget=_time_budget(options),
         )
+        if file and file.is_bundled and not options.strategies:
+            plan = available_part(plan)
         check_plan(plan, experiment, _secure_routes(plan, target))
     except FieldError as error:
         if file and not any(options.has(field) for field in error.fields):
             raise file.located(error) from error
         raise
     tell(faults.values())
+    if plan.unavailable_arms:
+        announce(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
     return plan
 
 

@@ -62,6 +62,8 @@ def run(options: RunOptions) -> int:
     """Measure strategies: EXPERIMENT is a bundled one (see 'list experiments') or a TOML file.
 
     Without it, name the strategies with -t. Options win over the experiment's values.
+
+    A bundled experiment leaves out the arms whose library or program is missing, and names them.
     """
     store, console = Store(options.folder), PatientConsole(stderr=True)
     limits = limits_of(options.fail_on, strict=options.strict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from clientlab import strategies
-from clientlab.errors import FieldError, FieldKey, LabError, PluginError
+from clientlab.errors import FieldError, FieldKey, LabError, PluginError, UnavailableStrategy
 from clientlab.experiments.expansion import entry_of, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
@@ -38,6 +38,46 @@ def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str] = TLS
             raise  # it names the plug-in's file and line
         except LabError as error:
             raise FieldError(table_of(experiment, arm), str(error)) from error
+
+
+def available_part(plan: Plan) -> Plan:
+    """The plan of a bundled experiment without the arms that this machine cannot run, which it names with the reason.
+
+    A baseline that is left out is none any more. Claims stay: those about such an arm are inconclusive. Loads the
+    strategies. Raises LabError where no arm would be left.
+    """
+    own = [arm for arm in plan.arms if arm.environment is None]  # else the libraries are the environment's
+    reasons = {name: _lack_of(name) for name in dict.fromkeys(arm.strategy for arm in own)}
+    unavailable = {arm.name: reason for arm in own if (reason := reasons[arm.strategy])}
+    if not unavailable:
+        return plan
+    arms = [arm for arm in plan.arms if arm.name not in unavailable]
+    if not arms:
+        lacks = ", ".join(dict.fromkeys(unavailable.values()))
+        raise LabError(f"experiment {plan.name!r}: this machine can run none of its arms: {lacks}")
+    used = {arm.workload for arm in arms}
+    measured = {arm.strategy for arm in arms}
+    return Plan.model_validate(
+        {
+            **dict(plan),
+            "arms": arms,
+            "workloads": {name: workload for name, workload in plan.workloads.items() if name in used},
+            "baseline": None if plan.baseline in unavailable else plan.baseline,
+            "replaced": {name: other for name, other in plan.replaced.items() if other in measured},
+            "unavailable_arms": unavailable,
+        }
+    )
+
+
+def _lack_of(name: str) -> str | None:
+    """What this machine lacks to measure the strategy; None also for a wrong name or setting: `check_plan` finds it."""
+    try:
+        strategies.check_settings(strategies.find(name))
+    except UnavailableStrategy as error:
+        return error.reason
+    except LabError:
+        return None
+    return None
 
 
 def check_stored(plan: Plan) -> None:

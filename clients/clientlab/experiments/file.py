@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clientlab.errors import FieldError, FieldKey, LabError
-from clientlab.experiments.checks import check_plan
+from clientlab.experiments.checks import available_part, check_plan
 from clientlab.experiments.experiment import LINK_AXES, Experiment, WorkloadTable
 from clientlab.experiments.planning import Circumstances, make_plan
 from clientlab.experiments.toml_lines import has, line_of
@@ -82,9 +82,20 @@ class ExperimentFile:
         except FieldError as error:
             raise self.located(error) from error
 
-    def checked_plan(self, **circumstances: Unpack[Circumstances]) -> Plan:
-        """The plan of a run that can be carried out. Loads the strategies. Raises LabError as `plan` does."""
+    @property
+    def is_bundled(self) -> bool:
+        """Whether the file comes with the lab."""
+        return self.path in bundled().values()
+
+    def checked_plan(self, *, named: bool = False, **circumstances: Unpack[Circumstances]) -> Plan:
+        """The plan of a run that can be carried out. Loads the strategies. Raises LabError as `plan` does.
+
+        A bundled experiment leaves out the arms that this machine cannot run. `named`: the user named its strategies,
+        so it leaves out none.
+        """
         plan = self.plan(**circumstances)
+        if self.is_bundled and not named:
+            plan = available_part(plan)
         try:
             check_plan(plan, self.experiment)
         except FieldError as error:

@@ -37,7 +37,9 @@ def by_round(run: Run, arm: str, figure: Figure) -> dict[int, float]:
 
 
 def finding_of(run: Run, claim: Claim, confidence: float) -> Finding:
-    """The finding of a claim from the run's rounds."""
+    """The finding of a claim from the run's rounds. Inconclusive without a ratio if an arm of it was left out."""
+    if _left_out_arms(run, claim):
+        return Finding("inconclusive", None)
     return _finding(claim, [figures for _, figures in _series(run, claim)], confidence)
 
 
@@ -86,7 +88,8 @@ def _judged(run: Run, claim: Claim, confidence: float) -> ClaimResult:
         knee=axes[finding.knee] if finding.knee is not None and shows_knee(axes, finding.knee_between) else None,
         knee_between=_values(axes, finding.knee_between),
         rounds=finding.ratio.rounds if finding.ratio else 0,
-        measured=_measured(_with_concurrency(run, claim), finding, axes) + _left_out(run, claim),
+        measured=_left_out_arms(run, claim)
+        or _measured(_with_concurrency(run, claim), finding, axes) + _failed_rounds(run, claim),
         settles=_settles(run, claim, finding),
         cautions=_cautions(run, claim),
     )
@@ -152,7 +155,13 @@ def _without_bounds(run: Run, claim: Claim, finding: Finding) -> Finding:
     return replace(finding, verdict="inconclusive") if _bounded(run, claim) else finding
 
 
-def _left_out(run: Run, claim: Claim) -> str:
+def _left_out_arms(run: Run, claim: Claim) -> str:
+    """What the run's machine could not run of the claim; empty without such an arm."""
+    found = run.experiment.unavailable_among(_arms(claim))
+    return f"the machine could not run {found}" if found else ""
+
+
+def _failed_rounds(run: Run, claim: Claim) -> str:
     """A remark on the rounds that do not count because requests failed in them; empty without one."""
     counts = {name: sum(bool(trial.errors) for trial in _trials(run, name)) for name in sorted(_arms(claim))}
     parts = [f"{count} of {name}" for name, count in counts.items() if count]
@@ -177,11 +186,8 @@ def _with_concurrency(run: Run, claim: Claim) -> Claim:
 def _settles(run: Run, claim: Claim, finding: Finding) -> str | None:
     if finding.verdict != "inconclusive":
         return None
-    if bounded := _bounded(run, claim):
-        label = of_claim(claim.figure).label
-        return f"trials of {', '.join(bounded)} in which fewer requests fail: their {label} is only a lower bound"
-    if missing := dict.fromkeys(name for name, figures in _series(run, claim) if not figures):
-        return f"trials of {', '.join(missing)} without errors"
+    if lacking := _lacking(run, claim):
+        return lacking
     precision = run.experiment.precision
     if finding.negligible:
         found = _negligible(claim, finding.negligible)
@@ -190,6 +196,18 @@ def _settles(run: Run, claim: Claim, finding: Finding) -> str | None:
         of_band = " of the band" if claim.band else ""
         return f"no number of rounds: the ratio lies on the limit{of_band}, to the requested precision"
     return _more_rounds(finding)
+
+
+def _lacking(run: Run, claim: Claim) -> str | None:
+    """What the claim needs that more rounds of the same would not bring; None if it has all."""
+    if _left_out_arms(run, claim):
+        return "a run on a machine that has what is missing"
+    if bounded := _bounded(run, claim):
+        label = of_claim(claim.figure).label
+        return f"trials of {', '.join(bounded)} in which fewer requests fail: their {label} is only a lower bound"
+    if missing := dict.fromkeys(name for name, figures in _series(run, claim) if not figures):
+        return f"trials of {', '.join(missing)} without errors"
+    return None
 
 
 def _more_rounds(finding: Finding) -> str:

@@ -32,7 +32,10 @@ class _Case:
 
 
 def render(run: Run, judged: Sequence[ThresholdResult]) -> str:
-    """Three suites: arms (an error if a trial failed for good), claims (a failure if contradicted) and thresholds."""
+    """Three suites: arms, claims (a failure if contradicted) and thresholds.
+
+    An arm is an error if a trial failed for good, and skipped if the machine could not run it.
+    """
     root = ET.Element("testsuites", name="clientlab")
     suites = {"arms": _arms(run), "claims": _claims(run), "thresholds": _thresholds(judged)}
     for name, cases in suites.items():
@@ -57,6 +60,8 @@ def _arms(run: Run) -> Iterator[_Case]:
             yield _Case(arm.name, "error", f"{missing} of {run.experiment.rounds} trials are missing", seconds)
         else:
             yield _Case(arm.name, seconds=seconds)
+    for name, reason in run.experiment.unavailable_arms.items():
+        yield _Case(name, "skipped", reason)
 
 
 def _claims(run: Run) -> Iterator[_Case]:

@@ -141,7 +141,27 @@ class Plan(Part):
     claims: Annotated[list[Claim], Field(max_length=MOST_ITEMS)] = []
     replaced: Annotated[dict[str, str], Field(description="strategy that is not installed to its replacement")] = {}
     left_out: Annotated[dict[str, str], Field(description="strategy that could not be loaded to the reason")] = {}
+    unavailable_arms: Annotated[
+        dict[str, str],
+        Field(
+            description="arm of a bundled experiment that was left out, to what its machine lacks",
+            max_length=MOST_ITEMS,
+        ),
+    ] = {}
     command: Annotated[str, Field(description="the command line that repeats the run")]
+
+    @property
+    def unavailable_by_reason(self) -> dict[str, list[str]]:
+        """What the machine lacks → the arms that were left out for it."""
+        found: dict[str, list[str]] = {}
+        for arm, reason in self.unavailable_arms.items():
+            found.setdefault(reason, []).append(arm)
+        return found
+
+    def unavailable_among(self, arms: Collection[str]) -> str:
+        """Those of the arms that were left out, with what the machine lacks in parentheses; empty without one."""
+        found = {reason: [x for x in names if x in arms] for reason, names in self.unavailable_by_reason.items()}
+        return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in found.items() if names)
 
     @property
     def links(self) -> list[Link]:
@@ -161,7 +181,7 @@ class Plan(Part):
                 raise ValueError(f"arm {arm.name!r}: there is no environment {arm.environment!r}")
         arms = {arm.name: arm for arm in self.arms}
         for claim in self.claims:
-            _check_claim(claim, arms)
+            _check_claim(claim, arms, self.unavailable_arms)
         return self
 
 
@@ -187,7 +207,7 @@ def check_workloads(what: str, used: Iterable[tuple[str, str]], known: Collectio
             raise ValueError(f"{what} {name!r}: there is no workload {workload!r}")
 
 
-def _check_claim(claim: Claim, arms: Mapping[str, Arm]) -> None:
+def _check_claim(claim: Claim, arms: Mapping[str, Arm], unavailable: Collection[str]) -> None:
     of_sweep = claim.kind == "optimum"
     sides = 0 if of_sweep else 4 if claim.kind == "narrower" else 2
     named = [name is not None for name in (claim.a, claim.b, claim.c, claim.d)]
@@ -196,7 +216,7 @@ def _check_claim(claim: Claim, arms: Mapping[str, Arm]) -> None:
     if of_sweep and len(claim.arms) < FEWEST_IN_SWEEP:
         raise ValueError(f"claim {claim.name!r}: a sweep has {FEWEST_IN_SWEEP} arms or more, and not {claim.arms}")
     for name in claim.arms:
-        if name not in arms or not arms[name].axes:
+        if name not in unavailable and (name not in arms or not arms[name].axes):
             raise ValueError(f"claim {claim.name!r}: there is no arm {name!r} with a place on an axis")
 
 

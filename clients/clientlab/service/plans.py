@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clientlab.errors import LabError
+from clientlab.experiments.checks import replacements
 from clientlab.experiments.experiment import Experiment
 from clientlab.experiments.file import read_experiment
 from clientlab.results.plan import Plan
@@ -22,7 +23,13 @@ def served_plan(wanted: Wanted, path: Path) -> Plan:
     for change in (_with_strategies, _divided):
         experiment, more = change(experiment, wanted)
         changed = [*changed, *more]
-    return replace(file, experiment=experiment).checked_plan(command=command_of(wanted, link), changed=changed)
+    named = bool(wanted.strategies)
+    return replace(file, experiment=experiment).checked_plan(
+        named=named,
+        command=command_of(wanted, link),
+        changed=changed,
+        replaced={} if named else replacements(experiment),
+    )
 
 
 def offered_plan(path: Path) -> Plan:

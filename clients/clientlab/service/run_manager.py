@@ -81,6 +81,8 @@ class RunManager:
         check_served(plan)
         check_plain(arm.upstream for arm in plan.arms)
         check_link(os.environ, plan.links)
+        if plan.unavailable_arms:
+            self.say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
         measured = distributions_of(arm.strategy for arm in plan.arms)
         return self._begin(new_run(run_name(plan), plan, surroundings(measured, self._programs)))
 

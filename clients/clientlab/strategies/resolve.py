@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from clientlab import settings
-from clientlab.errors import LabError, PluginError
+from clientlab.errors import LabError, PluginError, UnavailableStrategy
 from clientlab.strategies import plugins
 from clientlab.strategies.availability import unavailable
 from clientlab.strategies.clients import CLIENTS
@@ -116,9 +116,9 @@ def _type_of(parameter: inspect.Parameter) -> str:
 
 
 def check_settings(strategy: Strategy) -> None:
-    """Raises LabError if a library is missing, or for a setting that the strategy does not have."""
+    """Raises UnavailableStrategy if a library is missing, or LabError for a setting that the strategy lacks."""
     if reason := unavailable(strategy):
-        raise LabError(f"strategy {strategy.name!r} is unavailable: {reason}")
+        raise UnavailableStrategy(strategy.name, reason)
     known = _known(strategy)
     for key, value in strategy.settings.items():
         if key not in known:
@@ -143,15 +143,13 @@ def _advice(strategy: Strategy, key: str, value: Any) -> str | None:
 
 
 def _known(strategy: Strategy) -> dict[str, str]:
-    """Name → type of every setting of the strategy. Raises LabError if a library is missing."""
+    """Name → type of every setting of the strategy. Raises UnavailableStrategy if a library is missing."""
     client, executor = client_spec(strategy.client), executor_spec(strategy.executor)
     try:
         known = {**settings_of(client.import_path), **settings_of(executor.import_path)}
     except ModuleNotFoundError as error:  # a dependency of the library
-        raise LabError(
-            f"strategy {strategy.name!r} is unavailable: {error.name} is not installed; "
-            f"pip install 'clientlab[{client.extra}]'"
-        ) from error
+        reason = f"{error.name} is not installed; pip install 'clientlab[{client.extra}]'"
+        raise UnavailableStrategy(strategy.name, reason) from error
     if executor.size:
         known[executor.size] = "int"
     if strategy.policy == "pool" and not client.program:

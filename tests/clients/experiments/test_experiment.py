@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 
 import pytest
 
@@ -287,6 +288,21 @@ def test_what_is_not_installed_is_replaced_where_the_experiment_says_by_what(mon
     plan = file.checked_plan(replaced=replacements(file.experiment))
     assert {arm.strategy for arm in plan.arms} == set(instead.values())
     assert plan.replaced == instead
+
+
+def test_a_baseline_and_a_sweep_that_the_machine_cannot_run_leave_a_valid_plan(monkeypatch):
+    """The plan has no baseline then, keeps all its claims, and no workload that nothing does."""
+    file = read_experiment(bundled()["keepalive"])
+    monkeypatch.setattr(availability, "find_spec", lambda name: None if name == "requests" else find_spec(name))
+    plan = file.checked_plan()
+    assert [arm.name for arm in plan.arms] == ["httpx-client", "httpx-client-behind-link"]
+    assert (file.plan().baseline, plan.baseline, plan.claims) == ("per-request", None, file.plan().claims)
+    monkeypatch.setattr(availability, "find_spec", lambda name: None if name == "aiohttp" else find_spec(name))
+    plan = read_experiment(bundled()["semaphore"]).checked_plan()
+    (sweep,) = (claim.arms for claim in plan.claims if claim.kind == "optimum")
+    assert plan.unavailable_arms.keys() >= set(sweep)
+    assert plan.workloads.keys() == {arm.workload for arm in plan.arms}
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
 
 
 def test_a_rate_is_an_axis_in_either_form_and_a_bad_one_names_its_line(tmp_path):

@@ -227,3 +227,20 @@ def test_two_gaps_may_have_an_arm_in_common():
     of = [a_trial(name, number, wall + number / 1000) for name, wall in walls.items() for number in (1, 2, 3)]
     found = verdict_of(a_claim(kind="narrower", a="a", b="b", c="c", d="b"), *of)
     assert (found.verdict, found.ratio) == ("supported", pytest.approx(2.0, rel=0.01))
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [a_claim(), a_claim(kind="narrower", c="fast", d="other"),
+     a_claim(kind="optimum", a=None, b=None, arms=["slow", "slow[at=2]", "slow[at=3]"])],
+)  # fmt: skip
+def test_a_claim_about_an_arm_that_the_machine_could_not_run_is_inconclusive(claim):
+    """With the reason, and without a number of rounds: no round of this machine would settle it."""
+    lacks = "ab is not installed; apt-get install apache2-utils"
+    missing = dict.fromkeys(["slow", "slow[at=2]", "slow[at=3]"], lacks)
+    others = [*trials()[:4], *(a_trial("other", number) for number in range(1, 5))]
+    found = verdict_of(claim, *others, unavailable_arms=missing)
+    assert (found.verdict, found.ratio, found.rounds) == ("inconclusive", None, 0)
+    assert found.measured.startswith("the machine could not run slow")
+    assert found.measured.endswith(f"({lacks})")
+    assert found.settles == "a run on a machine that has what is missing"

@@ -65,7 +65,7 @@ def exchange(connection: socket.socket, size: int) -> float:
 def first_exchange(port: int, size: int) -> float:
     """Ask for so many bytes on a new connection. Seconds from the connection's begin until the last of them.
 
-    The link accepts while `connect` still runs. A client that is suspended behind it would miss a part of the handshake.
+    The link accepts while `connect` still runs. A client that was suspended then would miss a part of the handshake.
     """
     began = time.monotonic()
     with connect(port) as connection:

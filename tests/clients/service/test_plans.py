@@ -11,7 +11,9 @@ from clientlab.errors import LabError
 from clientlab.experiments.file import bundled
 from clientlab.service.plans import served_plan
 from clientlab.service.schemas import Wanted
+from clientlab.strategies import availability
 from clientlab.workload.link import Link
+from clients.service.requests_to_lab import asked, form
 
 
 @pytest.fixture
@@ -91,3 +93,24 @@ def test_shards_do_not_replace_an_axis(demo, tmp_path):
     file.write_text('question = "?"\nstrategies = ["aiohttp@workers"]\n[workloads.w]\nshards = [1, 2]\nrequests = 9\n')
     with pytest.raises(LabError, match="shards is an axis of workload 'w'; leave out --shards"):
         served_plan(Wanted(experiment=str(file), shards=2), file)
+
+
+def test_a_bundled_experiment_is_served_without_the_arms_that_the_machine_cannot_run(monkeypatch):
+    """Strategies that the user names, and those of a file of the user's own, are refused."""
+    monkeypatch.setattr(availability, "which", lambda _: None)
+    lacks = "ab is not installed; apt-get install apache2-utils"
+    plan = served_plan(Wanted(experiment="atlas"), bundled()["atlas"])
+    assert plan.unavailable_arms == dict.fromkeys(["json ab", "delay ab", "body ab"], lacks)
+    assert "ab" not in {arm.strategy for arm in plan.arms}
+    with pytest.raises(LabError, match=f"strategy 'ab' is unavailable: {lacks}"):
+        served_plan(Wanted(experiment="demo", strategies=["ab"]), bundled()["demo"])
+
+
+def test_the_log_of_the_service_names_the_arms_that_are_left_out(monkeypatch, store, caplog):
+    """In one line, when the run begins."""
+    monkeypatch.setattr(availability, "which", lambda _: None)
+    caplog.set_level("INFO", "clientlab.service")
+    status, _, _ = asked(store, "POST", "/start", **form(experiment="atlas", rounds="1"))
+    assert status == 303
+    lines = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
+    assert lines == ["left out: json ab, delay ab, body ab (ab is not installed; apt-get install apache2-utils)"]

@@ -31,6 +31,7 @@ def cautions_of(run: Run) -> list[Caution]:
 
 _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     plan.left_out,
+    plan.unavailable,
     trials.failures,
     trials.errors,
     capacity.no_capacity,

@@ -18,6 +18,16 @@ def left_out(run: Run) -> Iterator[Caution]:
         )
 
 
+def unavailable(run: Run) -> Iterator[Caution]:
+    """Arms that the machine of the run could not run."""
+    for reason, arms in run.experiment.unavailable_by_reason.items():
+        yield Caution(
+            kind="unavailable-arms",
+            text=f"{', '.join(arms)} {'were' if len(arms) > 1 else 'was'} not measured: {reason}",
+            advice="install what is missing and run again: the ratios compare the other arms only",
+        )
+
+
 def replaced(run: Run) -> Iterator[Caution]:
     """Strategies that are not installed, and what was measured in their place."""
     for strategy, other in run.experiment.replaced.items():
