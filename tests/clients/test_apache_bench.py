@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import pytest
@@ -19,9 +18,10 @@ from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.workload.making import requests_of
 from clientlab.workload.workload import Workload
 from clients.measured import measure
+from optional_programs import REQUIRED
 
 needs_ab = pytest.mark.skipif(
-    shutil.which("ab") is None and os.environ.get("CI") != "true",
+    shutil.which("ab") is None and not REQUIRED,
     reason="ab is not installed: apt-get install apache2-utils",
 )
 

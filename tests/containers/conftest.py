@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import socket
 import subprocess
@@ -11,6 +10,7 @@ import subprocess
 import pytest
 
 from containers.compose import Project, why_not
+from optional_programs import leave_out
 from running import eventually
 
 PORTS = (
@@ -24,8 +24,7 @@ def engine() -> None:
     """A container engine; a machine without one leaves these tests out and says why, which is a failure in CI."""
     reason = why_not()
     if reason is not None:
-        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        say(f"left out: {reason}")
+        leave_out(f"left out: {reason}")
 
 
 def _free_ports(count: int) -> list[int]:

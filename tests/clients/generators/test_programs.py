@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 
 import pytest
@@ -15,6 +14,7 @@ from clientlab.generators.interfaces import Load
 from clientlab.generators.programs import GENERATORS, GeneratorFailed
 from clientlab.workload.workload import Request
 from clients.test_apache_bench import needs_ab
+from optional_programs import REQUIRED
 
 CONNECTIONS = 3
 BODY = b"7 bytes"
@@ -30,7 +30,7 @@ def a_load(url, method="GET", body=None, **changes):
 @pytest.mark.parametrize("generator", GENERATORS, ids=lambda one: one.name)
 def test_a_generator_sends_the_request_for_a_second_and_counts_as_the_server_does(generator, method, tmp_path):
     """Each fourth response is an error. Of the requests in flight at the end, some may be counted by one side only."""
-    if shutil.which(generator.name) is None and not (generator.name == "ab" and os.environ.get("CI") == "true"):
+    if shutil.which(generator.name) is None and not (generator.name == "ab" and REQUIRED):
         pytest.skip(f"{generator.name} is not installed: {generator.install}")
     load = a_load("http://127.0.0.1", method, BODY if method == "POST" else None)
     if reason := generator.refuses(load):
