@@ -53,7 +53,10 @@ def _cautions(run: Run, claim: Claim) -> list[str]:
     A caution that doubts certain figures concerns only the claims that compare one of them.
     """
     key = of_claim(claim.figure).key
-    own = run.model_copy(update={"trials": [trial for trial in run.trials if trial.arm in _arms(claim)]})
+    plan = run.experiment.model_copy(update={"unavailable_arms": {}})  # to list them for each claim would take long
+    own = run.model_copy(
+        update={"experiment": plan, "trials": [trial for trial in run.trials if trial.arm in _arms(claim)]}
+    )
     return [
         caution.kind for caution in cautions_of(own) if caution.arms and (not caution.figures or key in caution.figures)
     ]
@@ -157,7 +160,7 @@ def _without_bounds(run: Run, claim: Claim, finding: Finding) -> Finding:
 
 def _left_out_arms(run: Run, claim: Claim) -> str:
     """What the run's machine could not run of the claim; empty without such an arm."""
-    found = run.experiment.unavailable_among(_arms(claim))
+    found = run.experiment.unavailable_among(sorted(_arms(claim)))
     return f"the machine could not run {found}" if found else ""
 
 

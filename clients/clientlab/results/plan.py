@@ -150,18 +150,13 @@ class Plan(Part):
     ] = {}
     command: Annotated[str, Field(description="the command line that repeats the run")]
 
-    @property
-    def unavailable_by_reason(self) -> dict[str, list[str]]:
-        """What the machine lacks → the arms that were left out for it."""
-        found: dict[str, list[str]] = {}
-        for arm, reason in self.unavailable_arms.items():
-            found.setdefault(reason, []).append(arm)
-        return found
-
-    def unavailable_among(self, arms: Collection[str]) -> str:
+    def unavailable_among(self, arms: Iterable[str]) -> str:
         """Those of the arms that were left out, with what the machine lacks in parentheses; empty without one."""
-        found = {reason: [x for x in names if x in arms] for reason, names in self.unavailable_by_reason.items()}
-        return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in found.items() if names)
+        found: dict[str, list[str]] = {}
+        for arm in arms:
+            if reason := self.unavailable_arms.get(arm):
+                found.setdefault(reason, []).append(arm)
+        return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in found.items())
 
     @property
     def links(self) -> list[Link]:

@@ -20,10 +20,10 @@ def left_out(run: Run) -> Iterator[Caution]:
 
 def unavailable(run: Run) -> Iterator[Caution]:
     """Arms that the machine of the run could not run."""
-    for reason, arms in run.experiment.unavailable_by_reason.items():
+    if found := run.experiment.unavailable_among(run.experiment.unavailable_arms):
         yield Caution(
             kind="unavailable-arms",
-            text=f"{', '.join(arms)} {'were' if len(arms) > 1 else 'was'} not measured: {reason}",
+            text=f"not measured: {found}",
             advice="install what is missing and run again: the ratios compare the other arms only",
         )
 
