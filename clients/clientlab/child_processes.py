@@ -17,6 +17,15 @@ _LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 """Whether the kernel lists the children of a process (CONFIG_PROC_CHILDREN of Linux)."""
 
 
+def python(module: str, *arguments: str) -> list[str]:
+    """The command line that runs a module with the lab's own Python.
+
+    By `-P`, nothing of the current folder is imported: a folder `aiohttp` or a file `json.py` there, as in the clone of
+    a library, would take the place of what is installed.
+    """
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
 def start(  # noqa: PLR0913 - where a program's input and output go, and where it runs
     command: Sequence[str],
     log: Path | None,

@@ -13,6 +13,7 @@ from clientlab.measuring import measurement
 from clientlab.measuring.connections import Address
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.measurement import Measurement
+from clientlab.strategies import plugins
 from clientlab.workload.workload import Workload
 
 
@@ -27,6 +28,7 @@ class Measured(Measurement):
 
 def measure(strategy: str, workload: Workload, url: str, *, ca_file: str | None = None, **callbacks) -> Measured:
     """One trial of a strategy against the server at `url`. `callbacks` as of `measurement.measure`."""
+    plugins.admit([strategy])
     with tempfile.TemporaryDirectory() as folder:
         context = TrialContext(strategies.find(strategy), workload, url, folder, Address(urlsplit(url).port), ca_file)
         return Measured(**vars(measurement.measure(context, **callbacks)))

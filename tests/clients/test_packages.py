@@ -12,7 +12,7 @@ from clientlab.cli.listing import client_rows, executor_rows, strategy_rows
 from clientlab.conformance.server import counting_server
 from clientlab.errors import PluginError
 from clientlab.results.surroundings import distributions_of
-from clientlab.strategies import check_settings, find, plugins, resolve
+from clientlab.strategies import check_settings, find, known, plugins, resolve
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 
@@ -61,7 +61,7 @@ def server():
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """An installed distribution with entry points, seen by this process and by those it starts."""
+    """An installed distribution with entry points, seen by this process and by those it starts. None is loaded yet."""
     (tmp_path / "their_package.py").write_text(dedent(PACKAGE))
     info = tmp_path / "their_package-2.5.dist-info"
     info.mkdir()
@@ -69,15 +69,15 @@ def package(tmp_path, monkeypatch):
     (info / "entry_points.txt").write_text(dedent(POINTS))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    plugins.installed.cache_clear()
+    monkeypatch.setattr(known.ADMITTED, "packages", None)
     yield
-    plugins.installed.cache_clear()
     sys.modules.pop("their_package", None)
 
 
 @pytest.mark.usefixtures("package")
 def test_what_a_package_brings_is_listed_with_it_as_the_source():
     """A class and a spec are a client each and a strategy of that name; executors and strategies are as they say."""
+    plugins.installed()
     listed = {row["name"]: row for row in strategy_rows() if row["source"] == "their-package"}
     assert set(listed) == {"their-class", "their-spec", "their-pair"}
     assert (listed["their-pair"]["concurrency"], listed["their-pair"]["executor"]) == (5, "threads")
@@ -90,6 +90,7 @@ def test_what_a_package_brings_is_listed_with_it_as_the_source():
 @pytest.mark.parametrize("name", ["their-class", "their-pair", "their-spec@their-executor", "urllib3@their-serial"])
 def test_what_a_package_brings_is_measured(name, server):
     """The trial's process finds it by itself."""
+    plugins.admit([name])
     check_settings(find(name))
     measured = measure(name, Workload(requests=6, concurrency=2, warmup=1), server.url)
     assert measured.numbers == list(range(6))
@@ -100,6 +101,7 @@ def test_what_a_package_brings_is_measured(name, server):
 @pytest.mark.usefixtures("package")
 def test_entry_points_that_bring_nothing_are_told_and_the_others_go_on():
     """Each with its name and package; asked for by name, it is the error."""
+    plugins.installed()
     told = "\n".join(str(fault) for fault in resolve.faults())
     assert "strategy 'aiohttp' of their-package: the name is taken" in told
     assert "strategy 'sync' of their-package: neither" in told

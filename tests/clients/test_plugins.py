@@ -12,7 +12,7 @@ from clientlab.conformance.server import counting_server
 from clientlab.errors import PluginError
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.results.surroundings import distributions_of, surroundings
-from clientlab.strategies import check_settings, client_spec, executor_spec, find
+from clientlab.strategies import check_settings, client_spec, executor_spec, find, plugins
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 
@@ -102,6 +102,7 @@ def mine(tmp_path, monkeypatch):
 )
 def test_a_class_of_a_file_is_a_client_or_an_executor(name, client, executor, concurrency, mine):
     """By its path, alone or paired; found again from any folder."""
+    plugins.admit([name])
     found = find(name)
     check_settings(found)
     wanted = tuple(str(mine.parent / part) if ".py:" in part else part for part in (client, executor))
@@ -111,6 +112,7 @@ def test_a_class_of_a_file_is_a_client_or_an_executor(name, client, executor, co
 
 def test_a_class_says_what_a_row_of_the_lists_says(mine):
     """Kind by its `send`, the rest by attributes; what it says of itself by its docstring's first line."""
+    plugins.admit([str(mine)])
     blocking, awaiting = client_spec(f"{mine}:Blocking"), client_spec(f"{mine}:Awaiting")
     assert (blocking.kind, blocking.policy, blocking.description) == ("blocking", "per thread", "Mine, and blocking.")
     assert (awaiting.kind, awaiting.policy) == ("asyncio", "pool")
@@ -144,7 +146,9 @@ def test_a_users_strategy_that_raises_is_a_failed_trial(server):
 
 def test_a_run_notes_the_file_and_its_hash(mine):
     """In place of a version, for clients and executors."""
-    noted = distributions_of(["mine.py:Blocking", "aiohttp@mine.py:Executor"])
+    names = ["mine.py:Blocking", "aiohttp@mine.py:Executor"]
+    plugins.admit(names)
+    noted = distributions_of(names)
     assert noted == {str(mine), "aiohttp"}
     found = surroundings(noted, {}).libraries
     assert found[str(mine)] == f"sha256:{hashlib.sha256(mine.read_bytes()).hexdigest()}"
@@ -167,6 +171,7 @@ def test_a_run_notes_the_file_and_its_hash(mine):
 @pytest.mark.usefixtures("mine")
 def test_a_class_that_lacks_the_shape_is_told(name, says):
     """In two lines at most, with file and line."""
+    plugins.admit([name])
     with pytest.raises(PluginError, match=says) as raised:
         find(name)
     assert str(raised.value).count("\n") <= 1
@@ -185,5 +190,6 @@ def test_a_file_that_does_not_import_is_told_with_its_line(text, says, tmp_path)
     """A user's file that fails to import is reported with its line and its own error."""
     path = tmp_path / "mine.py"
     path.write_text(text)
+    plugins.admit([f"{path}:Client"])
     with pytest.raises(PluginError, match=f"{path} can't be imported, {says}"):
         find(f"{path}:Client")

@@ -16,7 +16,7 @@ from clientlab.cli.plugin_errors import faults_of, tell
 from clientlab.conformance import CheckResult
 from clientlab.conformance import conform as results_of
 from clientlab.errors import IncompleteRun, LabError
-from clientlab.strategies import Strategy, check_settings, client_spec, find
+from clientlab.strategies import Strategy, check_settings, client_spec, find, plugins
 
 _ABREAST = 5
 """Strategies beside each other in the table of error kinds."""
@@ -31,6 +31,7 @@ def conform(names: tuple[str, ...], *, as_json: bool) -> int:
     NAME is a listed strategy, CLIENT@EXECUTOR, or your own class: path/to/file.py:CLASS. Each takes some seconds.
     If your class cannot be loaded, two lines explain why, the other strategies are checked, and the exit code is 3.
     """
+    plugins.admit(names)
     faults = faults_of(names)
     strategies = [find(name) for name in dict.fromkeys(names) if name not in faults]
     _check(strategies)

@@ -16,7 +16,7 @@ from clientlab.cli.option_types import console
 from clientlab.experiments.articles import articles
 from clientlab.experiments.file import bundled, has_quick, read_plan
 from clientlab.running.estimate import seconds_of
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, plugins, resolve, unavailable
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, known, plugins, resolve, unavailable
 
 Rows = list[dict[str, Any]]
 
@@ -57,13 +57,13 @@ def client_rows() -> Rows:
             "connections": spec.policy,
             "description": spec.description,
         }
-        for spec in (*CLIENTS.values(), *plugins.installed().clients.values())
+        for spec in (*CLIENTS.values(), *known.packages().clients.values())
     ]
 
 
 def executor_rows() -> Rows:
     """Every executor."""
-    rows = (*EXECUTORS.values(), *plugins.installed().executors.values())
+    rows = (*EXECUTORS.values(), *known.packages().executors.values())
     return [{"name": spec.name, "runs": spec.needs, "description": spec.description} for spec in rows]
 
 
@@ -108,6 +108,7 @@ def markdown(rows: Rows) -> str:
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print a Markdown table.")
 def list_(what: str, *, as_json: bool, as_markdown: bool) -> None:
     """List strategies, clients, executors or experiments."""
+    plugins.installed()
     for fault in resolve.faults():
         where, _, error = str(fault).partition("\n")
         click.echo(f"clientlab: {where}" + (f"\n  {error}" if error else ""), err=True)

@@ -15,6 +15,7 @@ from clientlab import own_folder
 from clientlab.cli.claims import code_of
 from clientlab.cli.exports import limits_of, tell
 from clientlab.cli.option_types import PatientConsole
+from clientlab.cli.permission import admit, check_permitted
 from clientlab.cli.placement import announce, placement_of
 from clientlab.cli.plan import plan_of
 from clientlab.cli.report import draw, show, write_page
@@ -49,6 +50,8 @@ _WITH_RESUME = (
     "require_claims",
     "testbed",
     "yes",
+    "allowed",
+    "allowed_environments",
     "fail_on",
     "strict",
     "html",
@@ -67,6 +70,7 @@ def run(options: RunOptions) -> int:
     """
     store, console = Store(options.folder), PatientConsole(stderr=True)
     limits = limits_of(options.fail_on, strict=options.strict)
+    admit(options)
     leftovers.sweep(store)
     own_folder.sweep()
     with contextlib.ExitStack() as stack:
@@ -75,13 +79,12 @@ def run(options: RunOptions) -> int:
             options = replace(options, **target_options(stored.experiment.command))
         target = target_of(options)
         plan = stored.experiment if stored else plan_of(options, target, shlex.join(["clientlab", *sys.argv[1:]]))
+        check_permitted(plan, options)
         check_testbed(options, plan, target)
         own_servers = target is None and options.testbed == "local"
         placement = placement_of(plan, options.testbed, foreign=target is not None)
         check_limits(limits, plan, strict=options.strict)
         check_system(plan, options.folder, {arm.upstream for arm in plan.arms} if own_servers else (), announce)
-        if stored and plan.environments and not options.yes:
-            raise LabError(f"--resume {stored.run}: it runs or installs {_named(plan)}; permit it with --yes")
         environments = stack.enter_context(opened(plan))
         name = stored.run if stored else run_name(plan)
         if stored is None:
@@ -106,15 +109,6 @@ def run(options: RunOptions) -> int:
         )
         finished = execute(planned, runner, store, observer)
     return _show(options, finished, limits)
-
-
-def _named(plan: Plan) -> str:
-    """What the environments of a plan are made of: code that runs on this machine."""
-    made = {
-        name: spec.folder or " ".join([spec.python or "", *spec.requirements])
-        for name, spec in plan.environments.items()
-    }
-    return ", ".join(f"{name} ({of.strip()})" for name, of in made.items())
 
 
 def _stored(options: RunOptions, store: Store, stack: contextlib.ExitStack) -> Run:

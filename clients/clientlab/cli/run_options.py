@@ -181,6 +181,23 @@ class RunOptions:
         ),
     ] = None
     url: Annotated[str | None, _Option("--url", "Measure against this server of yours; the lab starts none.")] = None
+    allowed: Annotated[
+        tuple[str, ...],
+        _Option(
+            "--allow",
+            "Permit code that the experiment's file, or the resumed run, names: a Python file, or a package's plug-in.",
+            metavar="FILE|NAME",
+        ),
+    ] = ()
+    allowed_environments: Annotated[
+        tuple[str, ...],
+        _Option(
+            "--allow-env",
+            "Permit an environment that the experiment's file, or the resumed run, names: its folder, or 'PYTHON "
+            "REQUIREMENT ...'.",
+            metavar="CODE",
+        ),
+    ] = ()
     yes: Annotated[bool, _Option("--yes", "Permit load to an address of the internet, with --url or --resume.")] = False
     ca_file: Annotated[
         Path | None,

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clientlab import strategies
 from clientlab.cli.option_types import OUT
 from clientlab.cli.plan import path_of
 from clientlab.errors import LabError
 from clientlab.service.bounds import Bounds
 from clientlab.service.plans import served_plan
 from clientlab.service.schemas import MOST_ROUNDS, Wanted
+from clientlab.strategies import plugins
 from clientlab.testbeds.compose import ComposeTestbed
 from clientlab.worker.token import TOKEN, keep_token
 from clientlab.workload.workload import MOST_SHARDS
@@ -83,6 +85,7 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
     from clientlab.service.pod_watch import WorkerPods  # noqa: PLC0415 - as above
 
     names = list(options["strategies"])
+    plugins.admit(name for name in names if not strategies.is_of_file(name))
     wanted = Wanted(experiment=experiment, strategies=names, rounds=rounds, quick=quick, shards=options["shards"])
     first = served_plan(wanted, path_of(experiment))
     token, host, grafana = keep_token(os.environ), options["host"], options["grafana"]

@@ -8,9 +8,10 @@ import sys
 
 import click
 
-from clientlab import strategies
+from clientlab import child_processes, strategies
 from clientlab.errors import LabError
 from clientlab.service.workers import ANY
+from clientlab.strategies import plugins
 from clientlab.testbeds.compose import ComposeTestbed
 from clientlab.worker.lab_client import LabClient
 from clientlab.worker.token import TOKEN, read_token
@@ -42,15 +43,18 @@ def work(  # noqa: PLR0913 - the command's words
     site with the proxy's metrics. The worker's page has /metrics, of the trial while there is one, and /healthz.
     Options may come from LAB_URL, WORKER_HOST, WORKER_PORT and WORKER_SCRAPED as well; a flag wins.
     """
-    for name in names:
-        if name != ANY:
-            strategies.check_settings(strategies.find(name))
+    named = [name for name in names if name != ANY]
+    if of_file := next(filter(strategies.is_of_file, named), None):
+        raise LabError(f"-t {of_file}: a worker runs no strategy of a file; measure it with 'clientlab run'")
+    plugins.admit(named)
+    for name in named:
+        strategies.check_settings(strategies.find(name))
     ComposeTestbed(os.environ)
     LabClient(lab, "").split()
     os.environ[TOKEN] = read_token(os.environ)
     settings = {"lab": lab, "strategies": names, "host": host, "port": port, "linger": linger}
-    settings |= {"scraped": scraped, "run": run}
-    command = [sys.executable, "-m", "clientlab.worker.agent", json.dumps(settings)]
+    settings |= {"scraped": scraped, "run": run, "named": named}
+    command = child_processes.python("clientlab.worker.agent", json.dumps(settings))
     sys.stderr.flush()
     try:
         # In place of this process, which has all of the lab in its memory: a worker waits most of its life.

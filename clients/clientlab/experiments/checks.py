@@ -81,14 +81,9 @@ def _lack_of(name: str) -> str | None:
 
 
 def check_stored(plan: Plan) -> None:
-    """Raises LabError where the plan of a run file, which anybody may have written, cannot or must not be carried out.
-
-    A strategy of a file is code: only the command line, whose user names the file, runs it. It is not even loaded.
-    """
+    """Raises LabError where the plan of a run file, which anybody may have written, cannot or must not be measured."""
     check_served(plan)
     for arm in plan.arms:
-        if strategies.is_of_file(arm.strategy):
-            raise LabError(f"arm {arm.name!r} runs the file of {arm.strategy!r}; measure it with 'clientlab run'")
         workload = plan.workloads[arm.workload]
         check(workload)
         check_load(workload)
@@ -96,10 +91,11 @@ def check_stored(plan: Plan) -> None:
 
 
 def check_served(plan: Plan) -> None:
-    """Raises LabError for a plan that workers of the service cannot measure.
+    """Raises LabError for a plan that workers of the service cannot, or must not, measure.
 
-    They have no environments, no files of requests and no load generators, and do not place the other containers. The
-    service's page and dashboards show no search for capacities.
+    A strategy of a file is code: only the command line of `clientlab run`, whose user names the file, runs it. Nothing
+    is loaded to find out. Workers have no environments, no files of requests and no load generators, and do not place
+    the other containers. The service's page and dashboards show no search for capacities.
     """
     if plan.pin:
         raise LabError(f"experiment {plan.name!r} pins parts to CPUs; measure it with 'clientlab run'")
@@ -108,11 +104,18 @@ def check_served(plan: Plan) -> None:
     if plan.find_max is not None:
         raise LabError(f"experiment {plan.name!r} searches for capacities; measure it with 'clientlab run'")
     for arm in plan.arms:
+        check_no_file(arm.strategy)
         if arm.environment is not None:
             message = f"arm {arm.name!r} runs in the environment {arm.environment!r}; measure it with 'clientlab run'"
             raise LabError(message)
         if plan.workloads[arm.workload].replay is not None:
             raise LabError(f"arm {arm.name!r} sends the requests of a file; measure it with 'clientlab run'")
+
+
+def check_no_file(strategy: str) -> None:
+    """Raises LabError for a strategy whose name holds a file."""
+    if strategies.is_of_file(strategy):
+        raise LabError(f"strategy {strategy!r} is code of a file, which the service never runs; use 'clientlab run'")
 
 
 def replacements(experiment: Experiment) -> dict[str, str]:

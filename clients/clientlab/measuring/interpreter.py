@@ -24,11 +24,10 @@ class Interpreter:
     def command(self, module: str, *arguments: str) -> list[str]:
         """The command line that runs a module of the lab.
 
-        Without `-P`, packages in the current folder would take the place of those of every environment: in a clone of
+        Without `-P`, packages in the current folder would take the place of those that are installed: in a clone of
         httpx, all environments would measure that clone.
         """
-        own_folder = [] if self.lab is None else ["-P"]
-        return [self.program, *own_folder, "-m", module, *arguments]
+        return [self.program, "-P", "-m", module, *arguments]
 
     def variables(self) -> dict[str, str]:
         """The environment variables of its processes."""

@@ -15,6 +15,7 @@ from clientlab.measuring import connections, usage
 from clientlab.measuring.connections import NOWHERE
 from clientlab.measuring.context import TrialContext
 from clientlab.samples.log import SampleLog
+from clientlab.strategies import plugins
 from clientlab.workload.load import requests_in
 from clientlab.workload.making import requests_of
 from clientlab.workload.workload import Workload, varies
@@ -45,6 +46,7 @@ class Recording:
     """
 
     def __init__(self, context: TrialContext, connections_limit: int) -> None:
+        plugins.admit([context.strategy.client])  # a process of a pool may be a fresh one
         spec = strategies.client_spec(context.strategy.client)
         client_class = strategies.load(spec.import_path)
         self.context = context

@@ -36,7 +36,7 @@ from clientlab.measuring.context import CONTEXT_FILE, WARM_UP_FOLDER, TrialConte
 from clientlab.measuring.recorder import CallerFactory
 from clientlab.measuring.recording import preallocate
 from clientlab.samples.log import begin_schedule
-from clientlab.strategies import plugins
+from clientlab.strategies import plugin_names, plugins
 from clientlab.workload.load import arrivals_of
 
 
@@ -91,7 +91,11 @@ def _end_all(trial: int) -> Callable[[int, FrameType | None], None]:
 
 
 def load_libraries(context: TrialContext) -> None:
-    """Import the strategy's libraries. This is off the clock, and forked children share the imported modules."""
+    """Import the strategy's libraries. This is off the clock, and forked children share the imported modules.
+
+    The process that started this one has found the strategy, so a plug-in is one that its command line named.
+    """
+    plugins.admit([context.strategy.client, context.strategy.executor])
     executor_class = strategies.load(strategies.executor_spec(context.strategy.executor).import_path)
     if hasattr(executor_class, "prepare"):
         executor_class.prepare()
@@ -199,7 +203,7 @@ def _numbers(context: TrialContext, began: float) -> Numbers:
 def _reason(error: Exception, context: TrialContext | None) -> str:
     """The error and its place: the line in the user's own file if it came from there, else the innermost line."""
     for place in (context.strategy.client, context.strategy.executor) if context else ():
-        path = plugins.file_of(place)
+        path = plugin_names.file_of(place)
         if path is not None and (line := plugins.line_of(error, path)):
             return f"{type(error).__name__}: {error} ({path}:{line})"
     frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -22,7 +22,7 @@ from clientlab.results.compiled import compiled_into
 from clientlab.results.dependencies import dependencies_of
 from clientlab.results.document import Environment, Placement, Surroundings
 from clientlab.results.system_limits import system_limits
-from clientlab.strategies import plugins
+from clientlab.strategies import plugin_names
 from clientlab.strategies.loops import loop_of
 
 _CPU_INFO = Path("/proc/cpuinfo")
@@ -101,7 +101,7 @@ def _versions(distributions: Iterable[str]) -> dict[str, str]:
     versions = {}
     for name in sorted(distributions):
         if name.endswith(".py"):
-            versions[name] = plugins.hash_of(Path(name))
+            versions[name] = plugin_names.hash_of(Path(name))
             continue
         try:
             versions[name] = importlib.metadata.version(name)

@@ -1,6 +1,7 @@
 """What an environment holds, and which strategies it can run. Its own Python runs this module.
 
-Standard input has a pickled list of pairs, strategy and workload. Standard output gets one JSON object. Like a trial's
+Standard input has a pickled list of pairs, strategy and workload. The process that wrote them has found these
+strategies, so a plug-in is one that its command line named. Standard output gets one JSON object. Like a trial's
 process, this module imports the standard library, the strategies' libraries, and modules of the lab that need no more.
 """
 
@@ -21,6 +22,7 @@ from clientlab import strategies
 from clientlab.errors import FieldError, LabError
 from clientlab.results.compiled import compiled_into
 from clientlab.results.machine import python_build
+from clientlab.strategies import plugins
 from clientlab.strategies.availability import missing
 from clientlab.workload.workload import Workload
 
@@ -30,6 +32,7 @@ def main() -> None:
     report = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     pairs = pickle.load(sys.stdin.buffer)  # noqa: S301 - the parent process wrote it
+    plugins.admit(name for name, _ in pairs)
     refusals = [_refusal(name, workload) for name, workload in pairs]
     packages = _packages()
     found = {

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import clientlab
+from clientlab import strategies
 from clientlab.errors import FieldError, LabError
 from clientlab.measuring.interpreter import Interpreter
 from clientlab.own_folder import OwnFolder
@@ -21,8 +22,13 @@ from clientlab.results.plan import Arm, Plan
 from clientlab.running.built_environments import built, check_unlike, check_version, unusable
 
 _PATIENCE = 60.0
-_FIRST_LOOK = "import json, sys; print(json.dumps([list(sys.version_info[:3]), sys.prefix]))"
-"""Any Python can run it."""
+_FIRST_LOOK = """
+import sys
+sys.path = [folder for folder in sys.path if folder]
+import json
+print(json.dumps([list(sys.version_info[:3]), sys.prefix]))
+"""
+"""Any Python can run it: `-P` is new in 3.11. The empty name is the current folder, which may hold a `json.py`."""
 _CHECK = "clientlab.running.environment_check"
 _PACKAGE = Path(clientlab.__file__).parent
 
@@ -90,7 +96,7 @@ def _check_different(interpreters: Mapping[str, Interpreter]) -> None:
 def _inspected(name: str, plan: Plan, python: Interpreter) -> dict[str, Any]:
     """What the environment holds, as fields of `Environment`. Raises LabError if it can't run one of its arms."""
     arms = [arm for arm in plan.arms if arm.environment == name]
-    pairs = [(arm.strategy, plan.workloads[arm.workload]) for arm in arms]
+    pairs = [(strategies.find(arm.strategy).name, plan.workloads[arm.workload]) for arm in arms]
     found: dict[str, Any] = _answer(name, python.command(_CHECK), python, pickle.dumps(pairs))
     _check_lab(name, found)
     for arm, refusal in zip(arms, found.pop("refusals"), strict=True):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clientlab.errors import LabError
-from clientlab.experiments.checks import replacements
+from clientlab.experiments.checks import check_no_file, replacements
 from clientlab.experiments.experiment import Experiment
 from clientlab.experiments.file import read_experiment
 from clientlab.results.plan import Plan
@@ -18,6 +18,8 @@ from clientlab.workload.link import Link
 
 def served_plan(wanted: Wanted, path: Path) -> Plan:
     """The checked plan of an experiment. Raises LabError."""
+    for name in wanted.strategies:
+        check_no_file(name)
     file = read_experiment(path, quick=wanted.quick, rounds=wanted.rounds)
     experiment, link, changed = for_stack(file.experiment)
     for change in (_with_strategies, _divided):

@@ -13,9 +13,9 @@ from shutil import which
 
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
+from clientlab.strategies.known import client_spec
 from clientlab.strategies.loops import loop_of
 from clientlab.strategies.pairs import Strategy
-from clientlab.strategies.plugins import client_spec
 
 _URLLIB3 = "urllib3"
 _FORKS_PATCH = 900

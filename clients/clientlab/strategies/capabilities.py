@@ -8,8 +8,8 @@ from typing import Any
 
 from clientlab.errors import FieldError
 from clientlab.strategies.clients import CLIENTS
+from clientlab.strategies.known import client_spec, executor_spec
 from clientlab.strategies.pairs import Strategy
-from clientlab.strategies.plugins import client_spec, executor_spec
 from clientlab.strategies.resolve import load
 from clientlab.workload.workload import Workload
 

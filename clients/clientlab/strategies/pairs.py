@@ -8,7 +8,7 @@ from typing import Any
 
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
-from clientlab.strategies.plugins import client_spec, executor_spec
+from clientlab.strategies.known import client_spec, executor_spec
 from clientlab.strategies.specs import ClientSpec, Policy
 
 DEFAULT_CONCURRENCY = 32

@@ -1,4 +1,7 @@
-"""Find a strategy by its name, check the settings in the name, and load the classes of the strategy."""
+"""Find a strategy by its name, check the settings in the name, and load the classes of the strategy.
+
+Names come from documents too. `find` runs neither a file nor an entry point: see `clientlab.strategies.known`.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,19 @@ import contextlib
 import difflib
 import importlib
 import inspect
-import re
 from dataclasses import replace
 from typing import Any
 
 from clientlab import settings
 from clientlab.errors import LabError, PluginError, UnavailableStrategy
-from clientlab.strategies import plugins
 from clientlab.strategies.availability import unavailable
+from clientlab.strategies.class_specs import is_executor
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
+from clientlab.strategies.known import ADMITTED, class_of, client_spec, executor_spec, packages
 from clientlab.strategies.loops import loop_advice
 from clientlab.strategies.pairs import STRATEGIES, Strategy
-from clientlab.strategies.plugins import client_spec, executor_spec
+from clientlab.strategies.plugin_names import file_of, pair_of
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec
 
 _CHOICES = {
@@ -26,13 +29,13 @@ _CHOICES = {
     "trust": ("lab", "default"),
 }
 _COUNTS = ("pool", "processes", "threads", "chunks", "pool_connections", "num_pools")
-_PAIR = re.compile(r"(?P<client>.+?\.py:\w+|[^@]*)(?:@(?P<executor>.+))?")
 
 
 def find(name: str) -> Strategy:
     """The strategy of that name, or any fitting ``client@executor``; both with settings: ``NAME?pool=10``.
 
-    Raises LabError with the nearest names. `check_settings` checks the settings.
+    Nothing is loaded: a strategy of a file or of a package is found if `plugins.admit` was given its name. Raises
+    LabError with the nearest names. `check_settings` checks the settings.
     """
     plain, given = settings.split(name)
     strategy = STRATEGIES.get(plain) or _unlisted(plain)
@@ -43,7 +46,7 @@ def find(name: str) -> Strategy:
 
 def _unlisted(name: str) -> Strategy:
     """A strategy of any client and executor, of a user's file, or of an installed package. Raises LabError."""
-    client, executor = _client_and_executor(name)
+    client, executor = pair_of(name, CLIENTS.keys() | packages().clients.keys())
     if not executor:
         found = _of_plugin(name)
         if found is not None:
@@ -53,33 +56,25 @@ def _unlisted(name: str) -> Strategy:
             return _paired(name, client_spec(client), executor_spec(executor))
     near = difflib.get_close_matches(name, [*STRATEGIES, *of_packages()], n=3, cutoff=0.4)
     hint = f"; nearest: {', '.join(near)}" if near else ""
-    raise LabError(f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'")
-
-
-def _client_and_executor(name: str) -> tuple[str, str]:
-    """Client and executor of ``client@executor``; without an executor its name is empty. A path may hold an @."""
-    client, _, executor = name.partition("@")
-    if client in CLIENTS or client in plugins.installed().clients:
-        return client, executor
-    found = _PAIR.fullmatch(name)
-    return (found["client"], found["executor"] or "") if found else (name, "")
+    of_package = "" if ADMITTED.packages else "; a plug-in of a package is known if the command line names it"
+    raise LabError(f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'{of_package}")
 
 
 def _of_plugin(name: str) -> Strategy | None:
     """The strategy of a user's file or of an installed package; None if there is none. Raises PluginError."""
-    if plugins.file_of(name) is not None:
-        if plugins.is_executor(plugins.load_class(plugins.absolute(name))):
+    if file_of(name) is not None:
+        if is_executor(class_of(name)):
             client = {"blocking": "requests-session", "asyncio": "aiohttp"}[executor_spec(name).needs]
             raise PluginError(f"strategy {name!r} is an executor, and runs a client; write {client}@{name}")
         return _one_by_one(client_spec(name), name, "file")
-    if name in plugins.installed().faults:
-        raise plugins.installed().faults[name]
+    if name in packages().faults:
+        raise packages().faults[name]
     return of_packages().get(name)
 
 
 def of_packages() -> dict[str, Strategy]:
-    """The strategies of installed packages, and each of their clients alone. Their `source` is the package."""
-    found = plugins.installed()
+    """The admitted strategies of installed packages, and each of their clients alone. Their `source` is the package."""
+    found = packages()
     strategies = {name: _one_by_one(spec, name, found.sources[name]) for name, spec in found.clients.items()}
     for name, other in found.others.items():
         if isinstance(other, Strategy) and name not in STRATEGIES:
@@ -89,7 +84,7 @@ def of_packages() -> dict[str, Strategy]:
 
 def faults() -> list[PluginError]:
     """The errors of entry points that give no strategy, client or executor."""
-    found = plugins.installed()
+    found = packages()
     usable = of_packages()
     strange = [
         PluginError(f"strategy {name!r} of {found.sources[name]}: neither a class, a spec nor a strategy of a new name")
@@ -186,8 +181,11 @@ def _goes_with(client: ClientSpec, executor: ExecutorSpec) -> bool:
 
 
 def load(import_path: str) -> Any:
-    """The class at ``module:Class`` or ``path/to/file.py:Class``. Imports its library. Raises PluginError."""
-    if plugins.file_of(import_path) is not None:
-        return plugins.load_class(import_path)
+    """The class that a spec names: ``module:Class``, or that of an admitted file. Imports its library.
+
+    Raises LabError. A name of a document is no import path: look it up with `client_spec` or `executor_spec`.
+    """
+    if file_of(import_path) is not None:
+        return class_of(import_path)
     module, _, name = import_path.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -7,7 +7,6 @@ import os
 import re
 import selectors
 import subprocess
-import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -79,7 +78,7 @@ class LinkProcess:
         return self._process
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", "clientlab.link", "--rtt", repr(self._link.rtt)]
+        command = child_processes.python("clientlab.link", "--rtt", repr(self._link.rtt))
         if self._link.bandwidth is not None:
             command += ["--bandwidth", repr(self._link.bandwidth)]
         for target in self._targets:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,8 +18,6 @@ from clientlab.upstreams import MOST, Upstream
 
 _BACKLOG = 2048
 _MOST_BACKLOG = 65_535  # as servers/mockupstream/settings.py has it
-
-_GUNICORN = (sys.executable, "-m", "gunicorn", "-c", "python:mockupstream.gunicorn_config")
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ def start(
     command, environment = _gunicorn(upstream, workers, descriptor)
     if upstream.development:
         listener.listen(socket.SOMAXCONN)  # werkzeug needs a socket that is listening
-        command = [sys.executable, "-m", "mockupstream", upstream.framework, "--fd", str(descriptor)]
+        command = child_processes.python("mockupstream", upstream.framework, "--fd", str(descriptor))
     environment = {"MOCKUPSTREAM_BACKLOG": str(workers.backlog), **os.environ, **environment}
     log = logs / f"{re.sub(r'[^A-Za-z0-9.]+', '-', upstream.name)}.log"
     process = child_processes.start(command, log, environment, [descriptor], cpus=cpus)
@@ -100,7 +97,8 @@ def _gunicorn(upstream: Upstream, workers: WorkerCounts, descriptor: int) -> tup
     }
     if upstream.framework == "flask":  # the other needs no thread for a request
         environment["MOCKUPSTREAM_THREADS"] = str(_threads(upstream, workers))
-    return list(_GUNICORN), environment
+    command = child_processes.python("mockupstream.gunicorn_server", "-c", "python:mockupstream.gunicorn_config")
+    return command, environment
 
 
 def _workers(upstream: Upstream, workers: WorkerCounts) -> int:

@@ -1,6 +1,6 @@
 """The worker's agent: polls the lab, serves the worker's metrics, and starts a process for each assignment.
 
-`clientlab work` replaces itself with ``python -m clientlab.worker.agent SETTINGS``. A worker mostly waits, and there
+`clientlab work` replaces itself with ``python -P -m clientlab.worker.agent SETTINGS``. A worker mostly waits, and there
 may be sixty of them: this process imports neither numpy nor pydantic. The job's process does, and ends with its trial.
 """
 
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection, Pipe
@@ -55,7 +56,8 @@ class Ended(Exception):
 class AgentSettings:
     """The options of `clientlab work`. `linger`: seconds to wait for the last scrape of a trial.
 
-    `scraped`: somebody scrapes the worker, even where nobody has yet. `run`: the worker ends with that run.
+    `scraped`: somebody scrapes the worker, even where nobody has yet. `run`: the worker ends with that run. `named`:
+    the strategies without ``*``. A job loads no plug-in of another name.
     """
 
     lab: str
@@ -65,6 +67,7 @@ class AgentSettings:
     linger: float
     scraped: bool
     run: str | None = None
+    named: tuple[str, ...] = ()
 
 
 def main(arguments: list[str]) -> int:
@@ -74,7 +77,7 @@ def main(arguments: list[str]) -> int:
     replaces the pod (deploy/kubernetes/base/worker.yaml).
     """
     given = json.loads(arguments[1])
-    settings = AgentSettings(**{**given, "strategies": tuple(given["strategies"])})
+    settings = AgentSettings(**{**given, **{name: tuple(given[name]) for name in ("strategies", "named")}})
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     try:
@@ -129,7 +132,7 @@ class _Agent:
         """Run a job to its end, and keep its last metrics until they are scraped."""
         scrapes, self._scrapes_before = self._scrapes_before, self._server.scrapes
         with OwnFolder("job") as folder:
-            process, connection = _start_job(str(folder.path))
+            process, connection = _start_job(str(folder.path), self._settings.named)
             watch = JobWatch(process)
             try:
                 with contextlib.suppress(OSError, EOFError):  # its process has ended: see its exit code
@@ -193,14 +196,14 @@ def _serve(settings: AgentSettings, metrics: JobMetrics) -> MetricsServer:
         raise LabError(f"{where}: {error.strerror or error}; name another or stop what listens there") from error
 
 
-def _start_job(folder: str) -> tuple[subprocess.Popen[bytes], Connection]:
+def _start_job(folder: str, named: Collection[str]) -> tuple[subprocess.Popen[bytes], Connection]:
     """The process of a job, and the connection to it. Its temporary files are in the folder.
 
-    The token is not in its environment.
+    The token is not in its environment. `named`: the strategies that the worker's command line names.
     """
     ours, theirs = Pipe()
     environment = {name: value for name, value in os.environ.items() if name != TOKEN} | {"TMPDIR": folder}
-    command = [sys.executable, "-m", "clientlab.worker.job", str(theirs.fileno())]
+    command = child_processes.python("clientlab.worker.job", str(theirs.fileno()), *named)
     with theirs:
         return child_processes.start(command, None, environment, [theirs.fileno()]), ours
 

@@ -1,6 +1,7 @@
 """One job of a worker: a trial, or a shard of one, its metrics for the agent, and its result for the lab.
 
-The agent starts it as ``python -m clientlab.worker.job DESCRIPTOR``; the descriptor is its end of a `channel`.
+The agent starts it as ``python -P -m clientlab.worker.job DESCRIPTOR NAME…``; the descriptor is its end of a `channel`,
+and the names are the strategies that the worker's command line names: no other plug-in is loaded.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from clientlab import strategies
 from clientlab.errors import LabError
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import Trial, utc_now
@@ -24,6 +26,7 @@ from clientlab.running.execute import TrialLost
 from clientlab.running.local_shards import ShardCallbacks
 from clientlab.running.shard_report import LabClock
 from clientlab.running.trial_runner import ShardHost, TrialRunner, log_folder
+from clientlab.strategies import plugins
 from clientlab.testbeds.compose import ComposeTestbed, check_link
 from clientlab.worker.assignment import Assignment
 from clientlab.worker.channel import JobInput, MetricsSender
@@ -87,7 +90,13 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, _abandon)
     connection: Connection = Connection(int(arguments[1]))
     received: JobInput = connection.recv()
-    job = Job(received, Assignment.model_validate(received.assignment))
+    plugins.admit(arguments[2:])
+    assignment = Assignment.model_validate(received.assignment)
+    if (reason := refusal_of(assignment)) is not None:
+        log(f"{described(assignment)} is refused: {reason}")
+        refused = Trial.of(assignment.trial, status="failed", reason=reason, started=utc_now())
+        return deliver(received.lab, received.worker, assignment, refused)
+    job = Job(received, assignment)
     metrics = MetricsSender(connection, job.exporter)
     try:
         code = job.do()
@@ -100,6 +109,18 @@ def main(arguments: list[str]) -> int:
     return code
 
 
+def refusal_of(assignment: Assignment) -> str | None:
+    """Why this worker must not do the trial: its strategy is code that the worker's command line does not name."""
+    name = assignment.trial.strategy
+    if strategies.is_of_file(name):
+        return f"strategy {name!r} is code of a file, which a worker never runs"
+    try:
+        strategies.find(name)
+    except LabError as error:
+        return str(error)
+    return None
+
+
 class Job:
     """A trial, or a shard of one, that is measured here."""
 
@@ -110,9 +131,7 @@ class Job:
         self.exporter = _exporter(assignment, self._folder)
 
     def __str__(self) -> str:
-        shard = self._assignment.shard
-        of = "" if shard is None else f"shard {shard + 1} of "
-        return f"{of}trial {self._assignment.trial.order} of {self._assignment.run}"
+        return described(self._assignment)
 
     def do(self) -> int:
         """Measure, and send the result to the lab; the exit code. Raises Abandoned."""
@@ -122,17 +141,7 @@ class Job:
         finally:
             heartbeats.stop()
         self.exporter.settle(found.trial if isinstance(found, ShardReport) else found)
-        try:
-            answer = send_result(self._lab, self._worker, self._assignment, found)
-        except Refused as error:
-            log(f"{self}: {error}")
-        except WrongToken as error:
-            log(str(error))
-            return LabError.exit_code
-        else:
-            if answer is not None and not answer["taken"]:
-                log(f"{self}: {answer['message']}")
-        return 0
+        return deliver(self._lab, self._worker, self._assignment, found)
 
     def _measured(self, heartbeats: Heartbeats) -> Trial | ShardReport:
         """The trial, or the report of the shard; a failed trial where the servers do not answer."""
@@ -190,6 +199,27 @@ def by_lab_clock(trial: Trial, clock: LabClock | None) -> Trial:
         return trial
     started = datetime.fromisoformat(trial.started) + timedelta(seconds=clock.offset.seconds)
     return trial.model_copy(update={"started": started.isoformat(timespec="milliseconds"), "clock": clock.offset})
+
+
+def described(assignment: Assignment) -> str:
+    """The trial, or the shard of it, for the log."""
+    of = "" if assignment.shard is None else f"shard {assignment.shard + 1} of "
+    return f"{of}trial {assignment.trial.order} of {assignment.run}"
+
+
+def deliver(lab: LabClient, worker: str, assignment: Assignment, found: Trial | ShardReport) -> int:
+    """Send the result, and log why the lab does not take it; the exit code of the job."""
+    try:
+        answer = send_result(lab, worker, assignment, found)
+    except Refused as error:
+        log(f"{described(assignment)}: {error}")
+    except WrongToken as error:
+        log(str(error))
+        return LabError.exit_code
+    else:
+        if answer is not None and not answer["taken"]:
+            log(f"{described(assignment)}: {answer['message']}")
+    return 0
 
 
 def send_result(

@@ -67,21 +67,27 @@ def test_an_environment_of_an_experiment_that_has_no_meaning_is_refused(table, s
 
 
 @pytest.mark.parametrize(
-    ("table", "says"),
+    ("table", "code", "says"),
     [
-        ('python = "3.8"', r"its Python is 3\.8; the lab needs 3\.11 or newer"),
-        ('requirements = ["no-such-library-of-the-lab==9"]', "uv can't build it: .*no-such-library-of-the-lab"),
+        ('python = "3.8"', "3.8", r"its Python is 3\.8; the lab needs 3\.11 or newer"),
+        (
+            'requirements = ["no-such-library-of-the-lab==9"]',
+            "no-such-library-of-the-lab==9",
+            "uv can't build it: .*no-such-library-of-the-lab",
+        ),
     ],
 )
 def test_an_environment_that_cannot_be_built_is_refused_in_a_line(
-    table, says, clientlab, server, monkeypatch, tmp_path
+    table, code, says, clientlab, server, monkeypatch, tmp_path
 ):
     """Exit code 2, and the next run does not take what was left of it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("UV_OFFLINE", "1")
     Path("mine.toml").write_text(EXPERIMENT.format(table).replace("[1, 2, 3]", "2"))
     for _ in range(2):
-        said = clientlab("run", "mine.toml", "--url", server.url)
+        said = clientlab(
+            "run", "mine.toml", "--url", server.url, "--allow-env", code, "--allow-env", Path("~/new").expanduser()
+        )
         assert (said.code, said.out) == (2, "")
         assert re.fullmatch(f"clientlab: environment 'old': {says}.*\n", said.err)
     assert not Path("results").exists()
@@ -95,7 +101,8 @@ def test_environments_with_equal_requirements_are_refused_before_they_are_built(
     requirements = 'requirements = ["urllib3", "./library"]'
     text = EXPERIMENT.format(f"{requirements}\n[environments.too]\n{requirements}")
     Path("mine.toml").write_text(text.replace("[1, 2, 3]", "2"))
-    said = clientlab("run", "mine.toml", "--url", server.url)
+    allowed = ("--allow-env", f"urllib3 {tmp_path}/library", "--allow-env", "~/new")
+    said = clientlab("run", "mine.toml", "--url", server.url, *allowed)
     assert (said.code, said.out) == (2, "")
     assert (
         said.err
@@ -108,10 +115,11 @@ def test_an_environment_is_built_once_and_measured(clientlab, server, results, m
     """Without requirements, it has the standard library. The run file does not have the name of the user."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    text = EXPERIMENT.format(f'python = "{sys.version_info.major}.{sys.version_info.minor}"')
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    text = EXPERIMENT.format(f'python = "{python}"')
     Path("mine.toml").write_text(text.replace('[environments.new]\nfolder = "~/new"', "").replace("[1, 2, 3]", "2"))
     for _ in range(2):
-        said = clientlab("run", "mine.toml", "--rounds", 1, "--url", server.url)
+        said = clientlab("run", "mine.toml", "--rounds", 1, "--url", server.url, "--allow-env", python)
         assert said.code == 0, said.err
         held = results.read("last").surroundings.environments["old"]
         assert held.packages == {}

@@ -586,13 +586,13 @@ def test_an_overload_shows_where_each_request_begins_when_it_is_due(hold, verdic
     assert (trial.open_load.in_flight_at_end > 2) == (verdict == "behind-schedule")
 
 
-def test_environments_of_a_run_that_goes_on_need_the_users_consent(clientlab, results):
-    """They install or run other code, and the run file may be somebody else's."""
+def test_environments_of_a_run_that_goes_on_are_named_by_the_user(clientlab, results):
+    """They install or run other code, and the run file may be somebody else's: `--yes` permits load, and no code."""
     run = a_run(a_trial("urllib3"), rounds=2)
     environments = {"mine": EnvironmentSpec(requirements=["evil @ https://example.org/x.tar.gz"])}
     experiment = run.experiment.model_copy(update={"environments": environments, "command": "clientlab run"})
     results.claim(run.run)
     results.save(run.model_copy(update={"status": "incomplete", "experiment": experiment}))
-    said = clientlab("run", "--resume", run.run)
+    said = clientlab("run", "--resume", run.run, "--yes")
     assert said.code == 2
-    assert "it runs or installs mine (evil @ https://example.org/x.tar.gz); permit it with --yes" in said.err
+    assert "permit it with --allow-env 'evil @ https://example.org/x.tar.gz'" in said.err

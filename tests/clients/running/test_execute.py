@@ -190,7 +190,7 @@ def test_a_strategy_whose_process_fails_is_a_failed_trial_with_the_reason(store,
     found = {trial.strategy: trial for trial in run.trials}
     assert found["urllib3"].status == "done"
     assert found["broken"].status == "failed"
-    assert found["broken"].reason.startswith("KeyError: 'no-such-client' (plugins.py:")
+    assert found["broken"].reason.startswith("KeyError: 'no-such-client' (known.py:")
     log = store.folder / NAME / f"trial-{found['broken'].order:04d}" / "trial.log"
     assert "Traceback" in log.read_text()
     assert sorted(path.name for path in log.parent.iterdir()) == ["context.pickle", "trial.log"]
