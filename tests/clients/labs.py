@@ -97,7 +97,7 @@ class Labs:
         log = self.folder / f"{self.count}-{words[0]}.log"
         with log.open("w") as output:
             process = subprocess.Popen(
-                [*limited, sys.executable, "-m", "clientlab", *words],
+                [*limited, sys.executable, "-P", "-m", "clientlab", *words],
                 stdout=output, stderr=output, env={**self.environment(), **environment},
             )  # fmt: skip
         self.stack.callback(_ended, process)

@@ -147,7 +147,9 @@ def keep_all(store: Store, folder: Path) -> list[str]:
     return kept
 
 
-@pytest.mark.parametrize(("name", "mark"), [("evil.py:X", "evil"), ("evil.py", "evil"), ("evil-client", "evil_package")])
+@pytest.mark.parametrize(
+    ("name", "mark"), [("evil.py:X", "evil"), ("evil.py", "evil"), ("evil-client", "evil_package")]
+)
 def test_a_name_of_the_command_line_runs_its_code(name, mark, marks):
     """So the marks of the other tests would be left: this is the control."""
     plugins.admit([name])
@@ -165,7 +167,7 @@ def test_no_reader_of_run_files_runs_what_they_name(marks, clientlab, tmp_path, 
     assert clientlab("runs", "--json") == 0
     for name in runs:
         files = ["--html", "page.html", "--markdown", "page.md", "--csv", "page.csv", "--junit", "page.xml"]
-        assert clientlab("report", name, *files, "--fail-on", "p99 > 1h") == 0, capsys.readouterr().err
+        assert clientlab("report", name, *files, "--fail-on", "p99 > 60m") == 0, capsys.readouterr().err
         assert clientlab("claims", name) in {0, 2}
         assert clientlab("compare", runs[0], name) in {0, 1, 2}
     assert clientlab("runs", "export", runs[-1], "one.zip") == 0
@@ -268,13 +270,13 @@ def test_a_job_of_a_worker_runs_no_code_that_its_lab_names(marks, tmp_path):
     before = signal.getsignal(signal.SIGTERM)
     for name in names_in(tmp_path):
         ours, theirs = Pipe()
-        with refusing(200) as (url, sent), contextlib.closing(ours):
+        with refusing(413) as (url, sent), contextlib.closing(ours):
             planned = a_planned_trial(name)
             given = Assignment(run="r", experiment="e", trial=planned, workload=Workload(), heartbeat_seconds=1.0)
             ours.send(JobInput(given.model_dump(), "a" * 16, LabClient(url, ""), str(tmp_path)))
             assert job.main(["job", str(_released(theirs)), "urllib3"]) == 0
-        assert [document["trial"]["status"] for document in sent] == ["failed"]
-        assert name in sent[0]["trial"]["reason"]
+        assert {document["trial"]["status"] for document in sent} == {"failed"}
+        assert name.partition("?")[0] in sent[0]["trial"]["reason"]
     signal.signal(signal.SIGTERM, before)
     assert left(marks) == []
 
@@ -296,6 +298,6 @@ def test_what_the_command_line_names_is_found_in_documents(marks, tmp_path):
     """A user resumes the run of his own file with `--allow`, and its other classes are found as well."""
     plugins.admit([str(tmp_path / "evil.py")])
     assert find("evil.py:X").client == f"{tmp_path}/evil.py:X"
-    with pytest.raises(LabError, match="'evil_module.py:X' is code of a file"):
+    with pytest.raises(LabError, match=r"'evil_module\.py:X' is code of a file"):
         find("evil_module.py:X")
     assert left(marks) == ["evil"]
