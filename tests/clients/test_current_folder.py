@@ -76,3 +76,22 @@ def test_every_start_of_a_python_is_isolated():
         "measuring/interpreter.py",  # adds -P
         "running/built_environments.py",  # names the Python that uv is to take, and uv's own place
     }
+
+
+def test_a_user_resumes_the_run_of_his_own_file(folder):
+    """With `--allow`; without it, one line names the file and the option, and nothing is measured."""
+    run(folder, "-t", "mine.py:Mine", "-t", "http.client")
+    store = Store(folder / "results")
+    whole = store.read("last")
+    store.save(whole.model_copy(update={"status": "incomplete", "trials": []}))
+    resume = [PROGRAM, "run", "--resume", "last"]
+    refused = subprocess.run(resume, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "add --allow mine.py" in refused.stderr
+    assert store.read("last").trials == []
+    allowed = [*resume, "--allow", "mine.py"]
+    subprocess.run(allowed, cwd=folder, capture_output=True, timeout=60, check=True)
+    assert {(trial.strategy, trial.status) for trial in store.read("last").trials} == {
+        ("mine.py:Mine", "done"),
+        ("http.client", "done"),
+    }
