@@ -181,7 +181,7 @@ def test_without_the_program_it_is_unavailable_with_what_to_install(monkeypatch,
 
 @pytest.mark.parametrize("setting", ["pool=3", "library_defaults=true"])
 def test_it_has_no_pool_to_set(setting):
-    """ab refuses the setting `pool`, because its connections are its concurrency."""
+    """ApacheBench refuses the setting `pool`, because its connections are its concurrency."""
     with pytest.raises(LabError, match=r"has no setting '\w+'; it has keepalive|unavailable"):
         strategies.check_settings(strategies.find(f"ab?{setting}"))
 
