@@ -31,6 +31,9 @@ NANOSECONDS = 1e9
 MOST_CHARACTERS = 1 << 20
 """A longer text is not decoded."""
 
+LONGEST_SECONDS = 3600.0
+"""A longer time is counted as this one."""
+
 _LONGEST = 3600 * 10**9
 _DIGITS = 3
 _SETTINGS = (1, _LONGEST, _DIGITS)

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from pydantic import ValidationError
 
 from clientlab import strategies
 from clientlab.cli.option_types import OUT
 from clientlab.cli.plan import path_of
 from clientlab.errors import LabError
+from clientlab.results.part import first_problem
 from clientlab.service.bounds import Bounds
 from clientlab.service.plans import served_plan
 from clientlab.service.schemas import MOST_ROUNDS, Wanted
@@ -86,7 +88,10 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
 
     names = list(options["strategies"])
     plugins.admit(name for name in names if not strategies.is_of_file(name))
-    wanted = Wanted(experiment=experiment, strategies=names, rounds=rounds, quick=quick, shards=options["shards"])
+    try:
+        wanted = Wanted(experiment=experiment, strategies=names, rounds=rounds, quick=quick, shards=options["shards"])
+    except ValidationError as error:
+        raise LabError(f"{first_problem(error)}; correct the option") from error
     first = served_plan(wanted, path_of(experiment))
     token, host, grafana = keep_token(os.environ), options["host"], options["grafana"]
     if not token and not _loopback(host):

@@ -83,7 +83,8 @@ class Shares:
 
 def busy(cpu_seconds: float, wall: float, cores: float) -> float:
     """CPU seconds as a share of the wall time of so many cores."""
-    return cpu_seconds / (wall * cores) if wall > 0 < cores else 0.0
+    there = wall * cores
+    return cpu_seconds / there if there > 0 else 0.0  # also where the product is too small for a float
 
 
 def waited(delays: float, wall: float, concurrency: int) -> float:

@@ -19,6 +19,7 @@ from clientlab.results.ceiling import Ceiling
 from clientlab.results.document import Placement
 from clientlab.results.shard import Reading, ShardReport, ShardTimes
 from clientlab.results.trial import Noise, ServerUse, Shard, Trial
+from clientlab.running.shard_checks import contradiction
 from clientlab.running.trial_result import COUNTERS, Begun, WorkDone, judged, spent
 from clientlab.workload.load import arrivals_of, requests_in
 
@@ -28,11 +29,16 @@ def merged_trial(
 ) -> Trial:
     """The trial of the planned one's workload, whose shards have reported. Raises ValidationError.
 
-    A report for each shard, in any order.
+    A report for each shard, in any order. The trial has failed where the reports contradict themselves.
     """
     reports = sorted(reports, key=attrgetter("place"))
+    if why := contradiction(begun, reports):
+        return begun.trial(status="failed", reason=why)
+    if not any(report.trial.requests for report in reports):
+        return begun.trial(status="failed", reason="no request was finished")
     first = min(report.began for report in reports)
-    wall = max(report.began + (report.trial.wall_seconds or 0.0) for report in reports) - first
+    # The difference first: beside seconds since 1970, a short time would be rounded to nothing.
+    wall = max(report.began - first + (report.trial.wall_seconds or 0.0) for report in reports)
     servers = spent(_reading(min, [one.before for one in reports]), _reading(max, [one.after for one in reports]))
     load = _load(begun, reports)
     errors = _summed(report.trial.errors for report in reports)
@@ -201,7 +207,7 @@ def _shard(report: ShardReport, first: float) -> Shard:
         requests=trial.requests,
         errors=trial.errors,
         requests_per_second=trial.requests_per_second or 0.0,
-        latency_seconds=trial.latency_seconds,
+        latency_seconds=quantiles_of([report.latency]),
         connections_opened=trial.connections_opened,
         cpu_seconds=trial.cpu_seconds or 0.0,
         peak_pss_bytes=trial.peak_pss_bytes,

@@ -36,6 +36,7 @@ from clientlab.service.schemas import (
     State,
 )
 from clientlab.service.standings import standings_of
+from clientlab.service.workers import TooManyWorkers
 from clientlab.worker.assignment import Assignment
 
 
@@ -61,16 +62,22 @@ public = APIRouter(responses=problems())
 @workers.post(
     "/api/assignments",
     response_model=Assignment,
-    responses={204: {"description": "No assignment yet; poll again"}, **problems(410)},
+    responses={204: {"description": "No assignment yet; poll again"}, **problems(410, 503)},
 )
 async def poll(request: Request, asking: AssignmentRequest, lab: ThisLab) -> Response:
-    """Wait for an assignment; 204 after a while without one, 410 where the worker's run is not in progress."""
+    """Wait for an assignment; 204 after a while without one, 410 where the worker's run is not in progress.
+
+    503 where too many workers wait.
+    """
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    assignment = await lab.dispatcher.poll(asking, gone) if lab.run_manager.has_work_for(asking) else None
+    try:
+        assignment = await lab.dispatcher.poll(asking, gone) if lab.run_manager.has_work_for(asking) else None
+    except TooManyWorkers as error:
+        raise HTTPException(503, str(error)) from error
     if assignment is None and not lab.run_manager.has_work_for(asking):
         # No exception, which the log and the page would show as a refusal: each worker of a run gets this at its end.
         return JSONResponse(Problem(error=f"run {asking.run!r} is not in progress").model_dump(), 410)

@@ -121,7 +121,7 @@ class Dispatcher:
     async def poll(self, request: AssignmentRequest, gone: Callable[[], Awaitable[object]]) -> Assignment | None:
         """An assignment, as soon as there is one; None after a while without one, or where the worker is gone.
 
-        `gone` waits until the worker's connection has ended.
+        `gone` waits until the worker's connection has ended. Raises TooManyWorkers.
         """
         if self._closed:
             return None
@@ -181,7 +181,7 @@ class Dispatcher:
             return ResultAnswer(taken=False, message="another worker has this trial now")
         if not trial.result.done():
             self._workers.heard_of(result.worker)
-            trial.take(place, result)
+            trial.take(place, result, self.clock())
         return await trial.answer(result)
 
     def close(self) -> None:

@@ -21,6 +21,9 @@ _SAVED_WITHIN = 5.0
 _HELD_SECONDS = 20.0
 """How long a shard that is ready, and one that has reported, is kept waiting for an answer."""
 
+START_SLACK = 5.0
+"""Seconds before the agreed start, or after now, at which no report may say that its shard began or ended."""
+
 START_AFTER = 0.5
 START_AFTER_PER_SHARD = 0.001
 """Seconds from the moment at which the last shard is ready to the agreed start: each has to learn of it before."""
@@ -148,7 +151,11 @@ class GivenTrial:
         if (shard is not None) != self.divided or (shard or 0) >= len(self.places):
             return None
         place = self.places[shard or 0]
-        return place if place.worker in (None, worker) else None
+        return place if place.worker == worker or self._may_have(place, worker) else None
+
+    def _may_have(self, place: TrialPlace, worker: str) -> bool:
+        """Whether a worker may have been given a free place before the lab's restart. It has no other place then."""
+        return self.resumed and place.worker is None and worker not in self._held
 
     def progress(self, place: TrialPlace, finished: int) -> None:
         """So many requests of a place have finished."""
@@ -199,20 +206,34 @@ class GivenTrial:
         """The place that a result is of; None where another worker has it."""
         if result.shard is not None:
             return self.place_for(result.worker, result.shard.place)
-        return self.held_by(result.worker) or next(iter(self.free), None)
+        free = (place for place in self.free if self._may_have(place, result.worker))
+        return self.held_by(result.worker) or next(free, None)
 
-    def take(self, place: TrialPlace, result: AssignmentResult) -> None:
-        """Take a result. The trial is over with the last report of a shard, and with the first shard that failed."""
+    def take(self, place: TrialPlace, result: AssignmentResult, now: float) -> None:
+        """Take a result. The trial is over with the last report of a shard, and with the first shard that failed.
+
+        `now`: by the lab's clock. A report of another time fails the trial.
+        """
         self.hold(place, result.worker, place.seen)
         place.over = True
         if result.shard is None:
             if result.trial is not None:
                 self.result.set_result(result.trial)
             return
+        if why := self._wrong_time(result.shard, now):
+            self.fail(f"shard {place.number + 1} of {len(self.places)} on {result.shard.host}: {why}")
+            return
         self._reports[place.number] = result.shard
         self.progress(place, result.shard.trial.requests)
         if len(self._reports) == len(self.places):
             self.result.set_result([self._reports[number] for number in sorted(self._reports)])
+
+    def _wrong_time(self, report: ShardReport, now: float) -> str | None:
+        """Why a shard can't have been measured when its report says so. After a restart, the start is not known."""
+        ended = report.began + (report.trial.wall_seconds or 0.0)
+        if self.agreed is not None and report.began < self.agreed - START_SLACK:
+            return f"it began {self.agreed - report.began:,.0f} s before the agreed start by its report"
+        return f"it ended {ended - now:,.0f} s after its report arrived" if ended > now + START_SLACK else None
 
     async def answer(self, result: AssignmentResult) -> ResultAnswer:
         """The answer to a result, when the trial is in the run's file.

@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clientlab.results.part import shortened
 from clientlab.service.log_limit import REQUESTS
 from clientlab.service.schemas import Problem
 
@@ -27,7 +28,6 @@ HOSTS = "LAB_HOSTS"
 """The environment variable with more host names of the service, separated by commas."""
 
 MOST_REFUSALS = 10
-_MOST_CHARACTERS = 300
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
@@ -118,14 +118,15 @@ def _header(scope: Scope, name: bytes) -> str:
 def refusal(request: Request, status: int, line: str) -> JSONResponse:
     """The answer to a refused request. The log and the page show it, unless no such path or method exists.
 
-    The connection ends with it if the request has a body, because nobody will read that.
+    The connection ends with it if the request has a body, because nobody will read that. `line` may hold what the
+    client has sent, such as the name of an unknown field.
     """
     if status not in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
         client = request.client.host if request.client else "an unknown client"
-        message = f"{request.method} {_raw_path(request)} from {client}: {status:d}, {line}"
+        message = shortened(f"{request.method} {_shown_path(request)} from {client}: {status:d}, {shortened(line)}")
         _log.warning("%s", message)
         refusals: deque[str] = request.app.state.refusals
-        refusals.append(f"{datetime.now(UTC):%H:%M:%S} {message[:_MOST_CHARACTERS]}")
+        refusals.append(f"{datetime.now(UTC):%H:%M:%S} {message}")
     headers = {"Connection": "close"} if _has_body(request) else None
     return JSONResponse(Problem(error=line).model_dump(), status, headers)
 
@@ -134,11 +135,13 @@ def _has_body(request: Request) -> bool:
     return "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
 
 
-def _raw_path(request: Request) -> str:
-    """Path and query as they were sent: a decoded line break would begin a line of its own in the log."""
+def _shown_path(request: Request) -> str:
+    """The path as it was sent: a decoded line break would begin a line of its own in the log.
+
+    A query is shown as ``?…``: no route of the service reads one, and somebody may write the page's key there.
+    """
     path: bytes = request.scope["raw_path"]
-    query: bytes = request.scope["query_string"]
-    return (path + b"?" * bool(query) + query).decode("ascii", "backslashreplace")
+    return path.decode("ascii", "backslashreplace") + "?…" * bool(request.scope["query_string"])
 
 
 async def on_http_error(request: Request, error: Exception) -> JSONResponse:

@@ -19,7 +19,9 @@ BODY_SECONDS = 10.0
 """For a whole body. Workers send some hundred kilobytes at most."""
 
 FORM_BODY = 4 << 10
-SMALL_BODY = 64 << 10
+SMALL_BODY = 8 << 10
+"""Bytes: twice what a worker sends that names each listed strategy. The service holds the requests of all workers."""
+
 RESULT_BODY = 2 << 20
 """Bytes: a result holds a histogram and the trial's course over time."""
 

@@ -5,18 +5,31 @@ from __future__ import annotations
 import shlex
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from clientlab.results.shard import ShardReport
-from clientlab.results.trial import Trial
+from clientlab.results.trial import Count, Trial
 from clientlab.workload.link import Link
-from clientlab.workload.workload import MOST_SHARDS
+from clientlab.workload.workload import MOST_REQUESTS, MOST_SHARDS
 
 MOST_ROUNDS = 1000
 
+MOST_NAMES_SHOWN = 20
+"""Strategies of a worker in the state of the lab, which is sent for all workers at once."""
+
+
+def _on_one_line(text: str) -> str:
+    """The text. Raises ValueError for one that a terminal or a log would obey instead of show."""
+    if not text.isprintable():
+        raise ValueError("it holds control characters; write printable ones only")
+    return text
+
+
+_OneLine = AfterValidator(_on_one_line)
+
 WorkerName = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$", description="drawn by the worker when it started")]
-StrategyName = Annotated[str, Field(min_length=1, max_length=200)]
-RunName = Annotated[str, Field(min_length=1, max_length=200)]
+StrategyName = Annotated[str, Field(min_length=1, max_length=200), _OneLine]
+RunName = Annotated[str, Field(min_length=1, max_length=200), _OneLine]
 
 
 class _Schema(BaseModel):
@@ -27,14 +40,14 @@ class AssignmentRequest(_Schema):
     """A worker polls for an assignment; so the lab knows of it."""
 
     worker: WorkerName
-    host: Annotated[str, Field(max_length=64)]
+    host: Annotated[str, Field(max_length=64), _OneLine]
     strategies: Annotated[
         list[StrategyName], Field(min_length=1, max_length=500, description='"*" takes what nobody else does')
     ]
     run: Annotated[RunName | None, Field(description="the worker is for this run only; null: for every run")] = None
 
 
-_Order = Annotated[int, Field(ge=0, description="the trial's place in its run")]
+_Order = Annotated[Count, Field(description="the trial's place in its run")]
 _Shard = Annotated[int, Field(ge=0, lt=MOST_SHARDS, description="from 0")]
 
 
@@ -45,7 +58,7 @@ class Heartbeat(_Schema):
     run: RunName
     order: _Order
     shard: Annotated[_Shard | None, Field(description="null: the trial is not divided")] = None
-    finished: Annotated[int, Field(ge=0, description="requests so far")]
+    finished: Annotated[int, Field(ge=0, le=MOST_REQUESTS, description="requests so far")]
 
 
 class HeartbeatAnswer(_Schema):
@@ -125,7 +138,7 @@ class Wanted(_Schema):
 class Start(Wanted):
     """A run to begin: of a bundled experiment."""
 
-    experiment: Annotated[str, Field(min_length=1, max_length=64)]
+    experiment: Annotated[str, Field(min_length=1, max_length=64), _OneLine]
 
 
 def command_of(wanted: Wanted, link: Link | None = None) -> str:
@@ -160,7 +173,8 @@ class WorkerState(_Schema):
 
     worker: str
     host: str
-    strategies: list[str]
+    strategies: Annotated[list[str], Field(description=f"the first {MOST_NAMES_SHOWN}")]
+    more_strategies: Annotated[int, Field(description="how many others it is there for")] = 0
     state: Literal["waiting", "measuring", "away"]
     shard: Annotated[ShardState | None, Field(description="null: it has none")] = None
 

@@ -6,13 +6,20 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clientlab.service.schemas import AssignmentRequest, ShardState, WorkerState
+from clientlab.service.schemas import MOST_NAMES_SHOWN, AssignmentRequest, ShardState, WorkerState
 
 ANY = "*"
 """The strategy of a generic worker, which takes what no other is there for."""
 
+MOST_WORKERS = 2048
+"""Workers that the service knows at a time, twice as many as it is made for. A request of 8 KiB takes about 35 KiB."""
+
 _PRESENT = 30.0
 _FORGOTTEN = 300.0
+
+
+class TooManyWorkers(Exception):
+    """No more workers can wait. The text is for the worker's log."""
 
 
 @dataclass
@@ -48,7 +55,11 @@ class Workers:
     _looked: float = field(default_factory=time.monotonic)
 
     def register(self, request: AssignmentRequest) -> tuple[Worker, bool]:
-        """The worker that polls, and whether it was not there before. Those not heard of for minutes are forgotten."""
+        """The worker that polls, and whether it was not there before. Those not heard of for minutes are forgotten.
+
+        Where the table is full, the worker that was heard of least lately makes room. Raises TooManyWorkers where all
+        of them wait.
+        """
         now = time.monotonic()
         if now - self._looked > _PRESENT:
             self._looked = now
@@ -57,9 +68,20 @@ class Workers:
         worker = self._known.get(request.worker)
         is_new = worker is None or not worker.present()
         if worker is None:
+            if len(self._known) >= MOST_WORKERS:
+                self._make_room()
             worker = self._known[request.worker] = Worker(request, now)
         worker.request, worker.seen = request, now
         return worker, is_new
+
+    def _make_room(self) -> None:
+        gone = min((name for name in self._known if not self._known[name].polls), key=self._seen, default=None)
+        if gone is None:
+            raise TooManyWorkers(f"{len(self._known):,} workers wait already; start fewer of them")
+        del self._known[gone]
+
+    def _seen(self, name: str) -> float:
+        return self._known[name].seen
 
     def forget(self, host: str) -> set[str]:
         """Forget the workers on a host; their names."""
@@ -92,7 +114,8 @@ class Workers:
             WorkerState(
                 worker=name,
                 host=worker.request.host,
-                strategies=worker.request.strategies,
+                strategies=worker.request.strategies[:MOST_NAMES_SHOWN],
+                more_strategies=max(0, len(worker.request.strategies) - MOST_NAMES_SHOWN),
                 state="measuring" if name in held else "waiting" if worker.present() else "away",
                 shard=held.get(name),
             )

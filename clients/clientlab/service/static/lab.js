@@ -111,6 +111,11 @@ function shard(found) {
   return `${found.place + 1} of ${found.of}, ${found.phase}, ${found.finished.toLocaleString("en")} requests`;
 }
 
+function strategies(worker) {
+  const more = worker.more_strategies ? ` and ${worker.more_strategies} more` : "";
+  return `${worker.strategies.join(", ")}${more}`;
+}
+
 function show(state) {
   const over = state.done + state.failed;
   part("run").textContent = state.run ?? "no run yet";
@@ -127,7 +132,7 @@ function show(state) {
   }));
   part("workers").replaceChildren(...state.workers.map((worker) => {
     const row = document.createElement("tr");
-    row.append(cell(worker.host), cell(worker.strategies.join(", ")), cell(worker.state), cell(shard(worker.shard)));
+    row.append(cell(worker.host), cell(strategies(worker)), cell(worker.state), cell(shard(worker.shard)));
     return row;
   }));
 }

@@ -1,0 +1,139 @@
+"""Whether the reports of a trial's shards add up: counts, histograms and times of one report have to agree.
+
+A report comes from another machine. One that contradicts itself was not measured, and its trial has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from clientlab.analysis.histogram import LONGEST_SECONDS, added, distribution_of
+from clientlab.errors import DROPPED
+from clientlab.results.shard import ShardReport, ShardTimes
+from clientlab.running.trial_result import Begun
+from clientlab.workload.load import is_open, requests_in
+from clientlab.workload.shards import part_of
+
+_MORE = 1.01
+"""Of times that have to agree: a histogram keeps three digits."""
+
+_NANOSECONDS = 2e-9
+"""Seconds: a histogram rounds to whole nanoseconds, and counts nothing below one."""
+
+_CLOCK_STEP = 1e-3
+"""Seconds that two moments of one process may differ by, because a thread or a callback reads the clock later."""
+
+
+def contradiction(begun: Begun, reports: Sequence[ShardReport]) -> str | None:
+    """Why the reports cannot be those of the trial's shards, in one line; None where they add up."""
+    planned = requests_in(begun.workload)
+    for report in reports:
+        share = None if planned is None else part_of(planned, report.place, begun.workload.shards)
+        if why := next(_problems(report, share, is_open_load=is_open(begun.workload)), None):
+            shard = f"shard {report.place + 1} of {begun.workload.shards} on {report.host}"
+            return f"the report of {shard} does not add up: {why}"
+    apart = max(report.began for report in reports) - min(report.began for report in reports)
+    if begun.deadline_seconds is not None and apart > begun.deadline_seconds:
+        return f"the shards began {apart:,.0f} s apart, and the trial ends after {begun.deadline_seconds:,.0f} s"
+    return None
+
+
+def _problems(report: ShardReport, share: int | None, *, is_open_load: bool) -> Iterator[str]:
+    """What contradicts itself. `share`: requests that the shard had to send; None where nobody knew it before."""
+    yield from _of_counts(report, share)
+    if not report.trial.requests:
+        return
+    if is_open_load and None in (report.trial.open_load, report.lateness, report.sent):
+        yield "it lacks the figures of an open load"
+    elif report.trial.open_load is not None and report.trial.open_load.in_flight_at_end is None:
+        yield "it lacks the requests in flight at the end of the schedule"
+    else:
+        yield from _of_histograms(report, _dropped(report) if is_open_load else 0)
+        yield from _of_slices(report, is_open_load=is_open_load)
+        yield from _of_times(report)
+
+
+def _of_counts(report: ShardReport, share: int | None) -> Iterator[str]:
+    trial, errors = report.trial, sum(report.trial.errors.values())
+    if errors > trial.requests:
+        yield f"{errors:,} errors of {trial.requests:,} requests"
+    if share is not None and trial.requests > share:
+        yield f"{trial.requests:,} requests of {share:,}"
+    whole = trial.requests > errors and share in (None, trial.requests)
+    if trial.status != ("done" if whole else "failed"):
+        yield f"status {trial.status!r} with {trial.requests - errors:,} successful requests"
+    if trial.requests and not (report.processes and report.callers):
+        yield f"{report.processes} processes with {report.callers} clients"
+
+
+def _dropped(report: ShardReport) -> int:
+    return report.trial.errors.get(DROPPED, 0)
+
+
+def _of_histograms(report: ShardReport, dropped: int) -> Iterator[str]:
+    errors = sum(report.trial.errors.values())
+    succeeded, failed = report.trial.requests - errors, errors - dropped
+    if report.requests_sent != succeeded + failed:
+        yield f"{report.requests_sent:,} requests were sent, and {succeeded + failed:,} of them ended"
+    wanted: list[tuple[str, ShardTimes | None, int, int]] = [
+        ("latency", report.latency, succeeded, errors),
+        ("overhead", report.overhead, succeeded, failed),
+        ("sent", report.sent, succeeded, failed),
+        ("lateness", report.lateness, succeeded + failed, dropped),
+    ]
+    for name, times, answered, others in wanted:
+        if times is not None:
+            found = _of_one_histogram(times, answered, others, may_be_early=name == "lateness")
+            yield from (f"{name}: {why}" for why in found)
+
+
+def _of_one_histogram(times: ShardTimes, answered: int, failed: int, *, may_be_early: bool) -> Iterator[str]:
+    """Counts have to be these; sum and longest time those of the histogram, if that holds such long times.
+
+    `may_be_early`: some times are a little below 0, which a histogram does not hold.
+    """
+    recorded = added([times.answered.encoded])
+    found = [distribution_of(recorded).total]
+    if times.failed is not None:
+        recorded.decode_and_add(times.failed.encoded)
+    whole = distribution_of(recorded)
+    found.append(whole.total - found[0])
+    if found != [answered, failed]:
+        yield f"{found[0]:,} and {found[1]:,} requests in its histograms, and not {answered:,} and {failed:,}"
+    elif whole.total:
+        longest, total = float(whole.seconds[-1]), float(whole.seconds @ whole.counts)
+        if longest < LONGEST_SECONDS and not _near(max(times.longest_seconds, 0.0), longest):
+            yield f"longest_seconds {times.longest_seconds:g} with {longest:g} in its histograms"
+        early = total if may_be_early else _NANOSECONDS * whole.total
+        most = total * _MORE + _NANOSECONDS * whole.total
+        if longest < LONGEST_SECONDS and not total / _MORE - early <= times.sum_seconds <= most:
+            yield f"sum_seconds {times.sum_seconds:g} with {total:g} in its histograms"
+
+
+def _near(seconds: float, of_histogram: float) -> bool:
+    return of_histogram / _MORE - _NANOSECONDS <= seconds <= of_histogram * _MORE + _NANOSECONDS
+
+
+def _of_slices(report: ShardReport, *, is_open_load: bool) -> Iterator[str]:
+    requests, errors = report.trial.requests, sum(report.trial.errors.values())
+    wanted = {"ended": requests, "failed": errors}
+    if is_open_load:
+        wanted |= {"planned": requests, "sent": report.requests_sent, "dropped": _dropped(report)}
+    for name, count in wanted.items():
+        if (found := sum(getattr(report.slices, name))) != count:
+            yield f"slices.{name} has {found:,} requests, and not {count:,}"
+
+
+def _of_times(report: ShardReport) -> Iterator[str]:
+    trial, wall = report.trial, report.trial.wall_seconds
+    if wall is None or wall <= 0:
+        yield f"wall_seconds {wall} with {trial.requests:,} requests"
+        return
+    most, rate = wall * _MORE + _CLOCK_STEP, (trial.requests - sum(trial.errors.values())) / wall
+    if report.latency.longest_seconds > most:
+        yield f"a request took {report.latency.longest_seconds:g} s of {wall:g} s"
+    least = (report.latency if report.sent is None else report.sent).sum_seconds / _MORE
+    if not least <= report.in_flight_seconds <= trial.requests * most:
+        yield f"in_flight_seconds {report.in_flight_seconds:g} of {trial.requests:,} requests in {wall:g} s"
+    if trial.requests_per_second is None or not rate / _MORE <= trial.requests_per_second <= rate * _MORE:
+        yield f"requests_per_second {trial.requests_per_second} with {rate:g} by its counts"
