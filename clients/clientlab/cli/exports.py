@@ -12,6 +12,7 @@ from clientlab.errors import LabError
 from clientlab.judging.run_thresholds import judge_run, threshold_of_run
 from clientlab.judging.threshold_checks import check_arms, check_changes
 from clientlab.judging.thresholds import Threshold, ThresholdResult
+from clientlab.printable import printable
 from clientlab.reports import as_csv, as_junit, as_markdown, thresholds
 from clientlab.results.document import Run
 
@@ -79,7 +80,7 @@ def export(run: Run, formats: dict[str, Any], judged: list[ThresholdResult]) -> 
             click.echo(renderers[name](), nl=False)
         else:
             _write(Path(target), renderers[name](), name)
-            click.echo(f"{name}: {target}", err=taken)
+            click.echo(f"{name}: {printable(str(target))}", err=taken)
     return taken, tell(judged, stderr=taken)
 
 

@@ -11,6 +11,7 @@ import click
 
 from clientlab.errors import LabError
 from clientlab.experiments.experiment import MOST_CHARACTERS, NAME
+from clientlab.printable import printable
 
 _DEFAULT = Path("experiment.toml")
 
@@ -31,7 +32,7 @@ def init(path: Path) -> None:
         raise LabError(f"{path} exists and was not changed; name another file") from error
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from error
-    click.echo(f"{path} is written; measure it with: clientlab run {shlex.quote(str(path))}")
+    click.echo(printable(f"{path} is written; measure it with: clientlab run {shlex.quote(str(path))}"))
 
 
 def template() -> str:

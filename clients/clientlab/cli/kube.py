@@ -14,6 +14,7 @@ from clientlab.cluster.kubectl import Kubectl
 from clientlab.cluster.lab_access import ForwardedLab
 from clientlab.cluster.runs import await_workers, delete_jobs, follow, make_jobs, require_permission
 from clientlab.errors import IncompleteRun, LabError
+from clientlab.printable import printable
 from clientlab.results.store import Store, run_of
 from clientlab.service.schemas import MOST_ROUNDS
 from clientlab.worker.lab_client import Refused
@@ -87,9 +88,10 @@ def status(namespace: str) -> None:
         f"{what}: {state['run'] or 'no run yet'}, {ended} of {state['planned']} trials, {state['failed']} failed"
     )
     if state["message"]:
-        click.echo(state["message"])
+        click.echo(printable(state["message"]))
     for worker in state["workers"]:
-        click.echo(f"{worker['host']}  {worker['state']}  {', '.join(worker['strategies'])}")
+        more = f" and {worker['more_strategies']} more" if worker["more_strategies"] else ""
+        click.echo(printable(f"{worker['host']}  {worker['state']}  {', '.join(worker['strategies'])}{more}"))
 
 
 def _finish(kubectl: Kubectl, lab: ForwardedLab, name: str, folder: Path) -> int:
@@ -106,7 +108,7 @@ def _finish(kubectl: Kubectl, lab: ForwardedLab, name: str, folder: Path) -> int
         store.claim(finished.run)
     store.save(finished)
     show(finished, stderr=False)
-    click.echo(f"run file: {folder / finished.run}")
+    click.echo(printable(f"run file: {folder / finished.run}"))
     return 0 if finished.status == "done" else IncompleteRun.exit_code
 
 
@@ -120,4 +122,4 @@ def _interruptible(name: str) -> Iterator[None]:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    click.echo(printable(line), err=True)

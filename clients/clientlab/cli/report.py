@@ -14,6 +14,7 @@ from clientlab.cli.exports import export, exports, judged_by
 from clientlab.cli.option_types import OUT, console
 from clientlab.judging.judgement import find_judged
 from clientlab.judging.thresholds import ThresholdResult
+from clientlab.printable import printable
 from clientlab.reports import files, table
 from clientlab.reports.claims import verdicts
 from clientlab.reports.files import OutputFile
@@ -81,7 +82,7 @@ def draw(run: Run, chart: Path | None, *, stderr: bool) -> None:
         from clientlab.reports.charts.picture import write  # noqa: PLC0415 - matplotlib takes half a second to import
 
         write(run, chart)
-        click.echo(f"chart: {chart}", err=stderr)
+        click.echo(f"chart: {printable(str(chart))}", err=stderr)
 
 
 def write_page(run: Run, page: Path | None, judged: Sequence[ThresholdResult], *, stderr: bool) -> None:
@@ -90,4 +91,4 @@ def write_page(run: Run, page: Path | None, judged: Sequence[ThresholdResult], *
         from clientlab.reports.html import write  # noqa: PLC0415 - no other command needs templates
 
         write(run, page, judged)
-        click.echo(f"report: {page}", err=stderr)
+        click.echo(f"report: {printable(str(page))}", err=stderr)

@@ -25,6 +25,7 @@ from clientlab.errors import IncompleteRun, LabError
 from clientlab.judging.run_thresholds import judge_run
 from clientlab.judging.threshold_checks import check_limits
 from clientlab.judging.thresholds import Threshold, ThresholdResult
+from clientlab.printable import printable
 from clientlab.reports import as_junit
 from clientlab.reports.files import JUNIT
 from clientlab.reports.progress import LiveBar, PlainLines
@@ -165,7 +166,7 @@ def _write_junit(finished: Run, options: RunOptions, judged: list[ThresholdResul
     if options.junit is not None:
         with JUNIT.writing(options.junit):
             options.junit.write_text(as_junit.render(finished, judged), encoding="utf-8", errors="replace")
-        click.echo(f"junit: {options.junit}", err=options.as_json)
+        click.echo(f"junit: {printable(str(options.junit))}", err=options.as_json)
 
 
 def _waiting(console: PatientConsole) -> Callable[[], None]:

@@ -11,6 +11,7 @@ import click
 from clientlab.cli import completion
 from clientlab.cli.option_types import OUT, console
 from clientlab.errors import LabError
+from clientlab.printable import printable
 from clientlab.reports import run_list
 from clientlab.results import archive, leftovers
 from clientlab.results.store import Store
@@ -31,7 +32,7 @@ def runs(context: click.Context, folder: Path, *, as_json: bool) -> None:
     elif rows:
         console().print(run_list.render(rows))
     else:
-        click.echo(f"no run in {folder} yet")
+        click.echo(printable(f"no run in {folder} yet"))
 
 
 def _out(command: Any) -> Any:
@@ -63,7 +64,7 @@ def rm(names: tuple[str, ...], folder: Path, *, yes: bool) -> None:
             leftovers.remove(store, name)
         else:
             store.remove(name)
-        click.echo(f"removed: {name}")
+        click.echo(printable(f"removed: {name}"))
 
 
 def _is_leftover(store: Store, name: str) -> bool:
@@ -88,7 +89,7 @@ def _confirm(names: list[str]) -> None:
 def export(name: str, target: Path, folder: Path) -> None:
     """Write a run and its kept samples to one file, FILE.zip."""
     count = archive.pack(Store(folder), name, target)
-    click.echo(f"{target}: the run, and samples of {count} trials")
+    click.echo(printable(f"{target}: the run, and samples of {count} trials"))
 
 
 @runs.command(name="import")
@@ -98,4 +99,4 @@ def export(name: str, target: Path, folder: Path) -> None:
 def import_(source: Path, folder: Path, *, force: bool) -> None:
     """Import an exported run. The whole FILE is checked before anything is stored."""
     run = archive.unpack(Store(folder), source, force=force)
-    click.echo(f"{folder / run.run}: {len(run.trials)} trials")
+    click.echo(printable(f"{folder / run.run}: {len(run.trials)} trials"))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from clientlab.printable import printable
 from clientlab.testbeds.local import ROUTES, LocalTestbed, Ports
 from clientlab.testbeds.upstream_process import workers_for
 from clientlab.upstreams import UPSTREAMS
@@ -39,7 +40,7 @@ def up(concurrency: int, **ports: int) -> None:
                 for route in ROUTES:
                     click.echo(f"{upstream:8} {route:9} {testbed.base_url(upstream, route)}/")
             click.echo(f"CA of proxy-tls: {testbed.endpoint(UPSTREAMS[0], 'proxy-tls').ca_file}")
-            click.echo(f"logs: {logs}; stop with Ctrl-C")
+            click.echo(printable(f"logs: {logs}; stop with Ctrl-C"))
             while True:
                 testbed.check()
                 time.sleep(_LOOK_SECONDS)

@@ -12,6 +12,9 @@ from clientlab.workload.workload import Workload
 CONTEXT_FILE = "context.pickle"
 """Where the trial's process finds its context, in the trial's folder."""
 
+OUTPUT_FILE = "trial.log"
+"""In the trial's folder: what its process writes to standard output and standard error."""
+
 WARM_UP_FOLDER = "warm-up"
 """In the trial's folder: the sample log of a warm-up whose connections are closed before the measured part."""
 

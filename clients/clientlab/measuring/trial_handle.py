@@ -19,7 +19,7 @@ import psutil
 
 from clientlab import child_processes
 from clientlab.measuring import usage
-from clientlab.measuring.context import CONTEXT_FILE, TrialContext
+from clientlab.measuring.context import CONTEXT_FILE, OUTPUT_FILE, TrialContext
 from clientlab.measuring.interpreter import Interpreter
 
 TICK_SECONDS = 0.5
@@ -51,7 +51,7 @@ class TrialHandle:
         folder = Path(context.folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / CONTEXT_FILE).write_bytes(pickle.dumps(context))
-        self._log = folder / "trial.log"
+        self._log = folder / OUTPUT_FILE
         self._events, child_events = os.pipe()
         child_input, self._input = os.pipe()
         environment = {k: v for k, v in interpreter.variables().items() if k.lower() not in PROXY_VARIABLES}

@@ -8,10 +8,17 @@ from collections.abc import Iterable, Sequence
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
 
+_MENTION = re.compile(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9])")
+"""What GitHub takes for the name of a user or of a team, who would get a message. ``aiohttp@workers`` is none."""
+
 
 def escaped(text: str) -> str:
-    """The text on one line, without any character that Markdown would interpret."""
-    return _SPECIAL.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
+    """The text on one line, without any character that Markdown would interpret, and without a mention of anybody.
+
+    GitHub looks for mentions behind its Markdown, where a backslash is gone: a space of no width parts ``@`` and name.
+    """
+    line = _SPECIAL.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
+    return _MENTION.sub("@&#8203;", line)
 
 
 def code(text: str) -> str:

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from clientlab import units
 from clientlab.judging.probes import why_not_held
+from clientlab.printable import printable
 from clientlab.reports.partial import reason_of
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Run, is_probe
@@ -26,7 +27,9 @@ class PlainLines:
 
     def run_started(self, run: Run, folder: Path) -> None:
         self._search = run.experiment.find_max
-        self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False, soft_wrap=True)
+        self._console.print(
+            f"{run.experiment.question} -> {printable(str(folder))}", markup=False, highlight=False, soft_wrap=True
+        )
 
     def trial_started(self, trial: PlannedTrial, planned: int) -> None:  # noqa: ARG002 - printed when the trial ends
         self._planned = planned
@@ -67,7 +70,9 @@ class LiveBar:
 
     def run_started(self, run: Run, folder: Path) -> None:
         self._search = run.experiment.find_max
-        self._console.print(f"{run.experiment.question} -> {folder}", markup=False, highlight=False, soft_wrap=True)
+        self._console.print(
+            f"{run.experiment.question} -> {printable(str(folder))}", markup=False, highlight=False, soft_wrap=True
+        )
 
     def trial_started(self, trial: PlannedTrial, planned: int) -> None:
         self._planned = planned

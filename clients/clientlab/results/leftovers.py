@@ -1,4 +1,4 @@
-"""Folders of runs that ended before their run file was first written: no report can read them."""
+"""What killed processes left in a results folder: runs without a run file, and the files of trials."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clientlab.errors import LabError
+from clientlab.measuring.context import CONTEXT_FILE
 from clientlab.results.store import HOLD_FILE, RUN_FILE, Store, is_held
 
 _NAME = re.compile(r"\d{8}-\d{9}-[a-z0-9.-]+-[0-9a-f]{4}")
 """The whole name that the lab gives to a run."""
+
+_TRIAL = re.compile(r"trial-\d{4,9}(-shard-\d{1,4})?")
+"""The name of a trial's folder. While the trial is measured, its context is in there."""
 
 _LOGS = "logs"
 _OWN_FILES = {HOLD_FILE, _LOGS, "run.part", "served"}
@@ -60,6 +64,18 @@ def sweep(store: Store) -> None:
         with contextlib.suppress(OSError, LabError):  # another start removes it just now, or it is another user's
             if is_leftover(place):
                 remove(store, place.name)
+            elif _trials_of(place) and not is_held(place):
+                with store.hold(place.name):
+                    for trial in _trials_of(place):
+                        shutil.rmtree(trial)
+
+
+def _trials_of(place: Path) -> list[Path]:
+    """The folders of trials that are measured now, or were when their lab was killed; of a run of this lab's only."""
+    if place.is_symlink() or not (place / HOLD_FILE).is_file():
+        return []
+    found = [path for path in place.iterdir() if _TRIAL.fullmatch(path.name) and not path.is_symlink()]
+    return [path for path in found if (path / CONTEXT_FILE).is_file()]
 
 
 def remove(store: Store, name: str) -> None:

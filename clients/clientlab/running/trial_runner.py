@@ -31,6 +31,7 @@ from clientlab.running.execute import TrialInterrupted
 from clientlab.running.local_shards import LocalShards, Meeting, ShardCallbacks, why_not
 from clientlab.running.merged_shards import merged_trial
 from clientlab.running.shard_report import LabClock, ShardPlace, report_of
+from clientlab.running.trial_folder import keep_output
 from clientlab.running.trial_result import Begun, finished_trial, partial_trial, spent
 from clientlab.running.trial_watch import Servers, TrialWatch
 from clientlab.samples.log_reader import read_measured
@@ -111,7 +112,8 @@ class TrialRunner:
 
     `on_ready` is called behind the warm-up, `on_start` and `on_end` before and after the measured part, `on_resume` in
     the moment before it. The servers' counters are read between the first two, and behind `on_end`. `on_measured` gets
-    the trial, its measurement and these readings.
+    the trial, its measurement and these readings. `on_leave` is called before the files of a trial that was ended early
+    are removed, whatever ended it.
     `interpreters`: name of an environment → its Python. `links`: the testbed behind each link. `ceilings`: those that
     were measured before the first trial. `placement`: the CPUs of each part; None: none is pinned.
     """
@@ -123,6 +125,7 @@ class TrialRunner:
     on_resume: Callable[[], None] = _nothing
     on_end: Callable[[], None] = _nothing
     on_measured: Callable[[Trial, Measurement, Sequence[Reading]], None] = _nothing
+    on_leave: Callable[[], None] = _nothing
     interpreters: Mapping[str, Interpreter] = field(default_factory=dict)
     links: Mapping[Link, Testbed] = field(default_factory=dict)
     ceilings: Sequence[Ceiling] = ()
@@ -134,8 +137,8 @@ class TrialRunner:
         """The trial with its figures. Its sample log is removed; with `keep_samples`, a compressed copy stays.
 
         A trial has failed when its process fails, when it does not get on, or when a figure is impossible. It is lost
-        where a server has ended, or is frozen. Then its log and samples stay, and its figures are partial: those of
-        the requests that had finished. Raises TrialInterrupted with such a trial.
+        where a server has ended, or is frozen. Then its figures are partial: those of the requests that had finished,
+        and what its process wrote stays. Raises TrialInterrupted with such a trial, of which no file stays.
         """
         if workload.shards > 1 and not isinstance(workload, Share):
             return self._divided(planned, workload, folder, progressed)
@@ -148,6 +151,15 @@ class TrialRunner:
         place = log_folder(folder, planned, workload)
         if place.exists():  # of a trial that was killed with the lab: its records would count as this one's
             shutil.rmtree(place)
+        try:
+            return self._measured(begun, testbed, place, progressed)
+        finally:
+            self.on_leave()
+            keep_output(place)
+
+    def _measured(self, begun: Begun, testbed: Testbed, place: Path, progressed: Callable[[int], None]) -> Trial:
+        """The trial, whose files are in the folder `place`."""
+        planned, workload, folder = begun.planned, begun.workload, place.parent
         readings: list[Reading] = []
 
         def start() -> None:
@@ -182,7 +194,9 @@ class TrialRunner:
         except (ServerLost, TrialFailed) as failure:
             return self._ended_early(begun, place, *self._why(begun, failure))
         except KeyboardInterrupt as interrupt:
-            raise TrialInterrupted(self._ended_early(begun, place, "lost", "interrupted")) from interrupt
+            trial = self._ended_early(begun, place, "lost", "interrupted")
+            shutil.rmtree(place, ignore_errors=True)  # it may not exist yet
+            raise TrialInterrupted(trial) from interrupt
         except ValidationError as error:
             return begun.trial(status="failed", reason=f"impossible figure: {first_problem(error)}")
         if self.keep_samples and measurement.tool is None:
@@ -240,6 +254,9 @@ class TrialRunner:
             reports = [one for one in found if isinstance(one, ShardReport)]
             return why_not(found) or merged_trial(begun, reports, ceiling_of(planned, self.ceilings), self.placement)
         except KeyboardInterrupt as interrupt:
+            for place in range(workload.shards):
+                share = share_of(workload, place, planned.concurrency)
+                shutil.rmtree(log_folder(folder, planned, share), ignore_errors=True)  # most have none any more
             raise TrialInterrupted(begun.trial(status="lost", reason="interrupted")) from interrupt
         except ValidationError as error:
             return begun.trial(status="failed", reason=f"impossible figure: {first_problem(error)}")

@@ -14,6 +14,7 @@ from clientlab import __version__
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.experiments.checks import check_served, check_stored
 from clientlab.judging.judgement import with_judgement
+from clientlab.printable import printable
 from clientlab.reports.partial import reason_of
 from clientlab.results.document import Run
 from clientlab.results.plan import Plan
@@ -201,9 +202,9 @@ class RunManager:
         )
 
     def say(self, line: str) -> None:
-        """Say a line, in the log and on the page."""
-        self._message = line
-        self._say_line(line)
+        """Say a line, in the log and on the page. Names of folders and texts of the system may hold any character."""
+        self._message = printable(line)
+        self._say_line(self._message)
 
     # What `execute` tells, in the run's thread.
 

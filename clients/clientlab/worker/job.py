@@ -12,7 +12,9 @@ import signal
 import socket
 import sys
 import threading
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
@@ -149,11 +151,12 @@ class Job:
         try:
             testbed = ComposeTestbed(os.environ)
             check_link(os.environ, () if assignment.trial.link is None else (assignment.trial.link,))
+            leave = partial(self.exporter.settle, None)
+            runner = TrialRunner(testbed, links=testbed.links(), on_end=self.exporter.ended, on_leave=leave)
             if assignment.shard is None:
-                runner = TrialRunner(testbed, links=testbed.links(), on_start=self._start, on_end=self.exporter.ended)
+                runner = replace(runner, on_start=self._start)
                 trial = runner(assignment.trial, assignment.workload, self._folder, heartbeats.progressed)
                 return by_lab_clock(trial, self._clock.now)
-            runner = TrialRunner(testbed, links=testbed.links(), on_end=self.exporter.ended)
             callbacks = ShardCallbacks(self._meet, heartbeats.progressed)
             host = ShardHost(socket.gethostname(), self._lab_clock)
             found = runner.shard(assignment.trial, assignment.workload, assignment.shard, self._folder, callbacks, host)

@@ -386,6 +386,22 @@ def test_an_interrupted_run_keeps_its_finished_trials_and_leaves_no_process(numb
     )
 
 
+def test_a_results_folder_cannot_command_the_terminal(server, clientlab):
+    """Each line that names it, and each file in it, has a replacement for its control characters."""
+    folder = "r\x1b]0;mine\x07"
+    said = clientlab("run", "-t", "http.client", "-n", "5", "--url", server.url, "--out", folder)
+    assert said.code == 0
+    found = [said, clientlab("runs", "--out", folder), clientlab("report", "last", "--out", folder)]
+    found += [clientlab("report", "last", "--out", folder, "--markdown", f"{folder}.md", "--html", f"{folder}.html")]
+    found += [
+        clientlab("runs", "--out", f"none{folder}"),
+        clientlab("runs", "export", "last", f"{folder}.zip", "--out", folder),
+    ]
+    assert [one.code for one in found] == [0] * len(found)
+    assert not any("\x1b" in one.out + one.err or "\x07" in one.out + one.err for one in found)
+    assert "\ufffd" in said.err
+
+
 def test_a_reader_that_goes_away_does_not_end_the_run(server, tmp_path):
     """`clientlab run … 2>&1 | head -1`: the run measures all its trials, and its file is that of any run."""
     words = ["run", "-t", "http.client", "-n", "20", "--rounds", "4", "--url", server.url]

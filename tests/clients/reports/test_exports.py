@@ -119,6 +119,16 @@ def test_markdown_escapes_what_a_user_gave():
     assert "`` clientlab run --body" in text
 
 
+def test_markdown_mentions_nobody():
+    """A comment on GitHub would send a message to whom it names; the names of strategies stay as they are."""
+    text = as_markdown.render(run := a_run(a_trial("aiohttp@workers"), question="@octocat, (@org/team) and a@b.c?"))
+    assert run.experiment.question.startswith("@octocat")
+    assert "@octocat" not in text
+    assert "@org" not in text
+    assert "@&#8203;octocat, (@&#8203;org/team) and a@b.c?" in text
+    assert "aiohttp@workers" in text
+
+
 def junit(run, *limits: str) -> ET.Element:
     """The XML as a program reads it."""
     return ET.fromstring(as_junit.render(run, judge_limits(run, [limit(text) for text in limits])))  # noqa: S314

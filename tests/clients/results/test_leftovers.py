@@ -86,3 +86,20 @@ def test_a_folder_of_the_users_with_a_date_for_a_name_stays(store, name):
     os.utime(store.folder / name, (0, 0))
     leftovers.sweep(store)
     assert (store.folder / name).exists()
+
+
+def test_the_files_of_a_trial_that_was_killed_with_its_lab_go_at_the_next_start(store):
+    """Not while a process measures the run; the run's file and the output of failed trials stay."""
+    run = store.folder / STAYS[0]
+    (run / ".held").touch()
+    for name in ("trial-0003", "trial-0004-shard-1"):
+        (run / name).mkdir()
+        (run / name / "context.pickle").touch()
+        (run / name / "trial.samples").touch()
+    (run / "trial-0001").mkdir()
+    (run / "trial-0001" / "trial.log").touch()
+    with store.hold(run.name):
+        leftovers.sweep(store)
+        assert (run / "trial-0003").exists()
+    leftovers.sweep(store)
+    assert {path.name for path in run.iterdir()} == {"run.json", ".held", "logs", "trial-0001"}

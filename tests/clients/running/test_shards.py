@@ -159,6 +159,7 @@ def test_an_interrupt_ends_all_shards(tmp_path):
         trial_of(server, tmp_path, workload_of(requests=5000), progressed=interrupt)
     assert interrupted.value.trial.status == "lost"
     assert not any(map(is_alive, trial_processes()))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("parts", [1, 2, 4, 9])

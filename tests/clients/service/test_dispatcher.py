@@ -264,6 +264,28 @@ def test_after_a_restart_the_worker_that_has_the_trial_keeps_it():
     asyncio.run(go())
 
 
+def test_a_worker_that_was_assigned_nothing_takes_no_trial():
+    """Neither by a heartbeat nor by a result; after a restart, a worker that has a shard takes no second one."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(CALM)
+        given = give(dispatcher, planned())
+        await asyncio.sleep(0)
+        assert not dispatcher.heartbeat(Heartbeat(worker="e" * 16, run=RUN, order=0, finished=0))
+        assert not (await dispatcher.take(result("e", done(planned())))).taken
+        assert (await ask(dispatcher, "a", "urllib3")).trial.order == 0
+        given.cancel()
+        await asyncio.wait([given])
+        trial, workload = planned("urllib3@threads").model_copy(update={"concurrency": 4}), Workload(shards=2)
+        given = asyncio.ensure_future(dispatcher.give(RUN, "small", trial, workload, print, resumed=True))
+        await asyncio.sleep(0)
+        beats = [Heartbeat(worker="e" * 16, run=RUN, order=0, shard=shard, finished=0) for shard in range(2)]
+        assert list(map(dispatcher.heartbeat, beats)) == [True, False]
+        given.cancel()
+
+    asyncio.run(go())
+
+
 @pytest.mark.parametrize(
     "change", [{"run": "20240506-070809-other-abcd"}, {"order": 1}, {"strategy": "pycurl"}, {"route": "proxy"}]
 )

@@ -113,6 +113,27 @@ def test_each_shard_goes_to_a_worker_of_its_own_and_all_at_once():
     asyncio.run(go())
 
 
+@pytest.mark.parametrize(
+    ("began", "why"), [(1.2e9, "s before the agreed start by its report"), (NOW + 60.0, "s after its report arrived")]
+)
+def test_a_report_of_another_time_fails_the_trial(began, why):
+    """By the lab's clock: it began long before the agreed start, or ends after its report has come."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(CALM, clock=lambda: NOW)
+        given = give(dispatcher, 2)
+        shards = await assigned(dispatcher, "ab")
+        await asyncio.gather(*(meet(dispatcher, worker, shards[worker]) for worker in "ab"))
+        found = a_shard_report(planned(), shards["a"], 2, began=began)
+        sent = asyncio.ensure_future(dispatcher.take(AssignmentResult(worker="a" * 16, run=RUN, shard=found)))
+        trial = await given
+        assert (trial.status, why in trial.reason) == ("failed", True)
+        dispatcher.saved()
+        assert not (await sent).taken
+
+    asyncio.run(go())
+
+
 def test_workers_for_any_strategy_take_shards_where_too_few_others_are_there():
     """Workers for any strategy take shards only if too few workers of the strategy are connected."""
 

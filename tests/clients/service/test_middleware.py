@@ -124,6 +124,37 @@ def test_what_was_refused_is_on_the_page_escaped_and_bounded(store):
     assert "<b>" not in page
 
 
+def test_a_key_in_the_query_of_a_refused_request_is_nowhere(store, caplog):
+    """The log and the list of refusals show that there was a query, and nothing of it."""
+
+    async def go():
+        async with serving(store) as client:
+            for path in ("/stop", "/start", "/runs/x/again"):
+                assert (await client.post(f"{path}?key=SECRET123", headers=SAME_ORIGIN)).status_code == 403
+            return (await client.get("/api/state")).text + (await client.get("/")).text
+
+    shown = asyncio.run(go()) + caplog.text
+    assert "SECRET123" not in shown
+    assert shown.count("POST /stop?… from") == 3
+
+
+def test_the_name_of_an_unknown_field_can_neither_fill_the_log_nor_command_a_terminal(store, caplog):
+    """It is in the line of the refusal, shortened and printable."""
+
+    async def go():
+        async with serving(store) as client:
+            document = {"x" * 900: 1, "worker": "a" * 16, "run": "r", "order": 0, "finished": 0}
+            assert (await client.post("/api/heartbeats", headers=BEARER, json=document)).status_code == 422
+            document = {"\x1b]0;mine\x07\n": 1, "worker": "a" * 16, "run": "r", "order": 0, "finished": 0}
+            assert (await client.post("/api/heartbeats", headers=BEARER, json=document)).status_code == 422
+            return (await client.get("/api/state")).json()["refusals"]
+
+    refusals = asyncio.run(go())
+    said = [record.getMessage() for record in caplog.records if record.name == REQUESTS]
+    assert len(refusals) == len(said) == 2
+    assert all(line.isprintable() and len(line) <= 310 for line in [*refusals, *said])
+
+
 @pytest.mark.parametrize("path", ["/", "/api/state", "/nothing", "/metrics"])
 def test_every_answer_forbids_what_the_page_does_not_need(store, path):
     """No inline script or style, no frame, no guessing of types."""

@@ -1,0 +1,36 @@
+"""What stays of a trial's folder when the trial has ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from clientlab.measuring.context import OUTPUT_FILE
+
+MOST_OUTPUT = 64 << 10
+"""Bytes of a process's output that are kept: the end, where the error is."""
+
+
+def keep_output(folder: Path) -> None:
+    """Remove a trial's folder, but for what its process wrote. The sample log would fill the disk for later trials.
+
+    Raises OSError.
+    """
+    if not folder.exists():
+        return
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != OUTPUT_FILE:
+            path.unlink()
+    output = folder / OUTPUT_FILE
+    if not output.exists() or not (size := output.stat().st_size):
+        shutil.rmtree(folder)
+    elif size > MOST_OUTPUT:
+        with output.open("r+b") as file:
+            file.seek(-MOST_OUTPUT, os.SEEK_END)
+            end = file.read()
+            file.seek(0)
+            file.write(end)  # in place: a full disk has no room for a second file
+            file.truncate()

@@ -1,0 +1,93 @@
+"""Reports of shards that do not add up: the trial has failed with the cause, and the run goes on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clientlab.results.shard import ShardReport
+from clientlab.running.shard_report import times_of
+from clientlab.service.reported_trial import reported_trial
+from clientlab.workload.workload import Workload
+from clients.documents import a_planned_trial, a_shard_report
+
+PLANNED = a_planned_trial("urllib3@threads").model_copy(update={"concurrency": 5})
+NONE = np.zeros(0)
+
+
+def changed(report: ShardReport, **changes) -> ShardReport:
+    """The report, with changes of its trial under `trial`."""
+    of_trial = changes.pop("trial", {})
+    return report.model_copy(update={"trial": report.trial.model_copy(update=of_trial), **changes})
+
+
+def trial_of(**changes):
+    """The trial of two shards whose reports both have the changes."""
+    reports = [changed(a_shard_report(PLANNED, place, 2), **changes) for place in range(2)]
+    return reported_trial(PLANNED, Workload(requests=8, shards=2), reports)
+
+
+def test_reports_that_add_up_are_a_measured_trial():
+    """So that each change below is the reason of its refusal."""
+    assert (trial_of().status, trial_of().requests) == ("done", 8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"trial": {"status": "failed", "reason": "x"}}, "status 'failed' with 4 successful requests"),
+        ({"trial": {"status": "lost", "reason": "x"}}, "status 'lost' with 4 successful requests"),
+        ({"trial": {"requests": 5}}, "5 requests of 4"),
+        ({"trial": {"requests": 3}}, "status 'done' with 3 successful requests"),
+        ({"trial": {"errors": {"reset": 1}}}, "4 requests were sent"),
+        ({"trial": {"wall_seconds": 1e-9}}, "a request took 0.001 s of 1e-09 s"),
+        ({"trial": {"wall_seconds": 1e-322}}, "a request took 0.001 s"),
+        ({"trial": {"requests_per_second": 5000.0}}, "requests_per_second 5000.0 with 1000 by its counts"),
+        ({"trial": {"requests_per_second": None}}, "requests_per_second None"),
+        ({"latency": times_of(np.full(1, 1e-3), NONE)}, "latency: 1 and 0 requests in its histograms, and not 4 and 0"),
+        ({"overhead": times_of(np.full(9, 1e-3), NONE)}, "overhead: 9 and 0 requests"),
+        (
+            {"latency": times_of(np.full(4, 5e-4), NONE).model_copy(update={"longest_seconds": 0.0})},
+            "longest_seconds 0",
+        ),
+        ({"latency": times_of(np.full(4, 1e-3), NONE).model_copy(update={"sum_seconds": -1e12})}, "sum_seconds -1e+12"),
+        ({"requests_sent": 9}, "9 requests were sent, and 4 of them ended"),
+        ({"in_flight_seconds": 1e12}, "in_flight_seconds 1e+12"),
+        ({"in_flight_seconds": 0.0}, "in_flight_seconds 0"),
+        ({"processes": 0}, "0 processes with 1 clients"),
+    ],
+)
+def test_a_report_that_contradicts_itself_fails_the_trial_with_the_cause(changes, why):
+    """The line names the shard and its host."""
+    trial = trial_of(**changes)
+    assert trial.status == "failed"
+    assert trial.reason.startswith("the report of shard 1 of 2 on host-0 does not add up: ")
+    assert why in trial.reason
+
+
+@pytest.mark.parametrize("cores", [1e-322, 1e12])
+def test_no_number_of_cores_breaks_the_run(cores):
+    """A share of cores that is too small for a float divides nothing by zero."""
+    assert trial_of(cores=cores, machine_cores=cores).status in {"done", "failed"}
+
+
+def test_an_open_load_without_its_figures_fails_the_trial():
+    """A closed load has none."""
+    reports = [a_shard_report(PLANNED, place, 2) for place in range(2)]
+    trial = reported_trial(PLANNED, Workload(rate="100", duration=0.08, requests=None, shards=2), reports)
+    assert (trial.status, "lacks the figures of an open load" in trial.reason) == ("failed", True)
+
+
+def test_shards_that_began_further_apart_than_the_trial_may_take_fail_it():
+    """One of them is fifty years off."""
+    reports = [a_shard_report(PLANNED, 0, 2), a_shard_report(PLANNED, 1, 2, began=1e8)]
+    trial = reported_trial(PLANNED, Workload(requests=8, shards=2), reports)
+    assert trial.status == "failed"
+    assert trial.reason.startswith("the shards began 1,600,000,000 s apart")
+
+
+def test_reports_without_a_request_are_a_failed_trial():
+    """None of them has a wall time."""
+    none = {"requests": 0, "status": "failed", "reason": "no request was finished", "wall_seconds": None}
+    trial = trial_of(trial=none, requests_sent=0, latency=times_of(NONE, NONE))
+    assert (trial.status, trial.reason) == ("failed", "no request was finished")
