@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 
 from clientlab.service import workers as workers_module
 from clientlab.service.schemas import MOST_NAMES_SHOWN, AssignmentRequest
 from clientlab.service.workers import TooManyWorkers, Workers
-from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, serving
+from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, listening
 
 
 def request(name: str, strategies=("urllib3",)) -> AssignmentRequest:
@@ -47,18 +48,22 @@ def test_a_worker_for_which_there_is_no_room_is_told_to_come_again(store):
     """With 503, after which a worker polls again; those that wait go on waiting."""
 
     async def go():
-        async with serving(store) as client:
+        async with (
+            listening(store) as port,
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=BEARER, timeout=10) as client,
+        ):
 
-            async def poll(name: str):
-                return await client.post("/api/assignments", headers=BEARER, json=ASSIGNMENT_REQUEST | {"worker": name})
+            async def poll(name: str) -> httpx.Response:
+                return await client.post("/api/assignments", json=ASSIGNMENT_REQUEST | {"worker": name * 16})
 
-            waiting = [asyncio.create_task(poll(name * 16)) for name in "abc"]
+            waiting = [asyncio.create_task(poll(name)) for name in "abc"]
             while len((await client.get("/api/state")).json()["workers"]) < 3:
-                continue
-            answer = await poll("d" * 16)
+                await asyncio.sleep(0)
+            answer = await poll("d")
             assert not any(task.done() for task in waiting)
             for task in waiting:
                 task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
             return answer
 
     answer = asyncio.run(go())
