@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from clientlab import strategies
-from clientlab.errors import FieldError, FieldKey, LabError, PluginError, UnavailableStrategy
-from clientlab.experiments.expansion import entry_of, table_of
+from clientlab.errors import FieldError, LabError, PluginError, UnavailableStrategy
+from clientlab.experiments.expansion import place_of, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
 from clientlab.strategies import Strategy
@@ -33,7 +33,7 @@ def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str] = TLS
             if plan.find_max is not None and error.key == ("rate",):
                 message = f"strategy {arm.strategy!r} follows no rate, so it has no capacity to find; leave it out"
                 raise FieldError(["find_max"], message) from error
-            raise error.within(*_place_of(experiment, arm, error.key[0])) from error
+            raise error.within(*place_of(experiment, arm, error.key[0])) from error
         except PluginError:
             raise  # it names the plug-in's file and line
         except LabError as error:
@@ -121,14 +121,6 @@ def check_no_file(strategy: str) -> None:
 def replacements(experiment: Experiment) -> dict[str, str]:
     """Strategies that are not installed → the strategies that the experiment names instead."""
     return {name: other for name, other in experiment.instead.items() if strategies.unavailable(strategies.find(name))}
-
-
-def _place_of(experiment: Experiment, arm: Arm, field: str | int) -> FieldKey:
-    """The table of the file that holds a field of the arm's workload."""
-    table = experiment.arms.get(entry_of(arm))
-    if table is not None and table.concurrency is not None and field == "concurrency":
-        return ("arms", entry_of(arm))
-    return ("workloads", arm.group or arm.workload)
 
 
 def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> None:

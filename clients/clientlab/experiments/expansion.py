@@ -174,3 +174,11 @@ def sweep_of(name: str, arms: Sequence[Arm], key: FieldKey) -> list[str]:
 def _nearest(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
     return f"; nearest: {', '.join(near)}" if near else ""
+
+
+def place_of(experiment: Experiment, arm: Arm, field: str | int) -> FieldKey:
+    """The table of the file that holds a field of the arm's workload."""
+    table = experiment.arms.get(entry_of(arm))
+    if table is not None and table.concurrency is not None and field == "concurrency":
+        return ("arms", entry_of(arm))
+    return ("workloads", arm.group or arm.workload)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
+
+from pydantic import ValidationError
 
 from clientlab.errors import FieldError
 from clientlab.experiments.claims import planned_claims
-from clientlab.experiments.expansion import expand, resolve, table_of
+from clientlab.experiments.expansion import expand, place_of, resolve, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.experiments.searching import at_first_rate
 from clientlab.results.plan import Arm, EnvironmentSpec, Plan
 from clientlab.upstreams import MOST, UPSTREAMS
+from clientlab.workload.load import check_values
 from clientlab.workload.workload import Workload, pinned
 
 
@@ -44,9 +47,10 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
     expanded = expand(experiment, replaced, circumstances.get("left_out", {}))
     _check_twice(experiment, expanded)
     arms = [arm for arm, _ in expanded]
+    _check_values(experiment, expanded)
     workloads = {arm.workload: _pinned(arm, workload) for arm, workload in expanded}
     used = {arm.strategy for arm in arms}
-    return Plan.model_validate(
+    return _validated(
         {
             **experiment.model_dump(
                 include={"name", "question", "rounds", "seed", "uncontrolled", "workers", "pin", "ceilings"}
@@ -63,6 +67,24 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
             "replaced": {name: other for name, other in replaced.items() if other in used},
         }
     )
+
+
+def _validated(fields: dict[str, Any]) -> Plan:
+    """The plan of these fields. Raises FieldError for what no run file may hold, such as too many trials."""
+    try:
+        return Plan.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise FieldError(first["loc"], first["msg"].removeprefix("Value error, ")) from error
+
+
+def _check_values(experiment: Experiment, expanded: Sequence[tuple[Arm, Workload]]) -> None:
+    """Raises FieldError for a field of a workload, or of an arm, whose value nobody can compute with."""
+    for arm, workload in expanded:
+        try:
+            check_values(workload)
+        except FieldError as error:
+            raise error.within(*place_of(experiment, arm, error.key[0])) from error
 
 
 def _pinned(arm: Arm, workload: Workload) -> Workload:

@@ -44,7 +44,7 @@ def finding_of(run: Run, claim: Claim, confidence: float) -> Finding:
 
 
 def _arms(claim: Claim) -> set[str]:
-    return {name for name in (claim.a, claim.b, claim.c, claim.d, *claim.arms) if name}
+    return {name for name in (claim.a, claim.b, claim.c, claim.d, *claim.arms) if name is not None}
 
 
 def _cautions(run: Run, claim: Claim) -> list[str]:
@@ -53,9 +53,15 @@ def _cautions(run: Run, claim: Claim) -> list[str]:
     A caution that doubts certain figures concerns only the claims that compare one of them.
     """
     key = of_claim(claim.figure).key
-    plan = run.experiment.model_copy(update={"unavailable_arms": {}})  # to list them for each claim would take long
+    names = _arms(claim)
+    arms = [arm for arm in run.experiment.arms if arm.name in names]
     own = run.model_copy(
-        update={"experiment": plan, "trials": [trial for trial in run.trials if trial.arm in _arms(claim)]}
+        update={
+            "trials": [trial for trial in run.trials if trial.arm in names],
+            "experiment": run.experiment.model_copy(
+                update={"arms": arms, "unavailable_arms": {}}  # listing these for each claim would take long
+            ),
+        }
     )
     return [
         caution.kind for caution in cautions_of(own) if caution.arms and (not caution.figures or key in caution.figures)
@@ -64,7 +70,7 @@ def _cautions(run: Run, claim: Claim) -> list[str]:
 
 def _series(run: Run, claim: Claim) -> list[tuple[str, dict[int, float]]]:
     """The claim's arms with their figures by round. Arms of a sweep are in the order of its axis."""
-    names = [name for name in (claim.a, claim.b, claim.c, claim.d) if name]
+    names = [name for name in (claim.a, claim.b, claim.c, claim.d) if name is not None]
     if claim.arms:
         places = {_place(arm): arm.name for arm in run.experiment.arms if arm.name in claim.arms}
         names = [places[place] for place in in_order(places)]
@@ -179,7 +185,7 @@ def _concurrencies(run: Run, arms: Iterable[str]) -> dict[str, int]:
 
 def _with_concurrency(run: Run, claim: Claim) -> Claim:
     """The claim with the concurrency behind the names of its arms, where it differs."""
-    flights = _concurrencies(run, [name for name in (claim.a, claim.b, claim.c, claim.d) if name])
+    flights = _concurrencies(run, [name for name in (claim.a, claim.b, claim.c, claim.d) if name is not None])
     if not flights:
         return claim
     shown = {name: f"{name} (c={count})" for name, count in flights.items()}

@@ -13,7 +13,7 @@ from clientlab.errors import LabError
 from clientlab.results.plan import Arm, Plan
 from clientlab.strategies import Strategy
 from clientlab.upstreams import find
-from clientlab.workload.load import is_open, requests_in
+from clientlab.workload.load import expected_requests, is_open
 from clientlab.workload.workload import Workload
 
 OWN_FILES = 64
@@ -70,7 +70,7 @@ def demands_of(plan: Plan, served: Collection[str]) -> list[Demand]:
 
 def _demand(arm: Arm, strategy: Strategy, workload: Workload, served: Collection[str]) -> Demand:
     client, executor = strategies.client_spec(strategy.client), strategies.executor_spec(strategy.executor)
-    count, own_server, proxied = requests_in(workload), arm.upstream in served, arm.route != "direct"
+    count, own_server, proxied = expected_requests(workload), arm.upstream in served, arm.route != "direct"
     in_flight = strategy.in_flight(workload.concurrency, count)
     in_flight = in_flight if count is None else min(in_flight, count)
     shared = client.http == "2"  # all requests of a client are on one connection

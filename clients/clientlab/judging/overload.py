@@ -74,7 +74,9 @@ class Overloaded:
 
 def overloads_of(run: Run) -> list[Overloaded]:
     """The overloads of each arm by share, in the experiment's order; none in a run without them."""
-    found = []
+    if not run.overloads:
+        return []
+    found, several = [], len({group_of(arm) for arm in run.experiment.arms}) > 1
     for arm in run.experiment.arms:
         seconds = run.experiment.workloads[arm.workload].duration or 0.0
         by_share: dict[float, list[Trial]] = {}
@@ -83,7 +85,8 @@ def overloads_of(run: Run) -> list[Overloaded]:
             if trial.arm == arm.name and trial.status == "done" and trial.search and trial.search.capacity_per_second:
                 capacity = trial.search.capacity_per_second
                 by_share.setdefault(share_of(trial.search), []).append(trial)
-        name = f"{arm.label or arm.strategy}{_place(run, arm)}"
+        place = f" ({', '.join(filter(None, group_of(arm)))})" if several else ""
+        name = f"{arm.label or arm.strategy}{place}"
         found += [Overloaded(arm, name, one, capacity, seconds, by_share[one]) for one in sorted(by_share)]
     return found
 
@@ -91,12 +94,6 @@ def overloads_of(run: Run) -> list[Overloaded]:
 def share_of(search: OfSearch) -> float:
     """The rate of an overload as a share of the arm's capacity."""
     return round(search.rate / (search.capacity_per_second or search.rate), 6)
-
-
-def _place(run: Run, arm: Arm) -> str:
-    """The group of an arm, where the run has several."""
-    groups = {group_of(one) for one in run.experiment.arms}
-    return f" ({', '.join(filter(None, group_of(arm)))})" if len(groups) > 1 else ""
 
 
 def _goodput(trial: Trial, seconds: float) -> float | None:

@@ -9,10 +9,10 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from clientlab.analysis.summary import FEWEST_REQUESTS
+from clientlab.results.bounded_numbers import Portion, Positive, Rate
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import FIGURES
 from clientlab.results.part import Measured
-from clientlab.results.trial import MOST
 from clientlab.units import WRITTEN
 from clientlab.workload.arrivals import rate_of
 
@@ -94,7 +94,7 @@ class CapacitySearch(Measured):
 
     conditions: Annotated[str, AfterValidator(_readable), Field(description="figures and what each must stay below")]
     start: Annotated[
-        float | str, AfterValidator(_per_second), Field(description="requests per second that are tried first")
+        Rate | str, AfterValidator(_per_second), Field(description="requests per second that are tried first")
     ] = 100.0
     resolution: Annotated[
         float, Field(ge=0.005, le=1, description="the search ends when held and not held rate are this close, a share")
@@ -102,13 +102,13 @@ class CapacitySearch(Measured):
     tries: Annotated[int, Field(ge=1, le=10, description="trials that must fail before a rate counts as not held")] = 2
     most_probes: Annotated[int, Field(ge=1, le=1000, description="of an arm in a round")] = 40
     most_seconds: Annotated[
-        float, Field(gt=0, le=MOST, description="wall time of an arm's probes in a round, after which none is begun")
+        Positive, Field(description="wall time of an arm's probes in a round, after which none is begun")
     ] = 600.0
-    achieved: Annotated[
-        float, Field(gt=0, le=1, description="share of the planned rate that a trial must send to hold it")
-    ] = 0.95
+    achieved: Annotated[Portion, Field(description="share of the planned rate that a trial must send to hold it")] = (
+        0.95
+    )
     equal_load: Annotated[
-        float, Field(gt=0, le=1, description="share of the smallest capacity, at which all arms are compared")
+        Portion, Field(description="share of the smallest capacity, at which all arms are compared")
     ] = 0.5
 
     overload: Annotated[

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from clientlab.results.bounded_numbers import Count, Positive, Seconds
 from clientlab.results.part import Measured
-from clientlab.results.trial import MOST, Bound, Count, PlannedTrial, Seconds, ServerUse
+from clientlab.results.trial import Bound, PlannedTrial, ServerUse
 
 
 class Ceiling(Measured):
@@ -30,9 +31,7 @@ class Ceiling(Measured):
     seconds: Seconds | None = None
     requests: Annotated[Count, Field(description="that succeeded")] = 0
     failed: Annotated[Count, Field(description="that got no response, or one with a status from 400 on")] = 0
-    requests_per_second: Annotated[
-        Annotated[float, Field(gt=0, le=MOST)] | None, Field(description="successful ones; null: not measured")
-    ] = None
+    requests_per_second: Annotated[Positive | None, Field(description="successful ones; null: not measured")] = None
     generator_cpu_seconds: Seconds | None = None
     upstream_use: ServerUse | None = None
     proxy_use: ServerUse | None = None

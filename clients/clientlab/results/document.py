@@ -9,10 +9,21 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from clientlab.results.bounded_numbers import Count, Estimated, NotNegative, Positive, Whole
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.part import Part
-from clientlab.results.plan import MOST_ITEMS, AxisValue, Plan, check_once, check_workloads, identity_of
-from clientlab.results.trial import Count, PlannedTrial, Time, Trial
+from clientlab.results.plan import (
+    MOST_ITEMS,
+    MOST_TRIALS,
+    AxisValue,
+    Names,
+    Plan,
+    Texts,
+    check_once,
+    check_workloads,
+    identity_of,
+)
+from clientlab.results.trial import PlannedTrial, Time, Trial
 
 _LONGEST_NAME = 255
 """Bytes of a folder's name."""
@@ -30,13 +41,13 @@ class ClaimResult(Part):
     published: str | None
     verdict: Literal["supported", "contradicted", "inconclusive"]
     ratio: Annotated[
-        float | None,
+        Estimated | None,
         Field(
             description="b over a, of the figure or its spread; optimum: better end over the least; narrower: of ratios"
         ),
     ] = None
-    interval: Annotated[tuple[float, float] | None, Field(description="95 %, from rounds")] = None
-    band: tuple[float, float] | None = None
+    interval: Annotated[tuple[Estimated, Estimated] | None, Field(description="95 %, from rounds")] = None
+    band: tuple[Positive, Positive] | None = None
     best: Annotated[AxisValue | None, Field(description="value of the axis with the least figure")] = None
     knee: Annotated[
         AxisValue | None,
@@ -45,10 +56,10 @@ class ClaimResult(Part):
     knee_between: Annotated[
         tuple[AxisValue, AxisValue] | None, Field(description="95 % interval of the knee: first and last value")
     ] = None
-    rounds: int
+    rounds: Count
     measured: Annotated[str, Field(description="what was found, in a sentence")]
     settles: Annotated[str | None, Field(description="what would settle an inconclusive claim")] = None
-    cautions: Annotated[list[str], Field(description="kinds of the cautions about the claim's arms")] = []
+    cautions: Annotated[Names, Field(description="kinds of the cautions about the claim's arms")] = []
 
 
 class Environment(Part):
@@ -58,8 +69,8 @@ class Environment(Part):
     python: str
     python_build: Annotated[str, Field(description="GIL, compiler, optimisation, PGO, LTO")]
     openssl: Annotated[str | None, Field(description="of Python's module ssl; null without the module")]
-    packages: Annotated[dict[str, str], Field(description="every installed distribution to its version")]
-    compiled: Annotated[dict[str, str], Field(description="libraries compiled into its packages, such as libcurl")]
+    packages: Annotated[Texts, Field(description="every installed distribution to its version")]
+    compiled: Annotated[Texts, Field(description="libraries compiled into its packages, such as libcurl")]
 
 
 class SystemLimits(Part):
@@ -84,9 +95,9 @@ class SystemLimits(Part):
 class Placement(Part):
     """The CPUs that each part of the testbed may use, as the kernel numbers them."""
 
-    client: Annotated[list[int], Field(max_length=MOST_ITEMS)]
-    upstream: Annotated[list[int], Field(max_length=MOST_ITEMS)]
-    proxy: Annotated[list[int], Field(description="empty: the run has no proxy", max_length=MOST_ITEMS)] = []
+    client: Annotated[list[Count], Field(max_length=MOST_ITEMS)]
+    upstream: Annotated[list[Count], Field(max_length=MOST_ITEMS)]
+    proxy: Annotated[list[Count], Field(description="empty: the run has no proxy", max_length=MOST_ITEMS)] = []
 
     def __str__(self) -> str:
         """In a phrase: ``client on CPU 1, upstream and proxy on CPU 0``."""
@@ -105,21 +116,21 @@ class Surroundings(Part):
     kernel: str
     architecture: str
     cpu_model: str
-    cpu_count: int
-    cpu_usable: Annotated[float, Field(description="by affinity and by the least quota of the control groups")]
-    memory_bytes: int
-    memory_limit_bytes: int | None
-    open_files_limit: int
-    load_average: Annotated[float, Field(description="over the minute before the run")]
+    cpu_count: Count
+    cpu_usable: Annotated[NotNegative, Field(description="by affinity and by the least quota of the control groups")]
+    memory_bytes: Count
+    memory_limit_bytes: Count | None
+    open_files_limit: Annotated[Whole, Field(description="-1: none")]
+    load_average: Annotated[NotNegative, Field(description="over the minute before the run")]
     python: str
-    libraries: Annotated[dict[str, str], Field(max_length=MOST_ITEMS)]
-    programs: Annotated[dict[str, str], Field(description="servers and their settings", max_length=MOST_ITEMS)]
+    libraries: Texts
+    programs: Annotated[Texts, Field(description="servers and their settings")]
     clock: Annotated[str, Field(description="implementation and resolution")]
     dependencies: Annotated[
-        dict[str, str] | None, Field(description="versions of what the measured libraries require; null: unknown")
+        Texts | None, Field(description="versions of what the measured libraries require; null: unknown")
     ] = None
     compiled: Annotated[
-        dict[str, str] | None, Field(description="libraries compiled into the measured ones, such as libcurl")
+        Texts | None, Field(description="libraries compiled into the measured ones, such as libcurl")
     ] = None
     openssl: Annotated[str | None, Field(description="of Python's module ssl")] = None
     python_build: Annotated[str | None, Field(description="GIL, compiler, optimisation, PGO, LTO")] = None
@@ -128,7 +139,8 @@ class Surroundings(Part):
     virtualization: Annotated[str | None, Field(description="virtual machine, container, or none")] = None
     lab_commit: Annotated[str | None, Field(description="commit of the lab's clone, and whether it was changed")] = None
     environments: Annotated[
-        dict[str, Environment] | None, Field(description="by name; null: all trials ran in the lab's own Python")
+        dict[str, Environment] | None,
+        Field(max_length=MOST_ITEMS, description="by name; null: all trials ran in the lab's own Python"),
     ] = None
     placement: Annotated[Placement | None, Field(description="null: no part was pinned to CPUs")] = None
     limits: Annotated[SystemLimits | None, Field(description="null: in files of earlier versions")] = None
@@ -140,16 +152,16 @@ class Caution(Part):
     kind: str
     text: str
     advice: str
-    arms: Annotated[list[str], Field(description="arms whose trials it doubts; empty: it is about the whole run")] = []
-    figures: Annotated[list[str], Field(description="keys of the figures that it doubts; empty: all of them")] = []
+    arms: Annotated[Names, Field(description="arms whose trials it doubts; empty: it is about the whole run")] = []
+    figures: Annotated[Names, Field(description="keys of the figures that it doubts; empty: all of them")] = []
 
 
 class Resumption(Part):
     """A run that had stopped went on."""
 
     at: Time
-    trials: Annotated[int, Field(ge=0, description="those that the run had then")]
-    differences: Annotated[list[str], Field(description="how the surroundings differed from those of the beginning")]
+    trials: Annotated[Count, Field(description="those that the run had then")]
+    differences: Annotated[Names, Field(description="how the surroundings differed from those of the beginning")]
 
 
 def is_probe(trial: PlannedTrial) -> bool:
@@ -203,12 +215,16 @@ class Run(Part):
     claims: Annotated[list[ClaimResult], Field(max_length=MOST_ITEMS)] = []
     probes: Annotated[
         list[Trial],
-        Field(description="of a search for capacities: each trial has a rate that followed from those before it"),
+        Field(
+            max_length=MOST_TRIALS,
+            description="of a search for capacities: each trial has a rate that followed from those before it",
+        ),
     ] = []
     overloads: Annotated[
-        list[Trial], Field(description="behind a search: trials beyond each arm's capacity for a time")
+        list[Trial],
+        Field(max_length=MOST_TRIALS, description="behind a search: trials beyond each arm's capacity for a time"),
     ] = []
-    trials: list[Trial] = []
+    trials: Annotated[list[Trial], Field(max_length=MOST_TRIALS)] = []
 
     @property
     def every_trial(self) -> list[Trial]:

@@ -7,14 +7,17 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from clientlab.errors import FieldError
+from clientlab.results.bounded_numbers import Count, Positive, Signed, Whole
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.figures import of_claim
-from clientlab.results.part import Part
+from clientlab.results.part import Part, shortened
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, PlannedTrial
 from clientlab.workload.link import Link, bandwidth_of, rtt_of
+from clientlab.workload.load import check_values
 from clientlab.workload.workload import Workload
 
-AxisValue = bool | Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | Annotated[float, Field(allow_inf_nan=False)] | str
+AxisValue = bool | Whole | Signed | str
 
 
 def _claimable(name: str) -> str:
@@ -22,11 +25,26 @@ def _claimable(name: str) -> str:
     return name
 
 
+def _computable(workload: Workload) -> Workload:
+    """The workload, if reports can compute with it. Raises ValueError; pydantic adds the place."""
+    try:
+        check_values(workload)
+    except FieldError as error:
+        raise ValueError(shortened(error)) from error
+    return workload
+
+
 FigureName = Annotated[str, AfterValidator(_claimable)]
 """Key or full name of a figure that a claim may compare."""
 
 MOST_ITEMS = 10_000
 """Limit of a list or a mapping in a run document, such as arms, claims or cautions."""
+
+MOST_AXES = 100
+"""Of an arm. An axis is a field of a workload, a part of a link or a setting of a strategy."""
+
+Names = Annotated[list[str], Field(max_length=MOST_ITEMS)]
+Texts = Annotated[dict[str, str], Field(max_length=MOST_ITEMS)]
 
 MOST_TRIALS = 1_000_000
 """Of a run. At a second each, they take eleven days."""
@@ -45,7 +63,7 @@ class Arm(Part):
     route: str
     workload: Annotated[str, Field(description="key of the experiment's workloads")]
     group: Annotated[str | None, Field(description="name of the workload in the experiment, without axes")] = None
-    axes: Annotated[dict[str, AxisValue], Field(description="axis to its value")] = {}
+    axes: Annotated[dict[str, AxisValue], Field(description="axis to its value", max_length=MOST_AXES)] = {}
     sweep: Annotated[str | None, Field(description="common name of the arms of one sweep")] = None
     control: Annotated[
         bool, Field(description="not in the source: it shows the effect of what the source did not control")
@@ -61,7 +79,7 @@ class EnvironmentSpec(Part):
 
     folder: Annotated[str | None, Field(description="of a virtual environment, or the path of its Python")] = None
     python: Annotated[str | None, Field(description="version, as 3.13, 3.14t or pypy3.11; null: the lab's own")] = None
-    requirements: Annotated[list[str], Field(description="what is installed, as pip names it")] = []
+    requirements: Annotated[Names, Field(description="what is installed, as pip names it")] = []
 
     @model_validator(mode="after")
     def _is_found_or_built(self) -> Self:
@@ -96,8 +114,8 @@ class Claim(Part):
     b: str | None = None
     c: str | None = None
     d: str | None = None
-    arms: list[str] = []
-    band: tuple[float, float] | None = None
+    arms: Names = []
+    band: tuple[Positive, Positive] | None = None
     published: Annotated[str | None, Field(description="what the source printed")] = None
     control: bool = False
 
@@ -109,44 +127,44 @@ class Plan(Part):
     question: str
     rounds: Annotated[int, Field(description="with a precision, the fewest", ge=1, le=MOST_ROUNDS_OF_A_RUN)]
     precision: Annotated[
-        float | None, Field(description="share; rounds were added until each ratio's interval was this narrow")
+        Positive | None, Field(description="share; rounds were added until each ratio's interval was this narrow")
     ] = None
-    time_budget: Annotated[float | None, Field(description="seconds, after which no round was added")] = None
+    time_budget: Annotated[Positive | None, Field(description="seconds, after which no round was added")] = None
     find_max: Annotated[
         CapacitySearch | None,
         Field(description="null: no search; else workloads have the rate that is tried first, and probes their own"),
     ] = None
-    seed: int
+    seed: Whole
     arms: Annotated[list[Arm], Field(max_length=MOST_ITEMS)]
     baseline: Annotated[str | None, Field(description="the arm that the others are compared with")] = None
-    workloads: Annotated[dict[str, Workload], Field(max_length=MOST_ITEMS)]
+    workloads: Annotated[dict[str, Annotated[Workload, AfterValidator(_computable)]], Field(max_length=MOST_ITEMS)]
     environments: Annotated[
         dict[str, EnvironmentSpec], Field(description="by the names that arms have", max_length=MOST_ITEMS)
     ] = {}
     source: Source | None = None
     uncontrolled: Annotated[
-        list[str], Field(description="what the source did not control, or the experiment leaves out")
+        Names, Field(description="what the source did not control, or the experiment leaves out")
     ] = []
     workers: Annotated[
-        dict[str, int], Field(description="upstream to its worker processes, where the source and not the lab decides")
+        dict[str, Count],
+        Field(
+            description="upstream to its worker processes, where the source and not the lab decides",
+            max_length=MOST_ITEMS,
+        ),
     ] = {}
     ceilings: Annotated[
         bool, Field(description="whether the most requests per second of each server are measured before round 1")
     ] = False
     pin: Annotated[bool, Field(description="each part of the testbed has CPUs of its own")] = False
-    shortened: Annotated[list[str], Field(description="what the quick form changed")] = []
+    shortened: Annotated[Names, Field(description="what the quick form changed")] = []
     changed: Annotated[
-        list[str], Field(description="what options of the command line replaced, except rounds and seed")
+        Names, Field(description="what options of the command line replaced, except rounds and seed")
     ] = []
     claims: Annotated[list[Claim], Field(max_length=MOST_ITEMS)] = []
-    replaced: Annotated[dict[str, str], Field(description="strategy that is not installed to its replacement")] = {}
-    left_out: Annotated[dict[str, str], Field(description="strategy that could not be loaded to the reason")] = {}
+    replaced: Annotated[Texts, Field(description="strategy that is not installed to its replacement")] = {}
+    left_out: Annotated[Texts, Field(description="strategy that could not be loaded to the reason")] = {}
     unavailable_arms: Annotated[
-        dict[str, str],
-        Field(
-            description="arm of a bundled experiment that was left out, to what its machine lacks",
-            max_length=MOST_ITEMS,
-        ),
+        Texts, Field(description="arm of a bundled experiment that was left out, to what its machine lacks")
     ] = {}
     command: Annotated[str, Field(description="the command line that repeats the run")]
 

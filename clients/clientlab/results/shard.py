@@ -7,8 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from clientlab.analysis.summary import SLICES
+from clientlab.results.bounded_numbers import Count, NotNegative, Positive, Seconds
 from clientlab.results.part import Measured
-from clientlab.results.trial import MOST, ClockOffset, Count, Histogram, Seconds, ServerUse, Share, Trial
+from clientlab.results.trial import ClockOffset, Histogram, ServerUse, Trial
 from clientlab.workload.workload import MOST_SHARDS
 
 
@@ -53,17 +54,17 @@ class ShardReport(Measured):
     trial: Trial
     host: Annotated[str, Field(max_length=200)]
     machine: Annotated[str, Field(max_length=100, description="equal for the workers of one machine")]
-    cores: Annotated[float, Field(gt=0, le=MOST, description="that the shard may use")]
-    machine_cores: Annotated[float, Field(gt=0, le=MOST)]
+    cores: Annotated[Positive, Field(description="that the shard may use")]
+    machine_cores: Positive
     clock: ClockOffset | None = None
-    began: Annotated[float, Field(ge=0, le=MOST, description="when its clock started, on the lab's (Unix seconds)")]
+    began: Annotated[NotNegative, Field(description="when its clock started, on the lab's (Unix seconds)")]
     requests_sent: Count
     in_flight_seconds: Annotated[Seconds, Field(description="sum over requests, as the client timed them")]
     delay_seconds: Annotated[Seconds | None, Field(description="sum of the requested delays; null: there are none")]
     processes: Count
     callers: Count
     connections_in_all: Count
-    machine_busy: Share | None = None
+    machine_busy: NotNegative | None = None
     latency: Annotated[ShardTimes, Field(description="of an open load: from the planned starts")]
     overhead: ShardTimes | None = None
     lateness: ShardTimes | None = None

@@ -9,16 +9,11 @@ from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.analysis.histogram import checked_histogram
 from clientlab.analysis.summary import FEWEST_REQUESTS
+from clientlab.results.bounded_numbers import Count, NotNegative, Positive, Rate, Seconds
 from clientlab.results.part import Measured
 from clientlab.workload.link import Link
 from clientlab.workload.workload import MOST_SHARDS
 
-MOST = 1e12
-"""Limit of seconds and of requests per second. A larger figure was not measured, and no chart could draw it."""
-LEAST_RATE = 1e-6
-"""Requests per second: one in eleven days."""
-Seconds = Annotated[float, Field(description="seconds", ge=-MOST, le=MOST)]
-Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 MOST_ROUNDS_OF_A_RUN = 100_000
 """Limit of a run document: the schedule of as many rounds is still made in a moment."""
 
@@ -83,9 +78,6 @@ BUSY_PARTS = {
 """The keys of `Trial.busy`: part → what its share is a share of."""
 
 
-Share = Annotated[float, Field(ge=0, le=MOST)]
-
-
 class Quantiles(Measured):
     """Seconds over all requests of a trial. A failed request ranks after every successful one (`analysis.summary`)."""
 
@@ -99,8 +91,9 @@ class Quantiles(Measured):
     at_least: Annotated[
         list[Literal["mean", "p50", "p90", "p95", "p99", "p999", "max"]] | None,
         Field(
+            max_length=7,
             description="those that are lower bounds, because they fall on failed requests; null in older files, "
-            "where all of them are over the successful requests only"
+            "where all of them are over the successful requests only",
         ),
     ] = None
 
@@ -135,9 +128,9 @@ class LoadSlice(Measured):
 class OpenLoad(Measured):
     """How a trial kept to the schedule of its open load."""
 
-    planned_per_second: Annotated[float, Field(ge=0, le=MOST, description="requests over the schedule's length")]
+    planned_per_second: Annotated[NotNegative, Field(description="requests over the schedule's length")]
     achieved_per_second: Annotated[
-        float, Field(ge=0, le=MOST, description="requests sent over the schedule's length, or until the last was sent")
+        NotNegative, Field(description="requests sent over the schedule's length, or until the last was sent")
     ]
     lateness_seconds: Annotated[
         Quantiles | None, Field(description="from planned to real start, of all requests; null: none was sent")
@@ -171,29 +164,29 @@ class ServerUse(Measured):
     ] = None
     processes: Annotated[Count | None, Field(description="among which the CPU time is divided, one core each")] = None
     slots: Annotated[Count | None, Field(description="requests that it can hold at once; null: no limit")] = None
-    cores: Annotated[float | None, Field(description="CPU cores that it may use", ge=0, le=MOST)] = None
+    cores: Annotated[NotNegative | None, Field(description="CPU cores that it may use")] = None
     cpu_step_seconds: Annotated[Seconds, Field(description="resolution of cpu_seconds; 0: nanoseconds")] = 0.01
 
 
 class InFlight(Measured):
     """Mean number of requests in flight, by Little's law: the sum of their times over the wall time."""
 
-    client: Annotated[float, Field(description="begun by the client's clock, and not ended", ge=0, le=MOST)]
-    proxy: Annotated[float | None, Field(description="read by the proxy, and not answered", ge=0, le=MOST)] = None
-    upstream: Annotated[float | None, Field(description="read by the upstream, and not ready", ge=0, le=MOST)] = None
+    client: Annotated[NotNegative, Field(description="begun by the client's clock, and not ended")]
+    proxy: Annotated[NotNegative | None, Field(description="read by the proxy, and not answered")] = None
+    upstream: Annotated[NotNegative | None, Field(description="read by the upstream, and not ready")] = None
     link: Annotated[
-        float | None, Field(description="on the way through the link: its round trips; null: no link", ge=0, le=MOST)
+        NotNegative | None, Field(description="on the way through the link: its round trips; null: no link")
     ] = None
 
 
-Grown = Annotated[float, Field(ge=0, le=MOST, description="seconds")]
-Hertz = Annotated[float, Field(ge=0, le=MOST, description="Hz, mean over the cores")]
+Grown = Annotated[NotNegative, Field(description="seconds")]
+Hertz = Annotated[NotNegative, Field(description="Hz, mean over the cores")]
 
 
 class Noise(Measured):
     """What disturbed a trial: growth of the kernel's counters over its measured part. None: not readable."""
 
-    seconds: Annotated[float, Field(gt=0, le=MOST, description="from the first to the second reading of the counters")]
+    seconds: Annotated[Positive, Field(description="from the first to the second reading of the counters")]
     others_cpu_seconds: Annotated[
         Grown | None,
         Field(description="CPU time of processes that are neither client, link, upstream, proxy nor the lab"),
@@ -218,7 +211,7 @@ class Noise(Measured):
 class OfSearch(Measured):
     """The place of a trial in a run that searches for capacities. Its rate takes the place of its workload's."""
 
-    rate: Annotated[float, Field(ge=LEAST_RATE, le=MOST, description="planned requests per second")]
+    rate: Annotated[Rate, Field(description="planned requests per second")]
     phase: Annotated[
         Literal["probe", "comparison", "overload"],
         Field(
@@ -227,10 +220,8 @@ class OfSearch(Measured):
         ),
     ]
     capacity_per_second: Annotated[
-        float | None,
+        Positive | None,
         Field(
-            gt=0,
-            le=MOST,
             description="highest rate that the arm held in this round, of an overload over the rounds; "
             "null: a probe, or none held",
         ),
@@ -257,7 +248,7 @@ class Shard(Measured):
     concurrency: Count
     requests: Count
     errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)] = {}
-    requests_per_second: Annotated[float, Field(ge=0, le=MOST, description="successful ones")]
+    requests_per_second: Annotated[NotNegative, Field(description="successful ones")]
     latency_seconds: Quantiles | None = None
     connections_opened: Count | None = None
     cpu_seconds: Seconds
@@ -317,9 +308,7 @@ class Trial(PlannedTrial):
     requests: Annotated[Count, Field(description="finished, errors included")] = 0
     errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)] = {}
     error_examples: Annotated[dict[str, str], Field(max_length=MOST_KINDS)] = {}
-    requests_per_second: Annotated[
-        Annotated[float, Field(ge=0, le=MOST)] | None, Field(description="successful ones")
-    ] = None
+    requests_per_second: Annotated[NotNegative | None, Field(description="successful ones")] = None
     connections_opened: Count | None = None
     driver: Annotated[
         str | None, Field(description="external program whose clock measured wall time and latencies")
@@ -384,7 +373,7 @@ class Trial(PlannedTrial):
         ),
     ] = []
     busy: Annotated[
-        dict[str, Share], Field(description="share of its time that each part was busy", max_length=20)
+        dict[str, NotNegative], Field(description="share of its time that each part was busy", max_length=20)
     ] = {}
     in_flight: InFlight | None = None
     verdict: Bound | None = None

@@ -138,8 +138,8 @@ def _margins(trials: list[Trial], arms: int) -> Iterator[tuple[str, float]]:
         if len(values) < FEWEST_ROUNDS or min(values) <= 0 or figure.has_bounds(trials):
             continue
         found = typical_estimate(values, level)
-        if found.low is not None and found.high is not None:
-            yield figure.key, math.log(found.high / found.low) / 2 + figure.resolution
+        if found.low and found.high is not None:
+            yield figure.key, (math.log(found.high) - math.log(found.low)) / 2 + figure.resolution
 
 
 def _ranks(run: Run) -> Iterator[_Row]:

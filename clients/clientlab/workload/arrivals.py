@@ -31,7 +31,8 @@ _STREAM = 2
 """Delays are drawn from stream 0, recorded requests from stream 1: gaps are independent of both."""
 
 _ROUNDING = 1e-9
-_LOWEST, _HIGHEST = 1e-6, 1e9
+LEAST_RATE, MOST_RATE = 1e-6, 1e9
+"""Requests per second."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +145,8 @@ def rate_of(value: float | str) -> float:
         value = float(found[1]) / (60 if found[2] == "/m" else 1)
     if not 0 < value < math.inf:
         raise ValueError(f"{value:g} requests per second never arrive; write more than 0")
-    if not _LOWEST <= value <= _HIGHEST:
-        raise ValueError(f"{value:g} requests per second; write {_LOWEST:g} to {_HIGHEST:g}")
+    if not LEAST_RATE <= value <= MOST_RATE:
+        raise ValueError(f"{value:g} requests per second; write {LEAST_RATE:g} to {MOST_RATE:g}")
     return float(value)
 
 

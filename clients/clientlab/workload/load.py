@@ -7,8 +7,12 @@ from typing import Literal
 from clientlab.errors import FieldError
 from clientlab.workload import arrivals
 from clientlab.workload.arrivals import Arrivals
+from clientlab.workload.bounds import check_bounds
 from clientlab.workload.shards import schedule_of
-from clientlab.workload.workload import MOST_REQUESTS, Workload
+from clientlab.workload.workload import MOST_REQUESTS, Workload, check_delay
+
+MOST_DRAWN = 10_000_000
+"""Requests of a trial with Poisson arrivals. To draw so many takes about 20 s and 80 MB."""
 
 LoadModel = Literal["closed", "open"]
 
@@ -35,6 +39,16 @@ def requests_in(workload: Workload) -> int | None:
     return workload.requests if schedule is None else schedule.count
 
 
+def expected_requests(workload: Workload) -> int | None:
+    """How many requests a trial has, or of a random number of arrivals the mean. None where nobody knows it before.
+
+    It draws no arrival, so it takes a moment for any workload.
+    """
+    if not is_open(workload) or workload.requests is not None:
+        return workload.requests
+    return arrivals.planned(workload.rate, workload.stages, "uniform", workload.seed, None, workload.duration).count
+
+
 def most_late(workload: Workload) -> float:
     """Seconds behind its planned start after which a request is dropped: `max_late`, or else the timeout."""
     return workload.timeout if workload.max_late is None else workload.max_late
@@ -48,14 +62,12 @@ def longest_pause(workload: Workload) -> float:
 
 def check_load(workload: Workload) -> None:
     """Raises FieldError for an open load that cannot be sent, and for its options in a closed load."""
+    check_values(workload)
     if not is_open(workload):
         _check_closed(workload)
         return
     if workload.rate is not None and workload.stages is not None:
         raise FieldError(["rate"], "a load has one rate or several stages; leave out one of them", also=["stages"])
-    if workload.max_late is not None and not 0 < workload.max_late < float("inf"):
-        raise FieldError(["max_late"], "write more than 0 seconds", value=f"{workload.max_late:g}")
-    _check_readable(workload)
     _check_count(workload)
 
 
@@ -66,7 +78,15 @@ def _check_closed(workload: Workload) -> None:
             raise FieldError([field], message, value=getattr(workload, field))
 
 
-def _check_readable(workload: Workload) -> None:
+def check_values(workload: Workload) -> None:
+    """Raises FieldError for a value of a field that nobody can compute with, whatever the other fields hold."""
+    _check_rates(workload)
+    check_delay(workload)
+    check_bounds(workload)
+
+
+def _check_rates(workload: Workload) -> None:
+    """Raises FieldError for a rate or stages that cannot be read, and for stages that a duration cuts off."""
     field = "rate" if workload.rate is not None else "stages"
     try:
         stages = arrivals.stages_of(workload.stages) if workload.stages is not None else ()
@@ -79,13 +99,21 @@ def _check_readable(workload: Workload) -> None:
         raise FieldError(["duration"], message, value=f"{workload.duration:g} s")
 
 
+def _check_most(workload: Workload) -> None:
+    """Raises FieldError for a schedule with more requests than a trial may have."""
+    count, drawn = expected_requests(workload) or 0, workload.arrivals == "poisson"
+    most = MOST_DRAWN if drawn else MOST_REQUESTS
+    if count > most:
+        field = "requests" if workload.duration is None else "duration"
+        why = ": each arrival is drawn before the trial" if drawn else ""
+        raise FieldError([field], f"it plans {count:,} requests; no trial has more than {most:,}{why}")
+
+
 def _check_count(workload: Workload) -> None:
     """Raises FieldError for a schedule without requests, with too many, or with other ones than `requests`."""
     fields = workload.rate, workload.stages
+    _check_most(workload)
     if workload.duration is not None:
-        evenly = arrivals.planned(*fields, "uniform", workload.seed, None, workload.duration).count
-        if evenly > MOST_REQUESTS:
-            raise FieldError(["duration"], f"it plans {evenly:,} requests; no trial has more than {MOST_REQUESTS:,}")
         count = arrivals.planned(*fields, workload.arrivals, workload.seed, None, workload.duration).count
         if not count:
             raise FieldError(["duration"], "no request arrives in it; write a longer one", value=workload.duration)

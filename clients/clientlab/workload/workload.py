@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from clientlab.errors import FieldError
 from clientlab.workload import delays, replay
+from clientlab.workload.arrivals import LEAST_RATE, MOST_RATE
+from clientlab.workload.bounds import Bounds, check_bounds
 from clientlab.workload.request_line import check_request_line
 
 NUMBER_FIELD = "{k}"
@@ -23,6 +24,21 @@ MOST_REQUESTS = 1_000_000_000
 
 MOST_SHARDS = 1000
 """Of a trial. `scripts/bench scale` measures what the lab needs for so many workers."""
+
+_MOST_SECONDS = 1e9
+"""Limit of a length of time: thirty years."""
+_MOST_BYTES = 1 << 50
+
+Amount = Annotated[int, Bounds(1, MOST_REQUESTS, "requests in all")]
+Flight = Annotated[int, Bounds(1, MOST_REQUESTS, "requests in flight")]
+WarmUp = Annotated[int, Bounds(0, MOST_REQUESTS, "requests before the measured ones")]
+Shards = Annotated[int, Bounds(1, MOST_SHARDS, "processes that divide a trial")]
+Characters = Annotated[int, Bounds(0, _MOST_BYTES, "characters")]
+Bytes = Annotated[int, Bounds(1, _MOST_BYTES, "bytes")]
+Memory = Annotated[int, Bounds(LEAST_MEMORY, _MOST_BYTES, "bytes of memory that a trial's processes may hold")]
+Time = Annotated[float, Bounds(1e-9, _MOST_SECONDS, "seconds")]
+Rate = Annotated[float, Bounds(LEAST_RATE, MOST_RATE, "requests per second")]
+Seed = Annotated[int, Bounds(-(2**63), 2**63 - 1, "a seed")]
 
 Body = bytes | Any
 """Bytes, or an `Upload` (an `AsyncUpload` for asyncio clients). The libraries share no type for uploads."""
@@ -61,30 +77,30 @@ class Workload:
     replay_sha256: str | None = field(
         default=None, metadata={"meaning": "SHA-256 of that file. The plan fills it in, and trials check it"}
     )
-    payload_size: int | None = None
+    payload_size: Characters | None = None
     encode: Literal["once", "each"] = "once"
     parse: bool = False
-    upload_size: int | None = None
+    upload_size: Bytes | None = None
     upload: Literal["whole", "stream"] = "whole"
     read: Literal["whole", "chunks"] = "whole"
-    chunk_size: int = DEFAULT_CHUNK_SIZE
+    chunk_size: Bytes = DEFAULT_CHUNK_SIZE
     elapsed: bool = False
     delay: str | None = None
-    requests: int | None = None
-    duration: float | None = None
-    rate: float | str | None = None
+    requests: Amount | None = None
+    duration: Time | None = None
+    rate: Rate | str | None = None
     stages: str | None = None
     arrivals: Literal["uniform", "poisson"] = "uniform"
-    max_late: float | None = None
-    concurrency: int | None = None
-    timeout: float = 30.0
-    deadline: float | None = None
-    request_limit: float | None = None
-    memory_limit: int | None = None
+    max_late: Time | None = None
+    concurrency: Flight | None = None
+    timeout: Time = 30.0
+    deadline: Time | None = None
+    request_limit: Time | None = None
+    memory_limit: Memory | None = None
     connections: Literal["cold", "warm"] = "cold"
-    warmup: int = 10
-    shards: int = 1
-    seed: int = 1
+    warmup: WarmUp = 10
+    shards: Shards = 1
+    seed: Seed = 1
 
     def __post_init__(self) -> None:
         if self.requests is None and self.duration is None:
@@ -123,13 +139,9 @@ def pinned(workload: Workload) -> Workload:
 
 def check(workload: Workload) -> None:
     """Raises FieldError for a workload that cannot be measured."""
+    check_bounds(workload)
     _check_amount(workload)
-    _check_range(workload, "concurrency", 1, "requests in flight")
-    _check_range(workload, "warmup", 0, "requests before the measured ones")
-    _check_range(workload, "shards", 1, "processes that divide a trial", MOST_SHARDS)
-    if not 0 < workload.timeout < math.inf:
-        raise FieldError(["timeout"], "write more than 0 seconds", value=f"{workload.timeout:g}")
-    if workload.deadline is not None and not (workload.duration or 0.0) < workload.deadline < math.inf:
+    if workload.deadline is not None and workload.deadline <= (workload.duration or 0.0):
         message = "write more than the trial needs, its duration included"
         raise FieldError(["deadline"], message, value=f"{workload.deadline:g}")
     _check_limits(workload)
@@ -137,18 +149,16 @@ def check(workload: Workload) -> None:
     _check_reading(workload)
     check_request_line(workload.method, workload.path.replace(NUMBER_FIELD, ""), workload.headers)
     _check_replay(workload)
+    check_delay(workload)
+
+
+def check_delay(workload: Workload) -> None:
+    """Raises FieldError for a delay that is none."""
     if workload.delay is not None:
         try:
             delays.parse(workload.delay)
         except ValueError as error:
             raise FieldError(["delay"], str(error)) from error
-
-
-def _check_range(workload: Workload, field: str, least: int, meaning: str, most: int | None = None) -> None:
-    value = getattr(workload, field)
-    if value is not None and not least <= value <= (value if most is None else most):
-        limits = f"{least} or more" if most is None else f"{least} to {most:,}"
-        raise FieldError([field], f"{meaning}; write {limits}", value=value)
 
 
 def _check_amount(workload: Workload) -> None:
@@ -158,19 +168,15 @@ def _check_amount(workload: Workload) -> None:
             ["requests"], "a trial ends after a number of requests or after a duration; leave out one of them",
             also=["duration"],
         )  # fmt: skip
-    _check_range(workload, "requests", 1, "requests in all", MOST_REQUESTS)
-    if workload.duration is not None and not 0 < workload.duration < math.inf:
-        raise FieldError(["duration"], "write more than 0 seconds", value=f"{workload.duration:g}")
 
 
 def _check_limits(workload: Workload) -> None:
     limit = workload.request_limit
-    if limit is not None and not workload.timeout <= limit < math.inf:
+    if limit is not None and limit < workload.timeout:
         raise FieldError(
             ["request_limit"], "a whole request may take no less than one wait for bytes; write at least `timeout`, "
             f"which is {workload.timeout:g} s", value=f"{limit:g}", also=["timeout"],
         )  # fmt: skip
-    _check_range(workload, "memory_limit", LEAST_MEMORY, "bytes of memory that a trial's processes may hold")
 
 
 def _check_body(workload: Workload) -> None:
@@ -178,8 +184,6 @@ def _check_body(workload: Workload) -> None:
     first, *others = [field for field in bodies if getattr(workload, field) is not None] or [""]
     if others:
         raise FieldError([first], "a request has one body; leave out all but one", also=others)
-    _check_range(workload, "payload_size", 0, "characters")
-    _check_range(workload, "upload_size", 1, "bytes")
     if workload.upload == "stream" and workload.upload_size is None:
         raise FieldError(
             ["upload"], "there is nothing to send; set the number of bytes with `upload_size`", value="stream"
@@ -187,7 +191,6 @@ def _check_body(workload: Workload) -> None:
 
 
 def _check_reading(workload: Workload) -> None:
-    _check_range(workload, "chunk_size", 1, "bytes")
     if workload.read == "chunks":
         for field in ("parse", "elapsed"):
             if getattr(workload, field):

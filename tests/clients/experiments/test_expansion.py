@@ -117,8 +117,8 @@ WRONG = [
     ("rounds = [1, 2]\n" + ARM, r"line 1: rounds: .*axes are a workload's fields, rtt, bandwidth, an arm's concurrency and its settings"),  # noqa: E501
     (ARM.replace("aiohttp@semaphore", "urllib3") + "concurrency = [1, 2]\n",
      r"line 9: arms.it.concurrency: it is an axis, but strategy 'urllib3' always has 1 requests in flight"),
-    (ARM + "concurrency = 0\n", r"line 9: arms.it.concurrency: 0: requests in flight; write 1 or more"),
-    (ARM + "[common]\nwarmup = -1\n", r"line 10: common.warmup: -1: .*; write 0 or more"),
+    (ARM + "concurrency = 0\n", r"line 9: arms.it.concurrency: 0: requests in flight; write 1 to 1,000,000,000"),
+    (ARM + "[common]\nwarmup = -1\n", r"line 10: common.warmup: -1: .*; write 0 to 1,000,000,000"),
     (in_workload("requests = 50\nwarmup = -1") + "[common]\nwarmup = 5\n", r"line 4: workloads.w.warmup: -1"),
     (ARM + "[quick.workloads.w]\nrequests = 0\n", r"line 10: quick.workloads.w.requests: 0: requests in all"),
     (ARM + "[quick.common]\ntimeout = 0\n", r"line 10: quick.common.timeout: 0: write more than 0 seconds"),

@@ -6,6 +6,7 @@ are tried in each run of the tests.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import json
@@ -23,24 +24,26 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
 from clientlab.errors import LabError
+from clientlab.judging.claims import judged
 from clientlab.judging.comparison import compare
 from clientlab.judging.judgement import find_judged
+from clientlab.judging.run_thresholds import judge_run, threshold_of_run
+from clientlab.judging.threshold_checks import check_changes
+from clientlab.judging.thresholds import ThresholdResult
 from clientlab.printable import printable
 from clientlab.reports import as_csv, as_junit, as_markdown, comparison, run_list, table
-from clientlab.reports.claims import verdicts
+from clientlab.reports.claims import render, verdicts
 from clientlab.reports.html import page
 from clientlab.results.document import Run
-from clientlab.results.plan import Claim
 from clientlab.results.store import RUN_FILE, Store
-from clientlab.results.trial import InFlight, Noise, ServerUse, Trial
 from clientlab.service.run_index import RunIndex
 from clientlab.service.standings import standings_of
-from clients.documents import a_failed_trial, a_run
-from clients.report_runs import PLACES, a_measured_trial, sweep_arms, with_claims
+from clients.every_field import searched_run, whole_run
 
 EXAMPLES = os.environ.get("CLIENTLAB_PROPERTY_EXAMPLES")
 MOST_SECONDS = 2.0
 MOST_BYTES = 300e6
+MANY = 2_000
 
 NAME = "20240506-070809-run-abcd"
 
@@ -49,23 +52,9 @@ Place = list[str | int]
 
 HOSTILE = "\x1b]0;title\x07\x9b31m\u202e<script>\r\n|=1+1\ud800"
 NUMBERS = [
-    0,
-    1,
-    -1,
-    5,
-    10**9,
-    -(2**63),
-    10**30,
-    10**400,
-    0.5,
-    -0.5,
-    1e-320,
-    1e308,
-    -1e308,
-    math.nan,
-    math.inf,
-    -math.inf,
-]
+    0, 1, -1, 5, 10**9, -(2**63), 10**12, 10**18, 2**63 - 1, 10**30, 10**400, 0.5, -0.5, 1e-322, 1e-300, 1e-30, 1e-9,
+    1e12, 1e308, -1e308, math.nan, math.inf, -math.inf,
+]  # fmt: skip
 TEXTS = [
     "",
     "1",
@@ -75,58 +64,22 @@ TEXTS = [
     "0001-01-01",
     "9999-12-31T23:59:59-23:59",
     "../../etc/passwd",
+    "x",
+    "1e-9",
+    "1000000000/s",
+    "0s:1/s,1s:1000000000/s",
+    "normal:0,1e-99",
+    "2024-05-06T07:08:09+00:00",
+    "poisson",
+    "aiohttp@gather?pool=1000000000",
     "x" * 100_000,
 ]
 PARTS = [[], {}, [[]], [None], {"": ""}, {HOSTILE: HOSTILE}, {"a": 1e308}, [1, 2, 3]]
 VALUES = [None, True, False, HOSTILE, "9" * 5000, *NUMBERS, *TEXTS, *PARTS]
 
 
-def whole_run() -> Run:
-    """A run with all that a document can hold: claims of each kind, a sweep, errors, failures, noise."""
-    use = ServerUse(cpu_seconds=0.5, requests=400, connections=3, held_seconds=1.0, processes=2, slots=8, cores=2.0)
-    noise = Noise(
-        seconds=1.0, others_cpu_seconds=0.1, steal_seconds=0.0, cpu_pressure_seconds=0.1, run_delay_seconds=0.2
-    )
-    more = {
-        "upstream_use": use, "proxy_use": use, "noise": noise, "busy": {"client": 0.9, "upstream": 0.3},
-        "in_flight": InFlight(client=3.0, proxy=2.0, upstream=1.0), "concurrency": 4,
-    }  # fmt: skip
-    trials = [
-        a_measured_trial(name, number, wall + number / 10, route=route, arm=f"{name} ({route})", **more)
-        for name, wall in (("urllib3", 1.0), ("pycurl", 2.0))
-        for number in (1, 2, 3)
-        for route in ("direct", "proxy")
-    ]
-    trials[-1] = trials[-1].model_copy(update={"errors": {"reset": 3}, "error_examples": {"reset": "by peer"}})
-    swept = [
-        a_measured_trial("aiohttp@semaphore", number, 8 / place + place / 8, workload=f"w{place}", arm=f"sem{place}")
-        for place in PLACES[:3]
-        for number in (1, 2)
-    ]
-    two = {"a": "urllib3 (direct)", "b": "pycurl (direct)"}
-    claims = [
-        Claim(name="one", text="urllib3 is faster", kind="less", **two),
-        Claim(name="two", text="requests is faster", kind="ratio", band=(0.8, 1.25), published="2 s", **two),
-        Claim(name="three", text="steady", kind="spread", control=True, **two),
-        Claim(name="four", text="narrower", kind="narrower", c="pycurl (proxy)", d="urllib3 (proxy)", **two),
-    ]
-    run = a_run(*trials, *swept, a_failed_trial("httpx", "it could not be started"), precision=0.03)
-    sweep = {arm.name: arm for arm in sweep_arms()[:3]}
-    arms = [sweep.get(arm.name, arm) for arm in run.experiment.arms]
-    optimum = Claim(name="five", text="optimum", kind="optimum", arms=list(sweep))
-    plan = run.experiment.model_copy(update={"arms": arms, "claims": [*claims, optimum]})
-    whole = with_claims(run.model_copy(update={"experiment": plan}))
-    # A course of sixty slices in each trial would be nine tenths of the document, and of its places.
-    return whole.model_copy(update={"trials": [shorter(trial) for trial in whole.trials]})
-
-
-def shorter(trial: Trial) -> Trial:
-    """The trial with two slices of its course."""
-    return trial.model_copy(update={"over_time": trial.over_time[:2]})
-
-
-BASE = whole_run()
-WHOLE = json.loads(BASE.model_dump_json())
+BASES = [whole_run(), searched_run()]
+WHOLE = [json.loads(run.model_dump_json()) for run in BASES]
 
 
 def places_of(document: Document, place: tuple[str | int, ...] = ()) -> Iterator[Place]:
@@ -139,7 +92,7 @@ def places_of(document: Document, place: tuple[str | int, ...] = ()) -> Iterator
         yield from places_of(inner, (*place, key))
 
 
-PLACES_OF = list(places_of(WHOLE))
+PLACES_OF = [list(places_of(document)) for document in WHOLE]
 
 
 def at(document: Document, place: Place) -> Document:
@@ -184,6 +137,20 @@ def many(parent: Document, key: str | int, value: Document) -> None:  # noqa: AR
         parent[key].update({str(number): number for number in range(20_000)})
 
 
+def named(parent: Document, key: str | int, value: Document) -> None:  # noqa: ARG001 - a change like the others
+    """Many parts like this one that are all valid: each has a name and an order of its own."""
+    if isinstance(parent, list) and isinstance(parent[key], dict):
+        own = [name for name in ("name", "order") if name in parent[key]]
+        parent.extend(parent[key] | {name: _own(name, number) for name in own} for number in range(MANY))
+    elif isinstance(parent, dict) and isinstance(parent[key], dict) and parent[key]:
+        first = next(iter(parent[key].values()))
+        parent[key].update({f"{key} {number}": first for number in range(MANY)})
+
+
+def _own(name: str, number: int) -> str | int:
+    return 10_000 + number if name == "order" else f"{name} {number}"
+
+
 def scaled(parent: Document, key: str | int, value: Document) -> None:
     if isinstance(parent[key], int | float) and isinstance(value, int | float):
         try:
@@ -193,24 +160,22 @@ def scaled(parent: Document, key: str | int, value: Document) -> None:
 
 
 Change = Callable[[Document, str | int, Document], None]
-CHANGES: list[Change] = [replaced, removed, renamed, added, doubled, many, scaled]
+CHANGES: list[Change] = [replaced, removed, renamed, added, doubled, many, named, scaled]
 Step = tuple[Change, Place, int | Place]
 """A change, where, and with which value: one of `VALUES`, or the one of another place."""
 
-STEPS = draw.lists(
-    draw.tuples(
-        draw.sampled_from([replaced, *CHANGES]),
-        draw.sampled_from(PLACES_OF),
-        draw.integers(0, len(VALUES) - 1) | draw.sampled_from(PLACES_OF),
-    ),
-    min_size=1,
-    max_size=3,
-)
+
+def steps_in(base: int) -> draw.SearchStrategy[tuple[int, list[Step]]]:
+    """Up to three changes of one of the runs."""
+    places = draw.sampled_from(PLACES_OF[base])
+    values = draw.integers(0, len(VALUES) - 1) | places
+    step = draw.tuples(draw.sampled_from([replaced, replaced, *CHANGES]), places, values)
+    return draw.tuples(draw.just(base), draw.lists(step, min_size=1, max_size=3))
 
 
-def changed(steps: list[Step]) -> Document:
-    """The whole run after some changes."""
-    document = copy.deepcopy(WHOLE)
+def changed(base: int, steps: list[Step]) -> Document:
+    """One of the runs after some changes."""
+    document = copy.deepcopy(WHOLE[base])
     for change, (*way, key), value in steps:
         parent = at(document, way)
         if (isinstance(parent, dict) and key in parent) or (isinstance(parent, list) and key < len(parent)):
@@ -218,16 +183,19 @@ def changed(steps: list[Step]) -> Document:
     return document
 
 
-def shown(run: Run, store: Store) -> Iterator[str]:
-    """All that shows a run: its reports, its place in lists of runs, its comparison, its metrics."""
+def shown(run: Run, base: Run, store: Store) -> Iterator[str]:
+    """All that shows a run: its reports, its place in lists of runs, its comparison, its claims, its metrics."""
     text = io.StringIO()
-    Console(width=200, file=text).print(table.render(run), verdicts(run.claims), highlight=False)
+    parts = [table.render(run), verdicts(run.claims), render(judged(run)), run_list.render(run_list.rows(store))]
+    Console(width=200, file=text).print(*parts, highlight=False)
     yield text.getvalue()
-    yield page.render(run)
-    yield as_markdown.render(run)
+    limits = limits_of(run)
+    yield page.render(run, limits)
+    yield as_markdown.render(run, limits)
     yield as_csv.render(run)
-    yield as_junit.render(run, [])
-    yield compared(run)
+    yield as_junit.render(run, limits)
+    yield compared(base, run)
+    yield compared(run, base)
     yield standings_of(run).model_dump_json()
     failed: list[str] = []
     index = RunIndex(store, failed.append)
@@ -239,10 +207,20 @@ def shown(run: Run, store: Store) -> Iterator[str]:
     assert run_list.rows(store)[0]["status"] == run.status
 
 
-def compared(run: Run) -> str:
-    """The comparison of the run with the unchanged one, or why there is none."""
+def limits_of(run: Run) -> list[ThresholdResult]:
+    """The results of a limit of each kind that the run can be judged by."""
+    found = []
+    for limit in map(threshold_of_run, ("p99 > 50ms", "throughput < 1000", "errors > 0", "cpu +5%")):
+        with contextlib.suppress(LabError):
+            check_changes([limit], run.experiment)
+            found += judge_run(run, [limit], strict=False)
+    return found
+
+
+def compared(base: Run, run: Run) -> str:
+    """The comparison of a run with another one, or why there is none."""
     try:
-        return comparison.as_markdown(compare(BASE, [run], force=True), [])
+        return comparison.as_markdown(compare(base, [run], force=True), [])
     except LabError as error:
         return str(error)
 
@@ -268,11 +246,17 @@ def store(tmp_path_factory):
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-@given(steps=STEPS)
-def test_any_change_is_refused_with_its_place_or_shown_whole(steps, store):
+@given(change=steps_in(0) | steps_in(1))
+def test_any_change_is_refused_with_its_place_or_shown_whole(change, store):
     """In two seconds and 300 MB, in one line; and nothing that is shown can change a terminal or a page."""
+    base, steps = change
+    check_shown(changed(base, steps), BASES[base], store)
+
+
+def check_shown(document: Document, base: Run, store: Store) -> None:
+    """It is read in two seconds and 300 MB: refused in a line that names the file, or shown by every reader."""
     file = store.folder / NAME / RUN_FILE
-    file.write_text(json.dumps(changed(steps)))
+    file.write_text(json.dumps(document))
     peak, began = peak_bytes(), time.process_time()
     try:
         run = find_judged(store, NAME)
@@ -285,6 +269,6 @@ def test_any_change_is_refused_with_its_place_or_shown_whole(steps, store):
         assert "\n" not in refusal
         assert len(refusal) < 2000
     else:
-        for text in shown(run, store):
+        for text in shown(run, base, store):
             assert printable(text) == text
     assert peak_bytes() - peak < MOST_BYTES

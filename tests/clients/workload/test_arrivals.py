@@ -90,7 +90,8 @@ REFUSED = [
     ({"stages": "0s:5/s,3s:9/s", "requests": 15}, "stages", "before the last stage begins; set duration"),
     ({"rate": 5, "requests": 7, "duration": 2.0}, "requests", "10 requests arrive in 2 s"),
     ({"rate": 1e9, "duration": 1e6}, "duration", "no trial has more than 1,000,000,000"),
-    ({"rate": 5, "max_late": 0.0}, "max_late", "more than 0 seconds"),
+    ({"rate": 5, "arrivals": "poisson", "requests": 10**9}, "requests", "each arrival is drawn before the trial"),
+    ({"rate": 1e3, "arrivals": "poisson", "duration": 1e5}, "duration", "no trial has more than 10,000,000"),
     ({"max_late": 1.0}, "max_late", "only an open load has it"),
     ({"arrivals": "poisson"}, "arrivals", "only an open load has it"),
 ]

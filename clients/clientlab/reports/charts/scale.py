@@ -18,6 +18,7 @@ NARROW, HALF = 240, 170
 """Least pixels of an axis: on a telephone, and in a small chart."""
 
 _LETTER = 7.0  # pixels
+_EXTREME = 1e300  # the room at an end of a scale must not leave the range of a float
 _EDGE = 4.0  # per cent; a text closer to an end is not centred on its tick
 
 
@@ -78,8 +79,11 @@ def even(values: Iterable[float], room: float = 1.04) -> Scale:
 
 
 def logarithmic(values: Iterable[float], room: float = 1.08) -> Scale | None:
-    """A logarithmic scale around all positive values. None without positive values."""
-    positive = [value for value in values if value > 0 and math.isfinite(value)]
+    """A logarithmic scale around all positive values between the extremes of a float. None without such values.
+
+    The ends of an interval may be beyond: they are placed at the ends of the scale.
+    """
+    positive = [value for value in values if 1 / _EXTREME <= value <= _EXTREME]
     return Scale(min(positive) / room, max(positive) * room, log=True) if positive else None
 
 
