@@ -58,6 +58,33 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
         )
 
 
+def answer(
+    command: Sequence[str], given: bytes, environment: Mapping[str, str], patience: float
+) -> subprocess.CompletedProcess[bytes]:
+    """What a program writes when it gets `given` on its standard input. Then its process group is killed.
+
+    Raises OSError, and subprocess.TimeoutExpired after `patience` seconds.
+    """
+    with _signals_wait() as mask:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=dict(environment),
+            preexec_fn=_arrange(os.getpid(), mask, ()) if sys.platform == "linux" else None,  # noqa: PLW1509
+        )
+    try:
+        out, error = process.communicate(given, timeout=patience)
+        return subprocess.CompletedProcess(command, process.returncode, out, error)
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # the whole group has ended
+            os.killpg(process.pid, signal.SIGKILL)
+        with process:  # closes the pipes, and waits
+            pass
+
+
 def stop(process: subprocess.Popen[bytes], patience: float) -> None:
     """Terminate a program. After `patience` seconds, kill it and its process group."""
     if process.poll() is None and patience > 0:

@@ -17,6 +17,9 @@ from clientlab.results.capacity_search import MOST_OVERLOAD, conditions_of
 from clientlab.workload import delays
 from clientlab.workload.arrivals import rate_of
 
+_LIKE_A_SECRET = 16
+"""Characters from which a misplaced text is not printed."""
+
 PIPE_COLUMNS = 150
 """Columns of a table if the output is not a terminal."""
 
@@ -181,9 +184,14 @@ def headers_of(_context: click.Context, option: click.Parameter, lines: tuple[st
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
-            raise click.BadParameter(f"{line!r} is not 'Name: value'.", param=option)
+            raise click.BadParameter(f"{_shown(line)} is not 'Name: value'.", param=option)
         headers[name.strip()] = value.strip()
     return headers or None
+
+
+def _shown(line: str) -> str:
+    """A line without a name may be a secret alone."""
+    return f"a text of {len(line)} characters" if len(line) >= _LIKE_A_SECRET else repr(line)
 
 
 def environments_of(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:

@@ -22,10 +22,12 @@ from clientlab.judging.comparison import NOT_MEASURED
 from clientlab.results.capacity_search import DEFAULT_SECONDS, CapacitySearch
 from clientlab.results.plan import EnvironmentSpec, Plan
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
+from clientlab.results.withheld_plan import check_kept
 from clientlab.running.stop_rules import DEFAULT_TIME_BUDGET
 from clientlab.service.plans import for_stack
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.workload import replay
+from clientlab.workload.withheld import withheld
 from clientlab.workload.workload import Workload
 
 _QUESTION = "Which of these strategies is fastest here?"
@@ -46,7 +48,7 @@ def plan_of(options: RunOptions, target: ExternalTarget | None, command: str) ->
             experiment,
             command=command,
             shortened=list(file.shortened) if file else [],
-            changed=[*left_out, *changed(base, experiment)] if file else [],
+            changed=[*left_out, *changed(base, experiment, options.keep_headers)] if file else [],
             replaced=replacements(experiment),
             left_out={name: ": ".join(str(fault).split("\n")) for name, fault in faults.items()},
             precision=options.precision,
@@ -59,6 +61,7 @@ def plan_of(options: RunOptions, target: ExternalTarget | None, command: str) ->
         if file and not any(options.has(field) for field in error.fields):
             raise file.located(error) from error
         raise
+    check_kept(plan, options.keep_headers)
     tell(faults.values())
     if plan.unavailable_arms:
         announce(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
@@ -236,8 +239,11 @@ def _time_budget(options: RunOptions) -> float | None:
     return None
 
 
-def changed(base: Experiment, experiment: Experiment) -> list[str]:
-    """What the options changed, for the run file. Rounds, seed and deadline do not count: they measure the same."""
+def changed(base: Experiment, experiment: Experiment, kept: Collection[str] = ()) -> list[str]:
+    """What the options changed, for the run file. Rounds, seed and deadline do not count: they measure the same.
+
+    `kept`: names of headers and query parameters whose values are shown although they are secrets.
+    """
     found = [
         f"{field}: {', '.join(before)} → {', '.join(after)}"
         for field in ("strategies", "upstreams", "routes")
@@ -252,11 +258,13 @@ def changed(base: Experiment, experiment: Experiment) -> list[str]:
     for name, table in base.workloads.items():
         parts = ((part, getattr(table, part), getattr(experiment.workloads[name], part)) for part in LINK_AXES)
         found += [f"{part}: {_shown(before)} → {_shown(after)}" for part, before, after in parts if before != after]
-        fields = asdict(experiment.workloads[name].first)
+        firsts = table.first, experiment.workloads[name].first
+        before, after = map(asdict, firsts)
+        shown = [asdict(withheld(first, kept)) for first in firsts]
         found += [
-            f"{field}: {_shown(before)} → {_shown(after)}"
-            for field, before in asdict(table.first).items()
-            if field not in {"seed", *NOT_MEASURED} and before != (after := fields[field])
+            f"{field}: {_shown(shown[0][field])} → {_shown(shown[1][field])}"
+            for field in before
+            if field not in {"seed", *NOT_MEASURED} and before[field] != after[field]
         ]
     return list(dict.fromkeys(found))
 

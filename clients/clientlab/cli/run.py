@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from clientlab.cli.plan import plan_of
 from clientlab.cli.report import draw, show, write_page
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options, target_options
 from clientlab.cli.testbed import check_testbed, opened_testbed, target_of
+from clientlab.cli.withheld_values import with_given_values
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.judging.run_thresholds import judge_run
 from clientlab.judging.threshold_checks import check_limits
@@ -34,9 +34,10 @@ from clientlab.results.document import Placement, Run, Surroundings
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
+from clientlab.results.withheld_plan import withheld_command, withheld_plan
 from clientlab.running.ceilings import measured_ceilings
 from clientlab.running.environments import Environments, opened
-from clientlab.running.execute import execute, new_run, resumed, run_name
+from clientlab.running.execute import execute, new_run, resumed, run_name, with_values_of
 from clientlab.running.preflight import check_system
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.workload.workload import pinned
@@ -57,6 +58,9 @@ _WITH_RESUME = (
     "strict",
     "html",
     "junit",
+    "headers",  # values that the run file does not hold: `with_given_values`
+    "url",
+    "path",
 )
 
 
@@ -76,10 +80,12 @@ def run(options: RunOptions) -> int:
     own_folder.sweep()
     with contextlib.ExitStack() as stack:
         stored = None if options.resume is None else _stored(options, store, stack)
+        command = withheld_command(["clientlab", *sys.argv[1:]], options.keep_headers)
+        given = options
         if stored is not None:
-            options = replace(options, **target_options(stored.experiment.command))
+            options = replace(options, path=None, **target_options(stored.experiment.command))
         target = target_of(options)
-        plan = stored.experiment if stored else plan_of(options, target, shlex.join(["clientlab", *sys.argv[1:]]))
+        plan = with_given_values(stored, given) if stored else plan_of(options, target, command)
         check_permitted(plan, options)
         check_testbed(options, plan, target)
         own_servers = target is None and options.testbed == "local"
@@ -95,7 +101,7 @@ def run(options: RunOptions) -> int:
         logs = store.folder / name / "logs"
         testbed, links, servers = opened_testbed(options, (plan, placement), target, logs, stack)
         where = _surroundings(plan, servers, environments, placement)
-        planned = _go_on(stored, where) if stored else new_run(name, plan, where)
+        planned = _go_on(stored, where) if stored else new_run(name, withheld_plan(plan, options.keep_headers), where)
         if plan.ceilings and not planned.ceilings:
             ceilings = measured_ceilings(plan, testbed, console.print, placement)
             planned = planned.model_copy(update={"ceilings": ceilings})
@@ -108,7 +114,7 @@ def run(options: RunOptions) -> int:
             ceilings=planned.ceilings,
             placement=placement,
         )
-        finished = execute(planned, runner, store, observer)
+        finished = execute(planned, with_values_of(plan, runner), store, observer)
     return _show(options, finished, limits)
 
 

@@ -244,6 +244,14 @@ class RunOptions:
         dict[str, str] | None,
         _Option("--header", "'Name: value'; may be repeated.", multiple=True, callback=headers_of),
     ] = None
+    keep_headers: Annotated[
+        tuple[str, ...],
+        _Option(
+            "--keep-header",
+            "Store the secret value of this header, or parameter of a query, in the run file; may be repeated.",
+            metavar="NAME",
+        ),
+    ] = ()
     timeout: Annotated[
         float | None,
         _Option("--timeout", "Limit for connecting and for each wait for bytes.  [default: 30s]", type=SECONDS),

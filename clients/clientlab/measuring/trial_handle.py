@@ -50,7 +50,9 @@ class TrialHandle:
         """
         folder = Path(context.folder)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / CONTEXT_FILE).write_bytes(pickle.dumps(context))
+        self._context = folder / CONTEXT_FILE
+        with os.fdopen(os.open(self._context, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            pickle.dump(context, file)
         self._log = folder / OUTPUT_FILE
         self._events, child_events = os.pipe()
         child_input, self._input = os.pipe()
@@ -79,6 +81,7 @@ class TrialHandle:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         child_processes.stop(self._process, patience=0)
+        self._context.unlink(missing_ok=True)  # a process that ended early has not read it
         for descriptor in (self._input, self._events, self._ended):
             if descriptor is not None:
                 os.close(descriptor)

@@ -18,6 +18,7 @@ from typing import TextIO
 from packaging.requirements import InvalidRequirement, Requirement
 
 from clientlab.errors import LabError
+from clientlab.redaction import without_queries
 from clientlab.results.plan import EnvironmentSpec
 
 OLDEST = (3, 11)
@@ -119,7 +120,8 @@ def _uv(name: str, *words: str) -> None:
         raise unusable(name, f"uv did not end within {_PATIENCE:g} s") from error
     if ended.returncode:
         reason = re.sub(r"[\s×╰─▶│├]+", " ", ended.stderr).strip()
-        raise unusable(name, f"uv can't build it: {reason or f'exit code {ended.returncode}'}")
+        shown = without_queries(reason) or f"exit code {ended.returncode}"
+        raise unusable(name, f"uv can't build it: {shown}")
 
 
 def unusable(name: str, message: str) -> LabError:

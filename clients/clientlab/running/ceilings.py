@@ -33,6 +33,7 @@ from clientlab.running.trial_result import spent
 from clientlab.running.trial_runner import Testbed
 from clientlab.workload.load import requests_in
 from clientlab.workload.making import requests_of
+from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import Workload, varies
 
 Http = Literal["1.1", "2"]
@@ -122,7 +123,7 @@ def measured_ceilings(
                 target, _by_program(target, testbed, cpus) or _by_strategy(target, testbed, cpus), placement
             )
         except (programs.GeneratorFailed, TrialFailed, ServerLost) as failure:
-            figures = {"reason": str(failure)}
+            figures = {"reason": text_filter(target.workload)(str(failure))}
         found.append(
             Ceiling(
                 upstream=target.upstream,

@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 import clientlab
-from clientlab import strategies
+from clientlab import child_processes, strategies
 from clientlab.errors import FieldError, LabError
 from clientlab.measuring.interpreter import Interpreter
 from clientlab.own_folder import OwnFolder
+from clientlab.redaction import without_queries
 from clientlab.results.document import Environment
+from clientlab.results.part import Part
 from clientlab.results.plan import Arm, Plan
 from clientlab.running.built_environments import built, check_unlike, check_version, unusable
 
@@ -39,6 +43,27 @@ class Environments:
 
     interpreters: Mapping[str, Interpreter]
     held: dict[str, Environment]
+
+
+class _Refusal(Part):
+    """Why the environment cannot run a strategy: the parts of a FieldError."""
+
+    key: list[str | int]
+    message: str
+    value: str
+    also: list[str]
+
+
+class _Report(Part):
+    """What `environment_check` reports: fields of `Environment`, where it imports the lab from, and an item per arm."""
+
+    lab: str
+    refusals: list[_Refusal | None]
+    python: str
+    python_build: str
+    openssl: str | None
+    packages: dict[str, str]
+    compiled: dict[str, str]
 
 
 @contextlib.contextmanager
@@ -85,7 +110,7 @@ def _check_different(interpreters: Mapping[str, Interpreter]) -> None:
     """Every Python is new enough, and no two names have one environment."""
     names: dict[str, str] = {}
     for name, python in interpreters.items():
-        version, prefix = _answer(name, [python.program, "-c", _FIRST_LOOK], python)
+        version, prefix = _first_look(name, python)
         check_version(name, version)
         place = os.path.realpath(prefix)
         if place in names:
@@ -93,49 +118,69 @@ def _check_different(interpreters: Mapping[str, Interpreter]) -> None:
         names[place] = name
 
 
+def _first_look(name: str, python: Interpreter) -> tuple[list[int], str]:
+    """The version of the Python, and its prefix. Raises LabError for a program that answers anything else."""
+    found = _answer(name, [python.program, "-c", _FIRST_LOOK], python)
+    match found:
+        case [[int(), int(), int()] as version, str(prefix)]:
+            return version, prefix
+    raise _no_python(name, python)
+
+
 def _inspected(name: str, plan: Plan, python: Interpreter) -> dict[str, Any]:
     """What the environment holds, as fields of `Environment`. Raises LabError if it can't run one of its arms."""
     arms = [arm for arm in plan.arms if arm.environment == name]
     pairs = [(strategies.find(arm.strategy).name, plan.workloads[arm.workload]) for arm in arms]
-    found: dict[str, Any] = _answer(name, python.command(_CHECK), python, pickle.dumps(pairs))
+    answer = _answer(name, python.command(_CHECK), python, pickle.dumps(pairs))
+    try:
+        found = _Report.model_validate(answer, strict=True)
+    except ValidationError as error:
+        raise _no_python(name, python) from error
     _check_lab(name, found)
-    for arm, refusal in zip(arms, found.pop("refusals"), strict=True):
+    if len(found.refusals) != len(arms):
+        raise _no_python(name, python)
+    for arm, refusal in zip(arms, found.refusals, strict=True):
         if refusal is not None:
             raise _refused(name, arm, refusal)
-    return found
+    return found.model_dump(include=set(Environment.model_fields) - {"folder"})
 
 
-def _check_lab(name: str, found: dict[str, Any]) -> None:
-    """The trial's process would import this lab, and no other is installed. Takes the key ``lab`` out of `found`."""
-    own, imported = _PACKAGE.resolve(), Path(found.pop("lab")).parents[1]
+def _check_lab(name: str, found: _Report) -> None:
+    """The trial's process would import this lab, and no other is installed."""
+    own, imported = _PACKAGE.resolve(), Path(found.lab).parent.parent
     if imported != own:
         raise unusable(name, f"its Python imports the lab from {imported}, not from {own}; run from another folder")
-    installed = found["packages"].get("clientlab", clientlab.__version__).partition(" ")[0]
+    installed = found.packages.get("clientlab", clientlab.__version__).partition(" ")[0]
     if installed != clientlab.__version__:
         here = clientlab.__version__
         raise unusable(name, f"it has clientlab {installed}, and this is {here}; remove it there, or install {here}")
 
 
-def _refused(name: str, arm: Arm, refusal: dict[str, Any]) -> LabError:
+def _refused(name: str, arm: Arm, refusal: _Refusal) -> LabError:
     """The error of a strategy that the environment can't run. A field of the workload is named as without one."""
-    if refusal["key"]:
-        return FieldError(refusal["key"], refusal["message"], value=refusal["value"], also=refusal["also"])
-    return unusable(name, f"arm {arm.name!r}: {refusal['message']}")
+    if refusal.key:
+        return FieldError(refusal.key, refusal.message, value=refusal.value, also=refusal.also)
+    return unusable(name, f"arm {arm.name!r}: {refusal.message}")
 
 
 def _answer(name: str, command: list[str], python: Interpreter, given: bytes = b"") -> Any:
-    """The JSON that a process of the environment wrote to its standard output. Raises LabError if it failed."""
+    """The JSON that a process of the environment wrote to its standard output. Raises LabError if it failed.
+
+    When this returns, neither the process nor any child of it in its process group is left.
+    """
     try:
-        ended = subprocess.run(
-            command, input=given, capture_output=True, env=python.variables(), timeout=_PATIENCE, check=False
-        )
+        ended = child_processes.answer(command, given, python.variables(), _PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = getattr(error, "strerror", None) or f"no answer within {_PATIENCE:g} s"
         raise unusable(name, f"{python.program} does not run: {reason}") from error
     if ended.returncode:
-        last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        last = without_queries(ended.stderr.decode(errors="replace").strip().rpartition("\n")[2])
         raise unusable(name, f"{python.program} can't run the lab's trials: {last or f'exit code {ended.returncode}'}")
     try:
         return json.loads(ended.stdout)
-    except ValueError as error:
-        raise unusable(name, f"{python.program} does not answer as a Python does") from error
+    except (ValueError, RecursionError) as error:
+        raise _no_python(name, python) from error
+
+
+def _no_python(name: str, python: Interpreter) -> LabError:
+    return unusable(name, f"{python.program} does not answer as a Python does")

@@ -22,6 +22,7 @@ from clientlab.results.store import Store
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.due import DueTrial, due_trials, planned_trial, rounds_of
 from clientlab.running.stop_rules import ended
+from clientlab.workload.withheld import restored
 from clientlab.workload.workload import Workload
 
 
@@ -47,6 +48,15 @@ class Measure(Protocol):
     def __call__(
         self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Callable[[int], None]
     ) -> Trial: ...
+
+
+def with_values_of(plan: Plan, measure: Measure) -> Measure:
+    """`measure` with the values that the run file does not hold, and `plan` does."""
+
+    def measured(planned: PlannedTrial, workload: Workload, folder: Path, progressed: Callable[[int], None]) -> Trial:
+        return measure(planned, restored(workload, plan.workloads[planned.workload]), folder, progressed)
+
+    return measured
 
 
 class Observer(Protocol):

@@ -22,6 +22,7 @@ from clientlab.running.open_load import kept_schedule
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
 from clientlab.workload.load import requests_in
+from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import Workload
 
 COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds")
@@ -44,7 +45,12 @@ class Begun:
     deadline_seconds: float | None = None
 
     def trial(self, **outcome: Any) -> Trial:
-        """The trial as it ended. Raises ValidationError for figures that no trial can have."""
+        """The trial as it ended, without secrets in its texts. Raises ValidationError for figures that no trial has."""
+        reason, examples = outcome.get("reason"), outcome.get("error_examples")
+        if reason or examples:
+            without_secrets = text_filter(self.workload)
+            outcome["reason"] = reason and without_secrets(reason)
+            outcome["error_examples"] = {kind: without_secrets(text) for kind, text in (examples or {}).items()}
         return Trial.of(self.planned, started=self.started, deadline_seconds=self.deadline_seconds, **outcome)
 
 

@@ -30,6 +30,7 @@ from clientlab.running.deadline import deadline_of
 from clientlab.running.execute import TrialInterrupted
 from clientlab.running.local_shards import LocalShards, Meeting, ShardCallbacks, why_not
 from clientlab.running.merged_shards import merged_trial
+from clientlab.running.redacted_texts import redact_texts
 from clientlab.running.shard_report import LabClock, ShardPlace, report_of
 from clientlab.running.trial_folder import keep_output
 from clientlab.running.trial_result import Begun, finished_trial, partial_trial, spent
@@ -276,6 +277,7 @@ class TrialRunner:
     def _ended_early(self, begun: Begun, place: Path, status: _Ended, reason: str) -> Trial:
         """The trial with partial figures, where requests of its measured part had finished."""
         found = read_measured(place)
+        redact_texts(place, begun.workload)
         try:
             trial = partial_trial(begun, found, status, reason)
         except ValidationError as error:

@@ -126,6 +126,10 @@ class SampleLog:
             self._unopened += 1
             _COUNT.pack_into(self._process, _UNOPENED_AT, self._unopened)
 
+    def known_code(self, kind: str) -> int | None:
+        """The code of an error kind that this process has met before; None for a new one."""
+        return self._names.get(kind)
+
     def error_code(self, kind: str, message: str) -> int:
         """The code of an error kind. The first message of a kind is kept in ERRORS_FILE as an example."""
         code = self._names.get(kind)

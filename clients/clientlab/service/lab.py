@@ -63,7 +63,7 @@ class Lab:
         leftovers.sweep(store)
         asked = "" if settings.first is None else settings.first.name
         run_manager = RunManager(store, dispatcher, settings.programs, _log.info, asked)
-        if run_manager.resume() is None and settings.first is not None:
+        if run_manager.resume(settings.first) is None and settings.first is not None:
             run_manager.start(settings.first)
         if pods := settings.worker_pods:
             watch_pods(pods, os.environ, PodWatch(dispatcher, run_manager, pods.patience))

@@ -21,8 +21,9 @@ from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, surroundings
 from clientlab.results.trial import PlannedTrial, Trial
+from clientlab.results.withheld_plan import lacking, withheld_plan
 from clientlab.running.due import due_trials
-from clientlab.running.execute import execute, new_run, run_name
+from clientlab.running.execute import execute, new_run, run_name, with_values_of
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.reported_trial import reported_trial
 from clientlab.service.schemas import MOST_ROUNDS, AssignmentRequest, State
@@ -85,7 +86,8 @@ class RunManager:
         if plan.unavailable_arms:
             self.say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
         measured = distributions_of(arm.strategy for arm in plan.arms)
-        return self._begin(new_run(run_name(plan), plan, surroundings(measured, self._programs)))
+        run = new_run(run_name(plan), withheld_plan(plan), surroundings(measured, self._programs))
+        return self._begin(run, plan)
 
     def again(self, old: Run) -> str:
         """Begin a run of an old one's settings and return its name. Raises LabError."""
@@ -97,6 +99,8 @@ class RunManager:
             raise LabError(
                 f"run {old.run} has {old.experiment.rounds:,} rounds; the service begins {MOST_ROUNDS:,} at most"
             )
+        if found := lacking(old.experiment):
+            raise LabError(f"the file of run {old.run} does not hold {found}; begin its experiment anew")
         check_stored(old.experiment)
         check_link(os.environ, old.experiment.links)
         measured = distributions_of(arm.strategy for arm in old.experiment.arms)
@@ -110,10 +114,13 @@ class RunManager:
             "claims": [],
             "trials": [],
         }
-        return self._begin(old.model_copy(update=fresh))
+        return self._begin(old.model_copy(update=fresh), old.experiment)
 
-    def resume(self) -> str | None:
-        """Go on with the run that the service had begun last, if it is not finished; None where there is none."""
+    def resume(self, first: Plan | None = None) -> str | None:
+        """Go on with the run that the service had begun last, if it is not finished; None where there is none.
+
+        `first`: the plan with which the service was started. It has values that the run's file does not hold.
+        """
         served = [name for name in self._store.names() if (self._store.folder / name / MARK).is_file()]
         try:
             run = self._store.read(served[-1]) if served else None
@@ -122,7 +129,8 @@ class RunManager:
             return None
         if run is None or run.status != "running":
             return None
-        if why := _not_to_go_on(run):
+        plan = _whole_plan(run, first)
+        if why := _not_to_go_on(run, plan):
             self.say(f"{run.run} is left as it is: {why}")
             return None
         if not self._is_asked(run):
@@ -136,7 +144,7 @@ class RunManager:
             return None
         self._resumed = True
         self.say(f"going on with {run.run} at trial {len(run.trials) + 1} of {_planned(run)}")
-        self._carry(run)
+        self._carry(run, plan)
         return run.run
 
     def _is_asked(self, run: Run) -> bool:
@@ -229,20 +237,21 @@ class RunManager:
         if self.measuring:
             raise LabError(f"run {self._run.run if self._run else ''} is in progress; wait for its end, or stop it")
 
-    def _begin(self, run: Run) -> str:
+    def _begin(self, run: Run, plan: Plan) -> str:
         (self._store.claim(run.run) / MARK).write_text(self._asked, encoding="utf-8")
         self._store.save(run)
         self._resumed = False
-        self._carry(run)
+        self._carry(run, plan)
         return run.run
 
-    def _carry(self, run: Run) -> None:
+    def _carry(self, run: Run, plan: Plan) -> None:
         self._run, self._trial, self._planned = run, None, _planned(run)
         self._unwanted.clear()
-        self._thread = threading.Thread(target=self._carry_out, args=(run,), name="run", daemon=True)
+        self._thread = threading.Thread(target=self._carry_out, args=(run, plan), name="run", daemon=True)
         self._thread.start()
 
-    def _carry_out(self, run: Run) -> None:
+    def _carry_out(self, run: Run, plan: Plan) -> None:
+        """Measure a run. `plan`: its plan, with the values that its file does not hold."""
         try:
             with self._store.alone(self._wait), self._held(run.run):
                 # Another process may have had the lock, and the run, since this one read the file.
@@ -251,7 +260,7 @@ class RunManager:
                     self._run = present
                     self.say(f"{run.run} was ended by another process with {len(present.trials)} trials")
                     return
-                self._run = execute(present, self._measure, self._store, self)
+                self._run = execute(present, with_values_of(plan, self._measure), self._store, self)
             self.say(f"run {run.run} is {self._run.status}")
         except _Stopped:
             return
@@ -317,13 +326,22 @@ def _planned(run: Run) -> int:
     return len(run.trials) + len(due_trials(run).trials)
 
 
-def _not_to_go_on(run: Run) -> str | None:
+def _whole_plan(run: Run, first: Plan | None) -> Plan:
+    """The plan of the run, with the values that its file does not hold where `first` does the same workloads."""
+    if first is None or withheld_plan(first).workloads != run.experiment.workloads:
+        return run.experiment
+    return run.experiment.model_copy(update={"workloads": first.workloads})
+
+
+def _not_to_go_on(run: Run, plan: Plan) -> str | None:
     """Why a service must not go on with a run that lies in its folder, whoever put it there; None where it may."""
+    if found := lacking(plan):
+        return f"its file does not hold {found}"
     if run.clientlab != __version__:
         return f"it was begun by clientlab {run.clientlab}"
     try:
-        check_stored(run.experiment)
-        check_link(os.environ, run.experiment.links)
+        check_stored(plan)
+        check_link(os.environ, plan.links)
     except LabError as error:
         return str(error)
     return None

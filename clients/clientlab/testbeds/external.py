@@ -11,13 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from clientlab import redaction
 from clientlab.clients.http_client import HttpClient
 from clientlab.clients.interfaces import Budget
 from clientlab.errors import FieldError, ServerLost
 from clientlab.measuring.connections import Address
+from clientlab.redaction import without_queries
 from clientlab.results.shard import Reading
 from clientlab.testbeds.server_process import LOOPBACK
 from clientlab.workload.making import requests_of
+from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request, Workload
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -53,14 +56,17 @@ class ExternalTarget:
     def probe(self, workload: Workload) -> None:
         """Send one request of the workload. Raises FieldError where the response is missing or an error."""
         request = requests_of(workload, self._base)(0)
-        url = request.url
+        url = redaction.path(request.url) if workload.replay is None else without_queries(request.url)
+        without_secrets = text_filter(workload)
         try:
             status = self._send(request, workload.timeout, len)
         except ssl.SSLError as error:
-            message = f"{error}; clients verify certificates: name the CA's PEM file with `ca_file`"
+            message = (
+                f"{without_secrets(str(error))}; clients verify certificates: name the CA's PEM file with `ca_file`"
+            )
             raise FieldError(["url"], message, value=url) from error
         except Exception as error:
-            reason = str(error) or type(error).__name__
+            reason = without_secrets(str(error)) or type(error).__name__
             message = f"no response to {workload.method} ({reason}); is this the server's address?"
             raise FieldError(["url"], message, value=url) from error
         if status >= 400:
@@ -79,7 +85,7 @@ class ExternalTarget:
             with contextlib.suppress(_Answered):
                 self._send(request, workload.timeout, _answered, chunk_size=1)
         except Exception as error:  # noqa: BLE001 - whatever its kind, there was no response
-            reason = str(error) or type(error).__name__
+            reason = text_filter(workload)(str(error)) or type(error).__name__
             return f"{self.name} does not answer a plain {request.method} within {workload.timeout:g} s ({reason})"
         self._unanswered = None
         return None
@@ -151,16 +157,17 @@ class ExternalTarget:
 
 def split_url(url: str) -> SplitResult:
     """The parts of a URL. Raises FieldError without http(s) scheme, host or readable port, or with a password."""
+    shown = repr(without_queries(url))
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise FieldError(["url"], f"{error}; correct the URL", value=repr(url)) from error
+        raise FieldError(["url"], f"{without_queries(str(error))}; correct the URL", value=shown) from error
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
         message = "no http:// or https:// and host; write it whole, as http://127.0.0.1:8000/"
-        raise FieldError(["url"], message, value=repr(url))
+        raise FieldError(["url"], message, value=shown)
     if port == 0:
-        raise FieldError(["url"], "no server can listen at port 0; correct the URL", value=repr(url))
+        raise FieldError(["url"], "no server can listen at port 0; correct the URL", value=shown)
     if parts.username is not None:
         host = parts.netloc.rpartition("@")[2]
         message = f"a user name stands before {host}, and not all clients send it; write a header 'Authorization: ...'"
@@ -171,7 +178,10 @@ def split_url(url: str) -> SplitResult:
 def _checked(ca_file: Path, url: str) -> str:
     """The absolute path, since trials may run in another folder. Raises FieldError where no client could use it."""
     if not url.startswith("https:"):
-        raise FieldError(["ca_file"], f"only an https:// address has a certificate, and `url` is {url!r}; leave it out")
+        shown = without_queries(url)
+        raise FieldError(
+            ["ca_file"], f"only an https:// address has a certificate, and `url` is {shown!r}; leave it out"
+        )
     try:
         ssl.create_default_context(cafile=str(ca_file))
     except OSError as error:

@@ -26,9 +26,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from clientlab.errors import FieldError
+from clientlab.redaction import without_queries
 from clientlab.workload.delays import share
 from clientlab.workload.request_line import check_request_line
 
@@ -131,7 +132,7 @@ def _of_har(entries: list[Any]) -> Iterator[RecordedRequest]:
     for number, entry in enumerate(entries, 1):
         try:
             request = entry["request"]
-            parts = urlsplit(request["url"])
+            parts = _split(request["url"])
             headers = _joined((one["name"], one["value"]) for one in request["headers"])
             posted = request.get("postData") or {}
             text = posted.get("text")
@@ -146,11 +147,14 @@ def _of_har(entries: list[Any]) -> Iterator[RecordedRequest]:
 
 def _joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Headers of one name as one: HTTP/2 sends each cookie in a header of its own (RFC 9113, 8.2.3; RFC 9110, 5.3)."""
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for name, value in headers:
-        known = found.get(name)
-        found[name] = value if known is None else f"{known}{'; ' if name.lower() == 'cookie' else ', '}{value}"
-    return found
+        found.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else _separator(name).join(values) for name, values in found.items()}
+
+
+def _separator(name: str) -> str:
+    return "; " if name.lower() == "cookie" else ", "
 
 
 def _of_lines(content: bytes) -> Iterator[RecordedRequest]:
@@ -200,10 +204,18 @@ def _weight(weight: Any) -> float | None:
 
 
 def _path_of(url: str) -> str:
-    parts = urlsplit(url)
+    parts = _split(url)
     if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise ValueError(f"url {url!r}: write http:// or https:// and a host, or a path alone")
+        shown = without_queries(url)
+        raise ValueError(f"url {shown!r}: write http:// or https:// and a host, or a path alone")
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:  # its text may quote user and password
+        raise ValueError("its url can't be read; write http:// or https:// and a host") from error
 
 
 def _checked(

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 
 from clientlab.errors import FieldError
+from clientlab.redaction import MARK, without_queries
+from clientlab.redaction import headers as headers_without_secrets
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _NOT_IN_PATH = re.compile(r"[^A-Za-z0-9/?:@!$&'()*+,;=%._~\[\]-]")
@@ -20,10 +22,21 @@ def check_request_line(method: str, path: str, headers: Mapping[str, str]) -> No
     if not _TOKEN.fullmatch(method):
         raise FieldError(["method"], "write one word, as POST", value=repr(method))
     if not path.startswith("/"):
-        raise FieldError(["path"], "write it from the root, as /todos/1", value=repr(path))
+        raise FieldError(["path"], "write it from the root, as /todos/1", value=repr(without_queries(path)))
     if found := _NOT_IN_PATH.search(path):
-        raise FieldError(["path"], f"{found[0]!r} cannot stand in a URL; write it percent-encoded", value=repr(path))
+        raise FieldError(["path"], _unfit(found[0]), value=repr(path.partition("?")[0] + (f"?{MARK}" * ("?" in path))))
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            line = repr(f"{name}: {value}")
-            raise FieldError(["headers"], "write name and value in ASCII, on one line", value=line)
+            line = repr(f"{name}: {headers_without_secrets({name: value})[name]}")
+            message = (
+                "write the value, which no file holds"
+                if value == MARK
+                else "write name and value in ASCII, on one line"
+            )
+            raise FieldError(["headers"], message, value=line)
+
+
+def _unfit(character: str) -> str:
+    if character == MARK:
+        return f"{MARK} stands for a value that no file holds; write the value"
+    return f"{character!r} cannot stand in a URL; write it percent-encoded"
