@@ -12,6 +12,7 @@ truth: real trials with a known bottleneck; simulations of how often intervals, 
 conformance: how long it takes to check every listed strategy. quick: every bundled experiment in its quick form.
 chaos: SIGKILL and SIGSTOP of each process of the lab, at moments that the seed draws (--incidents, 50).
 hostile: what every client makes of a hostile server, and whether it stops at the limit of a request.
+leaks: secrets of every client's requests in files and outputs of the lab, after faults of a server.
 dashboards: the queries of each, on the Prometheus of a lab that is up.
 drivers: wrk, hey, oha, k6, h2load and ab beside the lab's strategies; the upstream beside go-httpbin and httpbin.
 scale: 1,000 simulated workers and one lab service, in about a minute.
@@ -44,6 +45,7 @@ from benchmarks import (
     fastest,
     find_max,
     hostile,
+    leaks,
     link,
     memory,
     open_load,
@@ -67,6 +69,7 @@ from clientlab.testbeds.upstream_process import workers_for
 _WITHOUT_A_LAB = (
     ("conformance", conformance),
     ("hostile", hostile),
+    ("leaks", leaks),
     ("quick", quick),
     ("dashboards", dashboards),
     ("siege", besieged_lab),

@@ -1,7 +1,7 @@
 """One direction of a connection: bytes wait for the sender's window, leave, and arrive at the other socket.
 
 Buffers are bounded. At most `READ_AHEAD` bytes and one read wait for the window; then the socket is no longer read, and
-the peer's own kernel stops it. Bytes in flight are bounded by the window. If the receiver does not read, nothing leaves
+the peer's own kernel stops it. What all connections hold together is bounded by `MOST_HELD` (one_way). Bytes in flight are bounded by the window. If the receiver does not read, nothing leaves
 any more, as with a receive window of 0, once `UNREAD` bytes wait for it in this process.
 """
 
@@ -26,7 +26,7 @@ class Flow:
 
     __slots__ = (
         "_arrived_end", "_blocked", "_clock", "_direction", "_ended", "_open", "_paused", "_size", "_stalled",
-        "_waiting", "_window", "source", "target",
+        "_untaken", "_waiting", "_window", "source", "target",
     )  # fmt: skip
 
     def __init__(self, direction: OneWay, clock: Callable[[], float], arrived_end: Callable[[], None]) -> None:
@@ -40,6 +40,7 @@ class Flow:
         self._size = 0  # of all that waits
         self._open = False  # from the end of the handshake on
         self._stalled = False  # the receiver does not read
+        self._untaken = 0  # bytes that arrived while it did not
         self._blocked = False  # the window is full, and an alarm is set
         self._paused = False  # the source is not read
         self._ended = False
@@ -48,11 +49,13 @@ class Flow:
         """Take bytes that were read from the source."""
         at_once = self._open and not (self._stalled or self._waiting)
         if at_once and self._direction.instant:
-            self._arrive(0.0, data)
+            if self.target is not None:
+                self.target.write(data)
             return
         now, size = self._clock(), len(data)
-        if at_once and size <= self._direction.piece and size <= self._window.room(now):
-            # Most messages are small, and nothing waits: 0.95 µs each, and 1.26 µs through the queue.
+        if at_once and size <= self._direction.piece and size <= self._direction.room(self._window, now):
+            # Most messages are small, and nothing waits: they need no queue.
+            self._direction.held += size
             self._window.sent(size, self._direction.send(size, now, self._arrive, data))
             return
         self._waiting.append(data)
@@ -78,7 +81,7 @@ class Flow:
 
     def resume(self) -> None:
         """Let bytes leave again."""
-        self._stalled = False
+        self._taken()
         self._send(self._clock())
 
     def drop(self) -> None:
@@ -86,13 +89,14 @@ class Flow:
         self._waiting.clear()
         self._size = 0
         self._open = False
+        self._taken()
 
     def _send(self, at: float) -> None:
         """Let leave what handshake, receiver and window permit."""
         while self._waiting and self._open and not (self._stalled or self._blocked):
             most = self._direction.piece
             if not self._direction.instant:
-                most = min(most, self._window.room(at))
+                most = min(most, self._direction.room(self._window, at))
             if most > 0:
                 self._send_piece(self._take(most), at)
             else:
@@ -107,6 +111,7 @@ class Flow:
 
     def _send_piece(self, piece: bytes | memoryview, at: float) -> None:
         size = len(piece)
+        self._direction.held += size
         left = self._direction.send(size, at, self._arrive, piece)
         if not self._direction.instant:
             self._window.sent(size, left)
@@ -127,8 +132,18 @@ class Flow:
         self._send(due)
 
     def _arrive(self, _due: float, piece: bytes | memoryview) -> None:
+        if self._stalled:
+            self._untaken += len(piece)
+        else:
+            self._direction.held -= len(piece)
         if self.target is not None:
             self.target.write(piece)
+
+    def _taken(self) -> None:
+        """The receiver reads again, or never will."""
+        self._stalled = False
+        self._direction.held -= self._untaken
+        self._untaken = 0
 
     def _arrive_end(self, _due: float, _nothing: None) -> None:
         if self.target is not None:

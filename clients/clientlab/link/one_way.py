@@ -14,15 +14,24 @@ from clientlab.link.window import INITIAL_WINDOW, SEGMENT, CongestionWindow
 
 MOST_IN_FLIGHT = 64 * 2**20
 """Bytes of a connection's direction without a bandwidth: 5 Gbit/s at 100 ms, more than one process relays."""
+MOST_HELD = 512 * 2**20
+"""Bytes of all connections of a direction together: in flight, or arrived at receivers that do not read.
+
+When a direction holds so many, each connection goes on with the initial window: none waits for another to be read.
+"""
 _PIECE_SECONDS = 1e-3
 
 
 class OneWay:
-    """A direction. `rtt`: seconds, half of which is this direction's delay; `bandwidth`: bits per second or None."""
+    """A direction. `rtt`: seconds, half of which is this direction's delay; `bandwidth`: bits per second or None.
+
+    `held`: bytes that its flows have sent, and that are not delivered.
+    """
 
     def __init__(self, agenda: Agenda, rtt: float, bandwidth: float | None) -> None:
         self.instant = rtt == 0 and bandwidth is None
         self.alarms = agenda.alarms
+        self.held = 0
         self._rtt = rtt
         self._arrivals = agenda.queue()
         self._delay = rtt / 2
@@ -40,6 +49,13 @@ class OneWay:
     def new_window(self) -> CongestionWindow:
         """The window of a connection's sender."""
         return CongestionWindow(self._rtt, self._most_window)
+
+    def room(self, window: CongestionWindow, at: float) -> int:
+        """Bytes of a connection that may leave now, by its window and by `MOST_HELD`; 0 or less means none."""
+        room = window.room(at)
+        if room <= MOST_HELD - self.held:
+            return room
+        return min(room, max(MOST_HELD - self.held, window.initial_room()))
 
     def send(self, size: int, at: float, action: Action, argument: Any = None) -> float:
         """Let `size` bytes leave at `at`, or later if bytes before them still leave. Call `action` when they arrive.

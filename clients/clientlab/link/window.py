@@ -43,6 +43,10 @@ class CongestionWindow:
             self._restart(now - self._last_sent)
         return self.size - (self._sent - self._acknowledged)
 
+    def initial_room(self) -> int:
+        """Bytes that may leave now if the window is not larger than the initial one. Call `room` before."""
+        return INITIAL_WINDOW - (self._sent - self._acknowledged)
+
     def next_acknowledgement(self) -> float:
         """When the oldest bytes in flight are acknowledged; infinite if there are none."""
         return self._in_flight[0][0] if self._in_flight else math.inf
