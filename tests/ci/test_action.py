@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -145,6 +146,44 @@ def test_a_slower_head_fails_and_the_comment_names_it(lab_wheel, tmp_path, monke
     failures = [case.get("name") for case in ET.parse(job.output("junit")).iter("testcase") if len(case)]  # noqa: S314
     assert "cpu +2% (urllib3 in head)" in failures
     assert job.log.splitlines()[-1] == "::error title=clientlab::a threshold failed; the comment names it"
+
+
+GH = """#!/bin/sh
+case "$*" in
+*--paginate*) cat comments.json ;;
+*) echo "$@" >>called ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("workflow", "replaced"), [("speed", "7"), ("other", None)])
+def test_the_comment_replaces_that_of_its_own_workflow_and_no_other(workflow, replaced, tmp_path, monkeypatch):
+    """Nor one that a person wrote with the same last line."""
+    monkeypatch.setenv("GITHUB_JOB", "a-job>")
+    lines = {}
+    for name in ("speed", workflow):
+        (tmp_path / "lab").write_text('#!/bin/sh\nprintf "The question\\n" >comment.md; : >report.html\n')
+        (tmp_path / "lab").chmod(0o755)
+        monkeypatch.setenv("GITHUB_WORKFLOW", name)
+        job = runner(tmp_path, program="./lab", python="3.13")
+        job.outputs |= {"steps.check.outputs.folder": ".", "steps.install.outputs.program": "./lab"}
+        assert job.run("Write the comment") == 0, job.log
+        lines[name] = (tmp_path / "comment.md").read_text(encoding="utf-8")
+    assert lines["speed"].splitlines()[-1] == "<!-- clientlab: speed/a_job_/3.13 -->"
+    bot, person = {"login": "github-actions[bot]"}, {"login": "somebody"}
+    bodies = ((5, bot, "of another tool"), (7, bot, lines["speed"].strip()), (8, person, lines["speed"]))
+    comments = [{"id": number, "user": user, "body": body} for number, user, body in bodies]
+    (tmp_path / "comments.json").write_text(json.dumps(comments))
+    (tmp_path / "gh").write_text(GH)
+    (tmp_path / "gh").chmod(0o755)
+    script = WORKFLOWS[0]["jobs"]["speed"]["steps"][-1]["run"]
+    own = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GH_REPO": "o/r", "NUMBER": "3", "COMMENT": "comment.md"}
+    subprocess.run(["bash", "-eo", "pipefail", "-c", script], cwd=tmp_path, env=os.environ | own, check=True)
+    called = (tmp_path / "called").read_text()
+    if replaced:
+        assert called == "api --silent --method PATCH repos/o/r/issues/comments/7 --field body=@comment.md\n"
+    else:
+        assert called == "pr comment 3 --body-file comment.md\n"
 
 
 @pytest.mark.slow

@@ -1,8 +1,9 @@
 """One direction of a connection: bytes wait for the sender's window, leave, and arrive at the other socket.
 
 Buffers are bounded. At most `READ_AHEAD` bytes and one read wait for the window; then the socket is no longer read, and
-the peer's own kernel stops it. What all connections hold together is bounded by `MOST_HELD` (one_way). Bytes in flight are bounded by the window. If the receiver does not read, nothing leaves
-any more, as with a receive window of 0, once `UNREAD` bytes wait for it in this process.
+the peer's own kernel stops it. Bytes in flight are bounded by the window, and those of all connections together by
+`MOST_HELD` (one_way). If the receiver does not read, nothing leaves any more, as with a receive window of 0, once
+`UNREAD` bytes wait for it in this process.
 """
 
 from __future__ import annotations

@@ -9,12 +9,16 @@ import venv
 from importlib.metadata import distribution
 from pathlib import Path
 
+import psutil
 import pytest
 
 from clientlab import __version__
 from clientlab.judging.differences import differences
 from clientlab.reports import as_markdown
 from clientlab.reports.html.page import render
+from clientlab.running import environments
+from clients.measured import is_alive
+from running import eventually
 
 CHECK, TRIAL = "clientlab.running.environment_check", "clientlab.measuring.trial_process"
 
@@ -139,6 +143,41 @@ def test_an_option_of_an_environment_that_has_no_meaning_is_refused(words, says,
     said = clientlab("run", *words)
     assert said.code == 2
     assert re.fullmatch(f"clientlab: .*{says}.*\n", said.err)
+
+
+FIRST_LOOK = '[[3, 13, 1], "/nowhere"]'
+DEEP = f"{'[' * 100_000}{']' * 100_000}"
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [["5"], ["{}"], [DEEP], [FIRST_LOOK, "5"], [FIRST_LOOK, "{}"]],
+    ids=lambda answers: " then ".join(answer[:12] for answer in answers),
+)
+def test_a_program_that_answers_otherwise_than_a_python_is_refused_in_a_line(answers, clientlab, server, tmp_path):
+    """To the first look, and to the second."""
+    for number, answer in enumerate(answers):
+        (tmp_path / f"answer-{number}").write_text(answer)
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\ncd {tmp_path}\nset -- answer-*\ncat "$1"\n[ $# = 1 ] || rm "$1"\n')
+    program.chmod(0o755)
+    said = clientlab("run", "-t", "http.client", "--url", server.url, f"--env=e={program}")
+    assert (said.code, said.err.count("\n")) == (2, 1), said.err
+    assert "environment 'e': " in said.err
+    assert said.err.endswith("/program does not answer as a Python does\n")
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(clientlab, server, tmp_path, monkeypatch):
+    """They would otherwise outlive the lab."""
+    monkeypatch.setattr(environments, "_PATIENCE", 0.5)
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/child\nwait\n")
+    program.chmod(0o755)
+    said = clientlab("run", "-t", "http.client", "--url", server.url, f"--env=e={program}")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "program does not run: no answer within 0.5 s" in said.err
+    child = int((tmp_path / "child").read_text())
+    eventually(lambda: not psutil.pid_exists(child) or not is_alive(psutil.Process(child)), "the child has ended")
 
 
 def test_the_lab_leaves_nothing_in_an_environment_and_takes_nothing_from_it(clientlab, server, tmp_path, monkeypatch):

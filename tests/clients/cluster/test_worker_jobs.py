@@ -51,6 +51,7 @@ def test_a_job_has_a_pod_for_each_shard_and_the_pods_know_run_and_strategy(templ
     spec, pod = job["spec"], job["spec"]["template"]
     assert (spec["completions"], spec["parallelism"], spec["completionMode"]) == (3, 3, "Indexed")
     assert spec["backoffLimit"] == 0
+    assert spec["activeDeadlineSeconds"] == 24 * 3600  # also where the lab never ends the run
     assert job["metadata"]["labels"][RUN_LABEL] == pod["metadata"]["labels"][RUN_LABEL] == RUN
     assert pod["metadata"]["labels"]["app.kubernetes.io/component"] == "worker"
     assert variables_of(pod) == (RUN, "aiohttp@workers?pool=10")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clientlab.link import one_way
 from clientlab.link.agenda import Agenda
 from clientlab.link.flow import Flow
 from clientlab.link.one_way import OneWay
@@ -181,6 +182,37 @@ def test_nothing_leaves_while_the_receiver_does_not_read():
     flow.resume()
     timeline.run()
     assert sink.arrived[1:] == [(1.05, 5_400)]
+
+
+def test_all_connections_of_a_direction_together_hold_a_bounded_number_of_bytes(monkeypatch):
+    """Those of receivers that do not read count until they are gone; another connection goes on all the same."""
+    most = 20 * INITIAL_WINDOW
+    monkeypatch.setattr(one_way, "MOST_HELD", most)
+    timeline = Timeline()
+    flows = [timeline.flow() for _ in range(5)]
+    for flow, _ in flows:
+        flow.feed(bytes(2_000_000))
+    for moment in range(1, 100):
+        timeline.run(moment * RTT / 4)
+        assert timeline.direction.held <= most + 5 * INITIAL_WINDOW
+    timeline.run()
+    assert [len(sink.received) for _, sink in flows] == [2_000_000] * 5
+    assert timeline.direction.held == 0
+
+    for flow, _ in flows:
+        flow.feed(bytes(2_000_000))
+        flow.stall()
+    timeline.run()
+    held = timeline.direction.held
+    assert most <= held <= most + 5 * INITIAL_WINDOW
+    other, sink = timeline.flow()
+    other.feed(bytes(10 * INITIAL_WINDOW))
+    timeline.run()
+    assert len(sink.received) == 10 * INITIAL_WINDOW
+    assert timeline.direction.held == held
+    for flow, _ in flows:
+        flow.drop()
+    assert timeline.direction.held == 0
 
 
 @pytest.mark.parametrize("rtt", [0.0, RTT])
