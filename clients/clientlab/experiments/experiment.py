@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from clientlab.results.bounded_numbers import Whole
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
@@ -134,7 +133,7 @@ class Experiment(Table):
     ceilings: bool = False  # of each server, measured before the first round
     find_max: CapacitySearch | None = None
     rounds: int = Field(default=3, ge=1, le=MOST_ROUNDS_OF_A_RUN)
-    seed: Whole = 1
+    seed: int = 1
     pin: bool = False  # each part of the testbed to CPUs of its own
     environments: dict[EnvironmentName, EnvironmentSpec] = {}
     workloads: dict[str, WorkloadTable] = {}

@@ -35,16 +35,16 @@ class Bounds:
         return {**handler(core_schema), "minimum": self.least, "maximum": self.most}
 
 
-def check_bounds(document: object) -> None:
+def check_bounds(document: Any) -> None:
     """Raises FieldError for the first field of a dataclass whose number is out of its bounds."""
-    for name, bounds in _bounds_of(type(document)):
+    for name, bounds in _bounds_of(type(document)):  # type: ignore[arg-type]  # mypy: classes are hashable
         value = getattr(document, name)
         if isinstance(value, int | float) and (refusal := bounds.refusal(value)):
             raise FieldError([name], refusal, value=_shown(value))
 
 
 @cache
-def _bounds_of(cls: type) -> tuple[tuple[str, Bounds], ...]:
+def _bounds_of(cls: type[Any]) -> tuple[tuple[str, Bounds], ...]:
     hints = get_type_hints(cls, include_extras=True)
     return tuple((name, bounds) for name, hint in hints.items() for bounds in _within(hint))
 
