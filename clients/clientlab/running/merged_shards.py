@@ -18,7 +18,7 @@ from clientlab.measuring.noise import Disturbance
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.document import Placement
 from clientlab.results.shard import Reading, ShardReport, ShardTimes
-from clientlab.results.trial import Noise, ServerUse, Shard, Trial
+from clientlab.results.trial import Noise, Quantiles, ServerUse, Shard, Trial
 from clientlab.running.shard_checks import contradiction
 from clientlab.running.trial_result import COUNTERS, Begun, WorkDone, judged, spent
 from clientlab.workload.load import arrivals_of, requests_in
@@ -197,7 +197,7 @@ def _noise(reports: Sequence[ShardReport]) -> Noise | None:
 
 
 def _shard(report: ShardReport, first: float) -> Shard:
-    trial = report.trial
+    trial, latency = report.trial, quantiles_of([report.latency])
     return Shard(
         host=report.host,
         clock=report.clock,
@@ -207,7 +207,7 @@ def _shard(report: ShardReport, first: float) -> Shard:
         requests=trial.requests,
         errors=trial.errors,
         requests_per_second=trial.requests_per_second or 0.0,
-        latency_seconds=quantiles_of([report.latency]),
+        latency_seconds=None if latency is None else Quantiles(**latency),
         connections_opened=trial.connections_opened,
         cpu_seconds=trial.cpu_seconds or 0.0,
         peak_pss_bytes=trial.peak_pss_bytes,

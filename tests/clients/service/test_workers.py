@@ -58,7 +58,7 @@ def test_a_worker_for_which_there_is_no_room_is_told_to_come_again(store):
 
             waiting = [asyncio.create_task(poll(name)) for name in "abc"]
             while len((await client.get("/api/state")).json()["workers"]) < 3:
-                await asyncio.sleep(0)
+                continue
             answer = await poll("d")
             assert not any(task.done() for task in waiting)
             for task in waiting:
