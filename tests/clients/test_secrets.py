@@ -136,6 +136,10 @@ def test_a_run_that_goes_on_gets_its_secrets_again(called, stored):
         server.reset()
         for given, says in (
             ((), "does not hold the value of header 'Authorization'; add --header 'Authorization: VALUE'"),
+            (
+                ("--header", "Authorization: ü", "--url", url),
+                "--header 'Authorization: …': write name and value in ASCII",
+            ),
             (("--header", header), "does not hold the query of '/?token=…'; add --url with the values in place of …"),
             (("--header", "X-Other: x"), "--header 'X-Other': the run goes on as it was planned; leave it out"),
             (("--url", "http://127.0.0.2:1/?token=x"), "--resume with --url: the run goes on with 127.0.0.1:"),
@@ -160,6 +164,16 @@ def test_a_stored_command_line_is_not_carried_out_with_its_marks(called):
         code, said = called("run", "-t", "urllib3", *words)
         assert (code, said.count("\n")) == (2, 1)
         assert "no file holds" in said
+
+
+def test_a_path_with_a_secret_is_no_value_of_an_axis(called, tmp_path):
+    """Arms are named by the values of axes, and reports name arms."""
+    paths = f'["/", "/?token={PLANTED["query"]}"]'
+    (tmp_path / "mine.toml").write_text(f'question = "?"\nstrategies = ["urllib3"]\n[workloads.w]\npath = {paths}\n')
+    code, said = called("run", "mine.toml")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "names of arms would hold the secret in its query" in said
+    assert places_of_secrets(tmp_path / "results", {"output": said}) == []
 
 
 def test_what_an_environment_was_installed_from_is_stored_without_credentials(called, tmp_path, stored):

@@ -11,8 +11,9 @@ from clientlab import redaction
 from clientlab.errors import FieldError
 from clientlab.redaction import MARK
 from clientlab.results.plan import EnvironmentSpec, Plan
+from clientlab.workload.request_line import check_request_line
 from clientlab.workload.withheld import lacking_headers, lacks_query, withheld
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import NUMBER_FIELD, Workload
 
 
 def _header_line(line: str, kept: Collection[str] = ()) -> str:
@@ -97,6 +98,9 @@ def completed(plan: Plan, headers: Mapping[str, str], path: str | None) -> Plan:
         message = "the run does not lack this query; write the address that the run has, or leave it out"
         raise FieldError(["url"], message, value=repr(redaction.path(path)))
     workloads = {name: _completed(one, given, path) for name, one in plan.workloads.items()}
+    for one in workloads.values():
+        if not lacks_query(one) and not lacking_headers(one):
+            check_request_line(one.method, one.path.replace(NUMBER_FIELD, ""), one.headers)
     return plan.model_copy(update={"workloads": workloads})
 
 
@@ -108,7 +112,14 @@ def _completed(workload: Workload, given: Mapping[str, str], path: str | None) -
 
 
 def _fits(workload: Workload, path: str) -> bool:
-    return lacks_query(workload) and redaction.path(path) == workload.path
+    """Whether the path is that of the workload, with values in place of the withheld ones."""
+    stored, given = workload.path.split("&"), path.split("&")
+    return lacks_query(workload) and len(stored) == len(given) and all(map(_is_value_of, stored, given))
+
+
+def _is_value_of(stored: str, given: str) -> bool:
+    before, mark, _ = stored.partition(MARK)
+    return given.startswith(before) if mark else given == stored
 
 
 def _without_credentials(spec: EnvironmentSpec) -> EnvironmentSpec:
