@@ -13,10 +13,10 @@ from clientlab.analysis.ratios import CONFIDENCE
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.judging.claims import judged
 from clientlab.judging.judgement import read_judged
-from clientlab.reports import estimand, servers
+from clientlab.reports import as_markdown, servers
 from clientlab.reports.charts import picture
-from clientlab.reports.charts.curves import Curve, sweeps_of
-from clientlab.reports.claims import with_band
+from clientlab.reports.charts.sweeps import Curve, sweeps_of
+from clientlab.reports.claims import PAIRED, with_band
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row, groups_of
 from clientlab.results.document import ClaimResult, Run
@@ -89,7 +89,7 @@ class Found:
 
     def servers_table(self) -> str:
         """Requests a second by server, beside the article's."""
-        return table(servers.HEADS, servers.rows(self.run), left=servers.LEFT)
+        return as_markdown.data_table(servers.table_of(self.run))
 
     def curve(self, name: str) -> Curve:
         """A sweep's curve."""
@@ -131,7 +131,7 @@ def render(found: dict[str, Run]) -> str:
         articles=_tally(claim for name, claim in of_sources if name not in MOVING),
         moving=_tally(claim for name, claim in of_sources if name in MOVING),
         own=_tally(claim for name, claim in all_claims if name not in published or claim.control),
-        estimand=estimand.PAIRED,
+        estimand=PAIRED,
         fallen=_fallen(found, len(all_claims)),
         unmeasured=unmeasured(found),
         effects=network.effects_table(network.repeated(judged_claims)),

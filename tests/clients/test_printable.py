@@ -8,8 +8,7 @@ import pytest
 
 from clientlab.cli import run_command_line
 from clientlab.printable import printable
-from clientlab.reports import as_csv, as_junit, as_markdown
-from clientlab.reports.html import page
+from clientlab.reports import as_csv, as_html, as_junit, as_markdown
 from clientlab.results.store import RUN_FILE, Store
 from clients.documents import a_failed_trial, a_run, a_trial
 
@@ -48,7 +47,7 @@ def test_no_subcommand_prints_them(words, hostile, capfd):
 def test_no_export_holds_them(hostile):
     """CSV, Markdown, JUnit and the HTML report."""
     run = hostile.read("last")
-    for text in (as_csv.render(run), as_markdown.render(run), as_junit.render(run, []), page.render(run)):
+    for text in (as_csv.render(run), as_markdown.render(run), as_junit.render(run, []), as_html.render(run)):
         assert printable(text) == text
 
 

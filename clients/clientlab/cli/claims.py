@@ -13,7 +13,7 @@ from clientlab.cli.option_types import OUT, console
 from clientlab.errors import LabError
 from clientlab.judging.claims import judged
 from clientlab.judging.judgement import find_judged
-from clientlab.reports.claims import render
+from clientlab.reports import as_terminal
 from clientlab.results.document import ClaimResult
 from clientlab.results.store import Store
 
@@ -34,7 +34,7 @@ def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
     if as_json:
         click.echo(json.dumps([claim.model_dump() for claim in found], indent=1))
     else:
-        console().print(render(found), highlight=False)
+        console().print(as_terminal.claims(found), highlight=False)
     return code_of(found) if require else 0
 
 

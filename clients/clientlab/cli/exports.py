@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,22 +28,43 @@ FAIL_ON = (
 STRICT = "Judge --fail-on by the median over rounds instead of its whole interval."
 
 
+@dataclass(frozen=True)
+class Format:
+    """A format that `clientlab report` writes to a file or to standard output, with the option ``--NAME``.
+
+    `bare`: without a file, the option means standard output.
+    """
+
+    name: str
+    help: str
+    render: Callable[[Run, Sequence[ThresholdResult]], str]
+    bare: bool = False
+
+    @property
+    def option(self) -> Callable[[_Command], _Command]:
+        """The option of the command line."""
+        bare: dict[str, Any] = {"is_flag": False, "flag_value": _STDOUT} if self.bare else {}
+        return click.option(f"--{self.name}", type=_FILE, help=self.help, **bare)
+
+
+FORMATS = [
+    Format("csv", "Write one row per trial to this file; - is standard output.", lambda run, _: as_csv.render(run)),
+    Format(
+        "markdown",
+        "Write Markdown to this file, or to standard output if no file is given; place it after RUN.",
+        as_markdown.render,
+        bare=True,
+    ),
+    Format("junit", "Write arms, claims and limits as JUnit XML to this file.", as_junit.render),
+]
+
+
 def exports(command: _Command) -> _Command:
-    """Add the options `csv`, `markdown`, `junit`, `texts` and `strict` to a command."""
+    """Add an option for each format, `texts` and `strict` to a command."""
     for option in reversed((
-        click.option("--csv", type=_FILE, help="Write one row per trial to this file; - is standard output."),
-        click.option(
-            "--markdown", type=_FILE, is_flag=False, flag_value=_STDOUT,
-            help="Write Markdown to this file, or to standard output if no file is given; place it after RUN.",
-        ),
-        click.option("--junit", type=_FILE, help="Write arms, claims and limits as JUnit XML to this file."),
-        click.option(
-            "--fail-on", "texts", multiple=True, metavar="LIMIT",
-            help=FAIL_ON,
-        ),
-        click.option(
-            "--strict", is_flag=True, help=STRICT
-        ),
+        *(one.option for one in FORMATS),
+        click.option("--fail-on", "texts", multiple=True, metavar="LIMIT", help=FAIL_ON),
+        click.option("--strict", is_flag=True, help=STRICT),
     )):  # fmt: skip
         command = option(command)
     return command
@@ -66,21 +88,17 @@ def judged_by(run: Run, formats: dict[str, Any]) -> list[ThresholdResult]:
 
 def export(run: Run, formats: dict[str, Any], judged: list[ThresholdResult]) -> tuple[bool, int]:
     """Write the chosen formats. Returns whether one went to standard output, and the exit code. Raises LabError."""
-    renderers: dict[str, Callable[[], str]] = {
-        "csv": lambda: as_csv.render(run),
-        "markdown": lambda: as_markdown.render(run, judged),
-        "junit": lambda: as_junit.render(run, judged),
-    }
-    chosen = {name: formats[name] for name in renderers if formats[name] is not None}
+    chosen = {one: formats[one.name] for one in FORMATS if formats[one.name] is not None}
     if list(chosen.values()).count(_STDOUT) > 1:
-        raise LabError(f"--{' and --'.join(chosen)}: only one of them can go to standard output; name a file")
+        names = " and --".join(one.name for one in chosen)
+        raise LabError(f"--{names}: only one of them can go to standard output; name a file")
     taken = _STDOUT in chosen.values()
-    for name, target in chosen.items():
+    for one, target in chosen.items():
         if target == _STDOUT:
-            click.echo(renderers[name](), nl=False)
+            click.echo(one.render(run, judged), nl=False)
         else:
-            _write(Path(target), renderers[name](), name)
-            click.echo(f"{name}: {printable(str(target))}", err=taken)
+            _write(Path(target), one.render(run, judged), one.name)
+            click.echo(f"{one.name}: {printable(str(target))}", err=taken)
     return taken, tell(judged, stderr=taken)
 
 

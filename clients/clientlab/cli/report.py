@@ -15,8 +15,7 @@ from clientlab.cli.option_types import OUT, console
 from clientlab.judging.judgement import find_judged
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.printable import printable
-from clientlab.reports import files, table
-from clientlab.reports.claims import verdicts
+from clientlab.reports import as_terminal, files
 from clientlab.reports.files import OutputFile
 from clientlab.results.document import Run
 from clientlab.results.store import Store
@@ -69,11 +68,8 @@ def report(name: str, chart: Path | None, html: Path | None, folder: Path, **for
 
 
 def show(run: Run, *, stderr: bool) -> None:
-    """Print a run's table, and below it the verdicts on the claims of its experiment."""
-    out = console(stderr=stderr)
-    out.print(table.render(run), highlight=False)
-    if run.claims:
-        out.print(verdicts(run.claims), highlight=False)
+    """Print the report of a run."""
+    console(stderr=stderr).print(as_terminal.render(run), highlight=False)
 
 
 def draw(run: Run, chart: Path | None, *, stderr: bool) -> None:
@@ -88,7 +84,7 @@ def draw(run: Run, chart: Path | None, *, stderr: bool) -> None:
 def write_page(run: Run, page: Path | None, judged: Sequence[ThresholdResult], *, stderr: bool) -> None:
     """Write the HTML report of a run with its limits, if a path is given, and print the path. Raises LabError."""
     if page is not None:
-        from clientlab.reports.html import write  # noqa: PLC0415 - no other command needs templates
+        from clientlab.reports.as_html import write  # noqa: PLC0415 - no other command needs templates
 
         write(run, page, judged)
         click.echo(f"report: {printable(str(page))}", err=stderr)

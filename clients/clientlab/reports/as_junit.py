@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.claims import doubts
-from clientlab.reports.partial import reason_of
+from clientlab.reports.failures import reason_of
 from clientlab.reports.thresholds import sentence
 from clientlab.results.document import Run
 from clientlab.results.failures import failed_for_good

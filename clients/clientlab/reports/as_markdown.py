@@ -1,77 +1,62 @@
-"""A run as Markdown, for a README, an issue or a comment: answer, thresholds, cautions, tables, claims, the command."""
+"""A run as Markdown, for a README, an issue or a comment: its sections as paragraphs, lists and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import (
-    capacity,
-    ceilings,
-    environments,
-    estimand,
-    links,
-    overload,
-    partial,
-    servers,
-    shards,
-    thresholds,
-)
+from clientlab.reports.charts.shapes import DataTable
 from clientlab.reports.claims import doubts, sentence
+from clientlab.reports.contents import text_sections
 from clientlab.reports.markdown import code, escaped, table
-from clientlab.reports.rows import groups_of
-from clientlab.reports.table import heads_and_rows
+from clientlab.reports.sections import Alerts, Command, Lines, Listing, Report, Section, Tables, TextPart, Verdicts
 from clientlab.results.document import ClaimResult, Run
+
+_CLAIM_HEADS = ("claim", "verdict", "ratio (95 %)", "rounds", "measured")
 
 
 def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
-    """The whole document. `judged`: the thresholds of its user, with their outcomes."""
-    return "\n".join(_parts(run, judged))
+    """The whole document. `judged`: the limits of its user, with their outcomes."""
+    sections = text_sections(Report(run, judged))
+    blocks = [block for section in sections for block in _section(section)]
+    return "\n".join([f"**{escaped(sections[0].heading)}**\n", *blocks])
 
 
-def _parts(run: Run, judged: Sequence[ThresholdResult]) -> Iterator[str]:
-    yield f"**{escaped(run.experiment.question)}**\n"
-    groups = groups_of(run)
-    sentences = [*capacity.answers_of(run, groups), *environments.sentences(run), *links.sentences(run)]
-    yield "".join(f"{escaped(sentence)}  \n" for sentence in sentences)
-    if judged:
-        yield "".join(f"- {escaped(line)}\n" for line in thresholds.lines(judged))
-    if run.cautions:
-        yield "".join(f"> **{escaped(one.text)}** - {escaped(one.advice)}  \n" for one in run.cautions)
-    yield from _capacities(run)
-    for group in groups:
-        yield f"{escaped(group.title)}\n\n{table(*heads_and_rows(group))}"
-    if any(len(group.rows) > 1 for group in groups):
-        yield f"{escaped(estimand.standings(group.open_load for group in groups))}\n"
-    yield from (f"{escaped(line)}\n" for line in [*shards.lines(run), *ceilings.lines(run)])
-    if cells := servers.rows(run):
-        yield f"{escaped(servers.TITLE)}\n\n{table(servers.HEADS, cells, left=servers.LEFT)}"
-    if early := partial.rows(run):
-        yield f"{escaped(partial.TITLE)}\n\n{table(partial.HEADS, early)}"
-    if run.claims:
-        yield table(("claim", "verdict", "ratio (95 %)", "rounds", "measured"), map(_claim, run.claims), left=5)
-        yield f"{escaped(estimand.PAIRED)}\n"
-    where = run.surroundings
-    yield (
-        f"Run {escaped(run.run)} ({run.status}) on {escaped(where.cpu_model)}, {where.cpu_usable:g} cores, "
-        f"{escaped(where.system)} {escaped(where.kernel)}, {escaped(where.python)}, "
-        f"clientlab {escaped(run.clientlab)}. Command: {code(run.experiment.command)}\n"
-    )
-    if where.placement is not None:
-        yield f"Pinned: {escaped(str(where.placement))}\n"
-    yield from (f"Environment {escaped(line)}\n" for line in environments.lines(run))
+def _section(section: Section[TextPart]) -> Iterator[str]:
+    for part in section.parts:
+        yield from _part(part)
+    if section.sentences:
+        yield "".join(f"{escaped(sentence)}  \n" for sentence in section.sentences)
+    yield from _paragraphs(section.notes)
 
 
-def _capacities(run: Run) -> Iterator[str]:
-    """The capacities that a search found, and what overloads did."""
-    for title, cells in capacity.tables(run):
-        yield f"{escaped(title)}\n\n{table(capacity.HEADS, cells, left=capacity.LEFT)}"
-    if note := capacity.note(run):
-        yield f"{escaped(note)}\n"
-    if overloaded := overload.rows(run):
-        yield f"{escaped(overload.TITLE)}\n\n{table(overload.HEADS, overloaded, left=overload.LEFT)}"
-        yield f"{escaped(overload.note(run))}\n"
+def _part(part: TextPart) -> Iterator[str]:
+    match part:
+        case Alerts():
+            yield "".join(f"> **{escaped(text)}** - {escaped(advice)}  \n" for text, advice in part.items)
+        case Listing():
+            yield f"{escaped(part.title)}:\n\n" + "".join(f"- {escaped(line)}\n" for line in part.items)
+        case Lines():
+            yield from _paragraphs(part.items)
+        case Tables():
+            yield from (f"{escaped(one.title)}\n\n{data_table(one)}" for one in part.items)
+        case Verdicts():
+            yield table(_CLAIM_HEADS, map(_claim, part.items), left=len(_CLAIM_HEADS))
+        case Command():
+            yield from (f"Command: {code(line)}\n" for line in part.items)
+        case _:
+            assert_never(part)
+
+
+def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
+    return (f"{escaped(line)}\n" for line in lines)
+
+
+def data_table(found: DataTable) -> str:
+    """The table in Markdown, without its title."""
+    return table(found.headings, found.rows, left=found.keys, texts=found.texts)
 
 
 def _claim(claim: ClaimResult) -> list[str]:

@@ -1,4 +1,4 @@
-"""The capacities of a run's arms, for every report: a table for each group, and the answer in a sentence."""
+"""What a search for capacities found, and what overloads did to the arms: tables, and the answer in a sentence."""
 
 from __future__ import annotations
 
@@ -8,39 +8,48 @@ from clientlab import units
 from clientlab.analysis.ratios import Estimate
 from clientlab.analysis.standings import GroupKey
 from clientlab.judging.capacity import ArmCapacity, ArmSearch, capacities, equal_load, rate_of
+from clientlab.judging.overload import CALM_AFTER, COLLAPSED, RECOVERED, Overloaded, overloads_of
 from clientlab.judging.probes import why_not_held
 from clientlab.judging.verdict import FULL
 from clientlab.reports import bottleneck
-from clientlab.reports.headline import answers
-from clientlab.reports.rows import Group
+from clientlab.reports.charts.shapes import DataTable
+from clientlab.reports.sections import Part, Report, Section, Tables
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Run
+from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Bound, Trial
 
-HEADS = (
+_CAPACITY_HEADS = (
     "arm", "capacity/s (95 %)", "x largest (95 %)", "rounds", "probes", "not held at", "because", "busy then",
 )  # fmt: skip
-TEXTS = frozenset({"arm", "because", "busy then"})
-"""Columns of text; the others are of numbers."""
+_CAPACITY_TEXTS = (6, 7)
+_OVERLOAD_HEADS = (
+    "arm", "overload", "rate/s", "goodput/s", "of capacity", "late p99", "p99", "failed", "recovery", "what it does",
+)  # fmt: skip
+_OVERLOAD_TEXTS = (9,)
 
-LEFT = 1
-"""Columns before the first number."""
 
-
-def tables(run: Run) -> list[tuple[str, list[tuple[str, ...]]]]:
-    """Title, and cells under `HEADS`, of each group; none in a run without a search."""
-    search = run.experiment.find_max
+def capacity(report: Report) -> Section[Part]:
+    """The capacities that a search found: a table for each group."""
+    search = report.run.experiment.find_max
     if search is None:
-        return []
-    found = capacities(run)
-    return [(_title(group, search), [_row(one, arms) for one in arms]) for group, arms in found.items()]
+        return Section("capacity", "Capacity", [])
+    tables = [
+        DataTable(_CAPACITY_HEADS, [_row(one, arms) for one in arms], _title(group, search), texts=_CAPACITY_TEXTS)
+        for group, arms in capacities(report.run).items()
+    ]
+    return Section("capacity", "Capacity", [Tables(tables)], notes=[_note(search)])
 
 
-def note(run: Run) -> str | None:
-    """What a capacity is, and at which load arms are compared; None in a run without a search."""
-    search = run.experiment.find_max
-    if search is None:
-        return None
+def overload(report: Report) -> Section[Part]:
+    """What overloads did to each arm: medians over the rounds."""
+    found = [_overload_row(one) for one in overloads_of(report.run)]
+    table = DataTable(_OVERLOAD_HEADS, found, "Overload", keys=2, texts=_OVERLOAD_TEXTS)
+    return Section("overload", "Overload", [Tables([table] if found else [])], notes=[_overload_note(report.run)])
+
+
+def _note(search: CapacitySearch) -> str:
+    """What a capacity is, and at which load arms are compared."""
     return (
         f"A capacity is the highest uniform rate at which a trial held {search.conditions}, sent at least "
         f"{units.share(search.achieved)} of the planned requests, and its backlog did not grow: the median over the "
@@ -51,12 +60,7 @@ def note(run: Run) -> str | None:
     )
 
 
-def answers_of(run: Run, groups: Sequence[Group]) -> list[str]:
-    """The answers of a run: its capacities first. A search that is not over has no other answer yet."""
-    return [*_sentences(run), *(answers(groups) if groups or not run.probes else [])]
-
-
-def _sentences(run: Run) -> list[str]:
+def sentences(run: Run) -> list[str]:
     """Who held the most, for each group with a capacity; and the rate at which the group is compared."""
     search, found = run.experiment.find_max, capacities(run)
     if search is None:
@@ -131,3 +135,32 @@ def _share(one: ArmCapacity, *, alone: bool) -> str:
 
 def _title(group: GroupKey, search: CapacitySearch) -> str:
     return f"Capacity with {search.conditions}: {group.title}"
+
+
+def _overload_note(run: Run) -> str:
+    """What the columns mean."""
+    search = run.experiment.find_max
+    calm = "" if search is None else f"at {units.share(search.equal_load)} of its capacity "
+    return (
+        f"Each arm is calm {calm}for the length of a trial, then overloaded as long, then calm {CALM_AFTER} times as "
+        "long. Goodput: requests per second that ended with success during the excess. Recovery: from the end of the "
+        f"excess until the backlog is at most {RECOVERED:g} times that before it, or 3 requests more. An arm collapses "
+        f"if its goodput falls below {units.share(COLLAPSED)} of its capacity; it sheds if requests fail or are "
+        "dropped; else it queues them."
+    )
+
+
+def _overload_row(one: Overloaded) -> tuple[str, ...]:
+    late, p99 = BY_KEY["late_p99"], BY_KEY["p99"]
+    share = None if one.goodput is None else one.goodput / one.capacity
+    return (
+        one.name,
+        units.share(one.share),
+        units.rate(one.share * one.capacity),
+        units.rate(one.goodput),
+        units.share(share),
+        *(figure.text(figure.over_rounds(one.trials), at_least=figure.is_bound(one.trials)) for figure in (late, p99)),
+        units.share(one.failed),
+        units.UNKNOWN if one.recovery is None else units.of_unit(one.recovery[0], "seconds", at_least=one.recovery[1]),
+        one.reaction or units.UNKNOWN,
+    )

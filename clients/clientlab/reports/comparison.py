@@ -19,10 +19,14 @@ from clientlab.judging.changes import Change
 from clientlab.judging.comparison import Compared, Comparison
 from clientlab.judging.differences import Difference
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import estimand, markdown, thresholds
-from clientlab.reports.table import plain_table
+from clientlab.reports import markdown, thresholds
+from clientlab.reports.as_terminal import plain_table
 from clientlab.results.document import Run
 
+_UNPAIRED = (
+    "A ratio is the typical one: the median of how many times as much a round of one run has as a round of the other. "
+    "All intervals of this comparison together hold the truth in 95 of 100 comparisons."
+)
 _LONGEST = 60
 _STYLES = {"better": "green", "worse": "bold red", "cannot say": "yellow"}
 
@@ -213,7 +217,7 @@ def _summary(comparison: Comparison) -> str:
 
 def _notes(comparison: Comparison) -> Iterator[str]:
     """What a ratio is, and the smallest changes that this comparison could have seen, by figure over the arms."""
-    yield estimand.UNPAIRED
+    yield _UNPAIRED
     found = []
     for figure in comparison.figures:
         changes = [by_key[figure.key] for one in comparison.others for by_key in one.changes.values()]

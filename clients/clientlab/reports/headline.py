@@ -1,20 +1,69 @@
-"""The answer of a run: a line for each group of arms. It claims no difference that an interval does not show.
+"""The head of a report: the question, what to know before the numbers are read, and the answer of the run.
 
-Arms of unlike concurrency are not compared: each concurrency has its own sentence.
+The answer has a line for each group of arms. It claims no difference that an interval does not show. Arms of unlike
+concurrency are not compared: each concurrency has its own sentence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from clientlab import units
+from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs
+from clientlab.reports import capacity, thresholds
 from clientlab.reports.rows import Group, Row
+from clientlab.reports.sections import Alerts, Lines, Listing, Part, Report, Section
+from clientlab.results.document import Run
 from clientlab.results.figures import ranked_by
 
 _P99 = ranked_by(open_load=True)
 
 _MOST_CLASSES = 4
 """Values of the concurrency that have a sentence, those with the fastest arms first."""
+
+
+def headline(report: Report) -> Section[Part]:
+    """The question, the run, cautions, limits and the answer."""
+    run = report.run
+    sentences = [*environment_sentences(run), *link_sentences(run), *answers_of(run, report.groups)]
+    parts = [Lines([_run_line(run)]), *_cautions(run), *_limits(report)]
+    return Section("answer", run.experiment.question, parts, label="Answer", sentences=sentences)
+
+
+def _run_line(run: Run) -> str:
+    """Name, status and time of the run, how much was measured, and on which machine."""
+    created = run.created.replace("T", " ").replace("+00:00", " UTC")
+    done = sum(trial.status == "done" for trial in run.trials)
+    probes = f", {len(run.probes)} probes" if run.probes else ""
+    requests = sum(trial.requests for trial in run.trials)
+    measured = f"{done} of {len(run.trials)} trials done{probes}, {requests:,} requests"
+    machine = f"{run.surroundings.cpu_model}, {run.surroundings.cpu_usable:g} cores"
+    return " · ".join((f"run {run.run}", run.status, created, measured, machine, run.surroundings.python))
+
+
+def _cautions(run: Run) -> list[Part]:
+    """What makes the numbers doubtful: the run is not finished, its cautions, or its quick form."""
+    unfinished = (f"This run is {run.status}.", "The report shows the trials that finished.")
+    count = len(run.cautions)
+    title = f"{count} {'caution' if count == 1 else 'cautions'} before you read the numbers"
+    quick = any(caution.kind == "quick" for caution in run.cautions)
+    return [
+        Alerts([unfinished] if run.status != "done" else []),
+        Alerts([(caution.text, caution.advice) for caution in run.cautions], title),
+        Listing("Shortened", [] if quick else run.experiment.shortened, alert=True),
+    ]
+
+
+def _limits(report: Report) -> list[Part]:
+    failed = any(one.outcome == "failed" for one in report.judged)
+    title = "Limits that did not hold" if failed else "Limits"
+    return [Listing(title, thresholds.lines(report.judged), alert=failed)]
+
+
+def answers_of(run: Run, groups: Sequence[Group]) -> list[str]:
+    """The answers of a run: its capacities first. A search that is not over has no other answer yet."""
+    return [*capacity.sentences(run), *(answers(groups) if groups or not run.probes else [])]
 
 
 def answers(groups: Sequence[Group]) -> list[str]:
@@ -88,3 +137,34 @@ def _slower(row: Row) -> bool:
 
 def _list(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def environment_sentences(run: Run) -> list[str]:
+    """How many times as long each arm takes as in the first environment, with intervals that hold together."""
+    return [_of_environment(one) for one in contrasts(run, environment_pairs(run.experiment.arms))]
+
+
+def _of_environment(found: Contrast) -> str:
+    known = [
+        f"{units.ratio_of(ratio)} times the {label}"
+        for ratio, label in ((found.time, found.figure.label), (found.cpu, "CPU time per request"))
+        if ratio is not None
+    ]
+    if not known:
+        return f"{found.arm.name} and {found.base.name}: no round has trials of both without errors."
+    return f"{found.arm.name} takes {' and '.join(known)} of {found.base.name}."
+
+
+def link_sentences(run: Run) -> list[str]:
+    """How many times as long each arm takes as behind the first link, with intervals that hold together."""
+    found = contrasts(run, link_pairs(run.experiment.arms))
+    return [_of_link(list(family)) for _, family in groupby(found, lambda one: one.base.name)]
+
+
+def _of_link(family: list[Contrast]) -> str:
+    """All arms that have one base, in a sentence."""
+    known = [f"{one.arm.name} takes {units.ratio_of(one.time)} times" for one in family if one.time is not None]
+    base, figure = family[0].base.name, family[0].figure.label
+    if not known:
+        return f"No round has trials without errors of {base} and of the same strategy behind another link."
+    return f"{'; '.join([f'{known[0]} the {figure} of {base}', *known[1:]])}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
 
@@ -28,8 +28,8 @@ def code(text: str) -> str:
     return f"{fence} {line} {fence}" if "`" in line else f"{fence}{line}{fence}"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
-    """A table. The first `left` columns are aligned to the left, all others to the right."""
-    rule = ["---" if place < left else "---:" for place in range(len(heads))]
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, texts: Collection[int] = ()) -> str:
+    """A table. The first `left` columns and those of `texts` are aligned to the left, all others to the right."""
+    rule = ["---" if place < left or place in texts else "---:" for place in range(len(heads))]
     lines = [list(map(escaped, heads)), rule, *(list(map(escaped, row)) for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from clientlab import units
 from clientlab.judging.probes import why_not_held
 from clientlab.printable import printable
-from clientlab.reports.partial import reason_of
+from clientlab.reports.failures import reason_of
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Run, is_probe
 from clientlab.results.trial import PlannedTrial, Trial

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from statistics import median
 
 from clientlab import units
-from clientlab.analysis.ratios import Ratio
+from clientlab.analysis.ratios import Estimate, Ratio, typical_figure
 from clientlab.analysis.standings import GroupKey, Schedule, Standing
 from clientlab.judging.cautions.noise import is_noisy, is_wide
 from clientlab.judging.ranking import Load, baseline_of, finished_by_group, load_of, ranked
 from clientlab.reports.bottleneck import shares_of
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
-from clientlab.results.figures import FIGURES, cost_of
+from clientlab.results.figures import BY_KEY, FIGURES, cost_of
 from clientlab.results.trial import Trial
 
 LARGE_BODY = 1 << 20
-
+_THROUGHPUT = BY_KEY["throughput"]
 
 WAITS = "*"
 """Marks latencies that hold the wait for a free connection. A caution explains it."""
@@ -232,3 +232,19 @@ def commonest_verdict(trials: Iterable[Trial]) -> str | None:
     """The commonest bottleneck of the trials, the first of several. None if no trial has a verdict."""
     counts = Counter(trial.verdict for trial in trials if trial.verdict is not None)
     return counts.most_common(1)[0][0] if counts else None
+
+
+def speed_of(trials: Iterable[Trial]) -> Estimate | None:
+    """Successful requests per second of an arm: the median over its finished trials, as in the run's table.
+
+    None without a trial that had a successful request. The interval is the 95 % confidence interval of that median;
+    with fewer than three rounds there is none.
+    """
+    rates = {trial.round: rate for trial in trials for rate in _THROUGHPUT.values([trial]) if rate > 0}
+    found = typical_figure(rates)
+    if found is None:
+        return None
+    value = float(median(rates.values()))
+    if found.low is None or found.high is None:
+        return Estimate(value, None, None)
+    return Estimate(value, min(found.low, value), max(found.high, value))

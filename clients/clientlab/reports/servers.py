@@ -14,17 +14,17 @@ from statistics import median
 
 from clientlab import units
 from clientlab.errors import LabError
+from clientlab.reports.charts.shapes import DataTable
+from clientlab.reports.sections import Part, Report, Section, Tables
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Trial
 from clientlab.upstreams import Upstream, find
 
-HEADS = (
+_HEADS = (
     "server", "connections kept by", "aiohttp", "Flask", "aiohttp ahead by", "kept alive: aiohttp", "Flask",
     "published",
 )  # fmt: skip
-LEFT = 2
-"""Columns that are aligned to the left."""
 TITLE = "Requests per second, by server"
 _KEEPING = {(True, False): "aiohttp alone", (False, False): "neither", (True, True): "both"}
 
@@ -54,8 +54,19 @@ class Served:
         return "gunicorn" if count is None else f"gunicorn, {count} worker{'s' if count > 1 else ''}"
 
 
+def servers(report: Report) -> Section[Part]:
+    """The table of servers, in runs of an experiment that compares frameworks under them."""
+    table = table_of(report.run)
+    return Section("servers", TITLE, [Tables([table] if table.rows else [])], label="Servers")
+
+
+def table_of(run: Run) -> DataTable:
+    """The table; without rows for a run without pairs of servers."""
+    return DataTable(_HEADS, rows(run), TITLE, keys=2)
+
+
 def rows(run: Run) -> list[tuple[str, ...]]:
-    """The table's cells under `HEADS`, first the rows in which aiohttp alone keeps connections; empty without pairs."""
+    """The table's cells, first the rows in which aiohttp alone keeps connections; empty without pairs."""
     served = list(_served(run))
     pairs = [(mine, other) for mine, other in itertools.product(served, served) if _pair(mine, other)]
     pairs.sort(key=lambda pair: pair[0].strategy != pair[1].strategy)  # pairs with one strategy come first

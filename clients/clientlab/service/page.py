@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from clientlab.errors import LabError
 from clientlab.experiments.checks import check_served
 from clientlab.experiments.file import bundled
-from clientlab.reports import html
+from clientlab.reports import as_html
 from clientlab.results.plan import Plan
 from clientlab.service.api import FoundRun, problems, state_of
 from clientlab.service.lab import Lab, ThisLab, lab_of
@@ -89,7 +89,7 @@ async def stop(request: Request, lab: ThisLab) -> Response:
 @router.get("/runs/{run}", responses=problems(404))
 async def report(found: FoundRun) -> Response:
     """A run's report: the page that `clientlab report --html` writes, which brings its own style."""
-    text = await asyncio.to_thread(html.render, found)
+    text = await asyncio.to_thread(as_html.render, found)
     return HTMLResponse(text, headers={"Content-Security-Policy": _REPORT_POLICY})
 
 

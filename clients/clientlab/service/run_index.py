@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 
 from clientlab.errors import LabError
 from clientlab.judging.judgement import find_judged
-from clientlab.reports.capacity import answers_of
 from clientlab.reports.claims import doubts
+from clientlab.reports.headline import answers_of
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
 from clientlab.results.store import RUN_FILE, Store

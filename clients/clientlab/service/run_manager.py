@@ -15,7 +15,7 @@ from clientlab.errors import IncompleteRun, LabError
 from clientlab.experiments.checks import check_served, check_stored
 from clientlab.judging.judgement import with_judgement
 from clientlab.printable import printable
-from clientlab.reports.partial import reason_of
+from clientlab.reports.failures import reason_of
 from clientlab.results.document import Run
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store

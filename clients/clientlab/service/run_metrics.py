@@ -14,8 +14,7 @@ from clientlab.analysis.ratios import FEWEST_ROUNDS, typical_estimate, typical_f
 from clientlab.judging.changes import simultaneous
 from clientlab.judging.ranking import group_of, ranked
 from clientlab.reports.claims import doubts, sentence
-from clientlab.reports.rows import commonest_verdict
-from clientlab.reports.speed import speed_of
+from clientlab.reports.rows import commonest_verdict, speed_of
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figure_definition import Metric
 from clientlab.results.figures import EXPORTED

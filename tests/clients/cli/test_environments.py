@@ -15,7 +15,7 @@ import pytest
 from clientlab import __version__
 from clientlab.judging.differences import differences
 from clientlab.reports import as_markdown
-from clientlab.reports.html.page import render
+from clientlab.reports.as_html import render
 from clientlab.running import environments
 from clients.measured import is_alive
 from running import eventually

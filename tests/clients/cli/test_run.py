@@ -219,7 +219,7 @@ def test_a_server_of_ones_own_that_freezes_ends_the_trial(clientlab, results, tm
     assert trial.reason.endswith(f"failed requests in a row (5 are enough while the health check fails, too): {reason}")
     assert 28 <= trial.requests - sum(trial.errors.values()) < 40
     assert f"partial: {trial.requests} requests had finished" in said.err
-    assert "Partial: trials that were ended early" in said.out
+    assert "Failed trials" in said.out
     assert clientlab("report", "last", "--html", "page.html", "--markdown", "page.md").code == 0
     for page in ("page.html", "page.md"):
         text = (tmp_path / page).read_text()
@@ -503,7 +503,7 @@ def test_a_trial_that_is_killed_ends_at_once_with_its_pool_and_its_requests_are_
     assert found.reason.startswith("its process was ended by SIGKILL")
     assert 30 < found.requests <= len(server.seen)
     said = clientlab("report", "last").out
-    assert f"{found.requests:,}" in said.partition("Partial: trials that were ended early")[2]
+    assert f"{found.requests:,}" in said.partition("Failed trials")[2]
 
 
 @pytest.mark.slow

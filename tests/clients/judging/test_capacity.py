@@ -11,7 +11,7 @@ from clientlab.judging.cautions import cautions_of
 from clientlab.judging.comparison import compare
 from clientlab.judging.probes import why_not_held
 from clientlab.judging.ranking import ranked
-from clientlab.reports.capacity import answers_of
+from clientlab.reports.headline import answers_of
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.figures import BY_KEY
 from clientlab.workload.workload import Workload

@@ -10,7 +10,8 @@ from clientlab.errors import LabError
 from clientlab.experiments.checks import check_stored
 from clientlab.judging.cautions.trials import gil_on
 from clientlab.judging.contrasts import contrasts, environment_pairs
-from clientlab.reports.environments import lines, sentences
+from clientlab.reports.headline import environment_sentences as sentences
+from clientlab.reports.surroundings import environment_lines as lines
 from clientlab.results.document import Environment
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.service.run_metrics import surroundings_hash

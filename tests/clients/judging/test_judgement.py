@@ -6,7 +6,7 @@ import pytest
 
 from clientlab.judging.claims import judged
 from clientlab.judging.judgement import find_judged
-from clientlab.reports import as_junit, as_markdown, html, run_list
+from clientlab.reports import as_html, as_junit, as_markdown, run_list
 from clientlab.results.document import Run
 from clientlab.results.plan import Claim
 from clientlab.results.store import Store
@@ -50,5 +50,5 @@ def test_the_claims_of_a_run_that_was_killed_are_judged_when_it_is_read(stale, s
     assert read.model_copy(update={"claims": [], "cautions": []}) == expected
     assert "| a is faster | supported | " in as_markdown.render(read)
     assert 'name="faster: a is faster"' in as_junit.render(read, [])
-    assert "supported" in html.render(read)
+    assert "supported" in as_html.render(read)
     assert run_list.rows(store)[-1]["claims"]["supported"] == 1

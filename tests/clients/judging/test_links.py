@@ -10,7 +10,7 @@ from clientlab.errors import LabError
 from clientlab.judging.comparison import compare
 from clientlab.judging.contrasts import contrasts, environment_pairs, link_pairs
 from clientlab.judging.ranking import ranked
-from clientlab.reports.links import sentences
+from clientlab.reports.headline import link_sentences as sentences
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
 from clientlab.workload.link import Link

@@ -6,7 +6,8 @@ import pytest
 
 from clientlab.judging.cautions import cautions_of
 from clientlab.judging.overload import overloads_of
-from clientlab.reports import as_markdown, html, overload
+from clientlab.reports import as_html, as_markdown, capacity
+from clientlab.reports.sections import Report
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.trial import LoadSlice, OfSearch, Slice, Trial
 from clientlab.workload.workload import Workload
@@ -76,13 +77,14 @@ def test_overloads_stand_in_every_report_and_count_in_no_table_of_trials():
     """Medians over the rounds, one row for each arm and share."""
     run = of(overloaded(2.0), overloaded(1.5))
     assert (run.trials, run.measured) == ([], 2)
-    cells = [dict(zip(overload.HEADS, row, strict=True)) for row in overload.rows(run)]
+    (table,) = capacity.overload(Report(run)).parts[0].items
+    cells = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
     assert [(row["overload"], row["rate/s"], row["of capacity"]) for row in cells] == [
         ("150 %", "150", "100 %"),
         ("200 %", "200", "100 %"),
     ]
     assert "what it does" in as_markdown.render(run)
-    assert 'id="overload"' in html.render(run)
+    assert 'id="overload"' in as_html.render(run)
 
 
 def test_an_overload_that_failed_is_a_caution_with_its_reason():

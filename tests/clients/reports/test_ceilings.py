@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from clientlab.judging.cautions import cautions_of
-from clientlab.reports import as_markdown, ceilings, table
-from clientlab.reports.html import page
+from clientlab.reports import as_html, as_markdown, as_terminal
+from clientlab.reports.figure_tables import ceiling_lines
 from clientlab.results.ceiling import Ceiling
 from clients.documents import a_run, a_trial
 
@@ -44,7 +44,7 @@ def a_run_with(*found):
 def test_a_line_states_the_rate_how_it_was_measured_and_who_came_closest(changes, rate, how, closest):
     """A generator that was full itself gives a lower bound."""
     run = a_run_with(WRK.model_copy(update=changes))
-    assert ceilings.lines(run) == [
+    assert ceiling_lines(run) == [
         f"Ceiling of aiohttp · direct: {rate} requests/s (wrk 4.1.0, c=32, 2.00 s, {how}). {closest}."
     ]
 
@@ -52,7 +52,7 @@ def test_a_line_states_the_rate_how_it_was_measured_and_who_came_closest(changes
 def test_a_ceiling_that_could_not_be_measured_has_its_reason():
     """It is unknown, and not 0."""
     run = a_run_with(WRK.model_copy(update={"requests_per_second": None, "reason": "wrk ended with code 1: refused"}))
-    assert ceilings.lines(run) == [
+    assert ceiling_lines(run) == [
         "Ceiling of aiohttp · direct: unknown, because it could not be measured: wrk ended with code 1: refused."
     ]
 
@@ -61,9 +61,9 @@ def test_every_report_has_the_line_and_the_caution_has_the_share():
     """And a run without ceilings has neither."""
     run = a_run_with(WRK)
     console = Console(file=io.StringIO(), width=400)
-    console.print(table.render(run))
-    for text in (console.file.getvalue(), as_markdown.render(run).replace("\\", ""), page.render(run)):
+    console.print(as_terminal.render(run))
+    for text in (console.file.getvalue(), as_markdown.render(run).replace("\\", ""), as_html.render(run)):
         assert "10,000 requests/s (wrk 4.1.0" in text
     (caution,) = [one for one in cautions_of(run) if one.kind == "upstream-bound"]
     assert caution.text == "the upstream was the bottleneck for pycurl, urllib3, at 30 % to 95 % of its ceiling"
-    assert ceilings.lines(a_run_with()) == []
+    assert ceiling_lines(a_run_with()) == []

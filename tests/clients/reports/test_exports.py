@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from clientlab.judging.thresholds import judge_limits, limit
-from clientlab.reports import as_csv, as_junit, as_markdown, claims, html
+from clientlab.reports import as_csv, as_html, as_junit, as_markdown, as_terminal
 from clientlab.results.document import Caution, ClaimResult
 from clientlab.results.figures import FIGURES
 from clientlab.results.trial import Quantiles, ServerUse, Trial
@@ -38,9 +38,9 @@ def test_every_report_of_a_claim_prints_its_ratio_in_the_same_way():
     run = a_run(a_trial()).model_copy(update={"claims": [claim]})
     console = Console(width=200)
     with console.capture() as printed:
-        console.print(claims.render(run.claims))
+        console.print(as_terminal.claims(run.claims))
     assert [printed.get().count(SMALL), as_markdown.render(run).count(SMALL)] == [1, 1]
-    assert html.render(run).count(SMALL) >= 2
+    assert as_html.render(run).count(SMALL) >= 2
 
 
 def rows(run) -> list[dict[str, str]]:

@@ -15,11 +15,11 @@ from clientlab.judging.cautions import cautions_of
 from clientlab.judging.claims import judged
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import change_threshold, judge_changes, judge_limits, limit
-from clientlab.reports import as_csv, as_junit, as_markdown, comparison, html
-from clientlab.reports.html import distribution, percentiles
-from clientlab.reports.html.chart_data import chart_groups
+from clientlab.reports import as_csv, as_html, as_junit, as_markdown, comparison
+from clientlab.reports.charts import latency
+from clientlab.reports.charts.chart_data import chart_groups
+from clientlab.reports.figure_tables import figure_table
 from clientlab.reports.rows import groups_of
-from clientlab.reports.table import heads_and_rows
 from clientlab.reports.thresholds import sentence
 from clientlab.results.figures import BY_KEY
 from clientlab.results.plan import Claim
@@ -54,7 +54,8 @@ RUN = a_run(*SOUND, *FAULTY)
 def cells(run) -> dict[str, dict[str, str]]:
     """Arm → heading → cell of the only table of a run."""
     (group,) = groups_of(run)
-    heads, rows = heads_and_rows(group)
+    table = figure_table(group)
+    heads, rows = table.headings, table.rows
     return {row[0]: dict(zip(heads, row, strict=True)) for row in rows}
 
 
@@ -64,7 +65,7 @@ def test_the_table_shows_a_lower_bound():
     assert (found["faulty"]["p50"], found["faulty"]["p99"]) == ("9.02 ms", "≥ 300 ms")
     assert (found["sound"]["p50"], found["sound"]["p99"]) == ("9.02 ms", "9.02 ms")
     assert "| ≥ 300 ms |" in as_markdown.render(RUN)
-    assert "<td>≥ 300 ms</td>" in html.render(RUN)
+    assert "<td>≥ 300 ms</td>" in as_html.render(RUN)
 
 
 def test_the_table_is_exact_while_the_failures_of_most_rounds_lie_beyond():
@@ -154,7 +155,7 @@ def test_a_claim_about_a_lower_bound_is_inconclusive():
 def test_the_charts_end_where_failed_requests_begin():
     """The line of percentiles, the numbers beside a distribution, and the overhead."""
     groups = chart_groups(RUN)
-    (plot,) = percentiles.charts(groups)
+    (plot,) = latency.percentiles(groups)
     faulty = next(line for line in plot.lines if line.name == "faulty")
     assert "p90 9.0" in faulty.title
     assert "p99 ≥ 300 ms" in faulty.title
@@ -162,11 +163,11 @@ def test_the_charts_end_where_failed_requests_begin():
     assert faulty.points[-1][1] is None
     assert "3.00 % of the requests of faulty failed: its line ends there." in plot.notes
     assert all(height is not None for line in plot.lines if line.name == "sound" for _, height in line.points)
-    (areas,) = distribution.charts(groups)
+    (areas,) = latency.distributions(groups)
     (faulty_area,) = [row for row in areas.rows if row.name == "faulty"]
     assert faulty_area.value.endswith(" · ≥ 300 ms")
     assert len(faulty_area.rings) == 1
-    (overheads,) = distribution.overheads(groups)
+    (overheads,) = latency.overheads(groups)
     (faulty_range,) = [row for row in overheads.rows if row.name == "faulty"]
     assert faulty_range.value.endswith(" · ≥ 295 ms")
     assert (faulty_range.rings, faulty_range.span) == ([], None)

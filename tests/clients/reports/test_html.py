@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.reports import html
+from clientlab.reports import as_html
 from clientlab.results.document import Caution
 from clients.documents import a_failed_trial, a_run, a_trial
 from clients.html_page import Page
@@ -24,7 +24,7 @@ SECTIONS = [
 @pytest.fixture(scope="module")
 def page() -> Page:
     """The page of a run that has everything."""
-    return Page(html.render(a_whole_run()))
+    return Page(as_html.render(a_whole_run()))
 
 
 def test_every_section_is_there_and_the_list_of_sections_leads_to_it(page):
@@ -84,8 +84,8 @@ def test_routes_that_are_far_apart_have_a_scale_each():
     near = [a_trial("pycurl", number, 3.0, route="proxy") for number in (1, 2, 3)]
     fast = [a_trial("pycurl", number, 1.0) for number in (1, 2, 3)]
     own = "This chart has its own scale."
-    assert Page(html.render(a_run(*fast, *slow))).section("times").count(own) == 2
-    assert own not in Page(html.render(a_run(*fast, *near))).section("times")
+    assert Page(as_html.render(a_run(*fast, *slow))).section("times").count(own) == 2
+    assert own not in Page(as_html.render(a_run(*fast, *near))).section("times")
 
 
 def test_the_table_has_the_terminals_figures(page):
@@ -140,7 +140,7 @@ def test_the_run_can_be_done_again_to_the_letter(page):
 
 def test_what_there_is_nothing_of_is_left_out():
     """No claims, no sweep, no delay; and errors are said to be none."""
-    page = Page(html.render(a_run(a_trial())))
+    page = Page(as_html.render(a_run(a_trial())))
     assert [section["id"] for section in page.all("section")] == [
         "answer", "times", "table", "resources", "errors", "surroundings", "again",
     ]  # fmt: skip
@@ -150,7 +150,7 @@ def test_what_there_is_nothing_of_is_left_out():
 @pytest.mark.parametrize("run", [a_run(), a_run(a_failed_trial("pycurl"))], ids=["new", "failed"])
 def test_a_run_without_a_figure_has_a_report_too(run):
     """It says that nothing was measured."""
-    page = Page(html.render(run))
+    page = Page(as_html.render(run))
     assert "No trial finished." in page.section("answer")
     assert page.all("figure") == []
 
@@ -177,7 +177,7 @@ def test_a_large_run_is_folded_and_stays_below_two_megabytes(arms, rounds, route
         trial.model_copy(update={"strategy": f"s{arm}", "wall_seconds": 1 + arm / 10, "route": f"r{route}"})
         for arm in range(arms) for trial in alike for route in range(routes)
     ]  # fmt: skip
-    text = html.render(a_run(*trials))
+    text = as_html.render(a_run(*trials))
     page = Page(text)
     assert len(text.encode()) < 2_000_000
     said = " ".join(page.text("summary", "p", "figcaption"))
@@ -193,8 +193,8 @@ def test_a_large_run_is_folded_and_stays_below_two_megabytes(arms, rounds, route
 
 def test_a_page_goes_where_it_can_be_written(tmp_path):
     """Another ending, a missing folder and a folder in its place are refused."""
-    html.write(a_whole_run(), tmp_path / "r.html")
-    assert (tmp_path / "r.html").read_text(encoding="utf-8") == html.render(a_whole_run())
+    as_html.write(a_whole_run(), tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text(encoding="utf-8") == as_html.render(a_whole_run())
     (tmp_path / "taken.html").mkdir()
     for name, says in (
         ("x.pdf", r"report .*x.pdf: the name must end with .html or .htm"),
@@ -202,25 +202,25 @@ def test_a_page_goes_where_it_can_be_written(tmp_path):
         ("taken.html", r"taken.html: Is a directory; name another place with --html"),
     ):
         with pytest.raises(LabError, match=says):
-            html.write(a_whole_run(), tmp_path / name)
+            as_html.write(a_whole_run(), tmp_path / name)
 
 
 def test_latencies_that_hold_a_wait_for_a_connection_are_marked_in_charts():
     """In the lines, the areas and the tables below them, with a note; the other arm is not marked."""
     waiting = a_measured_trial("pycurl", waits_for_connection=True)
-    page = Page(html.render(a_run(a_measured_trial(), waiting)))
+    page = Page(as_html.render(a_run(a_measured_trial(), waiting)))
     for section in ("latency", "distribution"):
         text = page.section(section)
         assert "* holds the wait for a free connection." in text
     assert "pycurl*" in page.section("latency")
     assert "urllib3*" not in page.section("latency")
     assert re.search(r"ms\* · [\d.]+ ms\*", page.section("distribution"))
-    assert "free connection." not in Page(html.render(a_run(a_measured_trial()))).section("latency")
+    assert "free connection." not in Page(as_html.render(a_run(a_measured_trial()))).section("latency")
 
 
 def test_doubts_are_shown_one_below_the_other():
     """As many as there are, counted."""
     doubts = [Caution(kind="x", text=f"doubt {n}", advice="mend it") for n in range(3)]
-    page = Page(html.render(a_whole_run().model_copy(update={"cautions": doubts, "status": "incomplete"})))
+    page = Page(as_html.render(a_whole_run().model_copy(update={"cautions": doubts, "status": "incomplete"})))
     assert "3 cautions before you read the numbers" in page.text("h2")
-    assert "This run is incomplete. The report shows the trials that finished." in page.text("p")
+    assert "This run is incomplete. The report shows the trials that finished." in page.section("answer")

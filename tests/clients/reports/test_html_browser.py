@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page
 
 from browser import headless_chromium
-from clientlab.reports import html
+from clientlab.reports import as_html
 from clients.report_runs import a_hostile_run, a_whole_run
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,7 @@ def opened(chromium, tmp_path):
 
     def open_(run, width: int = 1280, scheme: str = "light") -> Opened:
         file = tmp_path / "report.html"
-        html.write(run, file)
+        as_html.write(run, file)
         contexts.append(chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme))
         found = Opened(contexts[-1].new_page())
         found.page.on("console", lambda message: found.said.append(message.text))

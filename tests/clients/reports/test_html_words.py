@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.reports import html
+from clientlab.reports import as_html
 from clients.html_page import Page
 from clients.report_runs import a_hostile_run
 
@@ -17,14 +17,14 @@ HOSTILE = [
 @pytest.fixture(scope="module")
 def plain() -> Page:
     """The page of the same run with harmless words."""
-    return Page(html.render(a_hostile_run("plain")))
+    return Page(as_html.render(a_hostile_run("plain")))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", HOSTILE)
 def test_words_stay_words_wherever_they_come_from(words, plain):
     """Names, errors, headers, questions, claims: no element and no attribute is made of them."""
-    page = Page(html.render(a_hostile_run(words)))
+    page = Page(as_html.render(a_hostile_run(words)))
     assert [name for name, _ in page.elements] == [name for name, _ in plain.elements]
     assert [sorted(attributes) for _, attributes in page.elements] == [sorted(a) for _, a in plain.elements]
     assert [link["href"] for link in page.all("a") if not link["href"].startswith("#")] == []

@@ -10,11 +10,12 @@ from clientlab.experiments.experiment import ClaimTable
 from clientlab.judging.cautions import cautions_of
 from clientlab.judging.ranking import ranked
 from clientlab.judging.verdict import of_schedule
-from clientlab.reports import as_csv, estimand, html
-from clientlab.reports.charts import sweeps, times
+from clientlab.reports import as_csv, as_html
+from clientlab.reports.charts import bars, sweeps
+from clientlab.reports.figure_tables import FASTEST, LEAST_P99, figure_table, figures
 from clientlab.reports.headline import answers
 from clientlab.reports.rows import groups_of
-from clientlab.reports.table import heads_and_rows
+from clientlab.reports.sections import Report
 from clientlab.results.plan import Arm
 from clientlab.results.trial import LoadSlice, Slice
 from clientlab.workload.workload import Workload
@@ -36,7 +37,8 @@ def run_of(*trials):
 def columns(run) -> dict[str, list[str]]:
     """Heading → cells of the only table of a run."""
     (group,) = groups_of(run)
-    heads, rows = heads_and_rows(group)
+    table = figure_table(group)
+    heads, rows = table.headings, table.rows
     return dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))
 
 
@@ -51,7 +53,9 @@ def test_arms_are_ranked_by_p99_from_the_planned_start_and_not_by_wall_time():
     assert found["x least p99 (95 %)"][0] == "1"
     assert found["x least p99 (95 %)"][1].startswith("3.00")
     assert not any(head.startswith("x fastest") for head in found)
-    assert estimand.standings([True]) == estimand.LEAST_P99
+    (note,) = figures(Report(run)).notes
+    assert LEAST_P99 in note
+    assert FASTEST not in note
 
 
 def test_an_arm_that_dropped_so_much_that_p99_is_a_bound_is_last_and_has_no_ratio():
@@ -137,18 +141,18 @@ def test_the_page_draws_the_backlog_over_time():
     parts = [LoadSlice(at=0.0, planned=50, sent=40, dropped=0, backlog=10)]
     parts.append(LoadSlice(at=2.5, planned=50, sent=40, dropped=0, backlog=20))
     slices = [Slice(at=at, requests=500, errors=0, p50=0.002, p99=0.009) for at in (0.0, 2.5)]
-    drawn = html.render(run_of(an_open_trial("late", load_over_time=parts, over_time=slices)))
+    drawn = as_html.render(run_of(an_open_trial("late", load_over_time=parts, over_time=slices)))
     assert "late: a backlog of up to 20 requests." in drawn
-    assert "backlog of up to" not in html.render(a_run(a_trial(over_time=slices)))
+    assert "backlog of up to" not in as_html.render(a_run(a_trial(over_time=slices)))
 
 
 def test_charts_show_p99_in_place_of_a_time_that_the_schedule_decides():
     """Bars and page; the CSV has all figures of the schedule."""
     run = run_of(*rounds("quick", 0.010), *rounds("slow", 0.030))
-    (chart,) = times.charts(run, groups_of(run))
+    (chart,) = bars.times(run, groups_of(run))
     assert chart.axis == "99th percentile of latency, from the planned start, c=1; shorter is better"
     assert [row.value for row in chart.rows] == ["10.0 ms", "30.1 ms"]
-    assert "x least p99 is the typical ratio" in html.render(run)
+    assert "x least p99 is the typical ratio" in as_html.render(run)
     assert "lateness_p99_seconds" in as_csv.render(run).splitlines()[0]
 
 

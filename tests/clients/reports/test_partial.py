@@ -9,8 +9,9 @@ from rich.console import Console
 
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_limits, limit
-from clientlab.reports import as_csv, as_junit, as_markdown, html, table
+from clientlab.reports import as_csv, as_html, as_junit, as_markdown, as_terminal
 from clientlab.reports.progress import PlainLines
+from clientlab.reports.rows import groups_of
 from clientlab.results.figures import FIGURES
 from clients.documents import a_run, a_trial, quantiles
 from clients.html_page import Page
@@ -29,14 +30,13 @@ CELLS = ("412 of 1,000", "250 ms", "448", "2.00 ms", "≥ 9.00 ms", "300 reset")
 def test_a_partial_trial_stands_in_every_report_with_its_cause():
     """In a table of its own; the table of the arms is that of the finished trials."""
     console = Console(record=True, width=200, file=io.StringIO())
-    console.print(table.render(RUN), highlight=False)
-    terminal, page = console.export_text(), Page(html.render(RUN))
+    console.print(as_terminal.render(RUN), highlight=False)
+    terminal, page = console.export_text(), Page(as_html.render(RUN))
     for text in (terminal, as_markdown.render(RUN), page.section("errors")):
         for cell in (*CELLS, REASON):
             assert cell in text
-    assert "Partial: trials that were ended early" in terminal
-    assert "Figures of 1 trial are partial" in page.section("errors")
-    assert "No request failed." in page.section("errors")  # of the trials that are whole
+        assert "Figures of 1 trial are partial" in text
+        assert "No request failed." in text  # of the trials that are whole
     (line,) = (line for line in terminal.splitlines() if "412 of 1,000" in line)
     assert line.split()[:3] == ["urllib3", "(workload,", "aiohttp,"]
     row = list(csv.DictReader(io.StringIO(as_csv.render(RUN))))[-1]
@@ -50,7 +50,7 @@ def test_a_partial_trial_counts_in_no_figure_and_no_judgement():
     """Not even in the share of errors, to which failed trials add otherwise; but its trial has failed."""
     for figure in FIGURES:
         assert figure.values(RUN.trials) == figure.values(SOUND)
-    assert table.groups_of(RUN) == table.groups_of(a_run(*SOUND, rounds=4))
+    assert groups_of(RUN) == groups_of(a_run(*SOUND, rounds=4))
     changes = compare(a_run(*SOUND), [RUN]).others[0].changes["urllib3"]
     assert {change.word for change in changes.values()} <= {"within noise", "equal", "cannot say"}
     assert changes["errors"].after == 0
@@ -61,5 +61,5 @@ def test_a_partial_trial_counts_in_no_figure_and_no_judgement():
 
 def test_a_run_without_partial_trials_has_no_table_of_them():
     """A report has the table of partial trials only if there are any."""
-    assert "Partial" not in as_markdown.render(a_run(*SOUND))
-    assert "partial" not in Page(html.render(a_run(*SOUND))).section("errors")
+    assert "partial" not in as_markdown.render(a_run(*SOUND))
+    assert "partial" not in Page(as_html.render(a_run(*SOUND))).section("errors")

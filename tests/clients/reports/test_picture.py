@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.reports.charts import picture, sweeps, times
+from clientlab.reports.charts import bars, picture, sweeps
 from clientlab.reports.rows import groups_of
 from clientlab.results.plan import Arm
 from clients.documents import a_failed_trial, a_run, a_trial
@@ -33,7 +33,7 @@ SWEEP = a_run(
 
 def panels(run):
     """The panels of a run's picture."""
-    return picture.drawing("Title", [*times.charts(run, groups_of(run)), *sweeps.charts(run)]).axes
+    return picture.drawing("Title", [*bars.times(run, groups_of(run)), *sweeps.charts(run)]).axes
 
 
 def texts(panel) -> list[str]:
@@ -62,7 +62,7 @@ def test_an_svg_holds_the_texts_and_is_the_same_each_time(tmp_path):
 
 def test_bars_are_drawn_with_their_dots_intervals_and_texts():
     """As the chart's data has them, the fastest in bold."""
-    direct, _ = charts = times.charts(RUN, groups_of(RUN))
+    direct, _ = charts = bars.times(RUN, groups_of(RUN))
     panel, other = panels(RUN)
     assert [bar.get_width() for bar in panel.patches] == pytest.approx([row.length for row in direct.rows])
     assert texts(panel) == ["urllib3", "1.00 s", "pycurl", "3.01 s ⚠ errors"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from clientlab.reports import as_markdown, shards
-from clientlab.reports.html.page import render
+from clientlab.reports import as_markdown
+from clientlab.reports.as_html import render
+from clientlab.reports.figure_tables import shard_lines
 from clientlab.results.trial import Shard
 from clients.documents import a_run, a_trial
 
@@ -25,7 +26,7 @@ def test_an_arm_in_shards_has_a_line_with_their_rates_and_their_start_spread():
     run = a_run(divided(1, 0.0, 0.002, 0.001), divided(2, 0.0, 0.004, 0.0), divided(3, 0.0, 0.003, 0.0), a_trial())
     rate = "each with 100 to 102 requests/s"
     line = f"aiohttp: 3 shards on 3 hosts, {rate}; the last began 3.00 ms after the first (median)."
-    assert shards.lines(run) == [line]
+    assert shard_lines(run) == [line]
     assert line in as_markdown.render(run)
     assert line in render(run)
-    assert shards.lines(a_run(a_trial())) == []
+    assert shard_lines(a_run(a_trial())) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.reports.speed import speed_of
+from clientlab.reports.rows import speed_of
 from clients.documents import a_failed_trial, a_trial
 
 

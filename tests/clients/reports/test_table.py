@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from rich.console import Console
 
-from clientlab.reports import table
+from clientlab.reports import as_terminal
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Caution
 from clientlab.results.plan import Arm
@@ -18,14 +20,14 @@ def shown(run, width: int = 150) -> str:
     """The report as text, on a console of that width."""
     console = Console(record=True, width=width, file=open("/dev/null", "w"), color_system=None)  # noqa: SIM115, PTH123
     with console.file:
-        console.print(table.render(run), highlight=False)
+        console.print(as_terminal.render(run), highlight=False)
         return console.export_text()
 
 
 def cells(text: str) -> dict[str, list[str]]:
-    """The rows of the report's tables by strategy: their words, all pieces together, without the mark of cautions."""
+    """The rows of the tables of figures by strategy: their words, all pieces together, without the mark of cautions."""
     found: dict[str, list[str]] = {}
-    for line in text.splitlines():
+    for line in re.split("Errors by kind|Failed trials", text)[0].splitlines():
         name, *rest = [word for word in line.split() if word != "!"] or [""]
         if name in {"urllib3", "pycurl"} and "made" not in rest:
             found.setdefault(name, []).extend(rest)
@@ -143,7 +145,8 @@ def test_the_heading_tells_question_run_and_machine():
     """The report begins with the question, the run and the machine."""
     first, second, *_ = shown(RUN).splitlines()
     assert first == "Which is fastest?"
-    assert second == f"run {RUN.run} · done · A CPU, 4 cores · CPython 3.11.7"
+    measured = "2024-05-06 07:08:09 UTC · 6 of 6 trials done, 6,000 requests"
+    assert second == f"run {RUN.run} · done · {measured} · A CPU, 4 cores · CPython 3.11.7"
 
 
 def test_cautions_stand_above_the_numbers_and_the_answer_below():
@@ -194,11 +197,12 @@ def test_a_latency_that_holds_a_wait_for_a_connection_is_marked():
 
 
 def test_a_strategy_that_failed_has_no_row():
-    """It has no figures; the cautions tell of it. A run of failures alone has no table at all."""
+    """It has no figures, only its reason; a run of failures alone has no table of figures."""
     text = shown(a_run(a_trial("urllib3"), a_failed_trial("pycurl")))
     assert set(cells(text)) == {"urllib3"}
     nothing = shown(a_run(a_failed_trial("pycurl")))
-    assert "req/s" not in nothing
+    assert "x fastest" not in nothing
+    assert "failed: it broke" in nothing
     assert nothing.rstrip().endswith("No trial finished.")
 
 

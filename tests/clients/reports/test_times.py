@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.reports.charts import times
+from clientlab.reports.charts import bars
 from clientlab.reports.rows import groups_of
 from clientlab.results.plan import Arm
 from clientlab.workload.workload import Workload
@@ -19,7 +19,7 @@ RUN = a_run(
 
 def charts(run) -> list:
     """The charts of a run."""
-    return times.charts(run, groups_of(run))
+    return bars.times(run, groups_of(run))
 
 
 def an_arm(name: str, workload: str = "workload", route: str = "direct", **axes) -> Arm:

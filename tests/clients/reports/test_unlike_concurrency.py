@@ -5,13 +5,12 @@ from __future__ import annotations
 from clientlab.judging.cautions import cautions_of
 from clientlab.judging.claims import judged
 from clientlab.judging.ranking import ranked
-from clientlab.reports import html
-from clientlab.reports.charts import sweeps, times
+from clientlab.reports import as_html
+from clientlab.reports.charts import bars, latency, sweeps
+from clientlab.reports.charts.chart_data import chart_groups
+from clientlab.reports.figure_tables import figure_table
 from clientlab.reports.headline import answers
-from clientlab.reports.html import percentiles
-from clientlab.reports.html.chart_data import chart_groups
 from clientlab.reports.rows import groups_of
-from clientlab.reports.table import heads_and_rows
 from clientlab.results.plan import Arm, Claim
 from clientlab.workload.workload import Workload
 from clients.documents import a_run, a_trial
@@ -32,7 +31,8 @@ MIXED = [*rounds("wide", 1.0, 32), *rounds("wider", 2.0, 32), *rounds("one", 30.
 def columns(run) -> dict[str, list[str]]:
     """Heading → cells of the only table of a run."""
     (group,) = groups_of(run)
-    heads, rows = heads_and_rows(group)
+    table = figure_table(group)
+    heads, rows = table.headings, table.rows
     return dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))
 
 
@@ -89,19 +89,19 @@ def test_of_a_sweep_of_the_concurrency_the_answer_names_the_fastest():
 def test_charts_name_the_concurrency():
     """Bars, and every chart of the page; the fastest of each concurrency stands out, if there is another."""
     run = a_run(*MIXED, *rounds("three", 10.0, 4))
-    (bars,) = times.charts(run, groups_of(run))
-    assert [(row.name, row.first) for row in bars.rows] == [
+    (chart,) = bars.times(run, groups_of(run))
+    assert [(row.name, row.first) for row in chart.rows] == [
         ("wide (c=32)", True), ("wider (c=32)", False), ("three (c=4)", False), ("one (c=1)", True),
         ("two (c=1)", False),
     ]  # fmt: skip
     assert (
         "Compare arms of equal c: where arms wait for the server, one with twice the c takes half the time."
-        in bars.notes
+        in chart.notes
     )
     measured = a_run(*rounds("wide", 1.0, 32, a_measured_trial), *rounds("one", 2.0, 1, a_measured_trial))
-    (plot,) = percentiles.charts(chart_groups(measured))
+    (plot,) = latency.percentiles(chart_groups(measured))
     assert {line.name for line in plot.lines} == {"wide (c=32)", "one (c=1)"}
-    assert "one (c=1)" in html.render(measured)
+    assert "one (c=1)" in as_html.render(measured)
 
 
 def test_curves_of_unlike_concurrency_name_it():

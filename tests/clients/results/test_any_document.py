@@ -31,9 +31,7 @@ from clientlab.judging.run_thresholds import judge_run, threshold_of_run
 from clientlab.judging.threshold_checks import check_changes
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.printable import printable
-from clientlab.reports import as_csv, as_junit, as_markdown, comparison, run_list, table
-from clientlab.reports.claims import render, verdicts
-from clientlab.reports.html import page
+from clientlab.reports import as_csv, as_html, as_junit, as_markdown, as_terminal, comparison, run_list
 from clientlab.results.document import Run
 from clientlab.results.store import RUN_FILE, Store
 from clientlab.service.run_index import RunIndex
@@ -186,11 +184,12 @@ def changed(base: int, steps: list[Step]) -> Document:
 def shown(run: Run, base: Run, store: Store) -> Iterator[str]:
     """All that shows a run: its reports, its place in lists of runs, its comparison, its claims, its metrics."""
     text = io.StringIO()
-    parts = [table.render(run), verdicts(run.claims), render(judged(run)), run_list.render(run_list.rows(store))]
-    Console(width=200, file=text).print(*parts, highlight=False)
+    Console(width=200, file=text).print(
+        as_terminal.render(run), as_terminal.claims(judged(run)), run_list.render(run_list.rows(store)), highlight=False
+    )
     yield text.getvalue()
     limits = limits_of(run)
-    yield page.render(run, limits)
+    yield as_html.render(run, limits)
     yield as_markdown.render(run, limits)
     yield as_csv.render(run)
     yield as_junit.render(run, limits)

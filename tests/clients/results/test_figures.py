@@ -8,8 +8,8 @@ from clientlab.errors import LabError
 from clientlab.judging.claims import judged
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_limits, limit
+from clientlab.reports.figure_tables import figure_table
 from clientlab.reports.rows import groups_of
-from clientlab.reports.table import heads_and_rows
 from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
 from clientlab.results.plan import Claim
 from clientlab.results.trial import Noise, OfSearch, OpenLoad
@@ -29,7 +29,8 @@ KNOWN = a_trial(
 
 def cells_of(group) -> dict[str, list[str]]:
     """Head → the cells of its column."""
-    heads, rows = heads_and_rows(group)
+    table = figure_table(group)
+    heads, rows = table.headings, table.rows
     return dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))
 
 

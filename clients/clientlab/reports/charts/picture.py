@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Drawing
 
 from clientlab.analysis.typical import Floats
 from clientlab.errors import LabError
-from clientlab.reports.charts import sweeps, times
+from clientlab.reports.charts import bars, sweeps
 from clientlab.reports.charts.palette import DASHES, HUES, Look
 from clientlab.reports.charts.scale import Tick
 from clientlab.reports.charts.shapes import BarChart, Line, LineChart
@@ -41,7 +41,7 @@ _DOT: dict[str, Any] = {"markersize": 4, "markeredgecolor": "white", "markeredge
 
 def write(run: Run, path: Path) -> None:
     """Draw a run's charts as PNG or SVG, by the path's ending. Raises LabError."""
-    drawn: list[BarChart | LineChart] = [*times.charts(run, groups_of(run)), *sweeps.charts(run)]
+    drawn: list[BarChart | LineChart] = [*bars.times(run, groups_of(run)), *sweeps.charts(run)]
     if not drawn:
         raise LabError(f"chart {path}: run {run.run} has no finished trial to draw")
     with (
@@ -73,7 +73,7 @@ def drawing(title: str, charts: list[BarChart | LineChart]) -> Drawing:
 def _below(chart: BarChart | LineChart, *, explained: bool) -> list[str]:
     """The lines of text below a chart: its axis and its notes."""
     axis = chart.x_axis if isinstance(chart, LineChart) else chart.axis
-    notes = " ".join([*chart.notes, *([times.NOTE] if explained else [])])
+    notes = " ".join([*chart.notes, *([bars.NOTE] if explained else [])])
     return [_folded(axis, _LETTERS, 1), *_folded(notes, _LETTERS, _NOTE_LINES).splitlines()]
 
 

@@ -1,11 +1,11 @@
-"""The shapes of charts: bar charts and line charts. Two renderers draw them: `picture` and the HTML page.
+"""The shapes of charts and tables. Two renderers draw the charts: `picture` and the HTML page.
 
 Every place on an axis is in per cent of its length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from clientlab.reports.charts.palette import Look
@@ -75,10 +75,22 @@ class Line:
 
 @dataclass(frozen=True)
 class DataTable:
-    """The data of a chart as text cells: the chart's text alternative."""
+    """Cells as text below their headings. A chart's data are its text alternative.
 
-    headings: list[str]
-    rows: list[list[str]]
+    `keys`: how many columns name a row; a format that divides a wide table repeats them. `texts`: further columns of
+    words, the others are of numbers. `best`: rows that stand out.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    keys: int = 1
+    texts: Collection[int] = ()
+    best: Collection[int] = ()
+
+    def is_text(self, column: int) -> bool:
+        """Whether a column holds words, which are aligned to the left."""
+        return column < self.keys or column in self.texts
 
 
 @dataclass(frozen=True)
@@ -100,6 +112,15 @@ class LineChart:
     def legend(self) -> list[Line]:
         """One line of each name, without faint ones."""
         return list({line.name: line for line in self.lines if not line.faint}.values())
+
+
+@dataclass(frozen=True)
+class ChartPanel:
+    """Charts that stand beside each other below a title; or panels, below that of their group."""
+
+    title: str
+    charts: Sequence[BarChart | LineChart] = ()
+    panels: Sequence[ChartPanel] = ()
 
 
 def placed(points: Iterable[Point], x: Scale, y: Scale) -> list[Point]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from clientlab import units
 from clientlab.analysis.summary import QUANTILES, rank_of
+from clientlab.reports.charts.chart_data import ChartArm, ChartGroup
 from clientlab.reports.charts.scale import FEW_TICKS, HALF, Formatter, Scale, even, logarithmic
-from clientlab.reports.charts.shapes import Line, LineChart, placed
-from clientlab.reports.html.chart_data import ChartArm, ChartGroup
+from clientlab.reports.charts.shapes import ChartPanel, Line, LineChart, placed
 from clientlab.results.trial import Slice, Trial
 
 MOST_TRIALS = 240
@@ -19,42 +18,31 @@ _STEADY = 8  # requests in a point of throughput, on average
 _JOINED = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30)  # slices of 60 in a point
 
 
-@dataclass(frozen=True)
-class ArmTimeline:
-    """Throughput and latency of an arm's trials; of an open load also the backlog."""
-
-    name: str
-    throughput: LineChart
-    latency: LineChart | None
-    backlog: LineChart | None
-
-
-@dataclass(frozen=True)
-class GroupTimeline:
-    """The timelines of a group's arms."""
-
-    title: str
-    arms: list[ArmTimeline]
-
-
-def timelines(groups: list[ChartGroup]) -> tuple[list[GroupTimeline], int]:
-    """The timelines of each group, and the number of trials that are not drawn."""
-    left, found, omitted = MOST_TRIALS, [], 0
+def timelines(groups: Sequence[ChartGroup]) -> list[ChartPanel]:
+    """A panel for each group, with one for each arm: its throughput and latency, and of an open load its backlog."""
+    left, found = MOST_TRIALS, []
     for group in groups:
         arms = []
         for arm in group.arms:
-            trials = [trial for trial in arm.trials if trial.over_time and trial.wall_seconds]
-            drawn = trials[:left]
+            drawn = _with_timeline(arm)[:left]
             left -= len(drawn)
-            omitted += len(trials) - len(drawn)
             if drawn:
                 arms.append(_timeline(arm, drawn))
         if arms:
-            found.append(GroupTimeline(group.title, arms))
-    return found, omitted
+            found.append(ChartPanel(group.title, panels=arms))
+    return found
 
 
-def _timeline(arm: ChartArm, trials: Sequence[Trial]) -> ArmTimeline:
+def omitted(groups: Sequence[ChartGroup]) -> int:
+    """The number of trials that are not drawn."""
+    return max(0, sum(len(_with_timeline(arm)) for group in groups for arm in group.arms) - MOST_TRIALS)
+
+
+def _with_timeline(arm: ChartArm) -> list[Trial]:
+    return [trial for trial in arm.trials if trial.over_time and trial.wall_seconds]
+
+
+def _timeline(arm: ChartArm, trials: Sequence[Trial]) -> ChartPanel:
     x = Scale(0.0, max(trial.wall_seconds or 0.0 for trial in trials))
     rates = [list(_throughput(trial)) for trial in trials]
     y = even(rate for points in rates for _, rate in points)
@@ -65,7 +53,8 @@ def _timeline(arm: ChartArm, trials: Sequence[Trial]) -> ArmTimeline:
     every = [rate for points in rates for _, rate in points]
     summary = f"{arm.name}: {len(trials)} rounds, from {units.rate(min(every))} to {units.rate(max(every))} requests/s."
     throughput = _plot("requests/s", lines, x, (y, units.rate), summary)
-    return ArmTimeline(arm.name, throughput, _latency(arm, trials, x), _backlog(arm, trials, x))
+    charts = (throughput, _latency(arm, trials, x), _backlog(arm, trials, x))
+    return ChartPanel(arm.name, [chart for chart in charts if chart is not None])
 
 
 def _latency(arm: ChartArm, trials: Sequence[Trial], x: Scale) -> LineChart | None:

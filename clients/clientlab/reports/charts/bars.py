@@ -1,21 +1,24 @@
-"""How long each arm takes: a bar for its median, with the interval of its rounds and a dot for each of them."""
+"""Bars: how long each arm takes, and its other costs. A bar is a median, a dot one round."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from clientlab import units
 from clientlab.analysis.ratios import Ratio, typical_figure
-from clientlab.reports.charts.curves import REQUESTS, ChartedSeconds, sweeps_of
+from clientlab.reports.charts.chart_data import ChartArm, ChartGroup
 from clientlab.reports.charts.palette import Look, looks_of
-from clientlab.reports.charts.scale import Scale, even
+from clientlab.reports.charts.scale import Scale, even, logarithmic
 from clientlab.reports.charts.shapes import Bar, BarChart
+from clientlab.reports.charts.sweeps import REQUESTS, ChartedSeconds, sweeps_of
 from clientlab.reports.rows import Group, Row
 from clientlab.results.document import Run
+from clientlab.results.figure_definition import Figure
+from clientlab.results.figures import FIGURES
 
 NOTE = (
     "The bar is the median of the rounds, the line on it the median's 95 % confidence interval, a dot one round. "
@@ -28,6 +31,12 @@ UNLIKE = "Compare arms of equal c: where arms wait for the server, one with twic
 
 _FAR = 5.0  # from this ratio of the slowest rounds of two panels on, each has its own scale
 _REACH = 1.5  # how far beyond the slowest round an interval is drawn
+
+_FAR_COSTS = 50.0
+"""If the largest value is this many times the least, dots on a logarithmic axis replace the bars."""
+
+_TICK_SIZES: dict[units.Unit, int] = {"bytes": 1 << 20}
+"""Ticks are round multiples of this size. Without a size: of the unit itself."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ class _Panel:
         return row is best and (len(rivals) > 1 or len(self.rows) == 1)
 
 
-def charts(run: Run, groups: Sequence[Group]) -> list[BarChart]:
+def times(run: Run, groups: Sequence[Group]) -> list[BarChart]:
     """A chart for each group; groups of one workload in which no name comes twice share one chart.
 
     Arms that stand on the curves of sweeps have no bar, unless other arms of their group have one.
@@ -161,3 +170,43 @@ def _seconds(row: Row) -> float:
 def _typical(row: Row) -> Ratio | None:
     """The median of seconds for a request over the rounds, with its interval."""
     return typical_figure(dict(enumerate(row.costs)))
+
+
+def costs(group: ChartGroup) -> list[BarChart]:
+    """A chart of each cost that the trials of a group have."""
+    shown = (one for one in FIGURES if one.cost and (one.column is None or group.shows(one, one.column.when)))
+    return [bars for figure in shown if (bars := _cost_chart(group, figure))]
+
+
+def _cost_chart(group: ChartGroup, figure: Figure) -> BarChart | None:
+    size = _TICK_SIZES.get(figure.unit, 1)
+    found = [(arm, [value / size for value in values]) for arm in group.arms if (values := figure.values(arm.trials))]
+    if not found:
+        return None
+
+    def text(value: float) -> str:
+        return units.of_unit(value * size, figure.unit)
+
+    positive = [value for _, values in found for value in values if value > 0]
+    far = bool(positive) and max(positive) / min(positive) > _FAR_COSTS
+    scale = (logarithmic(positive) if far else None) or even(positive)
+    return BarChart(
+        title=figure.title,
+        rows=[_cost_bar(arm, values, text, scale) for arm, values in found],
+        ticks=scale.ticks_across(text),
+        axis=f"{figure.description}{' (logarithmic)' if scale.log else ''}",
+    )
+
+
+def _cost_bar(arm: ChartArm, values: list[float], text: Callable[[float], str], scale: Scale) -> Bar:
+    median_value = median(values)
+    rounds = ", ".join(map(text, values))
+    return Bar(
+        name=arm.name,
+        look=arm.look,
+        value=text(median_value),
+        title=f"{arm.name}: median {text(median_value)} of {len(values)} rounds ({rounds})",
+        length=None if scale.log else scale.place(median_value),
+        dots=[scale.place(value) for value in values],
+        first=arm.row.first,
+    )

@@ -1,0 +1,158 @@
+"""The terminal's report: sections as tables and lines, and below them the answer, where the output ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Group as Stack
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from clientlab import units
+from clientlab.reports.charts.shapes import DataTable
+from clientlab.reports.claims import PAIRED, SIGNS, doubts, sentence
+from clientlab.reports.contents import text_sections
+from clientlab.reports.sections import Alerts, Command, Lines, Listing, Report, Section, Tables, TextPart, Verdicts
+from clientlab.results.document import ClaimResult, Run
+
+_STYLES = {"supported": "green", "contradicted": "red", "inconclusive": "yellow"}
+_UNBOUNDED = 1000
+"""A width that every table fits into."""
+
+_TEXT = 32
+"""Letters on a line of a column of words, where a narrower table makes room for one more column."""
+
+_LEAST_NAME = 16
+"""Letters that the names of rows have room for, however narrow the terminal."""
+
+
+def render(run: Run) -> RenderableType:
+    """The whole report of a run, for a rich console."""
+    sections = text_sections(Report(run))
+    shown: list[RenderableType] = [Text(sections[0].heading, style="bold")]
+    for section in sections:
+        lines = list(_section(section))
+        shown += [Text(), *lines] if lines and section is not sections[0] else lines
+    answers = [Text(sentence, style="bold") for section in sections for sentence in section.sentences]
+    return Stack(*shown, Text(), *answers)
+
+
+def claims(found: Sequence[ClaimResult]) -> RenderableType:
+    """A table of all that is known of the claims. Lines below it say what would settle the inconclusive ones."""
+    table = plain_table()
+    for name in ("claim", "verdict"):
+        table.add_column(name, no_wrap=name == "verdict")
+    table.add_column("ratio (95 %)", justify="right", no_wrap=True)
+    table.add_column("rounds", justify="right")
+    table.add_column("published", overflow="fold")
+    table.add_column("measured", overflow="fold", ratio=1)
+    for claim in found:
+        table.add_row(
+            Text(sentence(claim)),
+            Text(claim.verdict, style=_STYLES[claim.verdict]),
+            Text(units.ratio(claim.ratio, claim.interval)),
+            str(claim.rounds),
+            Text(claim.published or units.UNKNOWN),
+            Text(claim.measured + doubts(claim)),
+        )
+    settling = [Text(f"{claim.name}: to settle it: {claim.settles}") for claim in found if claim.settles]
+    return Stack(table, Text(PAIRED, style="dim"), *settling)
+
+
+def plain_table() -> Table:
+    """A table with a rule below its head, without columns."""
+    return Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def _section(section: Section[TextPart]) -> Iterator[RenderableType]:
+    for part in section.parts:
+        yield from _part(part)
+    yield from (Text(note, style="dim") for note in section.notes)
+
+
+def _part(part: TextPart) -> Iterator[RenderableType]:
+    match part:
+        case Alerts():
+            yield from (Text.assemble(_SIGN, (text, "yellow"), f" - {advice}") for text, advice in part.items)
+        case Listing():
+            yield from _listing(part)
+        case Lines():
+            yield from map(Text, part.items)
+        case Tables():
+            for place, table in enumerate(part.items):
+                yield from [Text()] if place else []
+                yield Text(table.title, style="bold")
+                yield _Fitted(table)
+        case Verdicts():
+            yield _verdicts(part.items)
+        case Command():
+            yield from (Text(f"Command: {line}") for line in part.items)
+        case _:
+            assert_never(part)
+
+
+_SIGN = ("! ", "bold yellow")
+
+
+def _listing(part: Listing) -> Iterator[Text]:
+    title = (f"{part.title}:", "yellow" if part.alert else "")
+    yield Text.assemble(_SIGN, title) if part.alert else Text.assemble(title)
+    yield from (Text(f"    {line}") for line in part.items)
+
+
+def _verdicts(found: Iterable[ClaimResult]) -> Table:
+    """Verdict, sentence, cautions and ratio of each claim."""
+    table = plain_table()
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("claim", overflow="fold", ratio=1)
+    table.add_column("ratio (95 %)", justify="right", no_wrap=True)
+    for claim in found:
+        verdict = Text(f"{SIGNS[claim.verdict]} {claim.verdict}", style=_STYLES[claim.verdict])
+        table.add_row(verdict, Text(sentence(claim) + doubts(claim)), Text(units.ratio(claim.ratio, claim.interval)))
+    return table
+
+
+class _Fitted:
+    """A table. If the console is too narrow, the columns are divided into several tables."""
+
+    def __init__(self, table: DataTable) -> None:
+        self._table = table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Put as many columns into a table as fit. Each table begins with the columns that name the rows."""
+        unbounded = options.update(max_width=_UNBOUNDED)
+        columns: list[int] = []
+        for column in range(self._table.keys, len(self._table.headings)):
+            wider = self._with([*columns, column], most=_TEXT)
+            if columns and Measurement.get(console, unbounded, wider).maximum > options.max_width:
+                yield self._with(columns)
+                columns = []
+            columns.append(column)
+        yield self._with(columns)
+
+    def _with(self, columns: Sequence[int], most: int | None = None) -> Table:
+        """The table with the columns that name its rows, and these. `most`: letters of a column of words."""
+        shown = [*range(self._table.keys), *columns]
+        table = plain_table()
+        for column in shown:
+            text = self._table.is_text(column)
+            table.add_column(
+                self._table.headings[column],
+                justify="left" if text else "right",
+                overflow="fold",
+                no_wrap=not (text or self._lists(column)),
+                min_width=None if column else _LEAST_NAME,
+                max_width=most if text and column >= self._table.keys else None,
+            )
+        for place, row in enumerate(self._table.rows):
+            style = "bold green" if place in self._table.best else None
+            table.add_row(*(Text(row[column]) for column in shown), style=style)
+        return table
+
+    def _lists(self, column: int) -> bool:
+        """Whether a cell of the column lists several things, such as errors by kind."""
+        return any(", " in row[column] for row in self._table.rows)

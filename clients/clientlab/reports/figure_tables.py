@@ -1,0 +1,177 @@
+"""The tables of figures, one for each group of arms, and lines about the shards and the ceilings behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from clientlab import units
+from clientlab.judging.cautions.doubted import by_arm
+from clientlab.judging.cautions.shards import spread_of
+from clientlab.reports import bottleneck
+from clientlab.reports.charts.shapes import DataTable
+from clientlab.reports.rows import Group, Row
+from clientlab.reports.sections import Details, Lines, Part, Report, Section, Tables
+from clientlab.results.ceiling import Ceiling, ceiling_of
+from clientlab.results.document import Run
+from clientlab.results.figure_definition import Figure
+from clientlab.results.figures import FIGURES
+from clientlab.results.trial import Trial
+
+FASTEST = (
+    "x fastest is the typical ratio of time per request: the median over the rounds, reconciled over all pairs of "
+    "arms. All intervals of a table together hold the truth in 95 of 100 runs, whichever arm is the fastest. If an "
+    "interval includes 1, the two arms do not differ measurably."
+)
+LEAST_P99 = (
+    "x least p99 is the typical ratio of the 99th percentile of latency from the planned start, since the schedule of "
+    "an open load decides how long its trials take. It is paired and reconciled as x fastest of a closed load is, and "
+    "its intervals hold together as well."
+)
+_MEDIANS = "Medians of the rounds; errors are summed."
+_TO_BASELINE = "The column behind it has the same ratio to the baseline."
+
+_Column = tuple[str, list[str]]
+_RATIOS_AFTER = {False: "throughput", True: "p99"}
+"""Open load or not → the figure behind which the ratios stand."""
+
+_CLIENT_BOUND = "client-bound"
+_LIMITS = {"upstream-bound": "the upstream's CPU was full", "proxy-bound": "the proxy's CPU was full"}
+
+
+def figures(report: Report) -> Section[Part]:
+    """A table for each group: a row for each arm, the fastest first. Below them, shards and ceilings."""
+    run = report.run
+    unequal = [] if run.claims or run.experiment.source else run.experiment.uncontrolled
+    parts: list[Part] = [
+        Tables([figure_table(group) for group in report.groups]),
+        Lines([*shard_lines(run), *ceiling_lines(run)]),
+        Details("What is unequal, or left out", unequal),
+    ]
+    return Section("table", "Figures", parts, label="Table", notes=_notes(report.groups))
+
+
+def figure_table(group: Group) -> DataTable:
+    """The table of a group: a column for each figure that it has."""
+    heads, cells = zip(*_columns(group), strict=True)
+    rows = [(row.marked, *line) for row, *line in zip(group.rows, *cells, strict=True)]
+    best = [place for place, row in enumerate(group.rows) if row.first]
+    return DataTable((_head_of(group.rows), *heads), rows, group.title, best=best)
+
+
+def _notes(groups: Sequence[Group]) -> list[str]:
+    """What the figures and ratios are, of groups that have a ratio."""
+    if not groups:
+        return []
+    kinds = {group.open_load for group in groups if len(group.rows) > 1}
+    ratios = [text for kind, text in ((False, FASTEST), (True, LEAST_P99)) if kind in kinds]
+    baseline = [_TO_BASELINE] if any(group.baseline for group in groups) else []
+    return [" ".join([_MEDIANS, *ratios, *baseline])]
+
+
+def _columns(group: Group) -> Iterator[_Column]:
+    """Heads and cells of all columns except the arms' names."""
+    rows = group.rows
+    yield "c", [str(row.concurrency) for row in rows]
+    for figure in FIGURES:
+        if figure.column is not None and group.shows(figure, figure.column.when):
+            yield figure.column.heading, [_cell(row, figure) for row in rows]
+        if figure.key == _RATIOS_AFTER[group.open_load]:
+            yield from _ratios(group)
+    yield "bottleneck", [bottleneck.name_of(row.verdict) for row in rows]
+    if any(row.shares for row in rows):
+        yield "shares", [bottleneck.shown(row.verdict, row.shares) for row in rows]
+
+
+def _cell(row: Row, figure: Figure) -> str:
+    if figure.key == "errors" and row.errors:
+        return ", ".join(f"{count:,} {kind}" for kind, count in row.errors.items())
+    return row.text(figure)
+
+
+def _ratios(group: Group) -> Iterator[_Column]:
+    """What arms are ranked by, over that of the best one with equal concurrency and rate, and that of the baseline."""
+    what = "x least p99" if group.open_load else "x fastest"
+    yield f"{what} of c (95 %)" if group.mixed else f"{what} (95 %)", [_ratio(row) for row in group.rows]
+    base = next((row for row in group.rows if row.name == group.baseline), None)
+    if base is not None:
+        yield f"x {group.name_of(base)}", [_to_baseline(group, row, base) for row in group.rows]
+
+
+def _ratio(row: Row) -> str:
+    if row.fastest:
+        return units.UNKNOWN if row.alone else "1"
+    return units.ratio_of(row.ratio)
+
+
+def _to_baseline(group: Group, row: Row, base: Row) -> str:
+    """The ratio to the baseline, marked where the two differ in concurrency: then it is mostly the ratio of that."""
+    if row is base:
+        return "1"
+    mark = "" if row.load == base.load else f" at {group.place_of(row)}"
+    return f"{units.ratio_of(row.to_baseline)}{mark}"
+
+
+def _head_of(rows: list[Row]) -> str:
+    """Strategies, or arms if some arm has a name of its own."""
+    return "strategy" if all(row.name == row.strategy for row in rows) else "arm"
+
+
+def shard_lines(run: Run) -> list[str]:
+    """A sentence for each arm whose trials were divided; empty for a run without shards."""
+    return [_shard_line(arm, trials) for arm, trials in by_arm(run).items() if trials[0].by_shard]
+
+
+def _shard_line(arm: str, trials: Sequence[Trial]) -> str:
+    shards = trials[-1].by_shard
+    rates = [shard.requests_per_second for trial in trials for shard in trial.by_shard]
+    hosts = len({shard.host for shard in shards})
+    where = "" if hosts == 1 else f" on {hosts} hosts"
+    spread = units.time(median(map(spread_of, trials)))
+    rate = f"{units.rate(min(rates))} to {units.rate(max(rates))} requests/s"
+    return f"{arm}: {len(shards)} shards{where}, each with {rate}; the last began {spread} after the first (median)."
+
+
+def ceiling_lines(run: Run) -> list[str]:
+    """A sentence for each ceiling; empty for a run without them."""
+    return [_ceiling_line(run, one) for one in run.ceilings]
+
+
+def _ceiling_line(run: Run, ceiling: Ceiling) -> str:
+    where = f"Ceiling of {' · '.join(_names(run, ceiling))}"
+    if ceiling.requests_per_second is None:
+        return f"{where}: unknown, because it could not be measured: {ceiling.reason}."
+    rate = units.of_unit(ceiling.requests_per_second, "per-second", at_least=ceiling.verdict == _CLIENT_BOUND)
+    return f"{where}: {rate} requests/s ({_how(ceiling)}).{_closest(run, ceiling)}"
+
+
+def _names(run: Run, ceiling: Ceiling) -> Iterator[str]:
+    """Upstream and route, with the workloads and the version of HTTP where other ceilings have others."""
+    same_place = [one for one in run.ceilings if (one.upstream, one.route) == (ceiling.upstream, ceiling.route)]
+    if len(same_place) > 1:
+        yield ", ".join(dict.fromkeys(arm.workload for arm in run.experiment.arms if arm.name in ceiling.arms))
+    yield from (ceiling.upstream, ceiling.route)
+    if len({one.http for one in run.ceilings}) > 1:
+        yield f"HTTP/{ceiling.http}"
+
+
+def _how(ceiling: Ceiling) -> str:
+    """How it was measured, and what limited it."""
+    generator = " ".join(filter(None, (ceiling.generator, ceiling.version)))
+    parts = [generator, f"c={ceiling.connections}", units.time(ceiling.seconds)]
+    parts += ["without the delay"] if ceiling.without_delay else []
+    parts += [f"{ceiling.failed:,} failed"] if ceiling.failed else []
+    limit = "the generator's CPU was full" if ceiling.verdict == _CLIENT_BOUND else _LIMITS.get(ceiling.verdict or "")
+    return ", ".join([*parts, *([limit] if limit else [])])
+
+
+def _closest(run: Run, ceiling: Ceiling) -> str:
+    """The arm with the largest median share of the ceiling; empty if no trial has one."""
+    shares: dict[str, list[float]] = {}
+    for trial in run.trials:
+        if trial.status == "done" and "ceiling" in trial.busy and ceiling_of(trial, run.ceilings) == ceiling:
+            shares.setdefault(trial.arm, []).append(trial.busy["ceiling"])
+    if not shares:
+        return ""
+    name = max(shares, key=lambda one: median(shares[one]))
+    return f" {name} came closest, with {100 * median(shares[name]):.0f} %."
