@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.console import Group as Stack
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -19,12 +19,13 @@ from clientlab.reports.contents import text_sections
 from clientlab.reports.sections import Alerts, Command, Lines, Listing, Report, Section, Tables, TextPart, Verdicts
 from clientlab.results.document import ClaimResult, Run
 
+_SIGN = ("! ", "bold yellow")
 _STYLES = {"supported": "green", "contradicted": "red", "inconclusive": "yellow"}
-_UNBOUNDED = 1000
-"""A width that every table fits into."""
+_GAP = 2
+"""Letters between two columns."""
 
 _TEXT = 32
-"""Letters on a line of a column of words, where a narrower table makes room for one more column."""
+"""Letters that a column of words has room for. It wraps longer cells, so that more columns fit into one table."""
 
 _LEAST_NAME = 16
 """Letters that the names of rows have room for, however narrow the terminal."""
@@ -95,9 +96,6 @@ def _part(part: TextPart) -> Iterator[RenderableType]:
             assert_never(part)
 
 
-_SIGN = ("! ", "bold yellow")
-
-
 def _listing(part: Listing) -> Iterator[Text]:
     title = (f"{part.title}:", "yellow" if part.alert else "")
     yield Text.assemble(_SIGN, title) if part.alert else Text.assemble(title)
@@ -121,38 +119,43 @@ class _Fitted:
 
     def __init__(self, table: DataTable) -> None:
         self._table = table
+        self._columns = list(zip(table.headings, *table.rows, strict=True))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Put as many columns into a table as fit. Each table begins with the columns that name the rows."""
-        unbounded = options.update(max_width=_UNBOUNDED)
-        columns: list[int] = []
-        for column in range(self._table.keys, len(self._table.headings)):
-            wider = self._with([*columns, column], most=_TEXT)
-            if columns and Measurement.get(console, unbounded, wider).maximum > options.max_width:
+        keys = self._table.keys
+        names = 2 + sum(map(self._width, range(keys))) - _GAP
+        columns, width = [], names
+        for column in range(keys, len(self._columns)):
+            if columns and width + self._width(column) > options.max_width:
                 yield self._with(columns)
-                columns = []
+                columns, width = [], names
             columns.append(column)
+            width += self._width(column)
         yield self._with(columns)
 
-    def _with(self, columns: Sequence[int], most: int | None = None) -> Table:
-        """The table with the columns that name its rows, and these. `most`: letters of a column of words."""
+    def _width(self, column: int) -> int:
+        """Letters of a column and of the gap before it. A column of words wraps its cells."""
+        widest = max(map(cell_len, self._columns[column]))
+        if column < self._table.keys:
+            return _GAP + max(widest, 0 if column else _LEAST_NAME)
+        return _GAP + (min(widest, _TEXT) if self._table.is_text(column) else widest)
+
+    def _with(self, columns: Sequence[int]) -> Table:
+        """The table with the columns that name its rows, and these."""
         shown = [*range(self._table.keys), *columns]
         table = plain_table()
         for column in shown:
             text = self._table.is_text(column)
+            lists = any(", " in cell for cell in self._columns[column])  # such as errors by kind
             table.add_column(
                 self._table.headings[column],
                 justify="left" if text else "right",
                 overflow="fold",
-                no_wrap=not (text or self._lists(column)),
+                no_wrap=not (text or lists),
                 min_width=None if column else _LEAST_NAME,
-                max_width=most if text and column >= self._table.keys else None,
             )
         for place, row in enumerate(self._table.rows):
             style = "bold green" if place in self._table.best else None
             table.add_row(*(Text(row[column]) for column in shown), style=style)
         return table
-
-    def _lists(self, column: int) -> bool:
-        """Whether a cell of the column lists several things, such as errors by kind."""
-        return any(", " in row[column] for row in self._table.rows)
