@@ -35,12 +35,8 @@ def write(run: Run, path: Path, judged: Sequence[ThresholdResult] = ()) -> None:
 def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
     """The whole report as one HTML document. `judged`: the limits of its user, with their outcomes."""
     report = Report(run, judged)
-    return _TEMPLATES.get_template("report.html.j2").render(
-        run=run,
-        sections=page_sections(report),
-        groups=len(report.groups),
-        drawn=len(report.drawn),
-    )
+    counts = {"groups": len(report.groups), "drawn": len(report.drawn)}
+    return _TEMPLATES.get_template("report.html.j2").render(run=run, sections=page_sections(report), **counts)
 
 
 def _link(url: str | None) -> str | None:

@@ -99,7 +99,6 @@ class Charts:
     noun: str = "group"
     notes: Sequence[str] = ()
     look: Literal["charts", "grids", "timelines"] = "charts"
-    brief: Sequence[str] = ()
 
     @cached_property
     def items(self) -> Sequence[BarChart | LineChart | ChartPanel]:
@@ -114,12 +113,14 @@ class Details:
     title: str
     items: Sequence[str]
     open: bool = False
-    brief: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Names with their values, each list with a title. A page folds those after the first `shown`."""
+    """Names with their values, each list with a title. A page folds those after the first `shown`.
+
+    `brief`: the lines that formats of text have instead.
+    """
 
     items: Sequence[tuple[str, Sequence[tuple[str, str]]]]
     noun: str = "list"
@@ -141,7 +142,7 @@ class Citation:
 
 
 Part = TextPart | Charts | Details | Facts | Citation
-"""What a page shows. Parts that formats of text leave out have `brief`: the lines that stand there instead."""
+"""What a page shows."""
 
 PartT = TypeVar("PartT", bound=Part)
 
@@ -163,5 +164,7 @@ class Section(Generic[PartT]):
 
 
 def in_text(part: Part) -> TextPart:
-    """The part as formats of text show it."""
-    return Lines(part.brief) if isinstance(part, Charts | Details | Facts | Citation) else part
+    """The part as formats of text show it. They leave out charts and details."""
+    if isinstance(part, Charts | Details):
+        return Lines([])
+    return Lines(part.brief) if isinstance(part, Facts | Citation) else part
