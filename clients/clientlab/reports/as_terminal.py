@@ -125,7 +125,8 @@ class _Fitted:
         """Put as many columns into a table as fit. Each table begins with the columns that name the rows."""
         keys = self._table.keys
         names = 2 + sum(map(self._width, range(keys))) - _GAP
-        columns, width = [], names
+        columns: list[int] = []
+        width = names
         for column in range(keys, len(self._columns)):
             if columns and width + self._width(column) > options.max_width:
                 yield self._with(columns)
