@@ -34,10 +34,10 @@ from clientlab.results.document import Placement, Run, Surroundings
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
-from clientlab.results.withheld_plan import withheld_command, withheld_plan
+from clientlab.results.withheld_plan import withheld_command
 from clientlab.running.ceilings import measured_ceilings
 from clientlab.running.environments import Environments, opened
-from clientlab.running.execute import execute, new_run, resumed, run_name, with_values_of
+from clientlab.running.execute import execute, new_run, resumed, run_name
 from clientlab.running.preflight import check_system
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.workload.workload import pinned
@@ -101,7 +101,7 @@ def run(options: RunOptions) -> int:
         logs = store.folder / name / "logs"
         testbed, links, servers = opened_testbed(options, (plan, placement), target, logs, stack)
         where = _surroundings(plan, servers, environments, placement)
-        planned = _go_on(stored, where) if stored else new_run(name, withheld_plan(plan, options.keep_headers), where)
+        planned = _go_on(stored, where) if stored else new_run(name, plan, where, options.keep_headers)
         if plan.ceilings and not planned.ceilings:
             ceilings = measured_ceilings(plan, testbed, console.print, placement)
             planned = planned.model_copy(update={"ceilings": ceilings})
@@ -114,7 +114,7 @@ def run(options: RunOptions) -> int:
             ceilings=planned.ceilings,
             placement=placement,
         )
-        finished = execute(planned, with_values_of(plan, runner), store, observer)
+        finished = execute(planned, runner, store, observer, whole=plan)
     return _show(options, finished, limits)
 
 

@@ -52,7 +52,7 @@ class TrialHandle:
         folder.mkdir(parents=True, exist_ok=True)
         self._context = folder / CONTEXT_FILE
         with os.fdopen(os.open(self._context, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            pickle.dump(context, file)
+            file.write(pickle.dumps(context))
         self._log = folder / OUTPUT_FILE
         self._events, child_events = os.pipe()
         child_input, self._input = os.pipe()

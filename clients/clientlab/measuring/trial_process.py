@@ -66,21 +66,15 @@ def main(arguments: list[str]) -> None:
     events = Events(int(descriptor))
     context: TrialContext | None = None
     try:
-        context = _context_in(Path(folder))
+        file = Path(folder, CONTEXT_FILE)
+        context = pickle.loads(file.read_bytes())  # noqa: S301 - the parent process wrote it
+        file.unlink()  # it holds secrets of headers, and the folder of a failed trial stays
         load_libraries(context)
         run_trial = _run_warm if context.warm else _run_cold
         run_trial(context, events)
     except Exception as error:  # noqa: BLE001 - the reason is the trial's result; the rest goes to its log
         traceback.print_exc()
         events.send("failed", reason=_reason(error, context))
-
-
-def _context_in(folder: Path) -> TrialContext:
-    """The trial's context. Its file is removed: it holds secrets of headers, and the folder of a failed trial stays."""
-    file = folder / CONTEXT_FILE
-    context: TrialContext = pickle.loads(file.read_bytes())  # noqa: S301 - the parent process wrote it
-    file.unlink()
-    return context
 
 
 def _end_all(trial: int) -> Callable[[int, FrameType | None], None]:

@@ -17,6 +17,7 @@ from clientlab.judging.capacity import capacities, equal_load, lost_searches, se
 from clientlab.judging.overload import CALM_AFTER, share_of
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Run
+from clientlab.results.plan import Plan
 from clientlab.results.trial import OfSearch, PlannedTrial, Trial
 from clientlab.workload.load import requests_in
 from clientlab.workload.workload import Workload
@@ -136,10 +137,10 @@ def probes_of(search: CapacitySearch) -> int:
     return 3 + bisections + (search.tries - 1) * (1 + bisections // 2)
 
 
-def planned_trial(run: Run, due: DueTrial) -> tuple[PlannedTrial, Workload]:
-    """The next trial of the run, and its workload."""
+def planned_trial(run: Run, due: DueTrial, whole: Plan | None = None) -> tuple[PlannedTrial, Workload]:
+    """The next trial of the run, and its workload. `whole`: the plan with the values that the run lacks."""
     arm = next(arm for arm in run.experiment.arms if arm.name == due.arm)
-    workload = run.experiment.workloads[arm.workload]
+    workload = (whole or run.experiment).workloads[arm.workload]
     if due.search is not None:
         workload = _searched(run, workload, due.search)
     trial = PlannedTrial(

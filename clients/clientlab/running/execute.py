@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -20,9 +20,9 @@ from clientlab.results.failures import failed_for_good
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
+from clientlab.results.withheld_plan import withheld_plan
 from clientlab.running.due import DueTrial, due_trials, planned_trial, rounds_of
 from clientlab.running.stop_rules import ended
-from clientlab.workload.withheld import restored
 from clientlab.workload.workload import Workload
 
 
@@ -50,15 +50,6 @@ class Measure(Protocol):
     ) -> Trial: ...
 
 
-def with_values_of(plan: Plan, measure: Measure) -> Measure:
-    """`measure` with the values that the run file does not hold, and `plan` does."""
-
-    def measured(planned: PlannedTrial, workload: Workload, folder: Path, progressed: Callable[[int], None]) -> Trial:
-        return measure(planned, restored(workload, plan.workloads[planned.workload]), folder, progressed)
-
-    return measured
-
-
 class Observer(Protocol):
     """Shows what happens. It decides nothing."""
 
@@ -77,14 +68,14 @@ def run_name(plan: Plan) -> str:
     return f"{now:%Y%m%d-%H%M%S}{now.microsecond // 1000:03}-{plan.name}-{token_hex(2)}"
 
 
-def new_run(name: str, plan: Plan, surroundings: Surroundings) -> Run:
-    """A run of the plan that has no trial."""
+def new_run(name: str, plan: Plan, surroundings: Surroundings, kept: Collection[str] = ()) -> Run:
+    """A run of the plan that has no trial, and no secret of the plan but those of the headers and parameters `kept`."""
     return Run(
         run=name,
         clientlab=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         status="running",
-        experiment=plan,
+        experiment=withheld_plan(plan, kept),
         surroundings=surroundings,
     )
 
@@ -97,14 +88,15 @@ def resumed(run: Run, surroundings: Surroundings) -> Run:
     return run.model_copy(update={"status": "running", "rounds_ended": None, "resumed": [*run.resumed, entry]})
 
 
-def execute(
-    run: Run, measure: Measure, store: Store, observer: Observer, clock: Callable[[], float] = time.monotonic
-) -> Run:
+def execute(  # noqa: PLR0913 - a run's parts, and two that are seldom given
+    run: Run, measure: Measure, store: Store, observer: Observer, clock: Callable[[], float] = time.monotonic,
+    *, whole: Plan | None = None,
+) -> Run:  # fmt: skip
     """Carry out all trials of `run.experiment`, round by round, and return the finished run.
 
     Each trial is saved when it ends. A strategy that fails is a failed trial; the others go on. A run that holds
     trials already goes on behind them. Raises IncompleteRun when it is interrupted or cannot be saved: the finished
-    trials are saved. The caller holds the run (`Store.hold`).
+    trials are saved. The caller holds the run (`Store.hold`). `whole`: the plan with the values that the run lacks.
     """
     folder = store.folder / run.run
     run = run.model_copy(update={"claims": [], "cautions": []})  # those of a run that goes on were of fewer trials
@@ -115,7 +107,7 @@ def execute(
     try:
         while reason is None:
             if due.trials:
-                run, trial = _one_trial(run, due.trials.popleft(), due.left, parts)
+                run, trial = _one_trial(run, due.trials.popleft(), due.left, parts, whole)
                 if trial.status == "lost" or is_probe(trial):
                     due = _Queue(run, rounds)
             elif (reason := ended(run, rounds, clock() - began)) is None:
@@ -144,11 +136,13 @@ class _Queue:
         return len(self.trials) + self._later
 
 
-def _one_trial(run: Run, due: DueTrial, left: int, parts: tuple[Measure, Store, Observer]) -> tuple[Run, Trial]:
+def _one_trial(
+    run: Run, due: DueTrial, left: int, parts: tuple[Measure, Store, Observer], whole: Plan | None
+) -> tuple[Run, Trial]:
     """The run with one more trial, which is saved, and the trial. `left`: so many are due behind it."""
     measure, store, observer = parts
     folder, trials, started = store.folder / run.run, run.measured + 1 + left, utc_now()
-    planned, workload = planned_trial(run, due)
+    planned, workload = planned_trial(run, due, whole)
     try:
         observer.trial_started(planned, trials)
         try:

@@ -23,7 +23,7 @@ from clientlab.results.surroundings import distributions_of, surroundings
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.results.withheld_plan import lacking, withheld_plan
 from clientlab.running.due import due_trials
-from clientlab.running.execute import execute, new_run, run_name, with_values_of
+from clientlab.running.execute import execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.reported_trial import reported_trial
 from clientlab.service.schemas import MOST_ROUNDS, AssignmentRequest, State
@@ -86,7 +86,7 @@ class RunManager:
         if plan.unavailable_arms:
             self.say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
         measured = distributions_of(arm.strategy for arm in plan.arms)
-        run = new_run(run_name(plan), withheld_plan(plan), surroundings(measured, self._programs))
+        run = new_run(run_name(plan), plan, surroundings(measured, self._programs))
         return self._begin(run, plan)
 
     def again(self, old: Run) -> str:
@@ -260,7 +260,7 @@ class RunManager:
                     self._run = present
                     self.say(f"{run.run} was ended by another process with {len(present.trials)} trials")
                     return
-                self._run = execute(present, with_values_of(plan, self._measure), self._store, self)
+                self._run = execute(present, self._measure, self._store, self, whole=plan)
             self.say(f"run {run.run} is {self._run.status}")
         except _Stopped:
             return

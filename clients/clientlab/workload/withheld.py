@@ -19,11 +19,6 @@ def withheld(workload: Workload, kept: Collection[str] = ()) -> Workload:
     )
 
 
-def restored(workload: Workload, sent: Workload) -> Workload:
-    """The workload with the values of `sent`, which is what it was before they were withheld."""
-    return replace(workload, headers=sent.headers, path=sent.path)
-
-
 def lacking_headers(workload: Workload) -> list[str]:
     """Names of the headers whose values were withheld."""
     return [name for name, value in workload.headers.items() if value == MARK]
