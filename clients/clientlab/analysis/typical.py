@@ -7,7 +7,10 @@ moves by a fraction of the rounds' spread. `scripts/bench truth` shows how often
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from functools import cache
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -56,13 +59,11 @@ their spread. Without a reserve, the interval of 20 to 30 rounds holds the latte
 @cache
 def expected_width(n: int, confidence: float) -> float:
     """About half the width of the interval of n values, in standard deviations of values close to normal."""
-    if sign_ranks(n, confidence) is None:
+    ranks = sign_ranks(n, confidence)
+    if ranks is None:
         return float(t_quantile(n - 1, (1 + confidence) / 2) / np.sqrt(n))
-    from scipy.special import ndtri  # noqa: PLC0415 - as below
-
-    depth, inner = sign_ranks(n, confidence) or (1, 0.0)
     # Blom (1958): the d-th lowest of n normal values lies near the quantile (d - 3/8) / (n + 1/4).
-    return float(-ndtri((depth + inner - 0.375) / (n + 0.25)))
+    return -NormalDist().inv_cdf((sum(ranks) - 0.375) / (n + 0.25))
 
 
 @cache
@@ -74,17 +75,14 @@ def sign_ranks(n: int, confidence: float) -> tuple[int, float] | None:
     interpolated: Hettmansperger and Sheather (1986), Confidence intervals based on interpolated order statistics,
     Statistics & Probability Letters 4(2). None if not even the lowest and highest value reach the confidence.
     """
-    # Importing scipy takes 0.35 s, and most subcommands show no interval.
-    from scipy.special import bdtr  # noqa: PLC0415
-
-    confidence = 1 - RESERVE * (1 - confidence)
-    depths = np.arange(1, n // 2 + 1)
-    levels = 1 - 2 * bdtr(depths - 1, n, 0.5)
-    enough = int(np.count_nonzero(levels >= confidence))
-    if not enough:
-        return None
-    if enough == len(depths):
-        return enough, 0.0
-    outer, next_inner = float(levels[enough - 1]), float(levels[enough])
-    share = (outer - confidence) / (outer - next_inner)
+    allowed = Fraction(RESERVE * (1 - confidence)) * 2 ** (n - 1)
+    limit = math.floor(allowed)
+    # Whole numbers are exact: `outside` of the 2^(n - 1) cases lie below the d-th lowest value.
+    enough, outside, ways = 0, 0, 1
+    while enough < n // 2 and outside + ways <= limit:
+        outside, enough = outside + ways, enough + 1
+        ways = ways * (n - enough + 1) // enough
+    if not enough or enough == n // 2:
+        return (enough, 0.0) if enough else None
+    share = float((allowed - outside) / ways)
     return enough, (n - enough) * share / (enough + (n - 2 * enough) * share)

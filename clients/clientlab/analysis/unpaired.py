@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from statistics import NormalDist
 
 import numpy as np
 
@@ -139,9 +140,7 @@ def rank_of(n: int, m: int, confidence: float) -> int:
     """
     tail = RESERVE * (1 - confidence) / 2
     if n > _MOST_EXACT or m > _MOST_EXACT:
-        from scipy.special import ndtri  # noqa: PLC0415 - takes 0.35 s, and most subcommands show no interval
-
-        return int(n * m / 2 + ndtri(tail) * np.sqrt(n * m * (n + m + 1) / 12))
+        return int(n * m / 2 + NormalDist().inv_cdf(tail) * np.sqrt(n * m * (n + m + 1) / 12))
     # Ways to a sum u among i and j values: the largest of all is one of the i, and exceeds all j, or one of the j.
     column = [np.zeros(n * m + 1) for _ in range(n + 1)]
     for ways in column:

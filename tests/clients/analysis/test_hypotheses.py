@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
-import scipy
 
 from clientlab.analysis.hypotheses import inside, less, spread, within
 from clientlab.analysis.typical import expected_width
@@ -22,7 +23,7 @@ SHUFFLED = NOISE[[2, 0, 4, 1, 3]]
 
 def normal(rounds: int, spread: float):
     """Noise of so many rounds whose logarithms have the quantiles of a normal distribution."""
-    return np.exp(spread * scipy.special.ndtri((np.arange(rounds) + 0.5) / rounds))
+    return np.exp([spread * NormalDist().inv_cdf((number + 0.5) / rounds) for number in range(rounds)])
 
 
 @pytest.mark.parametrize(

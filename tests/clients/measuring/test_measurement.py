@@ -58,7 +58,6 @@ def test_a_trial_imports_its_own_library_only(client, foreign):
         "rich",
         "click",
         "psutil",
-        "scipy",
         "clientlab.results",
         "clientlab.running",
         "mockupstream",
