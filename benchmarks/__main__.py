@@ -1,19 +1,15 @@
 """Every figure in one table: ``scripts/bench [PART ...] [--rounds N] [--client NAME] [--seed N] [--runs N]``.
 
+Each part is behind a figure of the documentation, or of a release.
+
 overhead: what the lab adds to a bare loop of each client, in 15 minutes, three times that at most where noise leaves
-it open. fastest: nine strategies with 32 in flight. scrape: what live metrics add. upstream: how fast and exact it is.
-memory: what a request costs, and one of 16,000 in flight. streaming: what a large body costs.
-reports: how long a large run takes to be read.
-link: transfers over the emulated network against arithmetic, and what it costs, in about 10 minutes.
+it open. streaming: what a large body costs. saving: what the lab does between two trials, early and late in a run.
 open-load: planned and achieved rates, and both latencies of a frozen server.
+link: transfers over the emulated network against arithmetic, and what it costs, in about 10 minutes.
 find-max: ten searches for a capacity that is known by construction, in about 15 minutes.
-saving: what the lab does between two trials, early and late in a run.
 truth: real trials with a known bottleneck; simulations of how often intervals, headlines, comparisons and limits hold.
-conformance: how long it takes to check every listed strategy. quick: every bundled experiment in its quick form.
 chaos: SIGKILL and SIGSTOP of each process of the lab, at moments that the seed draws (--incidents, 50).
-hostile: what every client makes of a hostile server, and whether it stops at the limit of a request.
 leaks: secrets of every client's requests in files and outputs of the lab, after faults of a server.
-dashboards: the queries of each, on the Prometheus of a lab that is up.
 drivers: wrk, hey, oha, k6, h2load and ab beside the lab's strategies; the upstream beside go-httpbin and httpbin.
 scale: 1,000 simulated workers and one lab service, in about a minute.
 siege: health checks of the lab service and a worker, and the trials of a run, while 1,500 clients attack.
@@ -24,7 +20,6 @@ found, and the set-up of another environment. shards: merged results of divided 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -38,28 +33,19 @@ from benchmarks import (
     bare_loops,
     besieged_lab,
     chaos,
-    conformance,
-    dashboards,
     drivers,
     environments,
-    fastest,
     find_max,
-    hostile,
     leaks,
     link,
-    memory,
     open_load,
     overhead,
-    quick,
-    reports,
     saving,
     scale,
-    scrape,
     servers,
     shards,
     streaming,
     truth,
-    upstream,
 )
 from benchmarks.figures import BenchmarkRow
 from benchmarks.trials import Site
@@ -67,11 +53,7 @@ from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.upstream_process import workers_for
 
 _WITHOUT_A_LAB = (
-    ("conformance", conformance),
-    ("hostile", hostile),
     ("leaks", leaks),
-    ("quick", quick),
-    ("dashboards", dashboards),
     ("siege", besieged_lab),
     ("find-max", find_max),
     ("scale", scale),
@@ -79,18 +61,17 @@ _WITHOUT_A_LAB = (
 SEED = 1
 """Of simulations. The methods were chosen by this seed; any other one checks them."""
 
-_IN_A_LAB = ("overhead", "fastest", "scrape", "memory", "streaming", "open-load")
+_IN_A_LAB = ("overhead", "streaming", "open-load")
 _WITH_OPTIONS: dict[str, Callable[[argparse.Namespace], Iterator[BenchmarkRow]]] = {
     "drivers": lambda chosen: chain(drivers.rows(max(3, chosen.rounds // 6)), servers.rows(max(3, chosen.rounds // 6))),
     "link": lambda chosen: link.rows(chosen.rounds),
     "shards": lambda chosen: shards.rows(max(3, chosen.rounds // 6)),
-    "reports": lambda chosen: reports.rows(max(3, chosen.rounds // 6)),
     "saving": lambda chosen: saving.rows(max(3, chosen.rounds // 3)),
     "truth": lambda chosen: truth.rows(chosen.seed),
     "chaos": lambda chosen: chaos.rows(chosen.seed, chosen.incidents),
     "environments": lambda chosen: environments.rows(chosen.runs),
 }
-PARTS = (*_IN_A_LAB, *_WITH_OPTIONS, *(name for name, _ in _WITHOUT_A_LAB), "upstream")
+PARTS = (*_IN_A_LAB, *_WITH_OPTIONS, *(name for name, _ in _WITHOUT_A_LAB))
 
 
 def main(words: list[str]) -> int:
@@ -101,7 +82,7 @@ def main(words: list[str]) -> int:
         "--rounds",
         type=int,
         default=31,
-        help="fresh processes a client of overhead (31; fewer for slow ones); a third of them for upstreams",
+        help="fresh processes a client of overhead (31; fewer for slow ones); a third of them for saving",
     )
     parser.add_argument(
         "--client",
@@ -140,13 +121,6 @@ def rows(parts: list[str], chosen: argparse.Namespace) -> Iterator[BenchmarkRow]
     for name, part in _WITHOUT_A_LAB:
         if name in parts:
             yield from part.rows()
-    if "upstream" in parts:
-        if shutil.which("wrk") is None:
-            print("upstream: left out, wrk is not installed (Debian: apt-get install wrk)", file=sys.stderr)
-            return
-        yield upstream.over_bare(max(3, rounds // 3))
-        yield upstream.over_httpbin(max(3, rounds // 6))
-        yield from upstream.delays()
 
 
 def _in_a_lab(parts: list[str], rounds: int, clients: list[str]) -> Iterator[BenchmarkRow]:
@@ -156,17 +130,10 @@ def _in_a_lab(parts: list[str], rounds: int, clients: list[str]) -> Iterator[Ben
         tempfile.TemporaryDirectory() as logs,
         LocalTestbed(["aiohttp"], routes, Path(logs), workers_for(32)) as testbed,
     ):
-        url = testbed.base_url("aiohttp", "direct")
         ways = [Site(testbed.base_url("aiohttp", way), testbed.ca_file("aiohttp", way)) for way in routes]
         roots = [Site(f"{site.url}/", site.ca_file) for site in ways]
         if "overhead" in parts:
             yield from overhead.rows(roots[0], roots[-1], rounds, clients)
-        if "fastest" in parts:
-            yield from fastest.rows(roots[0], max(3, rounds // 3))
-        if "scrape" in parts:
-            yield from scrape.rows(url, rounds)
-        if "memory" in parts:
-            yield from memory.rows(ways[0])
         if "streaming" in parts:
             yield from streaming.rows(ways[0], ways[-1])
         if "open-load" in parts:
