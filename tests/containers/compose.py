@@ -53,9 +53,11 @@ class Project:
 
     def up(self, *services: str) -> None:
         """Start what is not running, in the background, from the images that are here."""
-        left_out = () if services else self.leave_out
-        scale = [word for service in left_out for word in ("--scale", f"{service}=0")]
-        self.compose("up", "-d", "--pull", "never", "--no-build", *scale, *services)
+        self.compose("up", "-d", "--pull", "never", "--no-build", *(() if services else self.scale()), *services)
+
+    def scale(self) -> list[str]:
+        """The options of `up` that leave out services without an image."""
+        return [word for service in self.leave_out for word in ("--scale", f"{service}=0")]
 
     def container(self, service: str) -> str:
         """The id of a service's container."""

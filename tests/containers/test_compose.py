@@ -14,6 +14,7 @@ from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
 from containers.compose import LONG, ROOT
 from running import eventually
 
+UP_AND_WAIT = ("up", "-d", "--wait", "--wait-timeout", "120", "--pull", "never", "--no-build")
 THIRD_PARTY = {"proxy", "prometheus", "grafana"}
 
 
@@ -48,6 +49,23 @@ def test_everything_is_scraped(lab):
     assert {job: jobs.count(job) for job in set(jobs)} == {
         "clients": workers, "upstreams": 2, "proxy": 1, "lab": 1, "prometheus": 1,
     }  # fmt: skip
+
+
+def test_each_container_is_soon_known_to_answer_and_then_no_check_starts_a_process(lab):
+    """`docker compose up --wait` ends once all answer. The next check of each container sleeps in it."""
+    lab.compose(*UP_AND_WAIT, *lab.scale())
+    for container in lab.containers():
+        service, health = container["Config"]["Labels"]["com.docker.compose.service"], container["State"]["Health"]
+        assert (health["Status"], health["Log"][-1]["ExitCode"]) == ("healthy", 0), service
+        eventually(lambda found=container: _sleeps(found["Id"]), f"{service}: a check that sleeps", 20)
+
+
+def test_a_container_that_was_started_again_is_soon_healthy_again(lab):
+    """Its first check does not sleep, though the last one before was good."""
+    lab.compose("restart", "--timeout", "10", "client-any")
+    lab.compose(*UP_AND_WAIT, "--no-deps", "client-any")
+    (container,) = [found for found in lab.containers() if found["Id"] == lab.container("client-any")]
+    assert container["State"]["Health"]["Status"] == "healthy"
 
 
 def test_no_container_can_do_more_than_it_needs(lab):
@@ -319,6 +337,12 @@ def test_every_service_says_in_a_sentence_what_it_is():
     for before, line in zip(["", *lines], lines, strict=False):
         if re.match(r"  [a-z][\w-]*:$", line):
             assert before.strip().startswith("#"), line
+
+
+def _sleeps(container: str) -> bool:
+    """Whether a health check waits in the container."""
+    done = subprocess.run(["docker", "top", container, "-o", "pid,args"], capture_output=True, text=True, check=True)
+    return any(line.split()[1:] == ["sleep", "300"] for line in done.stdout.splitlines())
 
 
 def _has_its_turn(project, strategy: str) -> bool:
