@@ -136,5 +136,5 @@ def _left_out(run: Run) -> Iterator[str]:
 def _again(run: Run) -> str:
     doubts = [one.text for one in run.cautions if not one.arms]
     about = f"Cautions of the whole run: {escaped('; '.join(doubts))}. " if doubts else ""
-    shown = "`clientlab report findings/runs/atlas.json` shows it with all figures."
+    shown = "`clientlab report findings/runs/atlas.json.gz` shows it with all figures."
     return f"{about}Measure again: {code(run.experiment.command)}. {shown}\n"

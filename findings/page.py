@@ -26,7 +26,15 @@ from findings.moves import FROM_3_11, FROM_HTTPX, moves_table
 
 HERE = Path(__file__).parent
 RUNS = HERE / "runs"
-ATLAS = RUNS / "atlas.json"
+_SUFFIX = ".json.gz"
+
+
+def run_file(name: str) -> Path:
+    """The stored run of an experiment."""
+    return RUNS / f"{name}{_SUFFIX}"
+
+
+ATLAS = run_file("atlas")
 """Its figures are in docs/choosing-a-client.md: it has no claims, and no publication behind it."""
 MOVING = ("httpx2", "httpx2-blocking", "pythons")
 """Experiments on whether to move to another library or Python: their sources are no articles on fast HTTP."""
@@ -105,7 +113,8 @@ def _cells(claim: ClaimResult, *, published: bool) -> list[str]:
 
 def runs() -> dict[str, Run]:
     """Experiment → its stored run. The run's own claims are judged: a claim that was written later needs new data."""
-    return {path.stem: read_judged(path) for path in sorted(RUNS.glob("*.json")) if path != ATLAS}
+    stored = {path.name.removesuffix(_SUFFIX): path for path in sorted(RUNS.glob(f"*{_SUFFIX}"))}
+    return {name: read_judged(path) for name, path in stored.items() if path != ATLAS}
 
 
 def render(found: dict[str, Run]) -> str:

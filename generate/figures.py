@@ -32,7 +32,6 @@ def _column(figure: Figure) -> str:
         "known": ", where it is known",
         "large bodies": ", for bodies of 1 MiB or more",
         "durations": ", for trials of a duration",
-        "memory unknown": ", where `memory` is unknown",
     }
     return figure.column.heading + when[figure.column.when]
 

@@ -91,7 +91,7 @@ def _trial(arm: str, strategy: str, number: int, figures: dict[str, float]) -> T
         concurrency=1, status="done", started="2024-05-06T07:08:09+00:00", wall_seconds=wall, requests=REQUESTS,
         requests_per_second=REQUESTS / wall, cpu_seconds=0.5 * found["cpu"],
         peak_rss_bytes=int((32 << 20) * found["memory"]), connections_opened=int(100 * found["connections"]),
-        latency_seconds=Quantiles(mean=p50, p50=p50, p90=p50, p95=p99, p99=p99, p999=p99, max=p99),
+        latency_seconds=Quantiles(mean=p50, p50=p50, p90=p50, p95=p99, p99=p99, p999=p99, max=p99, at_least=[]),
     )  # fmt: skip
 
 

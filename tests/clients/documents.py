@@ -18,14 +18,13 @@ from clientlab.workload.workload import Workload
 SURROUNDINGS = Surroundings(
     host="here", system="Linux", kernel="6", architecture="x86_64", cpu_model="A CPU", cpu_count=4, cpu_usable=4.0,
     memory_bytes=1 << 30, memory_limit_bytes=None, open_files_limit=1024, load_average=0.1, python="CPython 3.11.7",
-    libraries={}, programs={}, clock="monotonic, 1e-09 s",
+    libraries={}, dependencies={}, compiled={}, programs={}, clock="monotonic, 1e-09 s",
 )  # fmt: skip
 
 
-def quantiles(p50: float = 0.002, p99: float = 0.009, at_least: Sequence[str] | None = ()) -> Quantiles:
+def quantiles(p50: float = 0.002, p99: float = 0.009, at_least: Sequence[str] = ()) -> Quantiles:
     """Quantiles of which a test cares for two at most. `at_least`: those that are lower bounds."""
-    bounds = None if at_least is None else list(at_least)
-    return Quantiles(mean=p50, p50=p50, p90=p50, p95=p99, p99=p99, p999=p99, max=p99, at_least=bounds)
+    return Quantiles(mean=p50, p50=p50, p90=p50, p95=p99, p99=p99, p999=p99, max=p99, at_least=list(at_least))
 
 
 def a_planned_trial(strategy: str = "urllib3", number: int = 1, order: int = 0) -> PlannedTrial:

@@ -10,6 +10,7 @@ import pytest
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.judging.judgement import read_judged, with_judgement
 from clientlab.results.plan import Arm
+from clientlab.results.regular_file import content_of
 from clientlab.running.estimate import seconds_of
 from clientlab.strategies import STRATEGIES
 from clientlab.workload.workload import Workload
@@ -166,7 +167,7 @@ def test_without_a_run_the_page_states_it(tmp_path):
 @pytest.mark.skipif(not ATLAS.exists(), reason="the atlas is not measured yet")
 def test_the_stored_run_is_whole_and_belongs_to_the_experiment():
     """In full form, with what its page does not show left out, and nothing in it of whose machine it was."""
-    run, text = read_judged(ATLAS), ATLAS.read_text(encoding="utf-8")
+    run, text = read_judged(ATLAS), content_of(ATLAS).decode()
     assert run.experiment.shortened == run.experiment.changed == []
     assert {trial.status for trial in run.trials} == {"done"}
     assert {arm.name for arm in run.experiment.arms} <= {arm.name for arm in PLAN.arms}

@@ -12,9 +12,10 @@ from clientlab import units
 from clientlab.cli import run_command_line
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.reports.markdown import escaped
+from clientlab.results.regular_file import content_of
 from findings.moves import FROM_3_11, FROM_HTTPX, UNKNOWN
 from findings.network import arms_of
-from findings.page import DOCS, PAGE, RUNS, missing_claims, render, runs, unmeasured
+from findings.page import DOCS, PAGE, missing_claims, render, run_file, runs, unmeasured
 
 FOUND = runs()
 
@@ -41,7 +42,7 @@ def test_a_run_is_whole(name):
     assert run.experiment.command.startswith(f"clientlab run {name}")
     assert run.experiment.rounds >= 3
     assert {trial.status for trial in run.trials} == {"done"}
-    assert re.findall(r"/(?:home|root|tmp|Users|work)/", (RUNS / f"{name}.json").read_text(encoding="utf-8")) == []
+    assert re.findall(r"/(?:home|root|tmp|Users|work)/", content_of(run_file(name)).decode()) == []
 
 
 @pytest.mark.parametrize("name", FOUND)
@@ -65,7 +66,7 @@ def test_a_run_belongs_to_the_experiment_as_it_is_now(name):
 @pytest.mark.parametrize("name", FOUND)
 def test_the_page_has_the_verdicts_that_the_command_line_gives(name, capsys):
     """`clientlab claims` on the stored file: the same claims with the same verdicts, intervals and cautions."""
-    assert run_command_line(["claims", str(RUNS / f"{name}.json"), "--json"]) == 0
+    assert run_command_line(["claims", str(run_file(name)), "--json"]) == 0
     page = PAGE.read_text(encoding="utf-8")
     for claim in json.loads(capsys.readouterr().out):
         row = next(line for line in page.splitlines() if line.startswith(f"| {escaped(claim['text'])}"))

@@ -12,7 +12,7 @@ from clientlab.results.plan import Plan
 from clientlab.strategies import find
 from docs.pages import TEXTS
 from findings import network
-from findings.page import RUNS
+from findings.page import run_file
 
 PLANS = {name: read_plan(path) for name, path in bundled().items()}
 REPEATED = [
@@ -22,7 +22,7 @@ REPEATED = [
     if claim.name.endswith(network.BEHIND_LINK)
 ]
 FOUND = {
-    name: {claim.name: claim for claim in read_judged(RUNS / f"{name}.json").claims}
+    name: {claim.name: claim for claim in read_judged(run_file(name)).claims}
     for name in ("frameworks", "sessions", "six-strategies")
 }
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -205,35 +203,6 @@ def environments_of(_context: click.Context, option: click.Parameter, texts: tup
             raise click.BadParameter(f"{name!r} is given twice; name each environment once.", param=option)
         found[name] = path
     return found or None
-
-
-class RenamedOption(click.Option):
-    """An option whose old name and old environment variable still work. Neither is shown in the help."""
-
-    def __init__(self, *names: Any, old_name: str, old_envvar: str, **attributes: Any) -> None:
-        super().__init__(*names, **attributes)
-        self._old_name = old_name
-        self._old_envvar = old_envvar
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        shown = self.opts
-        self.opts = [*shown, self._old_name]
-        super().add_to_parser(parser, ctx)
-        self.opts = shown
-
-    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        return super().resolve_envvar_value(ctx) or os.environ.get(self._old_envvar) or None
-
-
-class RenamedChoice(click.Choice[str]):
-    """A choice whose old names still work. `new_names`: old name → new name."""
-
-    def __init__(self, new_names: Mapping[str, str]) -> None:
-        super().__init__(list(new_names.values()))
-        self._new_names = new_names
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return super().convert(self._new_names.get(value, value), param, ctx)
 
 
 OUT = click.option(

@@ -28,8 +28,6 @@ from clientlab.cli.option_types import (
     SECONDS,
     SHARE,
     SIZE,
-    RenamedChoice,
-    RenamedOption,
     environments_of,
     headers_of,
 )
@@ -285,11 +283,8 @@ class RunOptions:
         _Option(
             "--testbed",
             "Start upstreams and proxy as processes of this machine, or use those of the Compose stack.",
-            type=RenamedChoice({"here": "local", "containers": "compose"}),
+            type=click.Choice(["local", "compose"]),
             envvar="CLIENTLAB_TESTBED",
-            cls=RenamedOption,
-            old_name="--home",
-            old_envvar="CLIENTLAB_HOME",
             show_default=True,
         ),
     ] = "local"

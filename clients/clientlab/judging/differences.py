@@ -1,7 +1,8 @@
 """How the surroundings of two runs differ: machine, Python, versions of libraries and programs.
 
 No difference forbids a comparison: a comparison of two surroundings may be the very question. Reports list them all,
-`clientlab_run_info` has a hash that is equal where all but `load_average`, `host`, `lab_commit` and `limits` are.
+`clientlab_run_info` has a hash that is equal where all are but `load_average`, `host`, `limits`, `lab_commit` and
+`lab_tree`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,9 @@ _MACHINE = (
     "memory_limit_bytes", "open_files_limit", "clock", "python",
 )  # fmt: skip
 _MAY_BE_UNKNOWN = ("python_build", "openssl", "cpu_governor", "smt", "virtualization", "lab_commit")
-"""Fields that older run files do not have, and that not every system shows: there they are None."""
+"""Fields that not every system shows: there they are None."""
 _LIMITS = ("ephemeral_ports", "time_wait_reuse", "listen_backlog")
 """Limits of the system that are compared where both runs know them."""
-_VERSIONS = ("dependencies", "compiled")
-"""Tables that older run files do not have."""
 _SAME_MEMORY = 0.01
 """Machines of one kind differ by some pages."""
 
@@ -38,7 +37,7 @@ def differences(base: Run, other: Run) -> list[Difference]:
     """Every part that differs. What only one of the runs knows is listed by name, because it may or may not differ."""
     before, after = _parts(base), _parts(other)
     here, there = list(_unknown(base, other)), list(_unknown(other, base))
-    unlisted = {*here, *there, *(before.keys() ^ after.keys() if _is_older(base) != _is_older(other) else ())}
+    unlisted = {*here, *there}
     found = [
         Difference(part, before.get(part), after.get(part))
         for part in dict.fromkeys((*before, *after))
@@ -54,13 +53,13 @@ def _parts(run: Run) -> dict[str, str]:
     where = run.surroundings
     parts = {_name(field): str(getattr(where, field)) for field in _MACHINE}
     parts |= {_name(field): str(value) for field in _MAY_BE_UNKNOWN if (value := getattr(where, field)) is not None}
-    compiled = {f"compiled into {name}": text for name, text in (where.compiled or {}).items()}
+    compiled = {f"compiled into {name}": text for name, text in where.compiled.items()}
     parts |= {"clientlab": run.clientlab, "placement": str(where.placement or "not pinned")}
     for name, environment in (where.environments or {}).items():
         parts |= {f"python in {name}": environment.python, f"python build in {name}": environment.python_build}
         parts |= {f"{package} in {name}": version for package, version in environment.packages.items()}
         parts |= {f"compiled into {package} in {name}": text for package, text in environment.compiled.items()}
-    return parts | (where.dependencies or {}) | where.libraries | compiled | where.programs
+    return parts | where.dependencies | where.libraries | compiled | where.programs
 
 
 def _limits(base: Run, other: Run) -> Iterator[Difference]:
@@ -71,14 +70,9 @@ def _limits(base: Run, other: Run) -> Iterator[Difference]:
             yield Difference(_name(field), str(before), str(after))
 
 
-def _is_older(run: Run) -> bool:
-    """Whether the run file is of a version that recorded fewer libraries."""
-    return run.surroundings.dependencies is None
-
-
 def _unknown(this: Run, other: Run) -> Iterator[str]:
     """The parts that this run does not know, and the other does."""
-    for field in (*_VERSIONS, *_MAY_BE_UNKNOWN):
+    for field in _MAY_BE_UNKNOWN:
         if getattr(this.surroundings, field) is None and getattr(other.surroundings, field) is not None:
             yield _name(field)
 

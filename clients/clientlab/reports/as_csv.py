@@ -13,7 +13,7 @@ from typing import Any
 from clientlab.judging.cautions.shards import spread_of
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
-from clientlab.results.trial import BUSY_PARTS, InFlight, Noise, Quantiles, ServerUse, Trial
+from clientlab.results.trial import BUSY_PARTS, InFlight, Noise, Quantiles, ServerUse, Trial, quantile_of
 
 _PARTS = (
     "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",
@@ -84,7 +84,7 @@ def _row(trial: Trial) -> dict[str, Any]:
     row = {name: getattr(trial, name) for name in _PLAIN}
     row |= {"errors": sum(trial.errors.values()), "errors_by_kind": json.dumps(trial.errors)}
     for part, found in (("latency", trial.latency_seconds), ("overhead", trial.overhead_seconds)):
-        row |= {f"{part}_{name}_seconds": trial.quantile(found, name) for name in _QUANTILES}
+        row |= {f"{part}_{name}_seconds": quantile_of(found, name) for name in _QUANTILES}
         bounds = trial.bounds(found)
         row[f"{part}_at_least"] = json.dumps([name for name in _QUANTILES if name in bounds])
     for part, field in _SERVERS.items():

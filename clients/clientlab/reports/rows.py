@@ -123,8 +123,6 @@ class Group:
             return self.large
         if when == "durations":
             return self.requests is None
-        if when == "memory unknown" and any(row.figures["memory"] is not None for row in self.rows):
-            return False
         return when == "always" or any(row.figures[figure.key] is not None for row in self.rows)
 
     @property

@@ -1,6 +1,6 @@
 """The run document: what one execution of an experiment measured, and on which machine.
 
-`report`, `compare` and `claims` read nothing else. The history of its format is in `conversion`.
+`report`, `compare` and `claims` read nothing else.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from clientlab.results.plan import (
     identity_of,
 )
 from clientlab.results.trial import PlannedTrial, Time, Trial
+
+FORMAT: Literal[1] = 1
+"""The format of run files. A change that older files do not fit raises it, and needs a conversion in `store.run_of`."""
 
 _LONGEST_NAME = 255
 """Bytes of a folder's name."""
@@ -126,24 +129,21 @@ class Surroundings(Part):
     libraries: Texts
     programs: Annotated[Texts, Field(description="servers and their settings")]
     clock: Annotated[str, Field(description="implementation and resolution")]
-    dependencies: Annotated[
-        Texts | None, Field(description="versions of what the measured libraries require; null: unknown")
-    ] = None
-    compiled: Annotated[
-        Texts | None, Field(description="libraries compiled into the measured ones, such as libcurl")
-    ] = None
+    dependencies: Annotated[Texts, Field(description="versions of what the measured libraries require")]
+    compiled: Annotated[Texts, Field(description="libraries compiled into the measured ones, such as libcurl")]
     openssl: Annotated[str | None, Field(description="of Python's module ssl")] = None
     python_build: Annotated[str | None, Field(description="GIL, compiler, optimisation, PGO, LTO")] = None
     cpu_governor: Annotated[str | None, Field(description="of the cores' frequency")] = None
     smt: Annotated[bool | None, Field(description="whether two threads share a core")] = None
     virtualization: Annotated[str | None, Field(description="virtual machine, container, or none")] = None
-    lab_commit: Annotated[str | None, Field(description="commit of the lab's clone, and whether it was changed")] = None
+    lab_commit: Annotated[str | None, Field(description="of the lab's clone, and whether code was changed")] = None
+    lab_tree: Annotated[str | None, Field(description="git's hash of that commit's files")] = None
     environments: Annotated[
         dict[str, Environment] | None,
         Field(max_length=MOST_ITEMS, description="by name; null: all trials ran in the lab's own Python"),
     ] = None
     placement: Annotated[Placement | None, Field(description="null: no part was pinned to CPUs")] = None
-    limits: Annotated[SystemLimits | None, Field(description="null: in files of earlier versions")] = None
+    limits: Annotated[SystemLimits | None, Field(description="null: unknown")] = None
 
 
 class Caution(Part):
@@ -191,7 +191,7 @@ def _folder_name(name: str) -> str:
 class Run(Part):
     """One execution of an experiment."""
 
-    format: Literal[3] = 3
+    format: Literal[1] = FORMAT
     run: Annotated[str, AfterValidator(_folder_name), Field(description="the run's name, unique")]
     clientlab: Annotated[str, Field(description="version")]
     created: Time

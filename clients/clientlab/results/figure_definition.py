@@ -18,7 +18,7 @@ from clientlab.units import Unit
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 
-When = Literal["always", "known", "large bodies", "durations", "memory unknown"]
+When = Literal["always", "known", "large bodies", "durations"]
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ FEWER = Direction("fewer", "more")
 MORE = Direction("more", "fewer", less_is_better=False)
 
 RESOLUTION = 1e-3
-"""Of latencies: reports show three significant digits, and older run files have quantiles of a histogram of three."""
+"""Of latencies: reports show three significant digits."""
 
 
 @dataclass(frozen=True)
 class Column:
     """A column of a run's table.
 
-    `when`: always, where a trial has the figure, where bodies are 1 MiB or larger, where trials do not all send the
-    same number of requests, or where no trial has the figure ``memory``, as in older runs.
+    `when`: always, where a trial has the figure, where bodies are 1 MiB or larger, or where trials do not all send
+    the same number of requests.
     """
 
     heading: str

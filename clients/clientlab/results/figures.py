@@ -21,14 +21,14 @@ from clientlab.results.figure_definition import (
     Metric,
 )
 from clientlab.results.open_load_figures import OPEN_LOAD_FIGURES
-from clientlab.results.trial import Trial
+from clientlab.results.trial import Trial, quantile_of
 
 
 def _latency(key: str, label: str, **shown: Any) -> Figure:
     """A figure of all requests; `key` is its field of `Quantiles`."""
 
     def of(trial: Trial) -> float | None:
-        return trial.quantile(trial.latency_seconds, key)
+        return quantile_of(trial.latency_seconds, key)
 
     def bounded(trial: Trial) -> bool:
         return key in trial.bounds(trial.latency_seconds)
@@ -46,7 +46,7 @@ def _seconds_per_request(trial: Trial) -> float:
 
 
 def _overhead(trial: Trial) -> float | None:
-    return trial.quantile(trial.overhead_seconds, "p50")
+    return quantile_of(trial.overhead_seconds, "p50")
 
 
 def _overhead_bounded(trial: Trial) -> bool:
@@ -174,7 +174,7 @@ FIGURES: tuple[Figure, ...] = (
         "sum of the peak resident memory of each of the client's processes: shared pages count in each, and the sample "
         "log counts",
         "bytes", lambda trial: trial.peak_rss_bytes, LESS,
-        column=Column("RSS", "memory unknown"), metric=Metric("peak_rss_bytes"), cost=True,
+        metric=Metric("peak_rss_bytes"),
     ),
     Figure(
         "above_idle", "above_idle_bytes", "memory above idle",

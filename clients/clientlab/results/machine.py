@@ -12,6 +12,8 @@ from clientlab.measuring import usage
 _ROOT = Path("/")
 _PATIENCE = 10.0
 _REPOSITORY = Path(__file__).parents[3]
+_CODE = ("clients", "servers", "requirements", "pyproject.toml")
+"""What a measurement depends on. Pages and run files that were written since do not change it."""
 _FREE_THREADED = "free-threading"
 _CONTAINER_MARKS = (".dockerenv", "run/.containerenv", "var/run/secrets/kubernetes.io")
 
@@ -75,12 +77,24 @@ def is_free_threaded(build: str | None) -> bool:
 
 
 def lab_commit(repository: Path = _REPOSITORY) -> str | None:
-    """The commit of the lab's clone, and whether files differ from it. None without a clone or without git."""
-    if not (repository / ".git").exists():
-        return None
-    commit = _git(repository, "rev-parse", "--short=12", "HEAD")
-    changed = _git(repository, "status", "--porcelain", "--untracked-files=no")
+    """The commit of the lab's clone, and whether code differs from it. None without a clone or without git."""
+    commit, changed = _hash_of("HEAD", repository), changed_code(repository)
     return None if commit is None or changed is None else f"{commit}{', changed' if changed else ''}"
+
+
+def lab_tree(repository: Path = _REPOSITORY) -> str | None:
+    """The hash of all files of that commit, which a new message or a new parent leaves as it is. None as above."""
+    return _hash_of("HEAD^{tree}", repository)
+
+
+def changed_code(repository: Path = _REPOSITORY) -> list[str] | None:
+    """What measures and differs from the clone's commit, as `git status` writes it. None as above."""
+    found = _git(repository, "status", "--porcelain", "--", *_CODE) if (repository / ".git").exists() else None
+    return None if found is None else found.splitlines()
+
+
+def _hash_of(revision: str, repository: Path) -> str | None:
+    return _git(repository, "rev-parse", "--short=12", revision) if (repository / ".git").exists() else None
 
 
 def _git(repository: Path, *arguments: str) -> str | None:

@@ -15,7 +15,7 @@ from clientlab.results.figure_definition import (
     Figure,
     Metric,
 )
-from clientlab.results.trial import Quantiles, Trial
+from clientlab.results.trial import Quantiles, Trial, quantile_of
 
 _NAMES = {"sent_seconds": "latency_from_send", "lateness_seconds": "lateness"}
 
@@ -29,7 +29,7 @@ def _quantile(key: str, label: str, text: str, place: tuple[str, str], **shown: 
         return None if trial.open_load is None else getattr(trial.open_load, part)
 
     def of(trial: Trial) -> float | None:
-        return trial.quantile(quantiles(trial), quantile)
+        return quantile_of(quantiles(trial), quantile)
 
     def bounded(trial: Trial) -> bool:
         return quantile in trial.bounds(quantiles(trial))

@@ -1,26 +1,49 @@
-"""Reading a file that anybody may have put there: only a regular one, and none that is too large."""
+"""Reading a file that anybody may have put there: only a regular one, and none that is too large, also unpacked."""
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import stat
+import zlib
 from pathlib import Path
 
 from clientlab.errors import LabError
 
 MOST_BYTES = 100 << 20
 """Limit of a run file: some 20,000 trials. To validate as much takes seconds, and memory of several times its size."""
+_GZIP = b"\x1f\x8b"
+"""The first bytes of a gzip file (RFC 1952). No JSON text begins so."""
 
 
 def content_of(path: Path) -> bytes:
-    """The file's content. Raises OSError, and LabError for a file that is not regular or too large."""
+    """The file's content, unpacked if gzip packed it. Raises OSError, and LabError for a file that can't be read so.
+
+    It is not regular, too large, or not whole.
+    """
     # Without O_NONBLOCK, opening a pipe into which nobody writes would wait for ever.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - has no Path
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise LabError(f"{path}: it is no regular file; name a run file")
         if found.st_size > MOST_BYTES:
-            raise LabError(
-                f"{path}: {found.st_size:,} bytes, and no run has more than {MOST_BYTES:,}; it is no run file"
-            )
-        return file.read(MOST_BYTES)
+            raise _too_large(path, f"{found.st_size:,} bytes")
+        content = file.read(MOST_BYTES)
+    return _unpacked(content, path) if content.startswith(_GZIP) else content
+
+
+def _unpacked(content: bytes, path: Path) -> bytes:
+    """A small file may unpack to any size, so no more is unpacked than a run file may have."""
+    try:
+        with gzip.open(io.BytesIO(content)) as packed:
+            found = packed.read(MOST_BYTES + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise LabError(f"{path}: not a whole gzip file ({error}); it was cut short or damaged") from error
+    if len(found) > MOST_BYTES:
+        raise _too_large(path, "more when unpacked")
+    return found
+
+
+def _too_large(path: Path, size: str) -> LabError:
+    return LabError(f"{path}: {size}, and no run has more than {MOST_BYTES:,}; it is no run file")

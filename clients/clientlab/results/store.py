@@ -23,8 +23,7 @@ from pydantic import ValidationError
 
 from clientlab.errors import FieldError, IncompleteRun, LabError
 from clientlab.results import journal
-from clientlab.results.conversion import UnknownFormat, converted
-from clientlab.results.document import Run, list_of
+from clientlab.results.document import FORMAT, Run, list_of
 from clientlab.results.journal import JOURNAL_FILE
 from clientlab.results.part import first_problem, is_printable, shortened
 from clientlab.results.regular_file import content_of
@@ -210,14 +209,11 @@ def run_of(content: bytes, path: str) -> Run:
         document: Any = json.loads(content.decode())
     except (ValueError, RecursionError) as error:
         raise LabError(f"{path}: not a whole JSON document ({error}); it was cut short or is no run file") from error
-    try:
-        present = converted(document if isinstance(document, dict) else {})
-    except UnknownFormat as error:
-        raise LabError(f"{path}: {shortened(error)}; read it with the version that wrote it") from error
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise LabError(f"{path}: {shortened(problem)}; the file was changed or damaged") from error
-    return _validated(present, path, walked=is_printable(content))
+    found = document.get("format") if isinstance(document, dict) else None
+    if type(found) is not int or found != FORMAT:
+        problem = shortened(f"format {found!r}, and this clientlab reads format {FORMAT}")
+        raise LabError(f"{path}: {problem}; read it with the version that wrote it")
+    return _validated(document, path, walked=is_printable(content))
 
 
 def _validated(document: dict[str, Any], path: str, *, walked: bool) -> Run:

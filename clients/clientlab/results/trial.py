@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.analysis.histogram import checked_histogram
-from clientlab.analysis.summary import FEWEST_REQUESTS
 from clientlab.results.bounded_numbers import Count, NotNegative, Positive, Rate, Seconds
 from clientlab.results.part import Measured
 from clientlab.workload.link import Link
@@ -51,14 +50,10 @@ Bound = Literal[
     "chain",
     "outside",
     "mixed",
-    "unclear",
     "on-schedule",
     "behind-schedule",
 ]
-"""What limited a trial; the last two are of open loads.
-
-Runs before the shares of queues were measured may have ``unclear``.
-"""
+"""What limited a trial; the last two are of open loads."""
 
 BUSY_PARTS = {
     "client": "CPU time of the client, of the cores that it can use",
@@ -89,13 +84,14 @@ class Quantiles(Measured):
     p999: Annotated[Seconds | None, Field(description="seconds; unknown with fewer than 1,000 requests")] = None
     max: Seconds
     at_least: Annotated[
-        list[Literal["mean", "p50", "p90", "p95", "p99", "p999", "max"]] | None,
-        Field(
-            max_length=7,
-            description="those that are lower bounds, because they fall on failed requests; null in older files, "
-            "where all of them are over the successful requests only",
-        ),
-    ] = None
+        list[Literal["mean", "p50", "p90", "p95", "p99", "p999", "max"]],
+        Field(max_length=7, description="those that are lower bounds, because they fall on failed requests"),
+    ]
+
+
+def quantile_of(of: Quantiles | None, name: str) -> float | None:
+    """The quantile of that name in seconds; None if it is unknown."""
+    return None if of is None else getattr(of, name)
 
 
 class Histogram(Measured):
@@ -318,7 +314,7 @@ class Trial(PlannedTrial):
     ] = None
     gil: Annotated[
         bool | None,
-        Field(description="whether the trial's process had a GIL at its end; null: it did not end, or an older file"),
+        Field(description="whether the trial's process had a GIL at its end; null: it did not end"),
     ] = None
     cpu_seconds: Annotated[Seconds | None, Field(description="the process and all its children")] = None
     idle_rss_bytes: Annotated[
@@ -384,18 +380,8 @@ class Trial(PlannedTrial):
         return cls(**{name: getattr(planned, name) for name in PlannedTrial.model_fields}, **outcome)
 
     def bounds(self, of: Quantiles | None) -> frozenset[str]:
-        """Names of those quantiles of the trial that are only lower bounds, because requests failed.
-
-        Files without `at_least` have quantiles of the successful requests. Those of all requests are no less.
-        """
-        if of is None or not self.errors:
-            return frozenset()
-        return frozenset(type(of).model_fields) - {"at_least"} if of.at_least is None else frozenset(of.at_least)
-
-    def quantile(self, of: Quantiles | None, name: str) -> float | None:
-        """The quantile of that name; None where it is unknown, and where an older file has one of too few requests."""
-        few = self.requests < FEWEST_REQUESTS.get(name, 1)
-        return None if of is None or few else getattr(of, name)
+        """Names of those quantiles of the trial that are only lower bounds, because requests failed."""
+        return frozenset() if of is None else frozenset(of.at_least)
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:

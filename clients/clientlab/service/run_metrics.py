@@ -26,7 +26,7 @@ MOST_SERIES = 3000
 _CLAIM = ("run", "experiment", "claim")
 _SENTENCE = 300
 """Characters of a claim's sentence that become a label. A run has as many sentences as claims."""
-_NOT_HASHED = frozenset({"load_average", "host", "lab_commit", "limits"})
+_NOT_HASHED = frozenset({"load_average", "host", "lab_commit", "lab_tree", "limits"})
 
 _MARGIN = (
     "Half the width of the interval of a figure's median over rounds, of its logarithm. All figures and arms of a run "

@@ -119,7 +119,7 @@ WRONG_WORDS = [
     ((*RUN, "--upstream", "flask?workers=4", "--upstream", "flask", "--route", "proxy"),
      "'flask' and 'flask[?]workers=4': the proxy leads to one of them at a time"),
     ((*RUN, "--upstream", "flask?workers=4", "--testbed", "compose"), "containers serve flask, aiohttp as they are"),
-    ((*RUN, "--upstream", "flask?workers=4", "--home", "containers"), "containers serve flask, aiohttp as they are"),
+    ((*RUN, "--upstream", "flask?workers=4", "--testbed", "compose"), "containers serve flask, aiohttp as they are"),
     ((*RUN, "--testbed", "cluster"), "'--testbed': 'cluster' is not one of 'local', 'compose'"),
     ((*RUN, "--route", "proxy", "--route", "proxy"), "--route: route 'proxy' is given twice"),
     ((*RUN, "--nonsense"), "No such option.*--nonsense.*See 'clientlab run --help'"),
@@ -287,8 +287,8 @@ def test_a_results_folder_that_cannot_be_written_is_refused(out, says, clientlab
         (lambda text: text[:-100], "run.json: not a whole JSON document .*cut short"),
         (lambda _: "", "run.json: not a whole JSON document"),
         (
-            lambda text: text.replace('"format":3', '"format":7'),
-            "run.json: format 7, and this .* reads formats 1 to 3",
+            lambda text: text.replace('"format":1', '"format":7'),
+            "run.json: format 7, and this .* reads format 1",
         ),
         (lambda _: "{}", "run.json: format None"),
         (lambda text: text.replace('"status":"done"', '"status":"x"'), "run.json: .*status.*changed or damaged"),
@@ -331,14 +331,14 @@ def two_runs(results, clientlab):  # noqa: ARG001 - which changes into the test'
         run = a_run(*(a_trial("urllib3", number, route=route) for number in (1, 2)), name=name)
         results.claim(name)
         results.save(run)
-    (results.claim("c") / "run.json").write_text(results.find("a").read_text().replace('"format": 3', '"format": 4'))
+    (results.claim("c") / "run.json").write_text(results.find("a").read_text().replace('"format": 1', '"format": 2'))
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (("compare", "a", "b"), "runs a and b are not alike: arm 'urllib3' has route 'direct' and 'proxy'; .*--force"),
-        (("compare", "a", "c"), "results/c/run.json: format 4, and this clientlab reads formats 1 to 3"),
+        (("compare", "a", "c"), "results/c/run.json: format 2, and this clientlab reads format 1"),
         (("compare", "a", "d"), "run 'd' is not in results; there are a, b, c"),
         (("compare", "a", "a", "--fail-on", "p99 +5%"), "arm 'urllib3' has 2 of at least 3 rounds.*--strict"),
         (("report", "a", "--fail-on", "p99 5%"), "--fail-on 'p99 5%': write a figure and its limit, as 'p99 > 50ms'"),

@@ -14,7 +14,6 @@ from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options
 def parse(monkeypatch):
     """A function from the arguments of a command line to the options."""
     monkeypatch.delenv("CLIENTLAB_TESTBED", raising=False)
-    monkeypatch.delenv("CLIENTLAB_HOME", raising=False)
     found = []
 
     @click.command()
@@ -79,28 +78,16 @@ def test_a_body_is_text_or_a_file(parse, tmp_path):
     [
         ([], {}, "local"),
         (["--testbed", "compose"], {}, "compose"),
-        (["--home", "containers"], {}, "compose"),
-        (["--home", "here"], {"CLIENTLAB_TESTBED": "compose"}, "local"),
-        (["--testbed", "local"], {"CLIENTLAB_HOME": "containers"}, "local"),
+        (["--testbed", "local"], {"CLIENTLAB_TESTBED": "compose"}, "local"),
         ([], {"CLIENTLAB_TESTBED": "compose"}, "compose"),
-        ([], {"CLIENTLAB_HOME": "containers"}, "compose"),
-        ([], {"CLIENTLAB_TESTBED": "local", "CLIENTLAB_HOME": "containers"}, "local"),
         ([], {"CLIENTLAB_TESTBED": ""}, "local"),
     ],
 )
-def test_the_testbed_has_old_names_that_still_work(parse, monkeypatch, arguments, environment, testbed):
-    """An option wins over the environment, and the new variable wins over the old one."""
+def test_the_testbed_is_that_of_the_option_or_of_the_environment(parse, monkeypatch, arguments, environment, testbed):
+    """An option wins over the environment, and an empty variable counts as none."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert parse(*arguments).testbed == testbed
-
-
-def test_old_names_are_not_in_the_help(parse):
-    """New users see one name of the option and of each choice."""
-    text = parse.command.get_help(click.Context(parse.command))
-    assert "--testbed [local|compose]" in text
-    assert "--home" not in text
-    assert "containers" not in text
 
 
 def test_messages_name_the_short_option_where_there_is_one():

@@ -237,7 +237,7 @@ def test_an_upgrade_below_a_measured_library_is_told_and_forbids_nothing():
 
 
 def test_a_run_whose_parts_were_pinned_differs_from_one_whose_were_not():
-    """In files of earlier versions nothing was pinned. Limits are compared where both runs know them."""
+    """The run that pinned nothing says so. Limits are compared where both runs know them."""
     apart = {"placement": Placement(client=[1], upstream=[0])}
     assert parts_of({}, apart) == {"placement": ("not pinned", "client on CPU 1, upstream on CPU 0")}
     assert parts_of(apart, apart) == {}
@@ -246,11 +246,11 @@ def test_a_run_whose_parts_were_pinned_differs_from_one_whose_were_not():
     assert parts_of({}, many) == parts_of(many, {}) == parts_of(many, many) == {}
 
 
-def test_what_an_older_run_file_does_not_hold_is_unknown_and_no_difference():
-    """It is named once, as unknown; a library that only the newer one recorded did not appear since."""
-    older = {"libraries": {"httpx": "0.28.1", "asgiref": "3.8"}}
-    newer = {"libraries": {"httpx": "0.28.1"}, "dependencies": {"httpcore": "1.0.9"}, "compiled": {}, "openssl": "3"}
-    assert parts_of(older, newer) == {"dependencies, compiled, openssl": ("unknown", "known")}
-    assert parts_of(newer, older) == {"dependencies, compiled, openssl": ("known", "unknown")}
-    assert parts_of(older, older) == parts_of(newer, newer) == {}
-    assert parts_of(older, newer | {"libraries": {"httpx": "0.29"}})["httpx"] == ("0.28.1", "0.29")
+def test_what_one_of_two_systems_does_not_show_is_unknown_and_no_difference():
+    """It is named once, as unknown; a version that both know is compared."""
+    silent = {"libraries": {"httpx": "0.28.1"}}
+    telling = silent | {"openssl": "3", "smt": True}
+    assert parts_of(silent, telling) == {"openssl, smt": ("unknown", "known")}
+    assert parts_of(telling, silent) == {"openssl, smt": ("known", "unknown")}
+    assert parts_of(silent, silent) == parts_of(telling, telling) == {}
+    assert parts_of(silent, telling | {"libraries": {"httpx": "0.29"}})["httpx"] == ("0.28.1", "0.29")

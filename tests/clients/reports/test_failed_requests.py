@@ -189,11 +189,3 @@ def test_few_requests_are_named():
     assert BY_KEY["p999"].of(few) is None
     enough = a_timed_trial("enough", 1, [0.005] * 100, [])
     assert "few-requests" not in [one.kind for one in cautions_of(a_run(enough))]
-
-
-def test_quantiles_of_an_older_file_are_lower_bounds_where_requests_failed():
-    """They left the failed requests out; the quantile of all requests is no less. Its p99.9 needs 1,000 requests."""
-    old = a_trial("old", errors={"timeout": 30}, latency_seconds=quantiles(at_least=None))
-    assert cells(a_run(old))["old"]["p99"] == "≥ 9.00 ms"
-    assert cells(a_run(old.model_copy(update={"errors": {}})))["old"]["p99"] == "9.00 ms"
-    assert BY_KEY["p999"].of(a_trial(requests=999)) is None

@@ -127,7 +127,7 @@ def cut_short(path) -> None:
         (a_zip(run="../evil"), "'../evil' can't be a folder's name"),
         (a_zip(run=".."), "'..' can't be a folder's name"),
         (a_zip(run=""), "'' can't be a folder's name"),
-        (a_zip(format=4), "run.json: format 4, and this clientlab reads formats 1 to 3"),
+        (a_zip(format=2), "run.json: format 2, and this clientlab reads format 1"),
         (a_zip(status="x"), "run.json: status: .*changed or damaged"),
     ],
 )

@@ -110,7 +110,7 @@ def extended(run: Run) -> Iterator[Caution]:
 
 
 def memory_unknown(run: Run) -> Iterator[Caution]:
-    """Trials whose memory is known with shared pages counted in each process only."""
+    """Trials whose resident memory is known, and not how much of it their processes share."""
     unknown = [trial for trial in finished(run) if trial.peak_pss_bytes is None and trial.peak_rss_bytes is not None]
     if unknown:
         yield Caution(
@@ -118,6 +118,6 @@ def memory_unknown(run: Run) -> Iterator[Caution]:
             arms=arms_of(unknown),
             figures=["memory", "above_idle"],
             text=f"the memory of {names_of(unknown)} is not known without the pages that processes share",
-            advice="the column RSS counts a shared page once for each process; memory itself needs Linux, the "
+            advice="the CSV has the peak RSS, in which a shared page counts in each process; memory needs Linux, the "
             "permission to read /proc/PID/smaps_rollup, and processes that live until the last response",
         )

@@ -13,6 +13,7 @@ from clientlab.analysis.latencies import Latencies
 from clientlab.reports.charts.chart_data import MOST_LINES, ChartArm, ChartGroup, coloured_and_grey, notes_of_waits
 from clientlab.reports.charts.scale import Scale, Tick, logarithmic
 from clientlab.reports.charts.shapes import Bar, BarChart, DataTable, Line, LineChart, placed
+from clientlab.results.trial import quantile_of
 
 _POINTS, _FAINT_POINTS = 80, 24
 _LABELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
@@ -197,7 +198,7 @@ def _range(arm: ChartArm, scale: Scale) -> Bar:
 
 def _overheads(arm: ChartArm, name: str) -> list[BoundedValue]:
     """That quantile of the overhead of each trial that has it."""
-    known = ((trial, trial.quantile(trial.overhead_seconds, name)) for trial in arm.trials)
+    known = ((trial, quantile_of(trial.overhead_seconds, name)) for trial in arm.trials)
     return [
         BoundedValue(value, name in trial.bounds(trial.overhead_seconds)) for trial, value in known if value is not None
     ]

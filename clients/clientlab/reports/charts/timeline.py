@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clientlab import units
-from clientlab.analysis.summary import QUANTILES, rank_of
 from clientlab.reports.charts.chart_data import ChartArm, ChartGroup
 from clientlab.reports.charts.scale import FEW_TICKS, HALF, Formatter, Scale, even, logarithmic
 from clientlab.reports.charts.shapes import ChartPanel, Line, LineChart, placed
@@ -97,10 +96,9 @@ def _backlog(arm: ChartArm, trials: Sequence[Trial], x: Scale) -> LineChart | No
 
 
 def _known(part: Slice, name: str) -> float | None:
-    """The quantile, if it falls on a successful request. Older files have those of successful requests alone."""
-    rank = rank_of(QUANTILES[name], part.requests)
+    """The quantile; None if it falls on a failed request."""
     found: float | None = getattr(part, name)
-    return found if rank <= part.requests - part.errors else None
+    return found
 
 
 def _plot(title: str, lines: list[Line], x: Scale, upright: tuple[Scale, Formatter], summary: str) -> LineChart:
