@@ -7,7 +7,7 @@ of aiohttp, the upstream would serve with the clone's code.
 from gunicorn.app.wsgiapp import WSGIApplication
 
 
-class Server(WSGIApplication):  # type: ignore[misc] # gunicorn has no types
+class UpstreamServer(WSGIApplication):  # type: ignore[misc] # gunicorn has no types
     """gunicorn that imports what is installed."""
 
     def chdir(self) -> None:
@@ -16,7 +16,7 @@ class Server(WSGIApplication):  # type: ignore[misc] # gunicorn has no types
 
 def main() -> None:
     """Serve as the command line says, which is that of gunicorn."""
-    Server("%(prog)s [OPTIONS] [APP_MODULE]", prog="gunicorn").run()
+    UpstreamServer("%(prog)s [OPTIONS] [APP_MODULE]", prog="gunicorn").run()
 
 
 if __name__ == "__main__":

@@ -201,11 +201,15 @@ def test_requirements_with_credentials_are_stored_and_refused_without_them(calle
     requirement = f"mine @ http://user:{PLANTED['password']}@127.0.0.1:1/mine.whl?token={PLANTED['query']}"
     tables = f'[workloads.w]\n[environments.e]\nrequirements = ["{requirement}"]\n'
     (tmp_path / "mine.toml").write_text(f'question = "?"\nstrategies = ["http.client"]\n{tables}')
-    code, said = called("run", "mine.toml")
+    shown = f"mine @ http://{MARK}@127.0.0.1:1/mine.whl?token={MARK}"
+    code, refused = called("run", "mine.toml")
+    assert (code, refused.count("\n")) == (2, 1), refused
+    assert f"permit it with --allow-env '{shown}'" in refused
+    code, said = called("run", "mine.toml", "--allow-env", shown)
     assert (code, said.count("\n")) == (2, 1), said
     assert "environment 'e': uv can't build it" in said
-    assert places_of_secrets(tmp_path / "results", {"output": said}) == []
+    assert places_of_secrets(tmp_path / "results", {"refusal": refused, "output": said}) == []
     run = a_run()
     spec = EnvironmentSpec(requirements=[requirement])
     held = withheld_plan(run.experiment.model_copy(update={"environments": {"e": spec}})).environments["e"]
-    assert held.requirements == [f"mine @ http://{MARK}@127.0.0.1:1/mine.whl?token={MARK}"]
+    assert held.requirements == [shown]

@@ -16,6 +16,7 @@ from clientlab.cli.run_options import RunOptions
 from clientlab.errors import LabError, PluginError
 from clientlab.experiments.file import bundled
 from clientlab.results.plan import EnvironmentSpec, Plan
+from clientlab.results.withheld_plan import withheld_plan
 from clientlab.strategies import plugins
 
 
@@ -32,7 +33,11 @@ def check_permitted(plan: Plan, options: RunOptions) -> None:
     if options.resume is None and (options.environments or _is_bundled(options)):
         return
     allowed = {*options.allowed_environments, *(str(_absolute(name)) for name in options.allowed_environments)}
-    if unnamed := [code for code in map(_code_of, plan.environments.values()) if code not in allowed]:
+    # Credentials are neither printed nor needed: the command line may name the code with or without them.
+    shown = withheld_plan(plan).environments
+    unnamed = [_code_of(shown[name]) for name, spec in plan.environments.items()
+               if allowed.isdisjoint((_code_of(spec), _code_of(shown[name])))]  # fmt: skip
+    if unnamed:
         named = " ".join(f"--allow-env {shlex.quote(code)}" for code in dict.fromkeys(unnamed))
         document = options.experiment if options.resume is None else f"--resume {options.resume}"
         raise LabError(f"{document}: it runs or installs code of environments; permit it with {named}")

@@ -54,7 +54,7 @@ class _Refusal(Part):
     also: list[str]
 
 
-class _Report(Part):
+class _Inspection(Part):
     """What `environment_check` reports: fields of `Environment`, where it imports the lab from, and an item per arm."""
 
     lab: str
@@ -133,7 +133,7 @@ def _inspected(name: str, plan: Plan, python: Interpreter) -> dict[str, Any]:
     pairs = [(strategies.find(arm.strategy).name, plan.workloads[arm.workload]) for arm in arms]
     answer = _answer(name, python.command(_CHECK), python, pickle.dumps(pairs))
     try:
-        found = _Report.model_validate(answer, strict=True)
+        found = _Inspection.model_validate(answer, strict=True)
     except ValidationError as error:
         raise _no_python(name, python) from error
     _check_lab(name, found)
@@ -145,7 +145,7 @@ def _inspected(name: str, plan: Plan, python: Interpreter) -> dict[str, Any]:
     return found.model_dump(include=set(Environment.model_fields) - {"folder"})
 
 
-def _check_lab(name: str, found: _Report) -> None:
+def _check_lab(name: str, found: _Inspection) -> None:
     """The trial's process would import this lab, and no other is installed."""
     own, imported = _PACKAGE.resolve(), Path(found.lab).parent.parent
     if imported != own:

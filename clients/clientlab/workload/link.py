@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from clientlab.workload.bounds import Bounds
 from clientlab.workload.delays import seconds
+from clientlab.workload.value_range import ValueRange
 from clientlab.workload.workload import Workload, delay_of
 
 MOST_RTT = 10.0
@@ -32,8 +32,8 @@ class Link:
     Raises ValueError for a time or a rate beyond the limits.
     """
 
-    rtt: Annotated[float, Bounds(0.0, MOST_RTT, "seconds")]
-    bandwidth: Annotated[float, Bounds(LEAST_BANDWIDTH, MOST_BANDWIDTH, "bits per second")] | None = None
+    rtt: Annotated[float, ValueRange(0.0, MOST_RTT, "seconds")]
+    bandwidth: Annotated[float, ValueRange(LEAST_BANDWIDTH, MOST_BANDWIDTH, "bits per second")] | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.rtt <= MOST_RTT:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from clientlab.errors import FieldError
 from clientlab.workload import delays, replay
 from clientlab.workload.arrivals import LEAST_RATE, MOST_RATE
-from clientlab.workload.bounds import Bounds, check_bounds
 from clientlab.workload.request_line import check_request_line
+from clientlab.workload.value_range import ValueRange, check_bounds
 
 NUMBER_FIELD = "{k}"
 """Placeholder in a path for the number of the request (``/todos/{k}``)."""
@@ -29,16 +29,16 @@ _MOST_SECONDS = 1e9
 """Limit of a length of time: thirty years."""
 _MOST_BYTES = 1 << 50
 
-Amount = Annotated[int, Bounds(1, MOST_REQUESTS, "requests in all")]
-Flight = Annotated[int, Bounds(1, MOST_REQUESTS, "requests in flight")]
-WarmUp = Annotated[int, Bounds(0, MOST_REQUESTS, "requests before the measured ones")]
-Shards = Annotated[int, Bounds(1, MOST_SHARDS, "processes that divide a trial")]
-Characters = Annotated[int, Bounds(0, _MOST_BYTES, "characters")]
-Bytes = Annotated[int, Bounds(1, _MOST_BYTES, "bytes")]
-Memory = Annotated[int, Bounds(LEAST_MEMORY, _MOST_BYTES, "bytes of memory that a trial's processes may hold")]
-Time = Annotated[float, Bounds(1e-9, _MOST_SECONDS, "seconds")]
-Rate = Annotated[float, Bounds(LEAST_RATE, MOST_RATE, "requests per second")]
-Seed = Annotated[int, Bounds(-(2**63), 2**63 - 1, "a seed")]
+Amount = Annotated[int, ValueRange(1, MOST_REQUESTS, "requests in all")]
+Flight = Annotated[int, ValueRange(1, MOST_REQUESTS, "requests in flight")]
+WarmUp = Annotated[int, ValueRange(0, MOST_REQUESTS, "requests before the measured ones")]
+Shards = Annotated[int, ValueRange(1, MOST_SHARDS, "processes that divide a trial")]
+Characters = Annotated[int, ValueRange(0, _MOST_BYTES, "characters")]
+Bytes = Annotated[int, ValueRange(1, _MOST_BYTES, "bytes")]
+Memory = Annotated[int, ValueRange(LEAST_MEMORY, _MOST_BYTES, "bytes of memory that a trial's processes may hold")]
+Time = Annotated[float, ValueRange(1e-9, _MOST_SECONDS, "seconds")]
+Rate = Annotated[float, ValueRange(LEAST_RATE, MOST_RATE, "requests per second")]
+Seed = Annotated[int, ValueRange(-(2**63), 2**63 - 1, "a seed")]
 
 Body = bytes | Any
 """Bytes, or an `Upload` (an `AsyncUpload` for asyncio clients). The libraries share no type for uploads."""

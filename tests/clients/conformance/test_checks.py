@@ -10,7 +10,7 @@ import pytest
 from clientlab.conformance import scenarios_of
 from clientlab.conformance.endless import LIMIT, SLACK, WITHOUT_END, EndlessOutcome
 from clientlab.conformance.hostile_answers import ENDLESS
-from clientlab.strategies import find
+from clientlab.strategies import find, plugins
 from clients.conformance.conftest import judge
 
 pytestmark = pytest.mark.slow
@@ -93,6 +93,9 @@ BROKEN = [
     ("Raises", "one", "one request", r"the trial failed: Fault: broken.py can't be opened \(.*broken.py:\d+\)"),
     ("Raises", "stop", "no process left", "the trial failed: "),
 ]  # fmt: skip
+
+
+plugins.admit([path_of("Sound"), *map(path_of, EXECUTORS)])
 
 
 @pytest.mark.timeout(300)  # the first waits for the trials of all that stand before it

@@ -1,4 +1,4 @@
-"""Bounds of a workload's numbers, declared at its fields and checked wherever a workload comes from.
+"""ValueRange of a workload's numbers, declared at its fields and checked wherever a workload comes from.
 
 Options of the command line, experiment files and run files hold workloads. Measured processes load them without
 pydantic, so the bounds are plain metadata of the fields' types.
@@ -15,7 +15,7 @@ from clientlab.errors import FieldError
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ValueRange:
     """The least and the most that a number may be, both included. `meaning`: for the message to the user."""
 
     least: float
@@ -44,14 +44,14 @@ def check_bounds(document: Any) -> None:
 
 
 @cache
-def _bounds_of(cls: type[Any]) -> tuple[tuple[str, Bounds], ...]:
+def _bounds_of(cls: type[Any]) -> tuple[tuple[str, ValueRange], ...]:
     hints = get_type_hints(cls, include_extras=True)
     return tuple((name, bounds) for name, hint in hints.items() for bounds in _within(hint))
 
 
-def _within(hint: Any) -> Iterator[Bounds]:
-    """The bounds in a type, which may be one of several, as in ``Annotated[int, Bounds(…)] | None``."""
-    yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Bounds))
+def _within(hint: Any) -> Iterator[ValueRange]:
+    """The bounds in a type, which may be one of several, as in ``Annotated[int, ValueRange(…)] | None``."""
+    yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, ValueRange))
     for part in get_args(hint):
         yield from _within(part)
 
