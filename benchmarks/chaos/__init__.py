@@ -14,7 +14,7 @@ from benchmarks.chaos.incidents import Incident, incidents
 from benchmarks.chaos.lab_scene import LabScene
 from benchmarks.chaos.place import Missed
 from benchmarks.chaos.run_scene import RunScene
-from benchmarks.chaos.scene import Report
+from benchmarks.chaos.scene import IncidentReport
 from benchmarks.figures import BenchmarkRow
 
 _ATTEMPTS = 3
@@ -35,7 +35,7 @@ def rows(seed: int, count: int) -> Iterator[BenchmarkRow]:
     yield BenchmarkRow(f"incidents that held, of {count}", share, share, share, f"seed {seed}", "1", held == count, "")
 
 
-def played(incident: Incident) -> Report:
+def played(incident: Incident) -> IncidentReport:
     """What became of an incident. An incident whose victim was never there is broken."""
     for attempt in range(1, _ATTEMPTS + 1):
         with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
@@ -45,4 +45,4 @@ def played(incident: Incident) -> Report:
                     return scene.play(attempt)
             except Missed as reason:
                 missed = str(reason)
-    return Report([f"{_ATTEMPTS} times, {missed}"], "", _ATTEMPTS)
+    return IncidentReport([f"{_ATTEMPTS} times, {missed}"], "", _ATTEMPTS)

@@ -14,7 +14,7 @@ from typing import Self
 from benchmarks.chaos import checks
 from benchmarks.chaos.incidents import ROUNDS, Incident
 from benchmarks.chaos.place import Missed, awaited
-from benchmarks.chaos.scene import WARM_UP, Report, Scene
+from benchmarks.chaos.scene import WARM_UP, IncidentReport, Scene
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.upstream_process import workers_for
 
@@ -51,7 +51,7 @@ class LabScene(Scene):
         with self._stack:
             super().__exit__(kind, error, trace)
 
-    def play(self, attempt: int) -> Report:
+    def play(self, attempt: int) -> IncidentReport:
         self._lab = self._serve(0)
         self._workers = [self._work()]
         victim = self.strike({"lab": self._lab.pid, "worker": self._workers[0].pid})
@@ -66,7 +66,7 @@ class LabScene(Scene):
             broken.append("there is no run")
         else:
             broken += checks.caused(self.incident, run, self.requests) + checks.whole(run, self.requests, errors=False)
-        return Report(broken, f"completed {took:.1f} s after the strike", attempt)
+        return IncidentReport(broken, f"completed {took:.1f} s after the strike", attempt)
 
     def trial_folder(self) -> Path | None:
         return next(self.place.temporary.glob(f"*/trial-{self.incident.moment.trial:04d}/"), None)

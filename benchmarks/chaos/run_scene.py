@@ -9,7 +9,7 @@ from signal import SIGKILL
 
 from benchmarks.chaos import checks
 from benchmarks.chaos.incidents import ROUNDS
-from benchmarks.chaos.scene import WARM_UP, Report, Scene
+from benchmarks.chaos.scene import WARM_UP, IncidentReport, Scene
 from clientlab.judging.judgement import read_judged
 
 _ENDS_WITHIN = 120.0
@@ -25,7 +25,7 @@ class RunScene(Scene):
 
     _process: subprocess.Popen[bytes]
 
-    def play(self, attempt: int) -> Report:
+    def play(self, attempt: int) -> IncidentReport:
         self._process = self.place.start(self._words())
         victim = self.strike({"main": self._process.pid})
         self.continue_after(victim)
@@ -39,7 +39,7 @@ class RunScene(Scene):
             broken.append("there is no run")
         else:
             broken += checks.whole(run, self.requests, errors=self.incident.strike.errors)
-        return Report(broken, self._summary(noticed, resumed), attempt)
+        return IncidentReport(broken, self._summary(noticed, resumed), attempt)
 
     def trial_folder(self) -> Path | None:
         return next(self.place.results.folder.glob(f"*/trial-{self.incident.moment.trial:04d}/"), None)

@@ -23,7 +23,7 @@ _FOUND_WITHIN = 2.0
 
 
 @dataclass(frozen=True)
-class Report:
+class IncidentReport:
     """What did not hold, in sentences, and what happened. `attempt`: victims were gone too early before it."""
 
     broken: list[str]
@@ -55,7 +55,7 @@ class Scene(ABC):
         self.place.end()
 
     @abstractmethod
-    def play(self, attempt: int) -> Report:
+    def play(self, attempt: int) -> IncidentReport:
         """Start everything, strike, and look what became of it. Raises Missed."""
 
     @abstractmethod
