@@ -10,7 +10,7 @@ from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 
 Load = tuple[int | None, Schedule | None]
-"""Requests in flight, or None where they part no arms; and the schedule of an open load."""
+"""Requests in flight, None if concurrency does not distinguish arms; and the schedule of an open load."""
 
 
 def ranked(run: Run) -> dict[GroupKey, list[Standing]]:

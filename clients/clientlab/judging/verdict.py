@@ -32,10 +32,10 @@ SHORT_SECONDS = 0.2
 """Shares of the machine, and of servers whose clock has steps of 10 ms, are unknown in a shorter trial."""
 
 _WAITING = 0.5
-"""From this share on, most requests in flight wait at a place that no server sees."""
+"""From this share on, most requests in flight wait where no server sees them: in the client or on the network."""
 
 _ALMOST_ALL = 0.75
-"""From this share on, there are requests enough in flight that one alone behind the client is no chance."""
+"""From this share on, a single request behind the client is unlikely to be a coincidence: others are in flight."""
 
 _IDLE = 0.5
 """A server below this share of its cores' time has no queue to speak of."""

@@ -22,7 +22,7 @@ class Reading(Measured):
 
 
 class ShardTimes(Measured):
-    """ShardTimes of requests as histograms, which add up over shards, with the two figures that a histogram rounds."""
+    """Latencies of a shard's requests as histograms, which add up over shards, and the exact mean and maximum."""
 
     answered: Histogram
     failed: Annotated[Histogram | None, Field(description="of failed or dropped requests; null: there are none")] = None

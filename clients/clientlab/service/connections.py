@@ -1,7 +1,8 @@
 """Bounds of the service's connections: how many there are, and how long a client may take for each phase of a request.
 
 uvicorn has a time limit for idle connections only. Without more, a client that sends half a request holds a connection
-for ever, and a thousand of them take all file descriptors. Who has not sent a whole head is not in (see `entrance`).
+for ever, and a thousand of them take all file descriptors. A connection counts once its first request head is complete
+(see `entrance`).
 
 If there are too many connections, those go first that have not sent a whole request, the oldest before the others. A
 health check sends its request at once, and a worker's connection that has shown the token is never dropped.
@@ -58,7 +59,7 @@ _OF_REQUEST = (Phase.BODY, Phase.WORK, Phase.ANSWER)
 
 
 def raise_open_files() -> None:
-    """Let this process open more files, if the system permits: many systems give 1,024 to who does not ask."""
+    """Let this process open more files, if the system permits. The default limit of many systems is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -66,7 +66,7 @@ class Dispatcher:
             while not (await asyncio.wait([trial.result], timeout=_TICK))[0]:
                 before, now = now, time.monotonic()
                 if (late := now - before - _TICK) > _TICK:  # this process was stopped, and could hear of nobody
-                    trial.forgive(late, now)
+                    trial.extend_deadlines(late, now)
                 self._look_after(trial, now)
             return trial.result.result()
         finally:
@@ -240,7 +240,7 @@ class Dispatcher:
             poll.turn.set_result(trial.assignment(place))
 
     def _look_after(self, trial: GivenTrial, now: float) -> None:
-        """End a trial that nobody does, whose workers are not heard of, or whose shards do not meet."""
+        """End a trial that no worker takes, whose workers send no heartbeat, or whose shards do not get ready."""
         if trial.lacking and now >= trial.not_before and not trial.result.done():
             if trial.half_resumed:
                 missing = trial.named(trial.free, str)

@@ -75,7 +75,7 @@ class Entrance:
             self._loop.add_reader(listener, self._accept, listener)
 
     def close(self) -> None:
-        """Accept nobody more, and drop who waits."""
+        """Stop accepting connections, and close those whose request head is incomplete."""
         for listener in self._listeners:
             self._loop.remove_reader(listener)
         for waiting in list(self._waiting):
@@ -85,7 +85,7 @@ class Entrance:
                 one.popleft().socket.close()
 
     def look(self) -> None:
-        """Drop who has waited for too long."""
+        """Close connections whose request head has taken too long."""
         latest = time.monotonic() - Phase.HEAD.seconds
         for waiting in list(self._waiting):
             if waiting.since > latest:

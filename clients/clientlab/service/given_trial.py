@@ -163,8 +163,8 @@ class GivenTrial:
         place.finished = finished
         self.progressed(self.finished)
 
-    def forgive(self, late: float, now: float) -> None:
-        """The service was stopped for some seconds, in which it could hear of nobody."""
+    def extend_deadlines(self, late: float, now: float) -> None:
+        """Extend all deadlines: while the service was suspended, no heartbeat could arrive."""
         self.since = min(now, self.since + late)
         for place in self.places:
             place.seen = min(now, place.seen + late)

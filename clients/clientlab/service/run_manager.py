@@ -54,17 +54,17 @@ class _HeldByAnother(Exception):
 class RunManager:
     """Starts runs, goes on with one, and tells how far it is.
 
-    `say` takes lines for the log; `asked`: the experiment that the service was started for, if any.
+    `say` takes lines for the log; `experiment`: the one that the service was started for, if any.
     """
 
     def __init__(
         self, store: Store, dispatcher: Dispatcher, programs: dict[str, str], say: Callable[[str], None],
-        asked: str = "",
+        experiment: str = "",
     ) -> None:  # fmt: skip
         self._store = store
         self._dispatcher = dispatcher
         self._programs = programs
-        self._asked = asked
+        self._experiment = experiment
         self._say_line = say
         self._loop = asyncio.get_running_loop()
         self._thread: threading.Thread | None = None
@@ -133,24 +133,24 @@ class RunManager:
         if why := _not_to_go_on(run, plan):
             self.say(f"{run.run} is left as it is: {why}")
             return None
-        if not self._is_asked(run):
+        if not self._is_wanted(run):
             try:
                 with self._store.hold(run.run):
                     self._store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
             except LabError as error:
                 self.say(f"{run.run} is left as it is: {error}")
                 return None
-            self.say(f"{run.run} is left incomplete with {len(run.trials)} trials: {self._asked!r} is asked for now")
+            self.say(f"{run.run} is left incomplete with {len(run.trials)} trials: {self._experiment!r} is started now")
             return None
         self._resumed = True
         self.say(f"going on with {run.run} at trial {len(run.trials) + 1} of {_planned(run)}")
         self._carry(run, plan)
         return run.run
 
-    def _is_asked(self, run: Run) -> bool:
+    def _is_wanted(self, run: Run) -> bool:
         """Whether an unfinished run is what the service was started for, this time as the last."""
         mark = (self._store.folder / run.run / MARK).read_text(encoding="utf-8")
-        return not self._asked or self._asked in (mark, run.experiment.name)
+        return not self._experiment or self._experiment in (mark, run.experiment.name)
 
     async def stop(self) -> None:
         """End the run in progress; what was done is kept. Raises LabError where there is none."""
@@ -238,7 +238,7 @@ class RunManager:
             raise LabError(f"run {self._run.run if self._run else ''} is in progress; wait for its end, or stop it")
 
     def _begin(self, run: Run, plan: Plan) -> str:
-        (self._store.claim(run.run) / MARK).write_text(self._asked, encoding="utf-8")
+        (self._store.claim(run.run) / MARK).write_text(self._experiment, encoding="utf-8")
         self._store.save(run)
         self._resumed = False
         self._carry(run, plan)

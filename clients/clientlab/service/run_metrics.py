@@ -118,10 +118,10 @@ def fill(into: Families, run: Run) -> bool:
 def surroundings_hash(run: Run) -> str:
     """Equal for runs whose figures may be compared: machine, limits, versions, servers.
 
-    Fields that are unknown do not count, so that a new one parts no older runs. Neither do the load of the hour, the
-    host's name, which is a new one for each container, and the lab's commit, since a commit that changes no figure
-    would part all runs before it from those after it. Limits of the system change a figure only where a run reaches
-    them, and a caution names such a run.
+    Unknown fields do not count, so that a new field does not make older runs incomparable. The hash leaves out the
+    load average, the host's name, which is new for each container, and the lab's commit, which often changes no
+    figure. It also leaves out limits of the system: they change a figure only if a run reaches them, and a caution
+    names such a run.
     """
     machine = run.surroundings.model_dump(exclude={*_NOT_HASHED, "environments"}, exclude_none=True)
     if environments := run.surroundings.environments:

@@ -73,8 +73,8 @@ class AgentSettings:
 def main(arguments: list[str]) -> int:
     """Work until a signal or the end of its run ends it; the exit code.
 
-    A worker of one run that a signal ends before its run has the code of that signal, as shells count it: its Job
-    replaces the pod (deploy/kubernetes/base/worker.yaml).
+    If a signal ends a worker of one run before the run has ended, the exit code is 128 plus the signal's number.
+    The Job then replaces the pod (deploy/kubernetes/base/worker.yaml).
     """
     given = json.loads(arguments[1])
     settings = AgentSettings(**{**given, **{name: tuple(given[name]) for name in ("strategies", "named")}})

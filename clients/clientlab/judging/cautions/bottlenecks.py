@@ -99,7 +99,7 @@ def _of_ceiling(trials: list[Trial]) -> str:
 
 
 def _instead(trials: list[Trial]) -> str:
-    """What of such trials can be compared."""
+    """The figures of these trials that can be compared nevertheless."""
     open_load = any(trial.open_load is not None for trial in trials)
     return "latencies from the planned start" if open_load else "their wall time, or their latency"
 
