@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from clientlab.analysis.summary import FEWEST_REQUESTS
-from clientlab.results.bounded_numbers import Portion, Positive, Rate
+from clientlab.bounded_numbers import Portion, Positive, Rate
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import FIGURES
 from clientlab.results.part import Measured

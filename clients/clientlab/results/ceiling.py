@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from clientlab.results.bounded_numbers import Count, Positive, Seconds
+from clientlab.bounded_numbers import Count, Positive, Seconds
 from clientlab.results.part import Measured
 from clientlab.results.trial import Bound, PlannedTrial, ServerUse
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from clientlab.results.bounded_numbers import Count, Estimated, NotNegative, Positive, Whole
+from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Whole
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.part import Part
 from clientlab.results.plan import (

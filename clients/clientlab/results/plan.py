@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from clientlab.bounded_numbers import Count, Positive, Signed, Whole
 from clientlab.errors import FieldError
-from clientlab.results.bounded_numbers import Count, Positive, Signed, Whole
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.figures import of_claim
 from clientlab.results.part import Part, shortened

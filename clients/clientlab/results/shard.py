@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from clientlab.analysis.summary import SLICES
-from clientlab.results.bounded_numbers import Count, NotNegative, Positive, Seconds
+from clientlab.bounded_numbers import Count, NotNegative, Positive, Seconds
 from clientlab.results.part import Measured
 from clientlab.results.trial import ClockOffset, Histogram, ServerUse, Trial
 from clientlab.workload.workload import MOST_SHARDS

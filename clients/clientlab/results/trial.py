@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.analysis.histogram import checked_histogram
-from clientlab.results.bounded_numbers import Count, NotNegative, Positive, Rate, Seconds
+from clientlab.bounded_numbers import Count, NotNegative, Positive, Rate, Seconds
 from clientlab.results.part import Measured
 from clientlab.workload.link import Link
 from clientlab.workload.workload import MOST_SHARDS

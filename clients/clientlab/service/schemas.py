@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from clientlab.results.bounded_numbers import Count
+from clientlab.bounded_numbers import Count
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import Trial
 from clientlab.workload.link import Link
