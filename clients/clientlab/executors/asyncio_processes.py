@@ -10,10 +10,8 @@ from multiprocessing import util
 from multiprocessing.synchronize import Barrier
 
 from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, Numbers
-from clientlab.executors.meeting import arrive
 from clientlab.executors.pacing import PacedNumbers, spawn_each
-from clientlab.executors.processes import START_METHOD
-from clientlab.executors.shared_counter import SharedCounter
+from clientlab.executors.process_pool import START_METHOD, SharedCounter, arrive
 
 _sources: list[tuple[SharedCounter, Barrier]] = []
 """In a pool process: the numbers of an open load, and where all processes meet before it begins."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import multiprocessing
-import sys
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -14,13 +13,8 @@ from multiprocessing import util
 from multiprocessing.synchronize import Barrier
 
 from clientlab.executors.interfaces import Caller, ExecutorContext, Numbers
-from clientlab.executors.meeting import MEETING_SECONDS, arrive
 from clientlab.executors.pacing import PacedNumbers
-from clientlab.executors.shared_counter import SharedCounter
-
-# Explicit, because Python 3.14 changed the default. The articles ran fork, which is cheap;
-# system libraries of macOS do not survive a fork.
-START_METHOD = "spawn" if sys.platform == "darwin" else "fork"
+from clientlab.executors.process_pool import MEETING_SECONDS, START_METHOD, SharedCounter, arrive
 
 _callers: list[Caller] = []  # in a pool process: its only caller
 _meetings: list[Barrier] = []  # the barrier at which all pool processes meet once, before the measured part
