@@ -14,7 +14,7 @@ drivers: wrk, hey, oha, k6, h2load and ab beside the lab's strategies; the upstr
 scale: 1,000 simulated workers and one lab service, in about a minute.
 siege: health checks of the lab service and a worker, and the trials of a run, while 1,500 clients attack.
 environments: how often the interval of two equal ones holds 1 (--runs, 100), whether a library that is slower by 5 % is
-found, and the set-up of another environment. shards: merged results of divided trials beside all their samples.
+found, and the set-up of another environment. shards: divided trials beside all their samples.
 """
 
 from __future__ import annotations

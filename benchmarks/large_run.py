@@ -11,9 +11,9 @@ from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
 from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.results.document import Run
+from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.surroundings import surroundings
-from clientlab.results.trial import PlannedTrial, ServerUse, Trial
-from clientlab.running.busy_shares import ServersUse
+from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.due import schedule
 from clientlab.running.execute import new_run
 from clientlab.running.trial_result import Begun, finished_trial
@@ -57,7 +57,7 @@ def _trial(draw: np.random.Generator, workload: Workload, planned: PlannedTrial)
     records["bytes"], records["status"], records["done"] = 150, 200, 1
     wall = float(records["seconds"].sum())
     servers = ServerUse(cpu_seconds=0.1 * wall, requests=REQUESTS, connections=1, processes=2)
-    spent = ServersUse(servers, servers if planned.route == "proxy" else None)
+    spent = ServerCounters(upstream=servers, proxy=servers if planned.route == "proxy" else None)
     samples = Samples(records, np.arange(REQUESTS), {}, {}, {})
     marks: dict[str, Any] = {"began": 0.0, "wall_seconds": wall, "cpu_seconds": 0.3 * wall, "peak_rss_bytes": 30 << 20}
     marks |= {"peak_pss_bytes": 30 << 20, "disturbance": None, "extended": None}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,11 @@ from benchmarks import constant_rate
 from benchmarks.figures import BenchmarkRow
 from benchmarks.frozen_server import FROZEN_SECONDS, PERIOD, PERIODS, Freezer, bare_server
 from benchmarks.trials import Site, context_on, expect_no_errors
-from clientlab.analysis.summary import latency_of, rank_of
+from clientlab.analysis.summary import rank_of
 from clientlab.measuring.measurement import Measurement, measure
+from clientlab.results.trial import OpenLoad, Quantiles
 from clientlab.running.open_load import KeptSchedule
+from clientlab.running.quantiles import quantiles_of
 from clientlab.workload.arrivals import Arrivals
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Workload
@@ -30,8 +31,8 @@ class _Paced:
     """A trial of an open load. `figures`: of its schedule; `latency`: from the planned start."""
 
     measured: Measurement
-    figures: dict[str, Any]
-    latency: dict[str, Any]
+    figures: OpenLoad
+    latency: Quantiles
 
 
 def rows(site: Site) -> Iterator[BenchmarkRow]:
@@ -46,13 +47,13 @@ def rows(site: Site) -> Iterator[BenchmarkRow]:
 def _rate(site: Site, strategy: str, rate: int, seconds: float, percent: float) -> Iterator[BenchmarkRow]:
     workload = Workload(rate=rate, duration=seconds, concurrency=32, connections="warm")
     figures = _measured(site, strategy, workload).figures
-    name, late = f"{strategy} at {rate:,}/s for {seconds:g} s", figures["lateness_seconds"]
-    missing = 100 * (1 - figures["achieved_per_second"] / figures["planned_per_second"])
+    name, late = f"{strategy} at {rate:,}/s for {seconds:g} s", _known(figures.lateness_seconds)
+    missing = 100 * (1 - figures.achieved_per_second / figures.planned_per_second)
     yield _row(f"{name}: achieved less than planned", missing, f"<= {percent}", "%", met=missing <= percent)
-    p99 = 1e3 * late["p99"]
+    p99 = 1e3 * late.p99
     target = "<= 2" if rate == 1000 else "none"
     yield BenchmarkRow(
-        f"{name}: start error, p99", p99, 1e3 * late["p50"], 1e3 * late["max"], "p50 to longest", target,
+        f"{name}: start error, p99", p99, 1e3 * late.p50, 1e3 * late.max, "p50 to longest", target,
         rate != 1000 or p99 <= 2, "ms",
     )  # fmt: skip
 
@@ -70,7 +71,7 @@ def _frozen(places: int) -> Iterator[BenchmarkRow]:
         waits += np.where((starts >= frozen) & (starts < thawed), thawed - starts, 0.0)
     computed = float(np.sort(waits)[rank_of(99, len(waits)) - 1])
     name = f"server frozen {FROZEN_SECONDS:g} s in {PERIOD:g} s, {_RATE}/s, c={places}"
-    ratio, of_send = paced.latency["p99"] / computed, paced.figures["sent_seconds"]["p99"] / computed
+    ratio, of_send = paced.latency.p99 / computed, _known(paced.figures.sent_seconds).p99 / computed
     yield _row(f"{name}: p99 from the plan over computed", ratio, "0.95 to 1.05", "x", met=0.95 <= ratio <= 1.05)
     far = places < _RATE * FROZEN_SECONDS
     met = of_send <= 0.5 if far else 0.95 <= of_send <= 1.05
@@ -92,7 +93,7 @@ def _beside_others() -> Iterator[BenchmarkRow]:
             of_k6 = constant_rate.of_k6(f"{site.url}/delayed", _RATE, seconds, _PLACES, freezer.start)
     for name, found in (("wrk2's arithmetic", constant_rate.of_wrk2(paced.measured, _RATE)), ("k6", of_k6)):
         for quantile, value in (found or {}).items():
-            ratio = paced.latency[quantile] / value
+            ratio = getattr(paced.latency, quantile) / value
             yield _row(
                 f"the same schedule, 50 ms of delay, c={_PLACES}: {quantile} of the lab over that of {name}",
                 ratio, "0.95 to 1.05", "x", met=0.95 <= ratio <= 1.05,
@@ -106,8 +107,14 @@ def _measured(site: Site, strategy: str, workload: Workload, freezer: Freezer | 
         found = measure(context, on_start=freezer.start if freezer else lambda: None)
     expect_no_errors(found.samples)
     kept = KeptSchedule(found.samples, _schedule(workload))
-    latencies = latency_of(kept.from_planned.records["seconds"], np.empty(0))
-    return _Paced(found, kept.figures(found.outcome.wall_seconds), latencies or {})
+    latencies = _known(quantiles_of(kept.from_planned.records["seconds"]))
+    return _Paced(found, kept.figures(found.outcome.began, found.outcome.wall_seconds), latencies)
+
+
+def _known(found: Quantiles | None) -> Quantiles:
+    if found is None:
+        raise SystemExit("no request was answered")
+    return found
 
 
 def _schedule(workload: Workload) -> Arrivals:

@@ -21,9 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from clientlab.results.shard import Reading, ShardReport, ShardSlices, ShardTimes
+from clientlab.measuring.measurement import Outcome
+from clientlab.results.server_counters import ServerCounters
+from clientlab.results.shard import RequestCounts, ShardReport, ShardSlices, ShardTimes
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
-from clientlab.running.shard_report import times_of
+from clientlab.running.quantiles import times_of
 from clientlab.worker.assignment import Assignment
 from clientlab.worker.lab_client import POLL_TIMEOUT, pauses
 from clientlab.workload.shards import share_of
@@ -174,13 +176,20 @@ class SimulatedWorkers:
         share = share_of(assignment.workload, place, assignment.trial.concurrency)
         planned = PlannedTrial(**{**dict(assignment.trial), "concurrency": share.concurrency})
         times = self.times[place % _KINDS]
-        figures = self._figures(place) | {"histogram": None, "requests": share.requests}
+        requests = share.requests or 0
         return ShardReport(
-            place=place, trial=Trial.of(planned, **figures), host=host, machine="one", cores=1.0, machine_cores=2.0,
-            began=began + place / 1e5, requests_sent=share.requests or 0, in_flight_seconds=times.sum_seconds,
-            delay_seconds=1.0, processes=1, callers=1, connections_in_all=4, latency=times, overhead=times,
-            slices=ShardSlices(exponent=-8, ended=(REQUESTS // 60,) * 60, failed=(0,) * 60),
-            before=Reading(), after=Reading(),
+            place=place, planned=planned, started=utc_now(), host=host, machine="one", cores=1.0, machine_cores=2.0,
+            outcome=Outcome(
+                began=began + place / 1e5, wall_seconds=0.2, cpu_seconds=0.1, idle_rss_bytes=None, peak_rss_bytes=None,
+                connections_begun=4, connections_opened=4, connections_in_all=4, processes=1,
+            ),
+            counts=RequestCounts(
+                finished=requests, errors={}, error_examples={}, sent=requests, received_bytes=21 * REQUESTS,
+                in_flight_seconds=times.sum_seconds, delay_seconds=1.0,
+            ),
+            latency=times, overhead=times,
+            slices=ShardSlices(exponent=-8, ended=(REQUESTS // 50,) * 50, failed=(0,) * 50),
+            before=ServerCounters(), after=ServerCounters(),
         )  # fmt: skip
 
     def _note(self, **line: object) -> None:

@@ -16,7 +16,8 @@ from benchmarks.truth.verdict_cases import CASES, Case
 from clientlab.reports.bottleneck import shown
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.trial import PlannedTrial, Trial
-from clientlab.running.trial_runner import Testbed, TrialRunner
+from clientlab.running.testbed import Testbed
+from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.upstream_process import WorkerCounts

@@ -1,4 +1,4 @@
-"""The numbers of a run document: types with bounds, between which the computations of reports stay finite.
+"""The numbers of run documents and of shard reports: types with bounds, so that computations with them stay finite.
 
 Anybody can write a run file. Each number of it has one of these types, so that a file with another number is refused
 when it is read. A test compares the types with the JSON Schema of run files.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from clientlab.measuring.connections import Address
-from clientlab.results.shard import Reading
-from clientlab.results.trial import ServerUse
+from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.workload.workload import Workload
 
 
@@ -32,6 +31,6 @@ class FakeTestbed:
     def trouble(self, upstream: str, route: str, workload: Workload) -> None:
         """It answers."""
 
-    def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
+    def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
         use = ServerUse(cpu_seconds=0.0, requests=len(self.server.seen), connections=self.server.connections)
-        return Reading(upstream=use)
+        return ServerCounters(upstream=use)

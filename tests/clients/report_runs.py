@@ -6,11 +6,11 @@ import functools
 
 import numpy as np
 
-from clientlab.analysis import summary
 from clientlab.analysis.histogram import histogram_of
 from clientlab.results.document import Caution, ClaimResult, Run
 from clientlab.results.plan import Arm, Source
-from clientlab.results.trial import Histogram, Quantiles, Slice
+from clientlab.results.trial import Histogram, Slice
+from clientlab.running.quantiles import quantiles_of
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial
 
@@ -35,8 +35,8 @@ def _figures(number: int, wall: float, requests: int) -> dict[str, object]:
         "requests": requests,
         "requests_per_second": requests / wall,
         "histogram": Histogram(encoded=histogram.encode().decode()),
-        "latency_seconds": Quantiles(**summary.latency_of(seconds, np.empty(0))),
-        "overhead_seconds": Quantiles(**summary.latency_of(seconds / 10, np.empty(0))),
+        "latency_seconds": quantiles_of(seconds),
+        "overhead_seconds": quantiles_of(seconds / 10),
         "over_time": slices,
     }
 

@@ -14,7 +14,7 @@ from clientlab.errors import LabError
 from clientlab.results.document import Placement
 from clientlab.results.plan import Plan
 from clientlab.running.estimate import most_in_flight
-from clientlab.running.trial_runner import Testbed
+from clientlab.running.testbed import Testbed
 from clientlab.testbeds.compose import ComposeTestbed, check_link, check_plain
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.testbeds.linked import linked

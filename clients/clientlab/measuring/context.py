@@ -1,19 +1,20 @@
-"""The context of a trial: what its process needs to know, and the file that brings it there."""
+"""What a trial's process gets from its parent, the context in a file, and what it returns at its end."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clientlab.measuring.connections import Address
 from clientlab.strategies import Strategy
 from clientlab.workload.load import requests_in
+from clientlab.workload.shards import Share, share_of
 from clientlab.workload.workload import Workload
 
 CONTEXT_FILE = "context.pickle"
-"""Where the trial's process finds its context, in the trial's folder."""
+"""In the trial's folder while its processes start: their context. Each of them inherits the open file."""
 
-OUTPUT_FILE = "trial.log"
-"""In the trial's folder: what its process writes to standard output and standard error."""
+OUTPUT_FILES = "trial*.log"
+"""Pattern of the names of `output_file`."""
 
 WARM_UP_FOLDER = "warm-up"
 """In the trial's folder: the sample log of a warm-up whose connections are closed before the measured part."""
@@ -25,7 +26,8 @@ class TrialContext:
 
     `base_url`: scheme, host and port of the target. `folder`: where each process of the trial writes its sample
     log. `address`: which connections are counted as connections to the target. `ca_file`: PEM file of the CA that
-    all clients trust; None leaves each library its own trust store.
+    all clients trust; None leaves each library its own trust store. `whole`: of a shard that shares the sample log with
+    the others, the context of the trial.
     """
 
     strategy: Strategy
@@ -34,6 +36,18 @@ class TrialContext:
     folder: str
     address: Address
     ca_file: str | None = None
+    whole: TrialContext | None = None
+
+    @property
+    def shards(self) -> int:
+        """How many processes of this machine divide the trial. A share of a trial on several machines has one."""
+        return 1 if isinstance(self.workload, Share) else self.workload.shards
+
+    def of_shard(self, shard: int) -> TrialContext:
+        """What one of the processes does; all of it without shards."""
+        if self.shards == 1:
+            return self
+        return replace(self, workload=share_of(self.workload, shard, self.concurrency), whole=self)
 
     @property
     def warm_up(self) -> int:
@@ -49,3 +63,23 @@ class TrialContext:
     def concurrency(self) -> int:
         """Largest number of requests in flight at once, over all processes."""
         return self.strategy.in_flight(self.workload.concurrency, requests_in(self.workload))
+
+
+def output_file(shard: int, shards: int) -> str:
+    """In the trial's folder: what a process of the trial writes to standard output and standard error."""
+    return f"trial-{shard + 1}.log" if shards > 1 else "trial.log"
+
+
+@dataclass(frozen=True)
+class Done:
+    """Figures of one process of a trial, without those of its children. `began`: on the monotonic clock.
+
+    `extended`: whether requests were begun after the workload's duration; None without one.
+    """
+
+    began: float
+    wall_seconds: float
+    cpu_seconds: float
+    extended: bool | None
+    gil: bool
+    peak_rss_bytes: int

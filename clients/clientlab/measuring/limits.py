@@ -49,16 +49,18 @@ class Limits:
 
     `seconds`: no request may take longer. While no request ends, all requests in flight are at least as old as the last
     end: so the trial is ended after so long without an end. A slow request among quick ones is not cut.
-    `bytes`: memory of all processes that send requests, without what files back.
+    `bytes`: memory of all processes that send requests, without what files back. A given limit is that of one shard.
     """
 
-    def __init__(self, context: TrialContext, pid: int, patience: float) -> None:
+    def __init__(self, context: TrialContext, pids: Collection[int], patience: float) -> None:
         workload, folder = context.workload, Path(context.folder)
         self.seconds = workload.timeout + patience if workload.request_limit is None else workload.request_limit
-        self.bytes = SHARE_OF_FREE * free_memory() if workload.memory_limit is None else workload.memory_limit
+        given = None if workload.memory_limit is None else workload.memory_limit * context.shards
+        self.bytes = SHARE_OF_FREE * free_memory() if given is None else given
         self._pause = longest_pause(workload)  # of an open load: nothing is in flight then
         self._context = context
-        self._pid = pid
+        self._warm_up = sum(context.of_shard(shard).warm_up for shard in range(context.shards))
+        self._pids = frozenset(pids)
         self._folders = (folder, folder / WARM_UP_FOLDER)
         self._known: tuple[dict[str, int], dict[str, int]] = {}, {}
         self._held = self._shared = 0
@@ -74,7 +76,7 @@ class Limits:
     def check(self, finished: int, warmed_up: int) -> None:
         """Raises LimitReached. `finished`: requests so far, without those of a warm-up that has a log of its own."""
         pids = self._senders()
-        self._check_memory({self._pid, *pids})
+        self._check_memory({*self._pids, *pids})
         seen, now = (finished, warmed_up, len(pids)), time.monotonic()
         if seen != self._seen:
             self._seen, self._since = seen, now
@@ -104,9 +106,10 @@ class Limits:
         """Whether requests of this part have not ended yet."""
         workload = self._context.workload
         if self._part == "warm-up":
-            return finished < self._context.warm_up if self._context.warm else warmed_up < workload.warmup
+            cold = workload.warmup * self._context.shards
+            return finished < self._warm_up if self._context.warm else warmed_up < cold
         requests = math.inf if (count := requests_in(workload)) is None else count
-        return self._part == "measured" and finished < self._context.warm_up + requests
+        return self._part == "measured" and finished < self._warm_up + requests
 
     def _check_memory(self, pids: Collection[int]) -> None:
         until = time.monotonic() + _RAPID_SECONDS

@@ -5,25 +5,30 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
 
 import psutil
+from pydantic import ConfigDict
 
 from clientlab import strategies
+from clientlab.bounded_numbers import Count, NotNegative, Positive
 from clientlab.measuring import memory, noise, usage
-from clientlab.measuring.context import WARM_UP_FOLDER, TrialContext
+from clientlab.measuring.context import WARM_UP_FOLDER, Done, TrialContext
 from clientlab.measuring.external_tool import ToolNote, read_note
 from clientlab.measuring.interpreter import OWN, Interpreter
 from clientlab.measuring.limits import Limits
 from clientlab.measuring.memory import Footprint
-from clientlab.measuring.noise import Disturbance
-from clientlab.measuring.trial_handle import PATIENCE, TrialFailed, TrialHandle
+from clientlab.measuring.noise import Disturbance, over_known
+from clientlab.measuring.trial_handle import PATIENCE, TrialFailed
+from clientlab.measuring.trial_processes import TrialProcesses
 from clientlab.samples.log import ProcessNote, process_notes
 from clientlab.samples.log_reader import FinishedCounter, Samples, read
 from clientlab.workload.load import longest_pause
+
+START_AHEAD = 0.05
+"""Seconds before the start of a divided trial at which the machine's counters are read, and each process is told."""
 
 
 @dataclass(frozen=True)
@@ -38,30 +43,36 @@ class Outcome:
     too few had begun; None without a duration.
     """
 
-    began: float
-    wall_seconds: float
-    cpu_seconds: float
-    idle_rss_bytes: int
-    peak_rss_bytes: int
-    connections_begun: int
-    connections_opened: int
-    connections_in_all: int
-    processes: int
-    idle_pss_bytes: int | None = None
-    peak_pss_bytes: int | None = None
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # a worker sends it to the lab
+
+    began: NotNegative
+    wall_seconds: Positive
+    cpu_seconds: NotNegative
+    idle_rss_bytes: Count | None
+    peak_rss_bytes: Count | None
+    connections_begun: Count
+    connections_opened: Count
+    connections_in_all: Count
+    processes: Count
+    idle_pss_bytes: Count | None = None
+    peak_pss_bytes: Count | None = None
     disturbance: Disturbance | None = None
     extended: bool | None = None
-    callers: int = 1
+    callers: Count = 1
     gil: bool = True
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A finished trial. `tool`: what an external tool reported; None where the recorder timed the requests."""
+    """A finished trial. `tool`: what an external tool reported; None where the recorder timed the requests.
+
+    `by_shard`: the outcome of each process of a divided trial, without the disturbance of the machine.
+    """
 
     outcome: Outcome
     samples: Samples
     tool: ToolNote | None = None
+    by_shard: tuple[Outcome, ...] = ()
 
 
 def _nothing(*_arguments: object) -> None:
@@ -72,8 +83,7 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
     context: TrialContext,
     *,
     interpreter: Interpreter = OWN,
-    on_start: Callable[[], None] = _nothing,
-    on_resume: Callable[[], None] = _nothing,
+    on_start: Callable[[], float | None] = _nothing,
     on_end: Callable[[], None] = _nothing,
     on_progress: Callable[[int], None] = _nothing,
     on_failures: Callable[[int], None] = _nothing,
@@ -81,51 +91,97 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
     deadline: float = math.inf,
     cpus: Collection[int] = (),
 ) -> Measurement:
-    """Run one trial in a fresh process of `interpreter` and read its samples from `context.folder`.
+    """Run one trial in fresh processes of `interpreter`, one for each shard, and read its samples.
 
     The trial waits while `on_start` runs, just before the measured part, and while `on_end` runs, just after it.
-    `on_resume` is called in the moment before the measured part begins, when everything else has been read.
-    `on_progress` gets the number of finished requests, every half second. Until the last of them has ended,
-    `on_failures` gets the number of requests that failed since the last one that succeeded. `patience`: seconds beyond
-    the workload's timeout after which a trial without progress counts as stalled, unless it has a `request_limit`.
-    `deadline`: seconds from the start of its process after which the trial has failed. `cpus`: the only ones that the
-    trial's processes may use; without any, those of this process.
+    `on_start` may return the moment at which the measured part begins, in seconds of the monotonic clock; by default
+    it begins at once, and all shards of a divided trial at one moment. `on_progress` gets the number of finished
+    requests, every half second. Until the last of them has ended, `on_failures` gets the number of requests that failed
+    since the last one that succeeded. `patience`: seconds beyond the workload's timeout after which a trial without
+    progress counts as stalled, unless it has a `request_limit`. `deadline`: seconds from the start of its processes
+    after which the trial has failed. `cpus`: the only ones that the trial's processes may use; without any, those of
+    this process.
 
     Raises TrialFailed when the strategy cannot do its workload, or reaches one of its limits. After any exception,
     KeyboardInterrupt and those of the callbacks included, no process of the trial is left.
     """
     folder = Path(context.folder)
-    with TrialHandle(context, interpreter, cpus) as process:
-        limits = Limits(context, process.pid, patience)
+    with TrialProcesses(context, interpreter, cpus) as processes:
+        limits = Limits(context, [process.pid for process in processes.each], patience)
         stall_seconds = longest_pause(context.workload) + max(context.workload.timeout + patience, limits.seconds)
         progress = _Progress(folder, on_progress, on_failures, deadline, limits.check)
-        process.event("ready", progress.look, stall_seconds)
+        processes.event("ready", progress.look, stall_seconds)
         # An external tool reports nothing before its end, and enforces the workload's timeout itself.
         has_tool = bool(strategies.client_spec(context.strategy.client).program)
-        rests = _Rests(process, folder)
-        on_start()
-        before = _Tree.of(process, folder)
-        idle = _settle({process.pid, *(note.pid for note in before.notes)})
+        rests = _Rests(processes, folder)
+        start = on_start()
         rests.start()
         limits.begin("measured", counted=not has_tool)
-        on_resume()
-        process.resume()
-        process.event("sent", progress.look, math.inf if has_tool else stall_seconds)
+        processes.resume(_together(context) if start is None else start)
+        processes.event("sent", progress.look, math.inf if has_tool else stall_seconds)
         rests.sent()
         limits.begin("end")
-        process.resume()
-        done = process.event("done", progress.finished, stall_seconds)
-        rests.end()
-        after = _Tree.of(process, folder)
+        processes.resume()
+        done = [Done(**figures) for figures in processes.event("done", progress.finished, stall_seconds)]
+        parts, disturbance = rests.end(done)
         on_end()
-        peak = done["peak_rss_bytes"] + sum(_peak(note) for note in after.notes if note.pid != process.pid)
-        process.resume()
-        process.wait()
-    outcome = replace(_outcome(done, before, after, idle, peak), **rests.figures())
+        processes.resume()
+        processes.wait()
+    return _measurement(folder, parts, disturbance)
+
+
+def _together(context: TrialContext) -> float | None:
+    """When the shards of this machine begin, on the monotonic clock; None for a trial that is not divided."""
+    return time.perf_counter() + START_AHEAD if context.shards > 1 else None
+
+
+def _measurement(folder: Path, parts: list[Outcome], disturbance: Disturbance) -> Measurement:
+    """What the processes left in the trial's folder, beside the outcome of each."""
+    outcome = replace(parts[0] if len(parts) == 1 else summed(parts), disturbance=disturbance)
     tool = read_note(folder)
-    if tool is not None:  # by its own clock: ours also held its start and the reading of its report
-        outcome = replace(outcome, wall_seconds=tool.wall_seconds, cpu_seconds=tool.cpu_seconds)
-    return Measurement(outcome, read(folder, outcome.began), tool)
+    if tool is not None:
+        outcome = _of_tool(outcome, tool)
+    by_shard = tuple(parts) if len(parts) > 1 else ()
+    return Measurement(outcome, read(folder, outcome.began), tool, by_shard)
+
+
+def summed(parts: Sequence[Outcome]) -> Outcome:
+    """The outcome of several processes or machines, from the first start to the last end, without disturbance."""
+    first = min(one.began for one in parts)
+    extended = [one.extended for one in parts]
+    return Outcome(
+        began=first,
+        # The difference first: beside seconds since 1970, a short time would be rounded to nothing.
+        wall_seconds=max(one.began - first + one.wall_seconds for one in parts),
+        cpu_seconds=sum(one.cpu_seconds for one in parts),
+        idle_rss_bytes=over_known(sum, (one.idle_rss_bytes for one in parts)),
+        peak_rss_bytes=over_known(sum, (one.peak_rss_bytes for one in parts)),
+        connections_begun=sum(one.connections_begun for one in parts),
+        connections_opened=sum(one.connections_opened for one in parts),
+        connections_in_all=sum(one.connections_in_all for one in parts),
+        processes=sum(one.processes for one in parts),
+        idle_pss_bytes=over_known(sum, (one.idle_pss_bytes for one in parts)),
+        peak_pss_bytes=over_known(sum, (one.peak_pss_bytes for one in parts)),
+        extended=None if None in extended else any(extended),
+        callers=sum(one.callers for one in parts),
+        gil=all(one.gil for one in parts),
+    )
+
+
+def _of_tool(outcome: Outcome, tool: ToolNote) -> Outcome:
+    """The outcome by the tool's own clock: ours also held its start and the reading of its report.
+
+    The memory is that of the trial's process, and not of the tool, so it is unknown.
+    """
+    return replace(
+        outcome,
+        wall_seconds=tool.wall_seconds,
+        cpu_seconds=tool.cpu_seconds,
+        idle_rss_bytes=None,
+        peak_rss_bytes=None,
+        idle_pss_bytes=None,
+        peak_pss_bytes=None,
+    )
 
 
 class _Progress:
@@ -169,70 +225,85 @@ class _Progress:
 
 
 class _Rests:
-    """Memory and noise, read while the trial's process waits: warmed up, after its last response, and when it is done.
+    """What is read while the trial's processes wait: warmed up, after their last response, and when they are done.
 
     Nothing is read while a request is in flight: reading smaps takes the lock of the process's memory map.
     """
 
-    def __init__(self, process: TrialHandle, folder: Path) -> None:
-        self._process = process
+    def __init__(self, processes: TrialProcesses, folder: Path) -> None:
+        self._processes = processes
         self._folder = folder
-        self._idle = memory.footprint(process.pids(), {process.pid})
-        self._peak: Footprint | None = None
+        self._idle = [memory.footprint(process.pids(), {process.pid}) for process in processes.each]
 
     def start(self) -> None:
         """The measured part begins next."""
-        self._first_threads = noise.threads(self._process.pids())
+        self._before = _trees(self._processes, self._folder)
+        self._settled = [_settle({tree.pid, *(note.pid for note in tree.notes)}) for tree in self._before]
+        self._first_threads = noise.threads(self._processes.pids())
         self._machine = noise.machine()
 
     def sent(self) -> None:
         """All requests have ended, and all processes that sent them should be alive."""
-        pids = self._process.pids()
-        self._last_threads = noise.threads(pids)
-        self._peak = memory.footprint(pids, {self._process.pid, *(note.pid for note in process_notes(self._folder))})
+        self._last_threads = noise.threads(self._processes.pids())
+        self._peak = [
+            memory.footprint(process.pids(), {process.pid, *(note.pid for note in _notes(self._folder, process.shard))})
+            for process in self._processes.each
+        ]
 
-    def end(self) -> None:
-        """The measured part is over."""
-        self._disturbance = noise.disturbance(self._machine, noise.machine(), self._first_threads, self._last_threads)
-
-    def figures(self) -> dict[str, Any]:
-        """Fields of the outcome."""
-        idle = None if self._idle is None else self._idle.now
-        peak = None if self._peak is None else max(self._peak.peak, idle or 0)
-        return {"idle_pss_bytes": idle, "peak_pss_bytes": peak, "disturbance": self._disturbance}
+    def end(self, done: Sequence[Done]) -> tuple[list[Outcome], Disturbance]:
+        """The measured part is over: the outcome of each process, and the disturbance of all."""
+        found = noise.disturbance(self._machine, noise.machine(), self._first_threads, self._last_threads)
+        trees = zip(self._before, _trees(self._processes, self._folder), strict=True)
+        memories = zip(self._settled, self._idle, self._peak, strict=True)
+        return [_outcome(*parts) for parts in zip(done, trees, memories, strict=True)], found
 
 
 @dataclass(frozen=True)
 class _Tree:
-    """A trial's processes at one moment: CPU seconds of the living descendants, and the notes of those that sent."""
+    """A trial's process at one moment: CPU seconds of its living descendants, and the notes of those that sent."""
 
+    pid: int
     children_cpu: float
     notes: list[ProcessNote]
 
-    @classmethod
-    def of(cls, process: TrialHandle, folder: Path) -> Self:
-        return cls(process.children_cpu(), process_notes(folder))
-
     def count(self, counter: str) -> int:
-        """Sum of a counter over all processes."""
+        """Sum of a counter over the process and its descendants."""
         return sum(getattr(note, counter) for note in self.notes)
 
 
-def _outcome(done: dict[str, Any], before: _Tree, after: _Tree, idle: int, peak: int) -> Outcome:
-    """The outcome from the figures of the event ``done``, and from the processes before and after."""
+def _trees(processes: TrialProcesses, folder: Path) -> list[_Tree]:
+    return [_Tree(one.pid, one.children_cpu(), _notes(folder, one.shard)) for one in processes.each]
+
+
+def _notes(folder: Path, shard: int) -> list[ProcessNote]:
+    return [note for note in process_notes(folder) if note.shard == shard]
+
+
+def _outcome(
+    done: Done, trees: tuple[_Tree, _Tree], memories: tuple[int, Footprint | None, Footprint | None]
+) -> Outcome:
+    """The outcome of one process, with the processes that it has started.
+
+    `trees`: before and after. `memories`: resident bytes after the warm-up, the memory then, and that at the end.
+    """
+    (before, after), (settled, idle, last) = trees, memories
+    own = done.peak_rss_bytes + sum(_peak(note) for note in after.notes if note.pid != after.pid)
+    idle_bytes = None if idle is None else idle.now
     return Outcome(
-        began=done["began"],
-        wall_seconds=done["wall_seconds"],
-        cpu_seconds=max(0.0, done["cpu_seconds"] + after.children_cpu - before.children_cpu),
-        idle_rss_bytes=idle,
-        peak_rss_bytes=max(peak, idle),  # the kernel counts by threads: its peak may lack a page of the resident set
+        began=done.began,
+        wall_seconds=done.wall_seconds,
+        cpu_seconds=max(0.0, done.cpu_seconds + after.children_cpu - before.children_cpu),
+        idle_rss_bytes=settled,
+        peak_rss_bytes=max(own, settled),  # the kernel counts by threads: its peak may lack a page of the resident set
         connections_begun=after.count("connections") - before.count("connections"),
         connections_opened=after.count("opened") - before.count("opened"),
         connections_in_all=after.count("opened"),
         processes=max(1, len(after.notes)),
-        extended=done["extended"],
+        idle_pss_bytes=idle_bytes,
+        peak_pss_bytes=None if last is None else max(last.peak, idle_bytes or 0),
+        extended=done.extended,
         callers=max(1, after.count("callers")),
-        gil=done["gil"],
+        gil=done.gil,
     )
 
 

@@ -9,14 +9,19 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
+from typing import TypeVar
 
+from pydantic import ConfigDict
+
+from clientlab.bounded_numbers import Count, NotNegative, Positive
 from clientlab.measuring.cgroups import cpu_pressure_file
 from clientlab.measuring.machine import CoreTimes
 
+Number = TypeVar("Number", int, float)
 _ROOT = Path("/")
 _BUSY = (0, 1, 2)
 """Fields of the line "cpu" of /proc/stat (proc(5)): user, nice and system. User time holds that of guests.
@@ -66,15 +71,17 @@ class Disturbance:
     and after. `busy_share`: of the cores that the lab may use.
     """
 
-    seconds: float
-    busy_share: float | None = None
-    machine_cpu_seconds: float | None = None
-    steal_seconds: float | None = None
-    cpu_pressure_seconds: float | None = None
-    group_pressure_seconds: float | None = None
-    run_delay_seconds: float | None = None
-    involuntary_switches: int | None = None
-    frequencies: tuple[float | None, float | None] = field(default=(None, None))
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # a worker sends it to the lab
+
+    seconds: Positive
+    busy_share: NotNegative | None = None
+    machine_cpu_seconds: NotNegative | None = None
+    steal_seconds: NotNegative | None = None
+    cpu_pressure_seconds: NotNegative | None = None
+    group_pressure_seconds: NotNegative | None = None
+    run_delay_seconds: NotNegative | None = None
+    involuntary_switches: Count | None = None
+    frequencies: tuple[NotNegative | None, NotNegative | None] = field(default=(None, None))
 
 
 def machine(root: Path = _ROOT) -> MachineReading:
@@ -126,6 +133,36 @@ def disturbance(
         involuntary_switches=None if switches is None else max(0, switches),
         frequencies=(before.frequency, after.frequency),
     )
+
+
+def most_disturbed(found: Sequence[Disturbance | None]) -> Disturbance | None:
+    """Of several machines the one that was disturbed most; what threads waited adds up. None where one is unknown.
+
+    The CPU time of all processes is unknown: machines may be one and the same.
+    """
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found):
+        return None
+    return Disturbance(
+        seconds=max(one.seconds for one in known),
+        busy_share=over_known(max, (one.busy_share for one in known)),
+        steal_seconds=over_known(max, (one.steal_seconds for one in known)),
+        cpu_pressure_seconds=over_known(max, (one.cpu_pressure_seconds for one in known)),
+        group_pressure_seconds=over_known(max, (one.group_pressure_seconds for one in known)),
+        run_delay_seconds=over_known(sum, (one.run_delay_seconds for one in known)),
+        involuntary_switches=over_known(sum, (one.involuntary_switches for one in known)),
+        frequencies=(
+            over_known(max, (one.frequencies[0] for one in known)),
+            over_known(min, (one.frequencies[1] for one in known)),
+        ),
+    )
+
+
+def over_known(of: Callable[[list[Number]], Number], values: Iterable[Number | None]) -> Number | None:
+    """One figure of several values; None where one of them is unknown."""
+    every = list(values)
+    known = [value for value in every if value is not None]
+    return of(known) if known and len(known) == len(every) else None
 
 
 def _growth(before: float | None, after: float | None) -> float | None:

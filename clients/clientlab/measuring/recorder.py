@@ -22,7 +22,7 @@ from clientlab.measuring.context import TrialContext
 from clientlab.measuring.external_tool import ToolRecorder
 from clientlab.measuring.recording import Recording
 from clientlab.measuring.sending import AsyncSend, ElapsedRecorder, Send, all_at_once, asend_of, send_of
-from clientlab.samples.log import RECORD_SIZE, write_record
+from clientlab.samples.log import write_record
 from clientlab.workload.arrivals import Arrivals
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Request, encodes_each
@@ -92,7 +92,7 @@ class BlockingCaller:
         """Time each request. All names are local variables, because every request pays for each look-up."""
         recording, send = self._recording, send or self._send
         log, request_of, same = recording.log, recording.request, recording.same
-        buffer, base, no_room = log.buffer, log.base, struct.error
+        buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
         encodes, parses = self._encodes, self._parses
         for number in numbers:
             request = same or (None if encodes else request_of(number))
@@ -108,7 +108,7 @@ class BlockingCaller:
                 seconds = perf_counter() - start
                 code = recording.refused(status) if status >= 400 else 0
             try:
-                write_record(buffer, number * RECORD_SIZE + base, start, seconds, len(body), status, code, 1)
+                write_record(buffer, number * stride + base, start, seconds, len(body), status, code, 1)
             except no_room:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
             body = b""  # otherwise two bodies would be in memory while the next one is read
@@ -166,7 +166,7 @@ class SteppedCaller:
     def _write(self, number: int, seconds: float, size: int, status: int, code: int) -> None:
         log, start = self._recording.log, self._starts.pop(number)
         try:
-            write_record(log.buffer, number * RECORD_SIZE + log.base, start, seconds, size, status, code, 1)
+            write_record(log.buffer, number * log.stride + log.base, start, seconds, size, status, code, 1)
         except struct.error:
             log.write_late(number, start, seconds, size, status, code)
 
@@ -194,7 +194,7 @@ class AsyncioCaller:
         """The measuring itself, as in `BlockingCaller`."""
         recording, send = self._recording, send or self._send
         log, request_of, same = recording.log, recording.request, recording.same
-        buffer, base, no_room = log.buffer, log.base, struct.error
+        buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
         encodes, parses = self._encodes, self._parses
         for number in numbers:
             request = same or (None if encodes else request_of(number))
@@ -210,7 +210,7 @@ class AsyncioCaller:
                 seconds = perf_counter() - start
                 code = recording.refused(status) if status >= 400 else 0
             try:
-                write_record(buffer, number * RECORD_SIZE + base, start, seconds, len(body), status, code, 1)
+                write_record(buffer, number * stride + base, start, seconds, len(body), status, code, 1)
             except no_room:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
             body = b""

@@ -1,9 +1,10 @@
 """The measured process: one strategy does one workload once, and the process does nothing else.
 
-Started as ``python -m clientlab.measuring.trial_process FOLDER FD``. It reads the trial's context from FOLDER and
-writes its events, a line of JSON each, to the file descriptor FD:
+Started as ``python -m clientlab.measuring.trial_process CONTEXT FD SHARD``. It reads the trial's context from the file
+descriptor CONTEXT, does that shard of it, from 0, and writes its events, a line of JSON each, to the descriptor FD:
 
-    ready    warmed up; the process waits for a line on standard input before the measured part
+    ready    warmed up; the process waits for a line on standard input before the measured part. The line may have the
+             moment of the start, in seconds of the monotonic clock
     sent     all requests have ended, and no process of a pool has: the clock rests until a line comes
     done     wall seconds, CPU seconds, peak memory; the process waits for a line before it ends
     failed   the reason, where the strategy failed; no other event follows
@@ -19,6 +20,7 @@ import os
 import pickle
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -32,7 +34,7 @@ from clientlab.executors import timers
 from clientlab.executors.interfaces import Executor, Numbers
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.measuring import usage
-from clientlab.measuring.context import CONTEXT_FILE, WARM_UP_FOLDER, TrialContext
+from clientlab.measuring.context import WARM_UP_FOLDER, Done, TrialContext
 from clientlab.measuring.recorder import CallerFactory
 from clientlab.measuring.recording import preallocate
 from clientlab.samples.log import begin_schedule
@@ -49,16 +51,25 @@ class Events:
     def send(self, event: str, **figures: Any) -> None:
         os.write(self.descriptor, json.dumps({"event": event, **figures}).encode() + b"\n")
 
-    def send_and_wait(self, event: str, **figures: Any) -> None:
-        """Send an event and wait for the answer. Ends the process if the parent is gone."""
+    def send_and_wait(self, event: str, **figures: Any) -> str:
+        """Send an event and wait for the answer, a line. Ends the process if the parent is gone."""
         self.send(event, **figures)
-        if not sys.stdin.readline():
+        if not (line := sys.stdin.readline()):
             raise SystemExit(1)
+        return line.strip()
+
+    def wait_for_start(self) -> float | None:
+        """Tell that the process is ready, and wait for the moment of the start; None: the parent chose none."""
+        chosen = self.send_and_wait("ready")
+        if not chosen:
+            return None
+        time.sleep(max(0.0, float(chosen) - perf_counter()))
+        return float(chosen)
 
 
 def main(arguments: list[str]) -> None:
-    """Run the trial whose context is in a folder."""
-    folder, descriptor = arguments
+    """Run the trial, or a shard of it, whose context is in a file that this process has inherited."""
+    inherited, descriptor, shard = arguments
     signal.signal(signal.SIGTERM, _end_all(os.getpid()))
     usage.raise_descriptor_limit()
     usage.offer_to_the_oom_killer()
@@ -66,9 +77,9 @@ def main(arguments: list[str]) -> None:
     events = Events(int(descriptor))
     context: TrialContext | None = None
     try:
-        file = Path(folder, CONTEXT_FILE)
-        context = pickle.loads(file.read_bytes())  # noqa: S301 - the parent process wrote it
-        file.unlink()  # it holds secrets of headers, and the folder of a failed trial stays
+        with os.fdopen(int(inherited), "rb") as file:
+            whole: TrialContext = pickle.load(file)  # noqa: S301 - the parent process wrote it
+        context = whole.of_shard(int(shard))
         load_libraries(context)
         run_trial = _run_warm if context.warm else _run_cold
         run_trial(context, events)
@@ -146,11 +157,11 @@ def _run_cold(context: TrialContext, events: Events) -> None:
     if is_open:
         timers.prepare()
         executor.open()
-    events.send_and_wait("ready")
+    start = events.wait_for_start()
     clock = _Stopwatch()
     if not is_open:
         executor.open()
-    numbers = _numbers(context, clock.began)
+    numbers = _numbers(context, clock.began if start is None else start)
     executor.run(numbers)
     clock.rest(events)
     executor.close()
@@ -174,9 +185,9 @@ def _run_warm(context: TrialContext, events: Events) -> None:
     executor.run(Numbers(context.warm_up, first=-context.warm_up))
     if arrivals_of(context.workload) is not None:
         timers.prepare()
-    events.send_and_wait("ready")
+    start = events.wait_for_start()
     clock = _Stopwatch()
-    numbers = _numbers(context, clock.began)
+    numbers = _numbers(context, clock.began if start is None else start)
     executor.run(numbers)
     clock.rest(events)
     _send_done(events, clock, numbers)
@@ -186,12 +197,15 @@ def _run_warm(context: TrialContext, events: Events) -> None:
 def _send_done(events: Events, clock: _Stopwatch, numbers: Numbers) -> None:
     wall, cpu = clock.read()
     extended = numbers.extended if numbers.count is None else None
-    figures = {"began": clock.began, "wall_seconds": wall, "cpu_seconds": cpu, "extended": extended}
-    events.send_and_wait("done", **figures, gil=usage.has_gil(), peak_rss_bytes=usage.peak_rss())
+    done = Done(clock.began, wall, cpu, extended, usage.has_gil(), usage.peak_rss())
+    events.send_and_wait("done", **vars(done))
 
 
 def _numbers(context: TrialContext, began: float) -> Numbers:
-    """All numbers of the measured part. A duration is extended until as many began as may be in flight."""
+    """All numbers of the measured part, which begins then. A duration is extended until enough requests began.
+
+    That is as many as may be in flight.
+    """
     workload = context.workload
     schedule = arrivals_of(workload)
     if schedule is not None:

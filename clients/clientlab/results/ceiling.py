@@ -9,7 +9,8 @@ from pydantic import Field
 
 from clientlab.bounded_numbers import Count, Positive, Seconds
 from clientlab.results.part import Measured
-from clientlab.results.trial import Bound, PlannedTrial, ServerUse
+from clientlab.results.server_counters import ServerUse
+from clientlab.results.trial import Bound, PlannedTrial
 
 
 class Ceiling(Measured):

@@ -1,4 +1,4 @@
-"""Samples that are kept: a compressed NumPy archive a trial or shard, with columns of equal length for data frames.
+"""Samples that are kept: a compressed NumPy archive for each trial, with columns of equal length for data frames.
 
 pandas.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))
 polars.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))
@@ -21,11 +21,10 @@ from clientlab.errors import LabError
 from clientlab.results.trial import Trial
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
-from clientlab.workload.shards import Share
 from clientlab.workload.workload import Workload, delay_of
 
 FOLDER = "samples"
-FILE_NAME = re.compile(r"trial-\d{4,9}(-shard-\d{1,4})?\.npz")
+FILE_NAME = re.compile(r"trial-\d{4,9}\.npz")
 
 COLUMNS = {
     "trial": ("i", "its place in the run, `order` of the run document"),
@@ -45,12 +44,11 @@ COLUMNS = {
 
 
 def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began: float) -> Path:
-    """Write the samples of a trial, or of a shard, below the run's folder, in the order of their start.
+    """Write the samples of a trial below the run's folder, in the order of their start, whole or not at all.
 
-    They are written whole or not at all. `workload`: of a shard, its share. `began`: of the trial, monotonic seconds.
+    `began`: of the trial, monotonic seconds.
     """
-    shard = f"-shard-{workload.place}" if isinstance(workload, Share) else ""
-    place = folder / FOLDER / f"trial-{trial.order:04d}{shard}.npz"
+    place = folder / FOLDER / f"trial-{trial.order:04d}.npz"
     place.parent.mkdir(exist_ok=True)
     beside = place.with_suffix(".part")
     try:
@@ -105,7 +103,7 @@ def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> 
         "trial": np.broadcast_to(np.int32(trial.order), count),
         "arm": np.broadcast_to(np.array(trial.arm), count),
         "round": np.broadcast_to(np.int32(trial.round), count),
-        "number": np.fromiter(map(workload.number_of, found.numbers.tolist()), np.int64, count),
+        "number": found.numbers,
         "start_seconds": records["start"] - began,
         "seconds": records["seconds"],
         "status": records["status"],

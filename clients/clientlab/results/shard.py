@@ -1,4 +1,4 @@
-"""The report of a shard: its own figures, and what else is needed to add it to the others of its trial."""
+"""The report of a shard on another machine: what was measured there, to be added to the reports of the other shards."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from typing import Annotated
 from pydantic import Field
 
 from clientlab.analysis.summary import SLICES
-from clientlab.bounded_numbers import Count, NotNegative, Positive, Seconds
+from clientlab.bounded_numbers import Count, Positive, Seconds
+from clientlab.measuring.measurement import Outcome
 from clientlab.results.part import Measured
-from clientlab.results.trial import ClockOffset, Histogram, ServerUse, Trial
+from clientlab.results.server_counters import ServerCounters
+from clientlab.results.trial import MOST_KINDS, ClockOffset, Histogram, PlannedTrial, Time
 from clientlab.workload.workload import MOST_SHARDS
-
-
-class Reading(Measured):
-    """Counters of the upstream, of the proxy and of the link at one moment; null for those that are unknown."""
-
-    upstream: ServerUse | None = None
-    proxy: ServerUse | None = None
-    link: ServerUse | None = None
 
 
 class ShardTimes(Measured):
@@ -28,6 +22,44 @@ class ShardTimes(Measured):
     failed: Annotated[Histogram | None, Field(description="of failed or dropped requests; null: there are none")] = None
     sum_seconds: Annotated[Seconds, Field(description="of all of them")]
     longest_seconds: Seconds
+
+
+class RequestCounts(Measured):
+    """Sums over the requests of a trial, or of a shard. The dropped ones are finished, and were not sent."""
+
+    finished: Count
+    errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)]
+    error_examples: Annotated[dict[str, str], Field(max_length=MOST_KINDS)]
+    sent: Count
+    received_bytes: Count
+    in_flight_seconds: Annotated[Seconds, Field(description="as the client timed them, of all")]
+    delay_seconds: Annotated[Seconds | None, Field(description="requested delays; null: there are none")] = None
+    elapsed_seconds: Annotated[
+        Seconds | None, Field(description="the library's own measure of the successful ones; null: not recorded")
+    ] = None
+
+    @property
+    def succeeded(self) -> int:
+        return self.finished - sum(self.errors.values())
+
+
+class ScheduleCounts(Measured):
+    """What was sent of an open load, and when. Where shards are added, `most_…` are upper bounds."""
+
+    sent: Count
+    dropped: Count
+    last_sent_seconds: Annotated[Seconds, Field(description="after the schedule began; 0: none was sent")]
+    most_backlog: Annotated[Count, Field(description="requests that were due at a moment, neither sent nor dropped")]
+    most_in_flight: Count
+    in_flight_at_end: Annotated[Count, Field(description="when the schedule ended")]
+
+
+class ShardLoad(Measured):
+    """How a shard kept to its part of the schedule of an open load."""
+
+    counts: ScheduleCounts
+    lateness: ShardTimes
+    sent: Annotated[ShardTimes, Field(description="of the requests that were sent, from the real start")]
 
 
 _Slices = Annotated[tuple[Count, ...], Field(max_length=SLICES)]
@@ -48,28 +80,21 @@ class ShardSlices(Measured):
 
 
 class ShardReport(Measured):
-    """A shard's result. `trial`: of a trial that does no more than the shard's share, without its histograms."""
+    """A shard's measurements. `planned`: a trial that does no more than the shard's share."""
 
     place: Annotated[int, Field(ge=0, lt=MOST_SHARDS, description="from 0")]
-    trial: Trial
+    planned: PlannedTrial
+    started: Time
     host: Annotated[str, Field(max_length=200)]
     machine: Annotated[str, Field(max_length=100, description="equal for the workers of one machine")]
     cores: Annotated[Positive, Field(description="that the shard may use")]
     machine_cores: Positive
     clock: ClockOffset | None = None
-    began: Annotated[NotNegative, Field(description="when its clock started, on the lab's (Unix seconds)")]
-    requests_sent: Count
-    in_flight_seconds: Annotated[Seconds, Field(description="sum over requests, as the client timed them")]
-    delay_seconds: Annotated[Seconds | None, Field(description="sum of the requested delays; null: there are none")]
-    processes: Count
-    callers: Count
-    connections_in_all: Count
-    machine_busy: NotNegative | None = None
+    outcome: Annotated[Outcome, Field(description="`began` is by the lab's clock (Unix seconds)")]
+    counts: RequestCounts
     latency: Annotated[ShardTimes, Field(description="of an open load: from the planned starts")]
     overhead: ShardTimes | None = None
-    lateness: ShardTimes | None = None
-    sent: Annotated[ShardTimes | None, Field(description="of an open load, from the real start")] = None
-    last_sent_seconds: Annotated[Seconds | None, Field(description="of an open load, after its schedule began")] = None
+    load: Annotated[ShardLoad | None, Field(description="null: a closed load")] = None
     slices: ShardSlices
-    before: Reading
-    after: Reading
+    before: ServerCounters
+    after: ServerCounters

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from clientlab.analysis.histogram import checked_histogram
 from clientlab.bounded_numbers import Count, NotNegative, Positive, Rate, Seconds
 from clientlab.results.part import Measured
+from clientlab.results.server_counters import ServerUse
 from clientlab.workload.link import Link
 from clientlab.workload.workload import MOST_SHARDS
 
@@ -147,21 +148,6 @@ class OpenLoad(Measured):
         Count | None, Field(description="requests sent and not answered when the schedule ended; null: not counted")
     ] = None
     over_time: Annotated[list[LoadSlice], Field(max_length=MOST_SLICES)] = []
-
-
-class ServerUse(Measured):
-    """What an upstream, the proxy or the link spent and counted during a trial."""
-
-    cpu_seconds: Seconds
-    requests: Count | None = None
-    connections: Annotated[Count | None, Field(description="accepted with at least one request")] = None
-    held_seconds: Annotated[
-        Seconds | None, Field(description="sum over requests: from the request read to its response ready, with delays")
-    ] = None
-    processes: Annotated[Count | None, Field(description="among which the CPU time is divided, one core each")] = None
-    slots: Annotated[Count | None, Field(description="requests that it can hold at once; null: no limit")] = None
-    cores: Annotated[NotNegative | None, Field(description="CPU cores that it may use")] = None
-    cpu_step_seconds: Annotated[Seconds, Field(description="resolution of cpu_seconds; 0: nanoseconds")] = 0.01
 
 
 class InFlight(Measured):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from clientlab import strategies
 from clientlab.judging.verdict import SHORT_SECONDS, Shares, busy, waited
 from clientlab.measuring.measurement import Outcome
 from clientlab.results.document import Placement
+from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.surroundings import cpu_usable
-from clientlab.results.trial import InFlight, PlannedTrial, ServerUse
+from clientlab.results.trial import InFlight, PlannedTrial
 from clientlab.running.link_waits import LinkWaits
 
 _SLACK = 0.25
@@ -20,16 +20,7 @@ System calls run without the GIL, beside another thread: 32 threads of requests 
 """
 
 
-@dataclass(frozen=True)
-class ServersUse:
-    """What the servers spent in a trial. None: unknown."""
-
-    upstream: ServerUse | None
-    proxy: ServerUse | None
-    link: ServerUse | None = None
-
-
-def in_flight(latencies: float, wall: float, servers: ServersUse, waits: LinkWaits | None = None) -> InFlight:
+def in_flight(latencies: float, wall: float, servers: ServerCounters, waits: LinkWaits | None = None) -> InFlight:
     """Mean requests in flight, by Little's law: the sum of their times over the wall time.
 
     `latencies`: sum of the seconds of all requests, as the client timed them. `waits`: in the link, if there is one.
@@ -47,7 +38,7 @@ def shares_of(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
     planned: PlannedTrial,
     outcome: Outcome,
     delays: float | None,
-    servers: ServersUse,
+    servers: ServerCounters,
     held: InFlight,
     placement: Placement | None = None,
     usable: float | None = None,
@@ -145,7 +136,7 @@ def _of_threads(use: ServerUse | None, held: InFlight, many: int) -> float | Non
     return held.upstream / use.slots
 
 
-def _of_connections(planned: PlannedTrial, outcome: Outcome, held: InFlight, servers: ServersUse) -> float | None:
+def _of_connections(planned: PlannedTrial, outcome: Outcome, held: InFlight, servers: ServerCounters) -> float | None:
     """Share of the client's connections that a request occupied; None where there are enough of them.
 
     All of a server without counters' requests are taken to be on a connection, except those in the client's CPU.

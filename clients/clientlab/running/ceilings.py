@@ -25,12 +25,11 @@ from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.document import Placement
 from clientlab.results.plan import Plan
-from clientlab.results.shard import Reading
+from clientlab.results.server_counters import ServerCounters
 from clientlab.results.surroundings import cpu_usable
-from clientlab.results.trial import PlannedTrial
-from clientlab.running.busy_shares import ServersUse, client_cores, server_shares
-from clientlab.running.trial_result import spent
-from clientlab.running.trial_runner import Testbed
+from clientlab.results.trial import Bound, PlannedTrial
+from clientlab.running.busy_shares import client_cores, server_shares
+from clientlab.running.testbed import Testbed
 from clientlab.workload.load import requests_in
 from clientlab.workload.making import requests_of
 from clientlab.workload.withheld import text_filter
@@ -52,8 +51,8 @@ STRATEGIES: dict[Http, tuple[str, ...]] = {
 
 _NOT_OF_THE_REQUEST: dict[str, Any] = {
     "delay": None, "requests": None, "duration": float(SECONDS), "rate": None, "stages": None, "arrivals": "uniform",
-    "max_late": None, "concurrency": None, "deadline": None, "parse": False, "elapsed": False, "read": "whole",
-    "upload": "whole", "encode": "once", "connections": "cold", "warmup": 10,
+    "max_late": None, "concurrency": None, "shards": 1, "deadline": None, "parse": False, "elapsed": False,
+    "read": "whole", "upload": "whole", "encode": "once", "connections": "cold", "warmup": 10,
 }  # fmt: skip
 """Fields of a workload that do not change what the server gets, or what it answers, with their values here."""
 
@@ -87,7 +86,7 @@ class _Sent:
     seconds: float
     cpu_seconds: float
     cores: float
-    servers: ServersUse
+    servers: ServerCounters
 
 
 def targets_of(plan: Plan) -> list[Target]:
@@ -119,22 +118,11 @@ def measured_ceilings(
         announce(f"ceiling of {target.upstream}, {target.route}: {SECONDS} s with {target.connections} connections")
         try:
             testbed.serve(target.upstream)
-            figures = _figures(
-                target, _by_program(target, testbed, cpus) or _by_strategy(target, testbed, cpus), placement
-            )
+            sent = _by_program(target, testbed, cpus) or _by_strategy(target, testbed, cpus)
         except (programs.GeneratorFailed, TrialFailed, ServerLost) as failure:
-            figures = {"reason": text_filter(target.workload)(str(failure))}
-        found.append(
-            Ceiling(
-                upstream=target.upstream,
-                route=target.route,
-                arms=target.arms,
-                http=target.http,
-                connections=target.connections,
-                without_delay=target.delayed,
-                **figures,
-            )
-        )
+            found.append(_unmeasured(target, text_filter(target.workload)(str(failure))))
+        else:
+            found.append(_ceiling(target, sent, placement))
     return found
 
 
@@ -151,7 +139,7 @@ def _by_program(target: Target, testbed: Testbed, cpus: Collection[int]) -> _Sen
     with tempfile.TemporaryDirectory() as folder:
         before = testbed.reading(*where)
         driven = programs.drive(generator, load, Path(folder), cpus)
-        servers = spent(before, testbed.reading(*where))
+        servers = testbed.reading(*where).since(before)
     usable = _usable(cpus)
     version, report, cores = programs.version_of(generator), driven.report, min(generator.cores or usable, usable)
     return _Sent(
@@ -163,7 +151,7 @@ def _by_strategy(target: Target, testbed: Testbed, cpus: Collection[int]) -> _Se
     """By the first strategy that is installed. Raises TrialFailed."""
     name, where = _strategy_for(target), (target.upstream, target.route)
     workload = replace(target.workload, concurrency=target.connections)
-    readings: list[Reading] = []
+    readings: list[ServerCounters] = []
 
     def read() -> None:
         readings.append(testbed.reading(*where))
@@ -182,7 +170,9 @@ def _by_strategy(target: Target, testbed: Testbed, cpus: Collection[int]) -> _Se
         concurrency=target.connections,
     )  # fmt: skip
     cores, succeeded = client_cores(planned, outcome, _usable(cpus)), len(found.samples.records) - failed
-    return _Sent(name, None, succeeded, failed, outcome.wall_seconds, outcome.cpu_seconds, cores, spent(*readings))
+    return _Sent(
+        name, None, succeeded, failed, outcome.wall_seconds, outcome.cpu_seconds, cores, readings[1].since(readings[0])
+    )
 
 
 def _usable(cpus: Collection[int]) -> float:
@@ -199,22 +189,46 @@ def _strategy_for(target: Target) -> str:
     raise TrialFailed(f"no load generator is installed, and none of {', '.join(names)}")
 
 
-def _figures(target: Target, sent: _Sent, placement: Placement | None) -> dict[str, Any]:
-    """Fields of the ceiling: the rate, and what limited it."""
-    found: dict[str, Any] = {
-        "generator": sent.generator,
-        "version": sent.version,
-        "requests": sent.succeeded,
-        "failed": sent.failed,
-        "seconds": sent.seconds,
-        "generator_cpu_seconds": sent.cpu_seconds,
-        "upstream_use": sent.servers.upstream,
-        "proxy_use": sent.servers.proxy,
-    }
-    if not sent.succeeded:
-        return found | {"reason": f"{sent.generator} got no response with a status below 400"}
+def _unmeasured(target: Target, reason: str) -> Ceiling:
+    return Ceiling(
+        upstream=target.upstream,
+        route=target.route,
+        arms=target.arms,
+        http=target.http,
+        connections=target.connections,
+        without_delay=target.delayed,
+        reason=reason,
+    )
+
+
+def _ceiling(target: Target, sent: _Sent, placement: Placement | None) -> Ceiling:
+    """The rate, and what limited it; without both where no request succeeded."""
+    return Ceiling(
+        upstream=target.upstream,
+        route=target.route,
+        arms=target.arms,
+        http=target.http,
+        connections=target.connections,
+        without_delay=target.delayed,
+        generator=sent.generator,
+        version=sent.version,
+        requests=sent.succeeded,
+        failed=sent.failed,
+        seconds=sent.seconds,
+        generator_cpu_seconds=sent.cpu_seconds,
+        upstream_use=sent.servers.upstream,
+        proxy_use=sent.servers.proxy,
+        requests_per_second=sent.succeeded / sent.seconds if sent.succeeded else None,
+        verdict=_limit_of(target, sent, placement) if sent.succeeded else None,
+        reason=None if sent.succeeded else f"{sent.generator} got no response with a status below 400",
+    )
+
+
+def _limit_of(target: Target, sent: _Sent, placement: Placement | None) -> Bound | None:
+    """What limited the generator; None for a server without counters."""
+    if sent.servers.upstream is None:
+        return None
     many = target.connections
     proxy, upstream = server_shares(sent.servers.proxy, sent.servers.upstream, sent.seconds, many, placement)
     shares = Shares(client=busy(sent.cpu_seconds, sent.seconds, sent.cores), proxy=proxy, upstream=upstream)
-    limit = None if sent.servers.upstream is None else verdict(shares, many)
-    return found | {"requests_per_second": sent.succeeded / sent.seconds, "verdict": limit}
+    return verdict(shares, many)

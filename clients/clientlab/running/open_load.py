@@ -1,21 +1,30 @@
-"""The figures of an open load's trial, from its samples and its schedule."""
+"""How a trial kept to the schedule of its open load: lateness, backlog, achieved rate, and latency from the plan.
+
+A request that waits for a free place begins late. A latency that is measured from its real start leaves that wait
+out, and in a closed load nobody sends while a server is frozen ("coordinated omission": Tene 2015, How NOT to Measure
+Latency). From the planned start, each request counts the whole time that a user would have waited.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from clientlab.analysis import schedule
 from clientlab.analysis.histogram import Floats
 from clientlab.analysis.summary import SLICES
 from clientlab.errors import DROPPED
-from clientlab.samples.log_reader import Flags, Samples
+from clientlab.results.shard import ScheduleCounts
+from clientlab.results.trial import LoadSlice, OpenLoad, Quantiles
+from clientlab.running.quantiles import quantiles_of, times_by_success
+from clientlab.samples.log_reader import Flags, Records, Samples
 from clientlab.workload.arrivals import Arrivals
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Workload
+
+Counts = Sequence[int]
 
 
 class KeptSchedule:
@@ -24,7 +33,7 @@ class KeptSchedule:
     def __init__(self, found: Samples, arrivals: Arrivals) -> None:
         self._found = found
         self._began = found.schedule_began
-        self._length = arrivals.length
+        self._schedule = arrivals
         starts = np.fromiter(map(arrivals.start_of, found.numbers.tolist()), np.float64, len(found.numbers))
         self.planned: Floats = found.schedule_began + starts
         self.dropped = _of_kind(found, DROPPED)
@@ -38,20 +47,38 @@ class KeptSchedule:
     @cached_property
     def from_planned(self) -> Samples:
         """The samples, each request timed from its planned start."""
-        return replace(self._found, records=schedule.from_planned(self._found.records, self.planned))
+        return replace(self._found, records=from_planned(self._found.records, self.planned))
 
     @cached_property
     def sent(self) -> Samples:
         """The samples of the requests that were sent, as they were timed."""
-        kept = ~self.dropped
-        return replace(self._found, records=self._found.records[kept], numbers=self._found.numbers[kept])
+        return self._found.only(~self.dropped)
 
-    def figures(self, wall: float) -> dict[str, Any]:
-        """The fields of `OpenLoad`. `wall`: seconds of the trial, whose clock began with the schedule."""
-        parts = self._found.records, self.planned, self.dropped
-        edges = self._began + np.linspace(0.0, wall, SLICES + 1)
-        kept = schedule.kept_to(*parts, self._began, self._length)
-        return kept | {"over_time": schedule.over_time(*parts, edges)}
+    def counts(self) -> ScheduleCounts:
+        """What was sent, when, and how many requests waited."""
+        starts, sent = self._found.records["start"], self.sent.records
+        ends = sent["start"] + sent["seconds"]
+        end = self._began + self._schedule.length
+        return ScheduleCounts(
+            sent=len(sent),
+            dropped=int(self.dropped.sum()),
+            last_sent_seconds=float(sent["start"].max()) - self._began if len(sent) else 0.0,
+            most_backlog=most_backlog(self.planned, starts),
+            most_in_flight=most_at_once(sent),
+            in_flight_at_end=int(((sent["start"] <= end) & (ends > end)).sum()),
+        )
+
+    def figures(self, began: float, wall: float) -> OpenLoad:
+        """The figures of a trial that began then (monotonic seconds) and took so many seconds."""
+        starts = self._found.records["start"]
+        moments = self.planned, starts[~self.dropped], starts[self.dropped]
+        return open_load(
+            self._schedule,
+            self.counts(),
+            lateness=quantiles_of(self.late[~self.dropped], self.late[self.dropped]),
+            sent=quantiles_of(*times_by_success(self.sent.records)),
+            over_time=load_slices(*moments, began + np.linspace(0.0, wall, SLICES + 1)),
+        )
 
 
 def kept_schedule(found: Samples, workload: Workload) -> KeptSchedule | None:
@@ -63,6 +90,78 @@ def kept_schedule(found: Samples, workload: Workload) -> KeptSchedule | None:
     if schedule is None or not found.schedule_began or not len(found.records):
         return None
     return KeptSchedule(found, schedule)
+
+
+def open_load(
+    schedule: Arrivals,
+    counts: ScheduleCounts,
+    *,
+    lateness: Quantiles | None,
+    sent: Quantiles | None,
+    over_time: list[LoadSlice],
+) -> OpenLoad:
+    """The figures of an open load. The achieved rate is that of the requests that were sent.
+
+    It is over the schedule's length, or over the time until the last one was sent if that is longer. `lateness`: from
+    the planned to the real start; that of a dropped request is a lower bound. `sent`: from the real start to the end.
+    """
+    return OpenLoad(
+        planned_per_second=schedule.count / schedule.length,
+        achieved_per_second=counts.sent / max(schedule.length, counts.last_sent_seconds),
+        lateness_seconds=lateness,
+        sent_seconds=sent,
+        dropped=counts.dropped,
+        most_backlog=counts.most_backlog,
+        most_in_flight=counts.most_in_flight,
+        in_flight_at_end=counts.in_flight_at_end,
+        over_time=over_time,
+    )
+
+
+def from_planned(records: Records, planned: Floats) -> Records:
+    """The records as if each request had begun at its planned start. `planned`: seconds, one for each record."""
+    moved = records.copy()
+    moved["start"] = planned
+    moved["seconds"] = records["start"] + records["seconds"] - planned
+    return moved
+
+
+def most_backlog(planned: Floats, starts: Floats) -> int:
+    """The most requests that were due at a moment and neither sent nor dropped.
+
+    It is largest just before one of them is sent. No timer is exact, so it is 1 at least.
+    """
+    if not len(starts):
+        return 0
+    due = np.searchsorted(np.sort(planned), np.sort(starts), side="right")
+    return int((due - np.arange(len(starts))).max())
+
+
+def most_at_once(records: Records) -> int:
+    """The most requests in flight at a moment."""
+    starts, ends = np.sort(records["start"]), np.sort(records["start"] + records["seconds"])
+    ended = np.searchsorted(ends, starts, side="right")
+    return int((np.arange(1, len(starts) + 1) - ended).max()) if len(starts) else 0
+
+
+def load_slices(planned: Floats, sent: Floats, dropped: Floats, edges: Floats) -> list[LoadSlice]:
+    """Requests planned, sent and dropped in each slice of the trial, and the backlog at its end, from their moments.
+
+    Shape of `edges`: one more than there are slices; the first is the beginning of the trial.
+    """
+    totals = [np.searchsorted(np.sort(moments), edges[1:], side="right") for moments in (planned, sent, dropped)]
+    counts = [np.diff(total, prepend=0) for total in totals]
+    return load_slices_of((edges[:-1] - edges[0]).tolist(), *(count.tolist() for count in counts))
+
+
+def load_slices_of(begins: Sequence[float], planned: Counts, sent: Counts, dropped: Counts) -> list[LoadSlice]:
+    """Slices with the backlog at the end of each, from the counts of the slices. `begins`: seconds of the trial."""
+    rows, backlog = [], 0
+    for at, *counts in zip(begins, planned, sent, dropped, strict=True):
+        backlog += counts[0] - counts[1] - counts[2]
+        row = LoadSlice(at=at, planned=counts[0], sent=counts[1], dropped=counts[2], backlog=max(0, backlog))
+        rows.append(row)
+    return rows
 
 
 def _of_kind(found: Samples, kind: str) -> Flags:

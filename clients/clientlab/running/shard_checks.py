@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from clientlab.analysis.histogram import LONGEST_SECONDS, added, distribution_of
 from clientlab.errors import DROPPED
-from clientlab.results.shard import ShardReport, ShardTimes
+from clientlab.results.shard import ShardLoad, ShardReport, ShardTimes
 from clientlab.running.trial_result import Begun
 from clientlab.workload.load import is_open, requests_in
 from clientlab.workload.shards import part_of
@@ -32,7 +32,8 @@ def contradiction(begun: Begun, reports: Sequence[ShardReport]) -> str | None:
         if why := next(_problems(report, share, is_open_load=is_open(begun.workload)), None):
             shard = f"shard {report.place + 1} of {begun.workload.shards} on {report.host}"
             return f"the report of {shard} does not add up: {why}"
-    apart = max(report.began for report in reports) - min(report.began for report in reports)
+    began = [report.outcome.began for report in reports]
+    apart = max(began) - min(began)
     if begun.deadline_seconds is not None and apart > begun.deadline_seconds:
         return f"the shards began {apart:,.0f} s apart, and the trial ends after {begun.deadline_seconds:,.0f} s"
     return None
@@ -41,46 +42,45 @@ def contradiction(begun: Begun, reports: Sequence[ShardReport]) -> str | None:
 def _problems(report: ShardReport, share: int | None, *, is_open_load: bool) -> Iterator[str]:
     """What contradicts itself. `share`: requests that the shard had to send; None where nobody knew it before."""
     yield from _of_counts(report, share)
-    if not report.trial.requests:
+    if not report.counts.finished:
         return
-    if is_open_load and None in (report.trial.open_load, report.lateness, report.sent):
+    if is_open_load and report.load is None:
         yield "it lacks the figures of an open load"
-    elif report.trial.open_load is not None and report.trial.open_load.in_flight_at_end is None:
-        yield "it lacks the requests in flight at the end of the schedule"
-    else:
-        yield from _of_histograms(report, _dropped(report) if is_open_load else 0)
-        yield from _of_slices(report, is_open_load=is_open_load)
-        yield from _of_times(report)
+        return
+    load = report.load if is_open_load else None
+    yield from _of_histograms(report, load)
+    yield from _of_slices(report, load)
+    yield from _of_times(report, load)
 
 
 def _of_counts(report: ShardReport, share: int | None) -> Iterator[str]:
-    trial, errors = report.trial, sum(report.trial.errors.values())
-    if errors > trial.requests:
-        yield f"{errors:,} errors of {trial.requests:,} requests"
-    if share is not None and trial.requests > share:
-        yield f"{trial.requests:,} requests of {share:,}"
-    whole = trial.requests > errors and share in (None, trial.requests)
-    if trial.status != ("done" if whole else "failed"):
-        yield f"status {trial.status!r} with {trial.requests - errors:,} successful requests"
-    if trial.requests and not (report.processes and report.callers):
-        yield f"{report.processes} processes with {report.callers} clients"
+    counts, outcome = report.counts, report.outcome
+    if counts.succeeded < 0:
+        yield f"{sum(counts.errors.values()):,} errors of {counts.finished:,} requests"
+    if share is not None and counts.finished > share:
+        yield f"{counts.finished:,} requests of {share:,}"
+    if counts.finished and not (outcome.processes and outcome.callers):
+        yield f"{outcome.processes} processes with {outcome.callers} clients"
 
 
-def _dropped(report: ShardReport) -> int:
-    return report.trial.errors.get(DROPPED, 0)
+def _dropped(report: ShardReport, load: ShardLoad | None) -> int:
+    return 0 if load is None else report.counts.errors.get(DROPPED, 0)
 
 
-def _of_histograms(report: ShardReport, dropped: int) -> Iterator[str]:
-    errors = sum(report.trial.errors.values())
-    succeeded, failed = report.trial.requests - errors, errors - dropped
-    if report.requests_sent != succeeded + failed:
-        yield f"{report.requests_sent:,} requests were sent, and {succeeded + failed:,} of them ended"
+def _of_histograms(report: ShardReport, load: ShardLoad | None) -> Iterator[str]:
+    counts, dropped = report.counts, _dropped(report, load)
+    succeeded, errors = counts.succeeded, sum(counts.errors.values())
+    failed = errors - dropped
+    if counts.sent != succeeded + failed:
+        yield f"{counts.sent:,} requests were sent, and {succeeded + failed:,} of them ended"
     wanted: list[tuple[str, ShardTimes | None, int, int]] = [
         ("latency", report.latency, succeeded, errors),
         ("overhead", report.overhead, succeeded, failed),
-        ("sent", report.sent, succeeded, failed),
-        ("lateness", report.lateness, succeeded + failed, dropped),
     ]
+    if load is not None:
+        if (load.counts.sent, load.counts.dropped) != (counts.sent, dropped):
+            yield f"its load has {load.counts.sent:,} sent and {load.counts.dropped:,} dropped requests"
+        wanted += [("sent", load.sent, succeeded, failed), ("lateness", load.lateness, succeeded + failed, dropped)]
     for name, times, answered, others in wanted:
         if times is not None:
             found = _of_one_histogram(times, answered, others, may_be_early=name == "lateness")
@@ -114,26 +114,21 @@ def _near(seconds: float, of_histogram: float) -> bool:
     return of_histogram / _MORE - _NANOSECONDS <= seconds <= of_histogram * _MORE + _NANOSECONDS
 
 
-def _of_slices(report: ShardReport, *, is_open_load: bool) -> Iterator[str]:
-    requests, errors = report.trial.requests, sum(report.trial.errors.values())
-    wanted = {"ended": requests, "failed": errors}
-    if is_open_load:
-        wanted |= {"planned": requests, "sent": report.requests_sent, "dropped": _dropped(report)}
+def _of_slices(report: ShardReport, load: ShardLoad | None) -> Iterator[str]:
+    counts = report.counts
+    wanted = {"ended": counts.finished, "failed": counts.finished - counts.succeeded}
+    if load is not None:
+        wanted |= {"planned": counts.finished, "sent": counts.sent, "dropped": _dropped(report, load)}
     for name, count in wanted.items():
         if (found := sum(getattr(report.slices, name))) != count:
             yield f"slices.{name} has {found:,} requests, and not {count:,}"
 
 
-def _of_times(report: ShardReport) -> Iterator[str]:
-    trial, wall = report.trial, report.trial.wall_seconds
-    if wall is None or wall <= 0:
-        yield f"wall_seconds {wall} with {trial.requests:,} requests"
-        return
-    most, rate = wall * _MORE + _CLOCK_STEP, (trial.requests - sum(trial.errors.values())) / wall
+def _of_times(report: ShardReport, load: ShardLoad | None) -> Iterator[str]:
+    counts, wall = report.counts, report.outcome.wall_seconds
+    most = wall * _MORE + min(_CLOCK_STEP, wall)
     if report.latency.longest_seconds > most:
         yield f"a request took {report.latency.longest_seconds:g} s of {wall:g} s"
-    least = (report.latency if report.sent is None else report.sent).sum_seconds / _MORE
-    if not least <= report.in_flight_seconds <= trial.requests * most:
-        yield f"in_flight_seconds {report.in_flight_seconds:g} of {trial.requests:,} requests in {wall:g} s"
-    if trial.requests_per_second is None or not rate / _MORE <= trial.requests_per_second <= rate * _MORE:
-        yield f"requests_per_second {trial.requests_per_second} with {rate:g} by its counts"
+    least = (report.latency if load is None else load.sent).sum_seconds / _MORE
+    if not least <= counts.in_flight_seconds <= counts.finished * most:
+        yield f"in_flight_seconds {counts.in_flight_seconds:g} of {counts.finished:,} requests in {wall:g} s"

@@ -6,14 +6,14 @@ import os
 import shutil
 from pathlib import Path
 
-from clientlab.measuring.context import OUTPUT_FILE
+from clientlab.measuring.context import OUTPUT_FILES
 
 MOST_OUTPUT = 64 << 10
 """Bytes of a process's output that are kept: the end, where the error is."""
 
 
 def keep_output(folder: Path) -> None:
-    """Remove a trial's folder, but for what its process wrote. The sample log would fill the disk for later trials.
+    """Remove a trial's folder, but for what its processes wrote. The sample log would fill the disk for later trials.
 
     Raises OSError.
     """
@@ -22,15 +22,18 @@ def keep_output(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
-        elif path.name != OUTPUT_FILE:
+        elif not path.match(OUTPUT_FILES) or not (size := path.stat().st_size):
             path.unlink()
-    output = folder / OUTPUT_FILE
-    if not output.exists() or not (size := output.stat().st_size):
-        shutil.rmtree(folder)
-    elif size > MOST_OUTPUT:
-        with output.open("r+b") as file:
-            file.seek(-MOST_OUTPUT, os.SEEK_END)
-            end = file.read()
-            file.seek(0)
-            file.write(end)  # in place: a full disk has no room for a second file
-            file.truncate()
+        elif size > MOST_OUTPUT:
+            _keep_end(path)
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _keep_end(output: Path) -> None:
+    with output.open("r+b") as file:
+        file.seek(-MOST_OUTPUT, os.SEEK_END)
+        end = file.read()
+        file.seek(0)
+        file.write(end)  # in place: a full disk has no room for a second file
+        file.truncate()

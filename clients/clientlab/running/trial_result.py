@@ -1,38 +1,33 @@
-"""From one trial's samples, outcome and server counters to the figures of the run document."""
+"""From what was measured of a trial to the trial of the run document: it is judged here, once and as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from clientlab import strategies
-from clientlab.analysis import summary
-from clientlab.analysis.histogram import Floats, histogram_of
 from clientlab.judging.verdict import Shares, of_schedule, verdict
 from clientlab.measuring.external_tool import ToolNote
 from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.document import Placement
-from clientlab.results.shard import Reading
-from clientlab.results.trial import Bound, Histogram, Noise, PlannedTrial, ServerUse, Trial
-from clientlab.running.busy_shares import ServersUse, in_flight, shares_of
-from clientlab.running.link_waits import delays_in, link_waits, traffic_of
+from clientlab.results.server_counters import ServerCounters
+from clientlab.results.shard import RequestCounts
+from clientlab.results.trial import Bound, ClockOffset, InFlight, Noise, OpenLoad, PlannedTrial, Quantiles, Shard, Trial
+from clientlab.running.busy_shares import in_flight, shares_of
+from clientlab.running.link_waits import link_waits, traffic_of
 from clientlab.running.open_load import kept_schedule
+from clientlab.running.quantiles import quantiles_of, times_by_success
+from clientlab.running.request_figures import RequestFigures, counts_of, figures_of
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
 from clientlab.workload.load import requests_in
+from clientlab.workload.shards import part_of
 from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import Workload
-
-COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds")
-"""Fields of a server's use that grow; the others are as the server reports them."""
-
-
-def spent(before: Reading, after: Reading) -> ServersUse:
-    """The growth of the servers' counters between two readings."""
-    pairs = ((getattr(after, part), getattr(before, part)) for part in ("upstream", "proxy", "link"))
-    return ServersUse(*(_less(*pair) for pair in pairs))
 
 
 @dataclass(frozen=True)
@@ -44,20 +39,57 @@ class Begun:
     started: str
     deadline_seconds: float | None = None
 
-    def trial(self, **outcome: Any) -> Trial:
-        """The trial as it ended, without secrets in its texts. Raises ValidationError for figures that no trial has."""
-        reason, examples = outcome.get("reason"), outcome.get("error_examples")
-        if reason or examples:
-            without_secrets = text_filter(self.workload)
-            outcome["reason"] = reason and without_secrets(reason)
-            outcome["error_examples"] = {kind: without_secrets(text) for kind, text in (examples or {}).items()}
-        return Trial.of(self.planned, started=self.started, deadline_seconds=self.deadline_seconds, **outcome)
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of `Trial` that were known before it was measured."""
+        return {**dict(self.planned), "started": self.started, "deadline_seconds": self.deadline_seconds}
+
+    def ended(self, status: Literal["failed", "lost"], reason: str) -> Trial:
+        """The trial without figures."""
+        return Trial(**self.fields, status=status, reason=self.without_secrets(reason))
+
+    @cached_property
+    def without_secrets(self) -> Callable[[str], str]:
+        """The filter of every text of the trial: reasons and examples come from clients and servers."""
+        return text_filter(self.workload)
+
+    def examples_of(self, counts: RequestCounts) -> dict[str, str]:
+        """The first text of each kind of error, without secrets."""
+        return {kind: self.without_secrets(text) for kind, text in counts.error_examples.items()}
+
+
+@dataclass(frozen=True)
+class WholeTrial:
+    """What was measured of a whole trial, by one process or by all of its shards.
+
+    `load`: None for a closed one. `tool`: the report of an external tool; None where the recorder timed the requests.
+    `usable`: cores of the client's machines; None: those of this machine. `by_shard`: of a divided trial.
+    """
+
+    outcome: Outcome
+    requests: RequestFigures
+    servers: ServerCounters
+    load: OpenLoad | None = None
+    tool: ToolNote | None = None
+    usable: float | None = None
+    by_shard: Sequence[Shard] = ()
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """What limited a trial, and the figures that led to it. `opened`: connections; None where the client hides them."""
+
+    verdict: Bound
+    waits_for_connection: bool
+    shares: Shares
+    held: InFlight
+    opened: int | None
 
 
 def finished_trial(
     begun: Begun,
     measurement: Measurement,
-    servers: ServersUse,
+    servers: ServerCounters,
     ceiling: Ceiling | None = None,
     placement: Placement | None = None,
 ) -> Trial:
@@ -66,97 +98,56 @@ def finished_trial(
     `ceiling`: that of its arm; None where it was not measured. Raises ValidationError for figures that no trial can
     have.
     """
-    planned, workload = begun.planned, begun.workload
-    outcome, found = measurement.outcome, measurement.samples
-    kept = kept_schedule(found, workload)
-    work = work_of(found, workload)
-    reason = _failure(found, workload)
-    figures = {
-        "noise": _noise(planned, outcome, servers),
-        **_of_samples(found, workload, (outcome.began, outcome.wall_seconds), unavoidable_of(workload, planned.link)),
-        **judged(
-            begun, outcome, work, servers, ceiling, placement, kept.figures(outcome.wall_seconds) if kept else None
-        ),
-    }
-    if figures["waits_for_connection"]:
-        figures["overhead_seconds"] = None
-    if measurement.tool is not None:
-        figures |= _of_tool(planned, measurement.tool)
-    return begun.trial(status="failed" if reason else "done", reason=reason, **figures)
+    outcome, found, workload = measurement.outcome, measurement.samples, begun.workload
+    span, kept = (outcome.began, outcome.wall_seconds), kept_schedule(found, workload)
+    requests = figures_of(found, kept, workload, span, unavoidable_of(workload, begun.planned.link))
+    if measurement.tool is not None:  # it does not report when each request began
+        requests = replace(requests, over_time=[])
+    load = None if kept is None else kept.figures(*span)
+    shards = _shards(begun, measurement)
+    whole = WholeTrial(outcome, requests, servers, load, measurement.tool, by_shard=shards)
+    return judged(begun, whole, ceiling, placement)
 
 
-@dataclass(frozen=True)
-class WorkDone:
-    """Sums over the requests of a trial, or of a shard. `in_flight_seconds`: as the client timed them, all of them.
-
-    `requests`: finished ones. `sent`: those that were not dropped; bytes and `delay_seconds`, the requested delays
-    (None: there are none), are of these.
-    """
-
-    requests: int
-    succeeded: int
-    sent: int
-    received_bytes: int
-    in_flight_seconds: float
-    delay_seconds: float | None
-
-
-def work_of(found: Samples, workload: Workload) -> WorkDone:
-    """The sums over a trial's samples."""
-    kept = kept_schedule(found, workload)
-    sent = kept.sent if kept else found
-    return WorkDone(
-        requests=len(found.records),
-        succeeded=int((found.records["error"] == 0).sum()),
-        sent=len(sent.records),
-        received_bytes=int(sent.records["bytes"].sum()),
-        in_flight_seconds=float(found.records["seconds"].sum()),
-        delay_seconds=delays_in(workload, sent),
-    )
+def _shards(begun: Begun, measurement: Measurement) -> list[Shard]:
+    """Each shard with its own requests; empty for a trial that is not divided."""
+    found, many, shards = measurement.samples, len(measurement.by_shard), []
+    for place, outcome in enumerate(measurement.by_shard):
+        own = found.only(found.numbers % many == place)
+        kept = kept_schedule(own, begun.workload)
+        sent, timed = (own, own) if kept is None else (kept.sent, kept.from_planned)
+        counts = counts_of(own, sent, begun.workload)
+        part = begun.planned.model_copy(update={"concurrency": part_of(begun.planned.concurrency, place, many)})
+        latency = quantiles_of(*times_by_success(timed.records))
+        began = outcome.began - measurement.outcome.began
+        shards.append(shard_part(part, outcome, counts, latency, began, platform.node()))
+    return shards
 
 
-def judged(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
-    begun: Begun,
+def shard_part(  # noqa: PLR0913, PLR0917 - a shard's particulars
+    planned: PlannedTrial,
     outcome: Outcome,
-    work: WorkDone,
-    servers: ServersUse,
-    ceiling: Ceiling | None,
-    placement: Placement | None,
-    load: dict[str, Any] | None,
-    usable: float | None = None,
-) -> dict[str, Any]:
-    """The figures that are sums over processes, and the verdict with the shares that lead to it.
-
-    `load`: the fields of `OpenLoad`; None for a closed load. `usable`: cores of the client's machines; None: this one.
-    """
-    planned, wall = begun.planned, outcome.wall_seconds
-    opened = None if _hides_connections(planned) else outcome.connections_opened
-    waits = link_waits(planned, traffic_of(begun.workload, work.sent, work.received_bytes, opened, wall))
-    held = in_flight(work.in_flight_seconds, wall, servers, waits)
-    delays = work.delay_seconds
-    if waits is not None:
-        delays = (delays or 0.0) + waits.seconds
-    shares = shares_of(planned, outcome, delays, servers, held, placement, usable)
-    if waits is not None:
-        shares = replace(shares, bandwidth=waits.bandwidth)
-    if ceiling is not None and ceiling.requests_per_second is not None:
-        shares = replace(shares, ceiling=work.succeeded / wall / ceiling.requests_per_second)
-    return {
-        "connections_opened": opened,
-        "gil": outcome.gil,
-        "cpu_seconds": outcome.cpu_seconds,
-        "idle_rss_bytes": outcome.idle_rss_bytes,
-        "peak_rss_bytes": outcome.peak_rss_bytes,
-        "idle_pss_bytes": outcome.idle_pss_bytes,
-        "peak_pss_bytes": outcome.peak_pss_bytes,
-        "upstream_use": servers.upstream,
-        "proxy_use": servers.proxy,
-        "link_use": servers.link,
-        "busy": {part: share for part, share in vars(shares).items() if share is not None},
-        "in_flight": held,
-        "duration_extended": outcome.extended,
-        **_limits(planned, (shares, ceiling), work.requests, load),
-    }
+    counts: RequestCounts,
+    latency: Quantiles | None,
+    began: float,
+    host: str,
+    clock: ClockOffset | None = None,
+) -> Shard:
+    """The figures of one shard. `planned`: with its own concurrency. `began`: seconds after the first shard."""
+    return Shard(
+        host=host,
+        clock=clock,
+        began_seconds=began,
+        wall_seconds=outcome.wall_seconds,
+        concurrency=planned.concurrency,
+        requests=counts.finished,
+        errors=counts.errors,
+        requests_per_second=counts.succeeded / outcome.wall_seconds,
+        latency_seconds=latency,
+        connections_opened=None if _hides_connections(planned) else outcome.connections_opened,
+        cpu_seconds=outcome.cpu_seconds,
+        peak_pss_bytes=outcome.peak_pss_bytes,
+    )
 
 
 def partial_trial(begun: Begun, found: Samples, status: Literal["failed", "lost"], reason: str) -> Trial:
@@ -166,63 +157,117 @@ def partial_trial(begun: Begun, found: Samples, status: Literal["failed", "lost"
     ValidationError for figures that no trial can have.
     """
     if not len(found.records):
-        return begun.trial(status=status, reason=reason)
+        return begun.ended(status, reason)
     began = float(found.records["start"][0])
     wall = float((found.records["start"] + found.records["seconds"]).max()) - began
-    figures = _of_samples(found, begun.workload, (began, wall), None)
-    return begun.trial(status=status, reason=reason, partial=True, **figures)
+    kept = kept_schedule(found, begun.workload)
+    requests = figures_of(found, kept, begun.workload, (began, wall), None)
+    counts = requests.counts
+    return Trial(
+        **begun.fields,
+        status=status,
+        reason=begun.without_secrets(reason),
+        partial=True,
+        wall_seconds=wall,
+        requests=counts.finished,
+        errors=counts.errors,
+        error_examples=begun.examples_of(counts),
+        requests_per_second=counts.succeeded / wall,
+        latency_seconds=requests.latency,
+        elapsed_seconds_sum=counts.elapsed_seconds,
+        bytes_received=counts.received_bytes,
+        histogram=requests.histogram,
+        failed_histogram=requests.failed_histogram,
+        over_time=requests.over_time,
+    )
 
 
-def _of_samples(
-    found: Samples, workload: Workload, span: tuple[float, float], unavoidable: Callable[[int], float] | None
-) -> dict[str, Any]:
-    """Counts, rates and latencies. Quantiles are of all requests; those of an open load, from the planned starts.
-
-    `span`: monotonic seconds, and wall seconds. `unavoidable`: what the overhead leaves out; None: it is unknown.
-    """
-    kept, (began, wall) = kept_schedule(found, workload), span
-    sent, records = (kept.sent if kept else found), (kept.from_planned if kept else found).records
-    succeeded = records["error"] == 0
-    good, failed = records[succeeded], records[~succeeded]
-    return {
-        "wall_seconds": wall,
-        "requests": len(records),
-        "errors": found.errors,
-        "error_examples": {kind: text for kind, text in found.examples.items() if kind in found.errors},
-        "requests_per_second": len(good) / wall,
-        "latency_seconds": summary.latency_of(good["seconds"], failed["seconds"]),
-        "elapsed_seconds_sum": float(good["elapsed"].sum(dtype="f8")) if workload.elapsed else None,
-        "overhead_seconds": unavoidable and summary.overhead_of(sent.records, sent.numbers, unavoidable),
-        "bytes_received": int(records["bytes"].sum()),
-        "histogram": histogram_part(good["seconds"]),
-        "failed_histogram": histogram_part(failed["seconds"]) if len(failed) else None,
-        "over_time": summary.over_time(records, began, wall),
-    }
+def judged(
+    begun: Begun, whole: WholeTrial, ceiling: Ceiling | None = None, placement: Placement | None = None
+) -> Trial:
+    """The trial with its verdict and the shares that lead to it. Raises ValidationError for impossible figures."""
+    outcome, servers, tool = whole.outcome, whole.servers, whole.tool
+    requests, counts = whole.requests, whole.requests.counts
+    found = _judgement(begun, whole, ceiling, placement)
+    reason = _failure(begun.workload, whole)
+    return Trial(
+        **begun.fields,
+        status="failed" if reason else "done",
+        reason=reason and begun.without_secrets(reason),
+        wall_seconds=outcome.wall_seconds,
+        duration_extended=outcome.extended,
+        requests=counts.finished,
+        errors=counts.errors,
+        error_examples=begun.examples_of(counts),
+        requests_per_second=counts.succeeded / outcome.wall_seconds,
+        connections_opened=found.opened,
+        driver=None if tool is None else strategies.client_spec(strategies.find(begun.planned.strategy).client).program,
+        kept_alive=None if tool is None else tool.kept_alive,
+        gil=outcome.gil,
+        cpu_seconds=outcome.cpu_seconds,
+        idle_rss_bytes=outcome.idle_rss_bytes,
+        peak_rss_bytes=outcome.peak_rss_bytes,
+        idle_pss_bytes=outcome.idle_pss_bytes,
+        peak_pss_bytes=outcome.peak_pss_bytes,
+        latency_seconds=requests.latency,
+        open_load=whole.load,
+        elapsed_seconds_sum=counts.elapsed_seconds,
+        overhead_seconds=None if found.waits_for_connection else requests.overhead,
+        waits_for_connection=found.waits_for_connection,
+        bytes_received=counts.received_bytes,
+        histogram=requests.histogram,
+        failed_histogram=requests.failed_histogram,
+        over_time=requests.over_time,
+        upstream_use=servers.upstream,
+        proxy_use=servers.proxy,
+        link_use=servers.link,
+        noise=_noise(begun.planned, outcome, servers),
+        by_shard=list(whole.by_shard),
+        busy={part: share for part, share in vars(found.shares).items() if share is not None},
+        in_flight=found.held,
+        verdict=found.verdict,
+    )
 
 
 def _hides_connections(planned: PlannedTrial) -> bool:
+    """Whether nobody can count the connections of the trial's client."""
     return strategies.client_spec(strategies.find(planned.strategy).client).quirks.uncounted
 
 
-def histogram_part(seconds: Floats) -> Histogram:
-    """The latencies as the run document holds them. `seconds`: shape (n,)."""
-    return Histogram(encoded=histogram_of(seconds).encode().decode())
+def _judgement(begun: Begun, whole: WholeTrial, ceiling: Ceiling | None, placement: Placement | None) -> _Judgement:
+    planned, outcome, counts = begun.planned, whole.outcome, whole.requests.counts
+    wall = outcome.wall_seconds
+    opened = None if _hides_connections(planned) else outcome.connections_opened
+    waits = link_waits(planned, traffic_of(begun.workload, counts.sent, counts.received_bytes, opened, wall))
+    held = in_flight(counts.in_flight_seconds, wall, whole.servers, waits)
+    delays = counts.delay_seconds
+    if waits is not None:
+        delays = (delays or 0.0) + waits.seconds
+    shares = shares_of(planned, outcome, delays, whole.servers, held, placement, whole.usable)
+    if waits is not None:
+        shares = replace(shares, bandwidth=waits.bandwidth)
+    if ceiling is not None and ceiling.requests_per_second is not None:
+        shares = replace(shares, ceiling=counts.succeeded / wall / ceiling.requests_per_second)
+    executor, load = strategies.executor_spec(strategies.find(planned.strategy).executor), whole.load
+    limit = None if ceiling is None else ceiling.verdict
+    found = verdict(shares, planned.concurrency, threads=executor.threads, ceiling=limit)
+    # The clock of most requests started before a connection was free for them where all clocks start at once, and where
+    # a small pool holds the trial back.
+    at_once = counts.finished if load is None else load.most_in_flight
+    waited = (executor.clock_first and at_once > planned.concurrency) or found == "client-connections"
+    return _Judgement(found if load is None else _of_schedule(load, planned), waited, shares, held, opened)
 
 
-def _of_tool(planned: PlannedTrial, note: ToolNote) -> dict[str, Any]:
-    """Figures that an external tool reported. Its memory, and when each request began, are unknown."""
-    return {
-        "driver": strategies.client_spec(strategies.find(planned.strategy).client).program,
-        "kept_alive": note.kept_alive,
-        "over_time": [],
-        "idle_rss_bytes": None,
-        "peak_rss_bytes": None,
-        "idle_pss_bytes": None,
-        "peak_pss_bytes": None,
-    }
+def _of_schedule(load: OpenLoad, planned: PlannedTrial) -> Bound:
+    return of_schedule(
+        planned_per_second=load.planned_per_second,
+        achieved_per_second=load.achieved_per_second,
+        dropped=load.dropped,
+        queued=max(0, (load.in_flight_at_end or 0) - planned.concurrency),
+    )
 
 
-def _noise(planned: PlannedTrial, outcome: Outcome, servers: ServersUse) -> Noise | None:
+def _noise(planned: PlannedTrial, outcome: Outcome, servers: ServerCounters) -> Noise | None:
     """The disturbance of a trial. What others took is unknown where the CPU time of a server is."""
     found = outcome.disturbance
     if found is None:
@@ -245,57 +290,17 @@ def _noise(planned: PlannedTrial, outcome: Outcome, servers: ServersUse) -> Nois
     )
 
 
-def _failure(found: Samples, workload: Workload) -> str | None:
+def _failure(workload: Workload, whole: WholeTrial) -> str | None:
     """Why the trial as a whole has failed: requests are missing, or not one succeeded."""
-    requests = requests_in(workload)
-    if requests is not None and len(found.records) != requests:
-        return f"{len(found.records)} of {requests} requests were finished"
-    if not len(found.records):
+    counts, planned = whole.requests.counts, requests_in(workload)
+    if planned is not None and counts.finished != planned:
+        parts = [(shard.requests, part_of(planned, i, len(whole.by_shard))) for i, shard in enumerate(whole.by_shard)]
+        lacking = [f"shard {i + 1}: {done} of {part}" for i, (done, part) in enumerate(parts) if done != part]
+        return "; ".join([f"{counts.finished} of {planned} requests were finished", *lacking])
+    if not counts.finished:
         return "no request was finished"
-    if sum(found.errors.values()) < len(found.records):
+    if counts.succeeded:
         return None
-    kind = max(found.errors, key=found.errors.__getitem__)
-    return f"none of {len(found.records)} requests succeeded; most often {kind}: {found.examples.get(kind, '')}"
-
-
-def _less(after: ServerUse | None, before: ServerUse | None) -> ServerUse | None:
-    if after is None or before is None:
-        return None
-    grown = {name: _grown(getattr(after, name), getattr(before, name)) for name in COUNTERS}
-    return ServerUse(**{**dict(after), **grown})
-
-
-def _grown(after: float | None, before: float | None) -> float | None:
-    """How much a counter grew; None where either reading lacks it."""
-    return None if after is None or before is None else after - before
-
-
-def _limits(
-    planned: PlannedTrial, limits: tuple[Shares, Ceiling | None], requests: int, load: dict[str, Any] | None
-) -> dict[str, Any]:
-    """The verdict, and whether latencies hold the wait for a connection.
-
-    `requests`: finished ones. `load`: the fields of `OpenLoad`; None for a closed load.
-    """
-    found = _verdict(planned, *limits)
-    if load is None:
-        return {"verdict": found, "waits_for_connection": _waits(planned, requests, found)}
-    waits = _waits(planned, load["most_in_flight"], found)
-    queued = max(0, load["in_flight_at_end"] - planned.concurrency)
-    return {"verdict": of_schedule(**load, queued=queued), "waits_for_connection": waits, "open_load": load}
-
-
-def _verdict(planned: PlannedTrial, shares: Shares, ceiling: Ceiling | None) -> Bound:
-    executor = strategies.executor_spec(strategies.find(planned.strategy).executor)
-    limit = None if ceiling is None else ceiling.verdict
-    return verdict(shares, planned.concurrency, threads=executor.threads, ceiling=limit)
-
-
-def _waits(planned: PlannedTrial, requests: int, found: Bound) -> bool:
-    """Whether the clock of most requests started before a connection was free for them.
-
-    So it is where all clocks start at once, and where a small pool holds the trial back. `requests`: of an open load,
-    the most that were in flight at once.
-    """
-    executor = strategies.executor_spec(strategies.find(planned.strategy).executor)
-    return (executor.clock_first and requests > planned.concurrency) or found == "client-connections"
+    kind = max(counts.errors, key=counts.errors.__getitem__)
+    example = counts.error_examples.get(kind, "")
+    return f"none of {counts.finished} requests succeeded; most often {kind}: {example}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.results.trial import PlannedTrial
+from clientlab.running.testbed import Testbed
 from clientlab.workload.workload import Workload
 
 LOOK_SECONDS = 2.0
@@ -21,16 +21,6 @@ FAILURES_IN_A_ROW = 5
 """So many failed requests, without a success between them, call for a health check."""
 
 
-class Servers(Protocol):
-    """The part of a testbed that is watched."""
-
-    def check(self) -> None:
-        """Raises ServerLost where a server of this machine has ended, or is frozen."""
-
-    def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:
-        """Why a health check of that upstream by that route fails now; None where it is answered."""
-
-
 class TrialWatch:
     """Watches the servers of a running trial. Both methods are called twice a second, between its requests.
 
@@ -38,9 +28,9 @@ class TrialWatch:
     """
 
     def __init__(
-        self, servers: Servers, planned: PlannedTrial, workload: Workload, progressed: Callable[[int], None]
+        self, testbed: Testbed, planned: PlannedTrial, workload: Workload, progressed: Callable[[int], None]
     ) -> None:
-        self._servers = servers
+        self._testbed = testbed
         self._target = planned.upstream, planned.route, workload
         self._progressed = progressed
         self._looked = time.monotonic()
@@ -51,7 +41,7 @@ class TrialWatch:
         """Look at the servers' processes. `finished`: requests so far. Raises ServerLost."""
         self._progressed(finished)
         if time.monotonic() - self._looked > LOOK_SECONDS:
-            self._servers.check()
+            self._testbed.check()
             self._looked = time.monotonic()
 
     def failures(self, in_a_row: int) -> None:
@@ -68,6 +58,6 @@ class TrialWatch:
                 f"check fails, too): {self._trouble}"
             )
         elif time.monotonic() - self._asked > LOOK_SECONDS:
-            self._servers.check()  # a server that is gone is started again, and the trial measured once more
-            self._trouble = self._servers.trouble(*self._target)
+            self._testbed.check()  # a server that is gone is started again, and the trial measured once more
+            self._trouble = self._testbed.trouble(*self._target)
             self._asked = time.monotonic()

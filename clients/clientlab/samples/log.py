@@ -1,7 +1,8 @@
 """The sample log: a record of 32 bytes for each request, in a memory-mapped file that other processes read live.
 
-All processes of a trial share one file. Request k has the k-th place, so the processes need no lock, and writing a
-record is one call. No Python object is kept for a request. The field `done` is written last: a record that is done
+All processes of a trial share one file. Request k has the k-th record, so the processes need no lock, and writing a
+record is one call. The shards of a divided trial share it as well: the requests of shard i of n have the records i,
+i + n, i + 2n, … No Python object is kept for a request. The field `done` is written last: a record that is done
 is complete.
 
 Disk space is allocated before it is written to. So a full disk is an OSError at that moment, and never a bus error
@@ -52,9 +53,9 @@ _LAST_CODE = 255
 NOTE_SUFFIX = ".process"
 """Of the name of each process's own file."""
 
-_PROCESS = struct.Struct("<8sqQQQQ")
-"""Magic, process id, connections begun, peak RSS in bytes, connections not opened, callers."""
-_PROCESS_MAGIC = b"CLABPRC3"
+_PROCESS = struct.Struct("<8sqQQQQQ")
+"""Magic, process id, connections begun, peak RSS in bytes, connections not opened, callers, shard."""
+_PROCESS_MAGIC = b"CLABPRC4"
 _CONNECTIONS_AT = 16
 _PEAK_AT = 24
 _UNOPENED_AT = 32
@@ -65,11 +66,12 @@ _COUNT = struct.Struct("<Q")
 class SampleLog:
     """One process's writer of the trial's log. Its threads may share it, and so may several callers.
 
-    `first` is the lowest request number, and `expected` the likely number of requests: their disk space is allocated
-    now, and more when it is needed. Raises OSError if the disk is full. `begin` makes the process one of the trial's.
+    `first` is the lowest request number of the trial, and `expected` the likely number of requests: their disk space is
+    allocated now, and more when it is needed. Raises OSError if the disk is full. `begin` makes the process one of the
+    trial's. The process's own request k has the record of the number `shard` + k x `shards`.
     """
 
-    def __init__(self, folder: Path, first: int, expected: int) -> None:
+    def __init__(self, folder: Path, first: int, expected: int, shard: int = 0, shards: int = 1) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._names: dict[str, int] = {}
@@ -77,9 +79,11 @@ class SampleLog:
         self._file = os.open(folder / RECORDS_FILE, os.O_RDWR | os.O_CREAT, 0o644)
         # Opened now: the error to register may be that the process has no file descriptor left.
         self._errors = os.open(folder / ERRORS_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        self.base = HEADER.size - first * RECORD_SIZE
+        self.stride = shards * RECORD_SIZE
+        self.base = HEADER.size + (shard - first) * RECORD_SIZE
         self.buffer = self._map(HEADER.size + expected * RECORD_SIZE)
         _HEAD.pack_into(self.buffer, 0, MAGIC, first)
+        self._shard = shard
         self._connections = self._unopened = self._callers = 0
         self._process = _small_file(folder / f"{os.getpid()}{NOTE_SUFFIX}", _PROCESS.size)
 
@@ -88,7 +92,7 @@ class SampleLog:
         with self._lock:
             self._callers += 1
             if self._callers == 1:
-                _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, os.getpid(), 0, 0, 0, 1)
+                _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, os.getpid(), 0, 0, 0, 1, self._shard)
             else:
                 _COUNT.pack_into(self._process, _CALLERS_AT, self._callers)
 
@@ -150,7 +154,7 @@ class SampleLog:
 
     def _place(self, number: int) -> int:
         """The offset of a request's record. Enlarges the file if the record is beyond its end."""
-        at = number * RECORD_SIZE + self.base
+        at = number * self.stride + self.base
         with self._lock:
             if at + RECORD_SIZE > len(self.buffer):
                 self._old.append(self.buffer)  # another thread may be writing to it
@@ -176,6 +180,7 @@ class ProcessNote:
     """Figures that a process of a trial wrote about itself. `peak_rss_bytes` is 0 while the process runs.
 
     `connections`: attempts to connect. `unopened`: attempts that failed. `callers`: clients that sent requests.
+    `shard`: of a divided trial, from 0.
     """
 
     pid: int
@@ -183,6 +188,7 @@ class ProcessNote:
     peak_rss_bytes: int
     unopened: int = 0
     callers: int = 1
+    shard: int = 0
 
     @property
     def opened(self) -> int:

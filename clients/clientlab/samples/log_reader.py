@@ -6,7 +6,7 @@ The writer is `samples/log.py`. It stays apart because the measured process must
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +52,13 @@ class Samples:
     kinds: dict[int, str]
     schedule_began: float = 0.0
 
+    def only(self, wanted: Flags) -> Samples:
+        """Some of the samples, with the errors among them. Shape of `wanted`: (n,)."""
+        records, numbers = self.records[wanted], self.numbers[wanted]
+        errors = _errors_in(records, self.kinds)
+        examples = {kind: text for kind, text in self.examples.items() if kind in errors}
+        return replace(self, records=records, numbers=numbers, errors=errors, examples=examples)
+
 
 def read(folder: Path, began: float = 0.0) -> Samples:
     """All samples of the trial in `folder` whose requests started at `began` or later.
@@ -79,10 +86,14 @@ def _samples(folder: Path, first: int, records: Records, wanted: Flags) -> Sampl
     names = {code: kind for kind, code in ERROR_CODES.items()}
     named = error_names(folder)
     names |= {code: kind for code, (kind, _) in named.items()}
-    codes, counts = np.unique(records["error"][records["error"] > 0], return_counts=True)
-    errors = {names[code]: count for code, count in zip(codes.tolist(), counts.tolist(), strict=True)}
+    errors = _errors_in(records, names)
     examples = {kind: example for kind, example in named.values() if kind in errors}
     return Samples(records, places + first, errors, examples, names, _schedule_began(folder / RECORDS_FILE))
+
+
+def _errors_in(records: Records, kinds: dict[int, str]) -> dict[str, int]:
+    codes, counts = np.unique(records["error"][records["error"] > 0], return_counts=True)
+    return {kinds[code]: count for code, count in zip(codes.tolist(), counts.tolist(), strict=True)}
 
 
 class FinishedCounter:

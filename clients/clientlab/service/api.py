@@ -155,8 +155,8 @@ def _holds(trial: Trial, report: ShardReport) -> bool:
     """Whether a divided trial was made with a shard's report."""
     if trial.status != "done" or report.place >= len(trial.by_shard):
         return False
-    held, sent = trial.by_shard[report.place], report.trial
-    return (held.host, held.requests, held.wall_seconds) == (report.host, sent.requests, sent.wall_seconds)
+    held, sent = trial.by_shard[report.place], (report.host, report.counts.finished, report.outcome.wall_seconds)
+    return (held.host, held.requests, held.wall_seconds) == sent
 
 
 @workers.post("/api/runs", responses=problems(409))

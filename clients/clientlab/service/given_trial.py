@@ -200,7 +200,7 @@ class GivenTrial:
             return trial is not None and not (self.divided and trial.status == "done") and self._same(trial)
         place = result.shard.place
         share = part_of(self.planned.concurrency, place, len(self.places))
-        return self.divided and place < len(self.places) and self._same(result.shard.trial, concurrency=share)
+        return self.divided and place < len(self.places) and self._same(result.shard.planned, concurrency=share)
 
     def place_of(self, result: AssignmentResult) -> TrialPlace | None:
         """The place that a result is of; None where another worker has it."""
@@ -224,15 +224,15 @@ class GivenTrial:
             self.fail(f"shard {place.number + 1} of {len(self.places)} on {result.shard.host}: {why}")
             return
         self._reports[place.number] = result.shard
-        self.progress(place, result.shard.trial.requests)
+        self.progress(place, result.shard.counts.finished)
         if len(self._reports) == len(self.places):
             self.result.set_result([self._reports[number] for number in sorted(self._reports)])
 
     def _wrong_time(self, report: ShardReport, now: float) -> str | None:
         """Why a shard can't have been measured when its report says so. After a restart, the start is not known."""
-        ended = report.began + (report.trial.wall_seconds or 0.0)
-        if self.agreed is not None and report.began < self.agreed - START_SLACK:
-            return f"it began {self.agreed - report.began:,.0f} s before the agreed start by its report"
+        began, ended = report.outcome.began, report.outcome.began + report.outcome.wall_seconds
+        if self.agreed is not None and began < self.agreed - START_SLACK:
+            return f"it began {self.agreed - began:,.0f} s before the agreed start by its report"
         return f"it ended {ended - now:,.0f} s after its report arrived" if ended > now + START_SLACK else None
 
     async def answer(self, result: AssignmentResult) -> ResultAnswer:
@@ -307,7 +307,7 @@ class GivenTrial:
             for place in places
         )
 
-    def _same(self, done: Trial, **other: int) -> bool:
+    def _same(self, done: PlannedTrial, **other: int) -> bool:
         """Whether a trial is the planned one. `other`: fields whose values are not the planned ones."""
         fields = {name: getattr(self.planned, name) for name in PlannedTrial.model_fields} | other
         return all(getattr(done, name) == value for name, value in fields.items())

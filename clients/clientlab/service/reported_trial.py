@@ -17,9 +17,9 @@ from clientlab.workload.workload import Workload
 
 def reported_trial(planned: PlannedTrial, workload: Workload, reports: Sequence[ShardReport]) -> Trial:
     """The trial; a failed one where the reports give an impossible figure."""
-    started = min(report.trial.started for report in reports)
+    started = min(report.started for report in reports)
     begun = Begun(planned, workload, started, deadline_of(workload, planned.concurrency, planned.link))
     try:
         return merged_trial(begun, reports)
     except ValidationError as error:
-        return begun.trial(status="failed", reason=f"impossible figure: {first_problem(error)}")
+        return begun.ended("failed", f"impossible figure: {first_problem(error)}")

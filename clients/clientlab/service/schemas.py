@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from clientlab.bounded_numbers import Count
 from clientlab.results.shard import ShardReport
-from clientlab.results.trial import Trial
+from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.workload.link import Link
 from clientlab.workload.workload import MOST_REQUESTS, MOST_SHARDS
 
@@ -104,9 +104,9 @@ class AssignmentResult(_Schema):
         return self
 
     @property
-    def of(self) -> Trial:
-        """The trial; of a shard, with the shard's own figures."""
-        found = self.trial if self.shard is None else self.shard.trial
+    def of(self) -> PlannedTrial:
+        """The trial that was measured; of a shard, with the shard's own concurrency."""
+        found = self.trial if self.shard is None else self.shard.planned
         if found is None:
             raise AssertionError("a result has a trial or a shard")
         return found

@@ -11,7 +11,7 @@ from typing import IO
 
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.measuring.connections import Address
-from clientlab.results.shard import Reading
+from clientlab.results.server_counters import ServerCounters
 from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.testbeds.local import ROUTES
 from clientlab.testbeds.scrape import Endpoint, get, proxy_use, unhealthy, upstream_use
@@ -96,11 +96,11 @@ class ComposeTestbed:
             self._bundle = _bundled(own)
         return self._bundle.name
 
-    def reading(self, upstream: str, route: str) -> Reading:
+    def reading(self, upstream: str, route: str) -> ServerCounters:
         """The counters now. Raises IncompleteRun where a server does not answer."""
         use = upstream_use(self._at(_variable(upstream, "direct")))
         proxy = None if route == "direct" else proxy_use(self._at("PROXY_METRICS_ADDRESS"))
-        return Reading(upstream=use, proxy=proxy)
+        return ServerCounters(upstream=use, proxy=proxy)
 
     def check(self) -> None:
         """Nothing to do: the containers' processes are not ours."""

@@ -17,7 +17,7 @@ from clientlab.clients.interfaces import Budget
 from clientlab.errors import FieldError, ServerLost
 from clientlab.measuring.connections import Address
 from clientlab.redaction import without_queries
-from clientlab.results.shard import Reading
+from clientlab.results.server_counters import ServerCounters
 from clientlab.testbeds.server_process import LOOPBACK
 from clientlab.workload.making import requests_of
 from clientlab.workload.withheld import text_filter
@@ -151,8 +151,8 @@ class ExternalTarget:
     def check(self) -> None:
         """Nothing to do: the server's process is not ours."""
 
-    def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
-        return Reading()
+    def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
+        return ServerCounters()
 
 
 def split_url(url: str) -> SplitResult:

@@ -15,9 +15,8 @@ from clientlab.measuring import usage
 from clientlab.measuring.connections import Address
 from clientlab.results.document import Placement
 from clientlab.results.plan import Plan
-from clientlab.results.shard import Reading
-from clientlab.results.trial import ServerUse
-from clientlab.running.trial_runner import Testbed
+from clientlab.results.server_counters import ServerCounters, ServerUse
+from clientlab.running.testbed import Testbed
 from clientlab.testbeds.link_process import LinkProcess
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
@@ -80,7 +79,7 @@ class LinkedTestbed:
     def ca_file(self, upstream: str, route: str) -> str | None:
         return self._testbed.ca_file(upstream, route)
 
-    def reading(self, upstream: str, route: str) -> Reading:
+    def reading(self, upstream: str, route: str) -> ServerCounters:
         """The counters now. Raises ServerLost where a server or the link has ended."""
         self._process.check()
         return self._testbed.reading(upstream, route).model_copy(update={"link": _use(self._process.pid)})

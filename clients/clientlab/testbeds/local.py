@@ -19,8 +19,7 @@ from clientlab.measuring.connections import Address
 from clientlab.own_folder import OwnFolder
 from clientlab.proxy import CADDYFILE, installed_caddy
 from clientlab.results.document import Placement
-from clientlab.results.shard import Reading
-from clientlab.results.trial import ServerUse
+from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.testbeds import upstream_process
 from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
@@ -172,12 +171,12 @@ class LocalTestbed:
         """
         return None if self.endpoint(upstream, route).ca_file is None else str(self._bundle)
 
-    def reading(self, upstream: str, route: str) -> Reading:
+    def reading(self, upstream: str, route: str) -> ServerCounters:
         """The counters now. Raises ServerLost where a server has ended."""
         self.check()
         try:
             use = upstream_use(self._servers[upstream].endpoint)
-            return Reading(upstream=use, proxy=None if route == "direct" else self._proxy_use())
+            return ServerCounters(upstream=use, proxy=None if route == "direct" else self._proxy_use())
         except ServerLost:
             self.check()  # it knows the cause, if the server was lost after the check above
             raise

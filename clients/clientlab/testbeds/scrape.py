@@ -11,7 +11,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from clientlab.errors import IncompleteRun, ServerLost
-from clientlab.results.trial import ServerUse
+from clientlab.results.server_counters import ServerUse
 
 _TIMEOUT = 10.0
 HEALTH_SECONDS = 5.0

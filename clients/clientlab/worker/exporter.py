@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from clientlab import strategies
 from clientlab.analysis.histogram import Floats
 from clientlab.errors import DROPPED, ERROR_OTHER, KINDS
+from clientlab.measuring.measurement import Outcome
 from clientlab.measuring.memory import LiveMemory
 from clientlab.results import labels
 from clientlab.results.trial import PlannedTrial, Trial
@@ -82,19 +83,19 @@ class Exporter(Collector):
             self._look(last=True)
             self._ended, self._in_flight, self._backlog = time.time(), 0.0, 0
 
-    def settle(self, trial: Trial | None) -> None:
+    def settle(self, measured: Trial | Outcome | None) -> None:
         """Show the trial's own figures instead of those seen from outside; None for a trial that was given up."""
         with self._lock:
             if self._started is not None and self._ended is None:
                 self._look(last=True)
             self._ended = self._ended or time.time()
             self._in_flight, self._backlog = 0.0, 0
-            if trial is not None and trial.cpu_seconds is not None:
-                self._cpu = trial.cpu_seconds
-            if trial is not None and trial.connections_opened is not None:
-                self._connections = trial.connections_opened
-            if trial is not None and trial.peak_pss_bytes is not None:
-                self._memory.bytes = trial.peak_pss_bytes
+            if measured is not None and measured.cpu_seconds is not None:
+                self._cpu = measured.cpu_seconds
+            if measured is not None and measured.connections_opened is not None:
+                self._connections = measured.connections_opened
+            if measured is not None and measured.peak_pss_bytes is not None:
+                self._memory.bytes = measured.peak_pss_bytes
 
     def describe(self) -> list[Metric]:
         """Nothing beforehand: the registry would collect to find out."""

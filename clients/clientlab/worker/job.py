@@ -23,11 +23,10 @@ from typing import Any
 from clientlab import strategies
 from clientlab.errors import LabError
 from clientlab.results.shard import ShardReport
-from clientlab.results.trial import Trial, utc_now
+from clientlab.results.trial import ClockOffset, Trial, utc_now
+from clientlab.running.agreed_start import AgreedStart, LabClock
 from clientlab.running.execute import TrialLost
-from clientlab.running.local_shards import ShardCallbacks
-from clientlab.running.shard_report import LabClock
-from clientlab.running.trial_runner import ShardHost, TrialRunner, log_folder
+from clientlab.running.trial_runner import TrialRunner, log_folder
 from clientlab.strategies import plugins
 from clientlab.testbeds.compose import ComposeTestbed, check_link
 from clientlab.worker.assignment import Assignment
@@ -142,7 +141,7 @@ class Job:
             found = self._measured(heartbeats)
         finally:
             heartbeats.stop()
-        self.exporter.settle(found.trial if isinstance(found, ShardReport) else found)
+        self.exporter.settle(found.outcome if isinstance(found, ShardReport) else found)
         return deliver(self._lab, self._worker, self._assignment, found)
 
     def _measured(self, heartbeats: Heartbeats) -> Trial | ShardReport:
@@ -157,15 +156,15 @@ class Job:
                 runner = replace(runner, on_start=self._start)
                 trial = runner(assignment.trial, assignment.workload, self._folder, heartbeats.progressed)
                 return by_lab_clock(trial, self._clock.now)
-            callbacks = ShardCallbacks(self._meet, heartbeats.progressed)
-            host = ShardHost(socket.gethostname(), self._lab_clock)
-            found = runner.shard(assignment.trial, assignment.workload, assignment.shard, self._folder, callbacks, host)
+            start = AgreedStart(socket.gethostname(), self._meet, self._lab_clock)
+            planned, workload, shard = assignment.trial, assignment.workload, assignment.shard
+            found = runner.shard(planned, workload, shard, self._folder, heartbeats.progressed, start)
         except TrialLost as loss:
             return Trial.of(assignment.trial, status="lost", reason=str(loss), started=started)
         except (LabError, OSError) as error:
             return Trial.of(assignment.trial, status="failed", reason=str(error), started=started)
-        if isinstance(found, ShardReport):
-            return found.model_copy(update={"trial": by_lab_clock(found.trial, self._clock.now)})
+        if isinstance(found, ShardReport) and found.clock is not None:
+            return found.model_copy(update={"started": _shifted(found.started, found.clock)})
         return found
 
     def _start(self) -> None:
@@ -200,8 +199,11 @@ def by_lab_clock(trial: Trial, clock: LabClock | None) -> Trial:
     """The trial with the time of its start by the lab's clock, if that is known."""
     if clock is None or clock.offset is None:
         return trial
-    started = datetime.fromisoformat(trial.started) + timedelta(seconds=clock.offset.seconds)
-    return trial.model_copy(update={"started": started.isoformat(timespec="milliseconds"), "clock": clock.offset})
+    return trial.model_copy(update={"started": _shifted(trial.started, clock.offset), "clock": clock.offset})
+
+
+def _shifted(started: str, offset: ClockOffset) -> str:
+    return (datetime.fromisoformat(started) + timedelta(seconds=offset.seconds)).isoformat(timespec="milliseconds")
 
 
 def described(assignment: Assignment) -> str:
@@ -246,8 +248,7 @@ def send_result(
             raise
         reason = f"its result was refused: {error}"
         log(f"trial {assignment.trial.order} of {assignment.run}: {reason}")
-        started = (found.trial if isinstance(found, ShardReport) else found).started
-        return send(Trial.of(assignment.trial, status="failed", reason=reason, started=started))
+        return send(Trial.of(assignment.trial, status="failed", reason=reason, started=found.started))
 
 
 def _exporter(assignment: Assignment, folder: Path) -> Exporter:

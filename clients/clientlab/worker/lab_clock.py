@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from clientlab.results.trial import ClockOffset
-from clientlab.running.shard_report import LabClock
+from clientlab.running.agreed_start import LabClock
 from clientlab.worker.lab_client import LOST_ERRORS, LabClient, Refused, WrongToken
 
 _MOST_ROUND_TRIPS = 20

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from clientlab.judging.cautions import cautions_of
-from clientlab.results.trial import Noise, ServerUse, Shard
+from clientlab.results.server_counters import ServerUse
+from clientlab.results.trial import Noise, Shard
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
 

@@ -16,7 +16,8 @@ import pytest
 
 from clientlab import strategies
 from clientlab.conformance.server import counting_server, ok
-from clientlab.measuring import measurement, trial_handle
+from clientlab.measuring import measurement
+from clientlab.measuring import trial_processes as trial_processes_module
 from clientlab.measuring.connections import Address
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.trial_handle import TrialFailed
@@ -262,7 +263,7 @@ def test_a_trial_whose_pool_lives_on_is_killed_with_it_at_once(tmp_path):
 @pytest.mark.parametrize("which", ["trial", "pool"])
 def test_a_trial_that_is_stopped_is_frozen(which, tmp_path, monkeypatch):
     """By SIGSTOP, its process or one of its pool: it would not go on by itself, and the reason names the process."""
-    monkeypatch.setattr(trial_handle, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(trial_processes_module, "_LOOK_SECONDS", 0.0)
     stopped = []
 
     def stop_after_some(finished):

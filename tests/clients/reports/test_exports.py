@@ -14,7 +14,8 @@ from clientlab.judging.thresholds import judge_limits, limit
 from clientlab.reports import as_csv, as_html, as_junit, as_markdown, as_terminal
 from clientlab.results.document import Caution, ClaimResult
 from clientlab.results.figures import FIGURES
-from clientlab.results.trial import Quantiles, ServerUse, Trial
+from clientlab.results.server_counters import ServerUse
+from clientlab.results.trial import Quantiles, Trial
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 from clients.report_runs import a_hostile_run
 

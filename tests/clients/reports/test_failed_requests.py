@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from clientlab.analysis.histogram import histogram_of
-from clientlab.analysis.summary import latency_of
 from clientlab.judging.cautions import cautions_of
 from clientlab.judging.claims import judged
 from clientlab.judging.comparison import compare
@@ -23,6 +22,7 @@ from clientlab.reports.rows import groups_of
 from clientlab.reports.thresholds import sentence
 from clientlab.results.figures import BY_KEY
 from clientlab.results.plan import Claim
+from clientlab.running.quantiles import quantiles_of
 from clients.documents import a_run, a_trial, quantiles
 
 BOUNDS = ["mean", "p99", "p999", "max"]
@@ -33,7 +33,7 @@ def a_timed_trial(strategy: str, number: int, answered: list[float], failed: lis
     good, bad = np.array(answered), np.array(failed)
     return a_trial(
         strategy, number, requests=len(good) + len(bad), errors={"timeout": len(bad)} if failed else {},
-        latency_seconds=latency_of(good, bad), overhead_seconds=latency_of(good - 0.005, bad - 0.005),
+        latency_seconds=quantiles_of(good, bad), overhead_seconds=quantiles_of(good - 0.005, bad - 0.005),
         histogram={"encoded": histogram_of(good).encode().decode()},
         failed_histogram={"encoded": histogram_of(bad).encode().decode()} if failed else None,
     )  # fmt: skip

@@ -7,9 +7,10 @@ import pytest
 from clientlab.measuring.measurement import Outcome
 from clientlab.measuring.noise import Disturbance
 from clientlab.results.document import Placement
-from clientlab.results.trial import InFlight, ServerUse
+from clientlab.results.server_counters import ServerCounters, ServerUse
+from clientlab.results.trial import InFlight
 from clientlab.running import busy_shares
-from clientlab.running.busy_shares import ServersUse, client_cores, in_flight, shares_of
+from clientlab.running.busy_shares import client_cores, in_flight, shares_of
 from clients.documents import a_planned_trial
 
 CORES = 4.0
@@ -82,23 +83,35 @@ def test_without_a_gil_each_thread_or_event_loop_can_use_a_core(strategy, caller
 def test_requests_in_flight_are_the_sum_of_their_times_over_the_wall_time():
     """Little's law, at the client, in the proxy and in the upstream; unknown where there is no counter."""
     held = ServerUse(cpu_seconds=0.1, held_seconds=8.0)
-    assert in_flight(64.0, 2.0, ServersUse(held, None)) == InFlight(client=32, upstream=4)
+    assert in_flight(64.0, 2.0, ServerCounters(upstream=held)) == InFlight(client=32, upstream=4)
     unknown = ServerUse(cpu_seconds=0.1)
-    assert in_flight(64.0, 2.0, ServersUse(unknown, held)) == InFlight(client=32, proxy=4)
+    assert in_flight(64.0, 2.0, ServerCounters(upstream=unknown, proxy=held)) == InFlight(client=32, proxy=4)
 
 
 def test_a_server_is_busy_by_its_own_cores_and_processes():
     """Two workers of 4 are no busier than two cores; a control group with one core is full with one."""
     workers = ServerUse(cpu_seconds=1.0, processes=2, cpu_step_seconds=0)
     one_core = ServerUse(cpu_seconds=0.9, cores=1, cpu_step_seconds=0)
-    found = shares_of(planned("urllib3@threads"), outcome(), None, ServersUse(workers, one_core), InFlight(client=32))
+    found = shares_of(
+        planned("urllib3@threads"),
+        outcome(),
+        None,
+        ServerCounters(upstream=workers, proxy=one_core),
+        InFlight(client=32),
+    )
     assert (found.upstream, found.proxy) == (0.5, 0.9)
 
 
 def test_pinned_parts_are_busy_by_their_own_cores():
     """A server that shares its core is judged by what the other server leaves of it."""
     upstream, proxy = (ServerUse(cpu_seconds=cpu, cores=1, cpu_step_seconds=0) for cpu in (0.45, 0.5))
-    parts = planned("pycurl@threads"), outcome(cpu=1.5), None, ServersUse(upstream, proxy), InFlight(client=32)
+    parts = (
+        planned("pycurl@threads"),
+        outcome(cpu=1.5),
+        None,
+        ServerCounters(upstream=upstream, proxy=proxy),
+        InFlight(client=32),
+    )
     apart = shares_of(*parts, Placement(client=[2, 3], upstream=[0], proxy=[1]))
     assert (apart.client, apart.upstream, apart.proxy) == (0.75, 0.45, 0.5)
     together = shares_of(*parts, Placement(client=[1], upstream=[0], proxy=[0]))
@@ -111,11 +124,13 @@ def test_steps_of_a_clock_hide_a_short_trial():
     """Of a clock in nanoseconds, it is known."""
     rough, fine = (ServerUse(cpu_seconds=0.05, processes=1, cpu_step_seconds=step) for step in (0.01, 0.0))
     short = outcome(wall=0.1)
-    found = shares_of(planned("urllib3"), short, None, ServersUse(rough, None), InFlight(client=1))
+    found = shares_of(planned("urllib3"), short, None, ServerCounters(upstream=rough), InFlight(client=1))
     assert (found.upstream, found.machine) == (None, None)
-    found = shares_of(planned("urllib3", 1), short, None, ServersUse(fine, None), InFlight(client=1))
+    found = shares_of(planned("urllib3", 1), short, None, ServerCounters(upstream=fine), InFlight(client=1))
     assert found.upstream == 0.5
-    assert shares_of(planned("urllib3"), outcome(), None, ServersUse(fine, None), InFlight(client=1)).machine == 0.9
+    assert (
+        shares_of(planned("urllib3"), outcome(), None, ServerCounters(upstream=fine), InFlight(client=1)).machine == 0.9
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +140,11 @@ def test_threads_of_the_upstream_are_full_by_the_requests_that_it_holds(slots, h
     """Where it can hold fewer than are in flight."""
     upstream = ServerUse(cpu_seconds=0.1, slots=slots)
     found = shares_of(
-        planned("urllib3@threads"), outcome(), None, ServersUse(upstream, None), InFlight(client=32, upstream=held)
+        planned("urllib3@threads"),
+        outcome(),
+        None,
+        ServerCounters(upstream=upstream),
+        InFlight(client=32, upstream=held),
     )
     assert found.upstream_threads == (None if share is None else pytest.approx(share))
 
@@ -143,14 +162,14 @@ def test_threads_of_the_upstream_are_full_by_the_requests_that_it_holds(slots, h
 def test_connections_are_full_by_the_requests_behind_them(strategy, connections, share):
     """Where there are fewer of them than requests in flight. HTTP/2 has many requests on one."""
     held = InFlight(client=300, upstream=3.8)
-    servers = ServersUse(ServerUse(cpu_seconds=0.1), None)
+    servers = ServerCounters(upstream=ServerUse(cpu_seconds=0.1))
     assert shares_of(planned(strategy), outcome(connections=connections), None, servers, held).connections == share
 
 
 def test_without_counters_of_the_server_the_rest_of_each_request_is_outside():
     """The client's CPU time is inside; connections are taken to be in use."""
     found = shares_of(
-        planned("urllib3@threads", 10), outcome(0.2, connections=5), None, ServersUse(None, None), InFlight(client=10)
+        planned("urllib3@threads", 10), outcome(0.2, connections=5), None, ServerCounters(), InFlight(client=10)
     )
     assert (found.upstream, found.waiting, found.chain) == (None, None, None)
     assert found.outside == pytest.approx(0.98)
@@ -159,16 +178,16 @@ def test_without_counters_of_the_server_the_rest_of_each_request_is_outside():
 
 def test_what_no_server_holds_waits_elsewhere():
     """Of the requests that may be in flight: clocks of gather run before."""
-    servers = ServersUse(ServerUse(cpu_seconds=0.1), None)
+    servers = ServerCounters(upstream=ServerUse(cpu_seconds=0.1))
     found = shares_of(planned("aiohttp@gather"), outcome(), None, servers, InFlight(client=300, upstream=4))
     assert found.waiting == 1 - 4 / 32
-    behind_proxy = ServersUse(ServerUse(cpu_seconds=0.1), ServerUse(cpu_seconds=0.1))
+    behind_proxy = ServerCounters(upstream=ServerUse(cpu_seconds=0.1), proxy=ServerUse(cpu_seconds=0.1))
     held = InFlight(client=32, proxy=24, upstream=4)
     assert shares_of(planned("aiohttp@workers"), outcome(), None, behind_proxy, held).waiting == 0.25
 
 
 def test_a_chain_is_what_no_request_can_avoid():
     """Delays and CPU time of all parts, over wall time and requests in flight."""
-    servers = ServersUse(ServerUse(cpu_seconds=0.3), ServerUse(cpu_seconds=0.1))
+    servers = ServerCounters(upstream=ServerUse(cpu_seconds=0.3), proxy=ServerUse(cpu_seconds=0.1))
     found = shares_of(planned("urllib3@threads", 2), outcome(0.5), 0.7, servers, InFlight(client=2, upstream=1))
     assert found.chain == pytest.approx((0.5 + 0.3 + 0.1 + 0.7) / 2)

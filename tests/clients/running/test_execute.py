@@ -21,9 +21,9 @@ from clientlab.experiments.planning import make_plan
 from clientlab.judging.ranking import ranked
 from clientlab.results.document import Run, schema
 from clientlab.results.figures import FIGURES
-from clientlab.results.shard import Reading
+from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.store import Store
-from clientlab.results.trial import PlannedTrial, ServerUse, Trial, utc_now
+from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialLost, execute, new_run, resumed
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.workload.workload import Workload
@@ -202,11 +202,10 @@ def test_a_trial_with_an_impossible_figure_has_failed_and_the_others_go_on(store
     class Testbed(FakeTestbed):
         readings = 0
 
-        def reading(self, upstream: str, route: str) -> Reading:
+        def reading(self, upstream: str, route: str) -> ServerCounters:
             self.readings += 1
-            return Reading(upstream=ServerUse(cpu_seconds=0.0, requests=0)) if self.readings == 4 else super().reading(
-                upstream, route
-            )  # fmt: skip
+            none = ServerCounters(upstream=ServerUse(cpu_seconds=0.0, requests=0))
+            return none if self.readings == 4 else super().reading(upstream, route)
 
     with counting_server() as server:
         run = execute(planned("http.client", rounds=3), TrialRunner(Testbed(server)), store, Recorder())
@@ -334,7 +333,7 @@ def test_an_interrupted_run_keeps_what_was_finished(moment, store):
     """Ctrl-C around the second of four trials: what was done is in the file, and no process goes on."""
 
     class Testbed(FakeTestbed):
-        def reading(self, upstream: str, route: str) -> Reading:
+        def reading(self, upstream: str, route: str) -> ServerCounters:
             if moment == "while it waits" and recorder.events[-1][0] == "start" and len(recorder.events) == 4:
                 signal.raise_signal(signal.SIGINT)
             return super().reading(upstream, route)
@@ -374,7 +373,7 @@ def test_a_home_that_dies_ends_the_run_with_its_reason(error, store):
     class Testbed(FakeTestbed):
         readings = 0
 
-        def reading(self, upstream: str, route: str) -> Reading:
+        def reading(self, upstream: str, route: str) -> ServerCounters:
             self.readings += 1
             if self.readings > 2:
                 raise error
@@ -398,7 +397,7 @@ def test_a_trial_whose_server_dies_is_measured_once_more(store):
             if self.served == 1:
                 raise ServerLost(f"{upstream} does not answer")
 
-        def reading(self, upstream: str, route: str) -> Reading:
+        def reading(self, upstream: str, route: str) -> ServerCounters:
             self.readings += 1
             if self.readings == 4:
                 raise ServerLost("aiohttp was ended by SIGKILL")
@@ -419,7 +418,7 @@ def test_a_server_that_dies_each_time_does_not_keep_the_run_busy_for_ever(store)
     """Each arm of a round is measured twice at most."""
 
     class Testbed(FakeTestbed):
-        def reading(self, upstream: str, route: str) -> Reading:  # noqa: ARG002
+        def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
             raise ServerLost("aiohttp was ended by SIGKILL")
 
     with counting_server() as server:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from clientlab.judging.verdict import Shares, verdict
-from clientlab.results.trial import InFlight, ServerUse
-from clientlab.running.busy_shares import ServersUse, in_flight, shares_of
+from clientlab.results.server_counters import ServerCounters, ServerUse
+from clientlab.results.trial import InFlight
+from clientlab.running.busy_shares import in_flight, shares_of
 from clientlab.running.deadline import deadline_of
 from clientlab.running.link_waits import LinkTraffic, LinkWaits, link_waits
 from clientlab.workload.link import Link, unavoidable_of
@@ -56,7 +57,9 @@ def test_without_a_link_nothing_waits_in_it():
 
 def test_what_is_on_its_way_does_not_wait_in_the_client():
     """Of 10 in flight, 5 are in the link and 4 in the upstream. Where the link's part is unknown, so is the rest."""
-    servers = ServersUse(ServerUse(cpu_seconds=0.1, held_seconds=4.0), None, ServerUse(cpu_seconds=0.3, processes=1))
+    servers = ServerCounters(
+        upstream=ServerUse(cpu_seconds=0.1, held_seconds=4.0), link=ServerUse(cpu_seconds=0.3, processes=1)
+    )
     held = in_flight(10.0, 1.0, servers, LinkWaits(5.0, exact=True, bandwidth=None))
     assert held == InFlight(client=10, upstream=4, link=5)
     found = shares_of(planned(Link(0.05)), outcome(), 5.0, servers, held)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clientlab.results.shard import ShardReport
-from clientlab.running.shard_report import times_of
+from clientlab.results.shard import ScheduleCounts, ShardLoad, ShardReport, ShardSlices
+from clientlab.running.quantiles import times_of
 from clientlab.service.reported_trial import reported_trial
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial, a_shard_report
@@ -16,9 +16,10 @@ NONE = np.zeros(0)
 
 
 def changed(report: ShardReport, **changes) -> ShardReport:
-    """The report, with changes of its trial under `trial`."""
-    of_trial = changes.pop("trial", {})
-    return report.model_copy(update={"trial": report.trial.model_copy(update=of_trial), **changes})
+    """The report as it would arrive, with changes of its parts: `outcome` and `counts` are mappings."""
+    document = report.model_dump(mode="json")
+    parts = {name: document[name] | changes.pop(name) for name in ("outcome", "counts") if name in changes}
+    return ShardReport.model_validate({**document, **parts}).model_copy(update=changes)
 
 
 def trial_of(**changes):
@@ -35,15 +36,13 @@ def test_reports_that_add_up_are_a_measured_trial():
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"trial": {"status": "failed", "reason": "x"}}, "status 'failed' with 4 successful requests"),
-        ({"trial": {"status": "lost", "reason": "x"}}, "status 'lost' with 4 successful requests"),
-        ({"trial": {"requests": 5}}, "5 requests of 4"),
-        ({"trial": {"requests": 3}}, "status 'done' with 3 successful requests"),
-        ({"trial": {"errors": {"reset": 1}}}, "latency: 4 and 0 requests in its histograms, and not 3 and 1"),
-        ({"trial": {"wall_seconds": 1e-9}}, "requests_per_second 1000.0 with 4e+09 by its counts"),
+        ({"counts": {"finished": 5, "sent": 5}}, "5 requests of 4"),
+        ({"counts": {"errors": {"reset": 5}}}, "5 errors of 4 requests"),
+        ({"counts": {"errors": {"reset": 1}}}, "latency: 4 and 0 requests in its histograms, and not 3 and 1"),
+        ({"counts": {"finished": 3, "sent": 3}}, "latency: 4 and 0 requests in its histograms, and not 3 and 0"),
+        ({"outcome": {"wall_seconds": 1e-9}}, "a request took 0.001 s of 1e-09 s"),
+        ({"outcome": {"wall_seconds": 1e-30}}, "a request took 0.001 s of 1e-30 s"),
         ({"latency": times_of(np.full(4, 2.0), NONE)}, "a request took 2 s of 0.004 s"),
-        ({"trial": {"requests_per_second": 5000.0}}, "requests_per_second 5000.0 with 1000 by its counts"),
-        ({"trial": {"requests_per_second": None}}, "requests_per_second None"),
         ({"latency": times_of(np.full(1, 1e-3), NONE)}, "latency: 1 and 0 requests in its histograms, and not 4 and 0"),
         ({"overhead": times_of(np.full(9, 1e-3), NONE)}, "overhead: 9 and 0 requests"),
         (
@@ -51,10 +50,11 @@ def test_reports_that_add_up_are_a_measured_trial():
             "longest_seconds 0",
         ),
         ({"latency": times_of(np.full(4, 1e-3), NONE).model_copy(update={"sum_seconds": -1e12})}, "sum_seconds -1e+12"),
-        ({"requests_sent": 9}, "9 requests were sent, and 4 of them ended"),
-        ({"in_flight_seconds": 1e12}, "in_flight_seconds 1e+12"),
-        ({"in_flight_seconds": 0.0}, "in_flight_seconds 0"),
-        ({"processes": 0}, "0 processes with 1 clients"),
+        ({"counts": {"sent": 9}}, "9 requests were sent, and 4 of them ended"),
+        ({"counts": {"in_flight_seconds": 1e12}}, "in_flight_seconds 1e+12"),
+        ({"counts": {"in_flight_seconds": 0.0}}, "in_flight_seconds 0"),
+        ({"outcome": {"processes": 0}}, "0 processes with 1 clients"),
+        ({"slices": ShardSlices(exponent=-4, ended=(3,), failed=(0,))}, "slices.ended has 3 requests, and not 4"),
     ],
 )
 def test_a_report_that_contradicts_itself_fails_the_trial_with_the_cause(changes, why):
@@ -86,8 +86,27 @@ def test_shards_that_began_further_apart_than_the_trial_may_take_fail_it():
     assert trial.reason.startswith("the shards began 1,600,000,000 s apart")
 
 
+def test_an_open_load_whose_counts_differ_fails_the_trial():
+    """The rate that a trial achieved follows from the requests that its load has sent."""
+    counts = ScheduleCounts(
+        sent=400, dropped=0, last_sent_seconds=0.0, most_backlog=1, most_in_flight=1, in_flight_at_end=0
+    )
+    times = times_of(np.full(4, 1e-3), NONE)
+    load = ShardLoad(counts=counts, lateness=times, sent=times)
+    reports = [a_shard_report(PLANNED, place, 2, load=load) for place in range(2)]
+    trial = reported_trial(PLANNED, Workload(rate="100", duration=0.08, requests=None, shards=2), reports)
+    assert (trial.status, "its load has 400 sent and 0 dropped requests" in trial.reason) == ("failed", True)
+
+
+def test_a_shard_that_lacks_requests_fails_the_trial():
+    """The report adds up; the trial as a whole lacks a request."""
+    reports = [a_shard_report(PLANNED, 0, 2), a_shard_report(PLANNED, 1, 2, requests=3)]
+    trial = reported_trial(PLANNED, Workload(requests=8, shards=2), reports)
+    assert (trial.status, trial.reason) == ("failed", "7 of 8 requests were finished; shard 2: 3 of 4")
+
+
 def test_reports_without_a_request_are_a_failed_trial():
-    """None of them has a wall time."""
-    none = {"requests": 0, "status": "failed", "reason": "no request was finished", "wall_seconds": None}
-    trial = trial_of(trial=none, requests_sent=0, latency=times_of(NONE, NONE))
+    """Nothing divides by the number of requests."""
+    reports = [a_shard_report(PLANNED, place, 2, requests=0) for place in range(2)]
+    trial = reported_trial(PLANNED, Workload(duration=0.08, requests=None, shards=2), reports)
     assert (trial.status, trial.reason) == ("failed", "no request was finished")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -10,16 +11,19 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
+from clientlab import strategies
 from clientlab.analysis.histogram import merged
-from clientlab.analysis.summary import latency_of
 from clientlab.conformance.server import counting_server, ok
+from clientlab.measuring.context import CONTEXT_FILE
+from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial
 from clientlab.running.execute import TrialInterrupted
-from clientlab.running.merged_shards import quantiles_of
-from clientlab.running.shard_report import times_of
+from clientlab.running.quantiles import quantiles_of, quantiles_of_histograms, times_of
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.workload.workload import Workload
+from clients.documents import a_planned_trial, a_shard_report
 from clients.fake_testbed import FakeTestbed
 from clients.measured import is_alive, trial_processes
 
@@ -65,6 +69,34 @@ def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the
     assert sum(row.errors for row in trial.over_time) == 1
     assert len({round(b.at - a.at, 12) for a, b in pairwise(trial.over_time)}) <= 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("strategy", ["urllib3@threads", "aiohttp@workers", "aiohttp@async-processes"])
+def test_percentiles_and_their_course_are_those_of_all_samples(strategy, tmp_path):
+    """The shards share the sample log, so that nothing is rounded; one file keeps the samples of all."""
+    with counting_server(lambda _: ok(b"")) as server:
+        trial = trial_of(server, tmp_path, workload_of(requests=200, warmup=3), strategy, keep_samples=True)
+    samples = np.load(tmp_path / "samples" / "trial-0000.npz")
+    assert sorted(samples["number"]) == list(range(200))
+    assert trial.latency_seconds == quantiles_of(samples["seconds"])
+    slices = [row for row in trial.over_time if row.requests]
+    assert sum(row.requests for row in slices) == 200
+    assert all(trial.latency_seconds.max >= row.p99 >= row.p50 > 0 for row in slices)
+    for place, shard in enumerate(trial.by_shard):
+        assert shard.latency_seconds == quantiles_of(samples["seconds"][samples["number"] % 3 == place])
+    assert trial.noise is None or trial.noise.others_cpu_seconds is not None
+
+
+@pytest.mark.parametrize("strategy", ["urllib3@threads", "urllib3@processes"])
+def test_shards_of_unequal_size_warm_their_connections_up_in_one_log(strategy, tmp_path):
+    """No record of a warm-up is taken for a measured one, and none hides another."""
+    with counting_server(lambda _: ok(b"x" * 7)) as server:
+        workload = workload_of(requests=50, connections="warm", warmup=1, concurrency=7)
+        trial = trial_of(server, tmp_path, workload, strategy, in_flight=7)
+    assert (trial.status, trial.requests, trial.bytes_received) == ("done", 50, 350)
+    assert measured_targets(server) == sorted(f"/{k}" for k in range(50))
+    assert [shard.requests for shard in trial.by_shard] == [17, 17, 16]
+    assert trial.connections_opened == 0
 
 
 def test_the_servers_counters_are_those_of_the_whole_trial(tmp_path):
@@ -132,9 +164,10 @@ def test_a_trial_without_a_success_has_failed_with_an_example(tmp_path):
 
 def test_a_shard_whose_process_is_killed_ends_the_trial_and_names_the_shard(tmp_path):
     """The others are stopped; no process and no file is left of them."""
-    killed = threading.Event()
+    killed, contexts = threading.Event(), []
 
     def kill(finished: int) -> None:
+        contexts.extend(tmp_path.rglob(CONTEXT_FILE))
         if finished > 3 and not killed.is_set():
             killed.set()
             os.kill(trial_processes()[0].pid, signal.SIGKILL)
@@ -144,7 +177,25 @@ def test_a_shard_whose_process_is_killed_ends_the_trial_and_names_the_shard(tmp_
     assert trial.status == "failed"
     assert trial.reason.startswith("shard ")
     assert "SIGKILL" in trial.reason
+    assert trial.partial
+    assert 3 < trial.requests < 5000
+    assert not contexts
+    assert not list(tmp_path.rglob("trial.samples"))
     assert not any(map(is_alive, trial_processes()))
+
+
+def test_of_a_failed_trial_the_output_of_its_shards_stays_without_secrets(tmp_path, monkeypatch):
+    """The reason and the tracebacks name a client; its name is the value of a header."""
+    monkeypatch.setitem(strategies.STRATEGIES, "broken", strategies.Strategy("broken", "Pl4nted-Token", "threads"))
+    with counting_server() as server:
+        trial = trial_of(server, tmp_path, workload_of(headers={"Authorization": "Pl4nted-Token"}), "broken")
+    assert trial.status == "failed"
+    assert trial.reason.startswith("shard ")
+    assert "Pl4nted" not in trial.reason
+    logs = {path.name: path.read_text() for path in (tmp_path / "trial-0000").iterdir()}
+    assert logs
+    assert set(logs) <= {"trial-1.log", "trial-2.log", "trial-3.log"}
+    assert all("Traceback" in text and "Pl4nted" not in text for text in logs.values())
 
 
 @pytest.mark.usefixtures("terminal_signals")
@@ -169,8 +220,20 @@ def test_quantiles_of_added_histograms_are_those_of_the_pooled_times(parts, fail
     draw = np.random.default_rng(parts)
     answered, lost = draw.lognormal(-6, 1.2, 5000), draw.lognormal(-4, 1.0, failed)
     times = [times_of(*(np.array_split(whole, parts)[place] for whole in (answered, lost))) for place in range(parts)]
-    found, pooled = quantiles_of(times), latency_of(answered, lost)
-    assert found["at_least"] == pooled["at_least"]
+    found, pooled = quantiles_of_histograms(times), quantiles_of(answered, lost)
+    assert found.at_least == pooled.at_least
     for name in ("p50", "p90", "p95", "p99", "p999"):
-        assert found[name] == pytest.approx(pooled[name], rel=1e-3)
-    assert (found["mean"], found["max"]) == pytest.approx((pooled["mean"], pooled["max"]))
+        assert getattr(found, name) == pytest.approx(getattr(pooled, name), rel=1e-3)
+    assert (found.mean, found.max) == pytest.approx((pooled.mean, pooled.max))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"cpu_seconds": -1.0}, {"wall_seconds": 0.0}, {"wall_seconds": math.inf}, {"processes": -1}, {"unknown": 1}],
+)
+def test_a_report_with_an_impossible_measurement_is_refused(changed):
+    """Whatever a worker sends: it is checked before it is added to the other reports."""
+    document = a_shard_report(a_planned_trial(), 0, 1).model_dump(mode="json")
+    assert ShardReport.model_validate(document).outcome.wall_seconds == pytest.approx(0.004)
+    with pytest.raises(ValidationError, match=next(iter(changed))):
+        ShardReport.model_validate({**document, "outcome": document["outcome"] | changed})

@@ -19,6 +19,16 @@ def test_only_the_end_of_what_the_process_wrote_stays(tmp_path):
     assert kept.endswith(b"a" * 9 + b"the error")
 
 
+def test_the_output_of_each_shard_stays(tmp_path):
+    """The shards of a divided trial share its folder; those that wrote nothing leave no file."""
+    folder = tmp_path / "trial-0000"
+    folder.mkdir()
+    for name, text in (("trial-1.log", "one"), ("trial-2.log", ""), ("trial-10.log", "ten"), ("trial.errors", "x")):
+        (folder / name).write_text(text)
+    keep_output(folder)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"trial-1.log": "one", "trial-10.log": "ten"}
+
+
 def test_nothing_stays_where_the_process_wrote_nothing(tmp_path):
     """Nor where there is no folder."""
     folder = tmp_path / "trial-0000"

@@ -10,7 +10,16 @@ import sys
 import pytest
 
 from clientlab.samples import log_reader
-from clientlab.samples.log import ERROR_CODES, HEADER, RECORD_SIZE, RECORDS_FILE, SampleLog, write_record
+from clientlab.samples.log import (
+    ERROR_CODES,
+    HEADER,
+    NOTE_SUFFIX,
+    RECORD_SIZE,
+    RECORDS_FILE,
+    SampleLog,
+    process_notes,
+    write_record,
+)
 
 ANOTHER_PROCESS = """
 import sys
@@ -54,6 +63,22 @@ def test_every_finished_request_is_read_with_what_was_written(log, tmp_path):
     assert found.records["bytes"].tolist() == [10] * 3
     assert found.records["status"].tolist() == [200] * 3
     assert (found.errors, found.examples) == ({}, {})
+
+
+def test_shards_share_the_log_and_each_has_every_third_record(tmp_path):
+    """Each writes its own requests 0, 1, 2, …; the reader sees the numbers of the trial, those of warm-ups below 0."""
+    for shard in range(3):
+        made = SampleLog(tmp_path, -3, 12, shard, 3)
+        made.begin()
+        for own in (-1, 0, 1, 2):
+            made.write_late(own, 100.0 + own, 0.5, shard, 200, 0)
+        made.close(0)
+        (tmp_path / f"{os.getpid()}{NOTE_SUFFIX}").rename(tmp_path / f"{shard}{NOTE_SUFFIX}")
+    assert sorted(log_reader.read(tmp_path).numbers.tolist()) == list(range(-3, 9))
+    found = log_reader.read(tmp_path, 100.0)
+    assert sorted(found.numbers.tolist()) == list(range(9))
+    assert found.records["bytes"].tolist() == [number % 3 for number in found.numbers]
+    assert [note.shard for note in process_notes(tmp_path)] == [0, 1, 2]
 
 
 def test_the_librarys_own_seconds_are_read_beside_the_labs(log, tmp_path):

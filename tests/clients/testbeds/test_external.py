@@ -10,7 +10,7 @@ import pytest
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.errors import FieldError, LabError, ServerLost
 from clientlab.measuring.connections import Address
-from clientlab.results.shard import Reading
+from clientlab.results.server_counters import ServerCounters
 from clientlab.testbeds import external
 from clientlab.testbeds.external import ExternalTarget, split_url
 from clientlab.workload.workload import Workload
@@ -46,7 +46,7 @@ def test_a_url_is_taken_apart_into_server_and_path(rest, path, server):
 
 def test_nothing_can_be_read_off_a_foreign_server(server):
     """Neither its CPU nor its counts."""
-    assert ExternalTarget(server.url).reading("any", "direct") == Reading()
+    assert ExternalTarget(server.url).reading("any", "direct") == ServerCounters()
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from clientlab.analysis import summary
 from clientlab.analysis.histogram import histogram_of
-from clientlab.samples.log_reader import RECORD
+from clientlab.analysis.summary import QUANTILES
+from clientlab.results.trial import Quantiles, Slice
+from clientlab.running.quantiles import quantiles_of
+from clientlab.running.request_figures import overheads_of, slices_of
+from clientlab.samples.log_reader import RECORD, Samples
 
 THREE_DIGITS = 1.1e-3  # of the value, with the histogram's rounding down to its bucket
 
@@ -18,6 +21,11 @@ def records(start, seconds, error=0):
     made = np.zeros(len(seconds), RECORD)
     made["start"], made["seconds"], made["error"], made["done"] = start, seconds, error, 1
     return made
+
+
+def overhead_of(made, numbers, unavoidable) -> Quantiles | None:
+    """The overhead of these records."""
+    return quantiles_of(*overheads_of(Samples(made, numbers, {}, {}, {}), unavoidable))
 
 
 DRAW = np.random.default_rng(3)
@@ -38,12 +46,12 @@ NONE = np.empty(0)
 )
 def test_quantiles_are_exact(seconds):
     """As numpy has them, from microseconds to minutes, by the nearest rank."""
-    latency = summary.latency_of(seconds, NONE)
-    for name, percent in summary.QUANTILES.items():
-        assert latency[name] == np.quantile(seconds, percent / 100, method="inverted_cdf"), name
-    assert latency["p50"] <= latency["p90"] <= latency["p95"] <= latency["p99"] <= latency["p999"] <= latency["max"]
-    assert latency["mean"] == pytest.approx(seconds.mean(), rel=1e-12)
-    assert latency["max"] == seconds.max()
+    latency = quantiles_of(seconds, NONE)
+    for name, percent in QUANTILES.items():
+        assert getattr(latency, name) == np.quantile(seconds, percent / 100, method="inverted_cdf"), name
+    assert latency.p50 <= latency.p90 <= latency.p95 <= latency.p99 <= latency.p999 <= latency.max
+    assert latency.mean == pytest.approx(seconds.mean(), rel=1e-12)
+    assert latency.max == seconds.max()
 
 
 def test_the_histogram_can_be_read_back_with_every_request():
@@ -62,50 +70,50 @@ def test_what_is_beyond_the_histogram_is_still_counted(seconds):
 
 def test_one_request_is_all_quantiles_but_the_last():
     """The smallest trial there is. Its 99.9th percentile would be its maximum under another name."""
-    latency = summary.latency_of(np.array([0.25]), NONE)
+    latency = quantiles_of(np.array([0.25]), NONE)
     seconds = dict.fromkeys(("mean", "p50", "p90", "p95", "p99", "max"), 0.25)
-    assert latency == {**seconds, "p999": None, "at_least": []}
+    assert latency == Quantiles(**seconds, p999=None, at_least=[])
 
 
 @pytest.mark.parametrize(("count", "p99", "p999"), [(50, 50, None), (99, 99, None), (100, 99, None), (999, 990, None),
                                                     (1000, 990, 999), (1001, 991, 1000)])  # fmt: skip
 def test_the_rank_of_a_quantile_is_the_least_that_holds_its_share_of_all(count, p99, p999):
     """The p99 of fewer than 100 requests is their maximum. A p99.9 needs 1,000 requests."""
-    latency = summary.latency_of(np.arange(1.0, count + 1), NONE)
-    assert (latency["p99"], latency["p999"]) == (p99, p999)
+    latency = quantiles_of(np.arange(1.0, count + 1), NONE)
+    assert (latency.p99, latency.p999) == (p99, p999)
 
 
-def timed(**counts) -> dict:
+def timed(**counts) -> Quantiles:
     """The latencies of a trial: how many requests took so many milliseconds, answered or (`f`) failed."""
     found = {"a": [], "f": []}
     for name, count in counts.items():
         found[name[0]] += [int(name[1:]) / 1000] * count
-    return summary.latency_of(np.array(found["a"]), np.array(found["f"]))
+    return quantiles_of(np.array(found["a"]), np.array(found["f"]))
 
 
 def test_a_quantile_among_failed_requests_is_at_least_as_long_as_they_took():
     """3 % time out at 300 ms: the p99 is no less, and what lies below the failures is exact."""
     latency = timed(a9=970, f300=30)
-    assert (latency["p50"], latency["p95"], latency["p99"]) == (0.009, 0.009, 0.3)
-    assert latency["mean"] == pytest.approx(0.97 * 0.009 + 0.03 * 0.3)
-    assert latency["max"] == 0.3
-    assert latency["at_least"] == ["mean", "p99", "p999", "max"]
+    assert (latency.p50, latency.p95, latency.p99) == (0.009, 0.009, 0.3)
+    assert latency.mean == pytest.approx(0.97 * 0.009 + 0.03 * 0.3)
+    assert latency.max == 0.3
+    assert latency.at_least == ["mean", "p99", "p999", "max"]
 
 
 def test_a_request_that_fails_fast_makes_no_quantile_shorter():
     """It was not answered: it ranks after every successful request, and never in front of one."""
     latency = timed(f1=100, a5=450, a9=450)
-    assert (latency["p50"], latency["p90"]) == (0.009, 0.009)
-    assert latency["at_least"] == ["mean", "p95", "p99", "p999", "max"]
-    assert timed(a5=450, a9=450)["p50"] == 0.005
+    assert (latency.p50, latency.p90) == (0.009, 0.009)
+    assert latency.at_least == ["mean", "p95", "p99", "p999", "max"]
+    assert timed(a5=450, a9=450).p50 == 0.005
 
 
 def test_a_bound_is_the_quantile_if_failed_requests_had_been_answered_when_they_failed():
     """So it is a bound whether they failed before or after the successful requests ended."""
     latency = timed(f1=20, a5=900, a9=50, f300=30)
-    assert latency["p99"] == 0.3
-    assert timed(f1=30, a5=900, a9=70)["p99"] == 0.009
-    assert timed(f1=600, a5=400)["p50"] == 0.001
+    assert latency.p99 == 0.3
+    assert timed(f1=30, a5=900, a9=70).p99 == 0.009
+    assert timed(f1=600, a5=400).p50 == 0.001
 
 
 def test_no_lower_bound_is_above_what_patience_would_have_shown():
@@ -113,57 +121,53 @@ def test_no_lower_bound_is_above_what_patience_would_have_shown():
     draw = np.random.default_rng(8)
     for _ in range(200):
         answered, failed = draw.lognormal(-5, 1, draw.integers(1, 200)), draw.lognormal(-5, 2, draw.integers(1, 200))
-        found = summary.latency_of(answered, failed)
-        patient = summary.latency_of(np.concatenate([answered, failed + draw.exponential(0.01, len(failed))]), NONE)
-        for name in found["at_least"]:
-            assert found[name] <= patient[name], name
+        found = quantiles_of(answered, failed)
+        patient = quantiles_of(np.concatenate([answered, failed + draw.exponential(0.01, len(failed))]), NONE)
+        for name in found.at_least:
+            assert getattr(found, name) <= getattr(patient, name), name
         never = np.sort(np.concatenate([answered, np.full(len(failed), np.inf)]))
-        for name in {"p50", "p90", "p95", "p99"} - {*found["at_least"]}:
-            assert found[name] == np.quantile(never, summary.QUANTILES[name] / 100, method="inverted_cdf"), name
+        for name in {"p50", "p90", "p95", "p99"} - {*found.at_least}:
+            assert getattr(found, name) == np.quantile(never, QUANTILES[name] / 100, method="inverted_cdf"), name
 
 
 def test_failures_too_rare_for_a_quantile_leave_it_exact():
     """One in a thousand is beyond the 99th percentile, and not beyond the mean and the maximum."""
     latency = timed(a5=998, a9=1, f300=1)
-    assert (latency["p99"], latency["p999"]) == (0.005, 0.009)
-    assert latency["at_least"] == ["mean", "max"]
+    assert (latency.p99, latency.p999) == (0.005, 0.009)
+    assert latency.at_least == ["mean", "max"]
 
 
 def test_without_a_successful_request_there_are_no_quantiles():
     """The quantiles of a trial without a successful request are None, not 0."""
-    assert summary.latency_of(NONE, np.array([0.3])) is None
-    assert summary.overhead_of(records([], []), np.empty(0, np.int64), lambda _: 0.0) is None
+    assert quantiles_of(NONE, np.array([0.3])) is None
+    assert overhead_of(records([], []), np.empty(0, np.int64), lambda _: 0.0) is None
 
 
 def test_overhead_is_latency_minus_the_delay_of_that_very_request():
     """Exact, also where a request was answered earlier than it asked for."""
     asked = {7: 0.1, 8: 0.2, 9: 0.3}
-    overhead = summary.overhead_of(
-        records([0] * 3, [0.101, 0.205, 0.299]), np.array([7, 8, 9]), lambda number: asked[number]
-    )
-    assert overhead["p50"] == pytest.approx(0.001)
-    assert overhead["mean"] == pytest.approx((0.001 + 0.005 - 0.001) / 3)
-    assert overhead["max"] == pytest.approx(0.005)
+    overhead = overhead_of(records([0] * 3, [0.101, 0.205, 0.299]), np.array([7, 8, 9]), lambda number: asked[number])
+    assert overhead.p50 == pytest.approx(0.001)
+    assert overhead.mean == pytest.approx((0.001 + 0.005 - 0.001) / 3)
+    assert overhead.max == pytest.approx(0.005)
 
 
 @pytest.mark.parametrize("many", [1, 2, 12, 13, 50, 101])
 def test_under_one_delay_latency_and_overhead_differ_by_it_at_every_quantile(many):
     """However few and far apart the requests are: both are figures of the same request."""
     made = records([0] * many, DRAW.uniform(0.02, 2, many))
-    latency = summary.latency_of(made["seconds"], NONE)
-    overhead = summary.overhead_of(made, np.arange(many), lambda _: 0.02)
+    latency = quantiles_of(made["seconds"], NONE)
+    overhead = overhead_of(made, np.arange(many), lambda _: 0.02)
     for name in ("mean", "p50", "p90", "p95", "p99", "max"):
-        assert latency[name] == pytest.approx(overhead[name] + 0.02), name
+        assert getattr(latency, name) == pytest.approx(getattr(overhead, name) + 0.02), name
 
 
 def test_the_overhead_of_failed_requests_ranks_as_their_latency():
     """Whatever its code, an error is no success, even one that came before the delay was over."""
-    overhead = summary.overhead_of(
-        records([0] * 4, [0.101, 0.102, 0.001, 0.4], [0, 0, 1, 64]), np.arange(4), lambda _: 0.1
-    )
-    assert overhead["p50"] == pytest.approx(0.002)
-    assert overhead["p90"] == pytest.approx(0.3)
-    assert overhead["at_least"] == ["mean", "p90", "p95", "p99", "max"]
+    overhead = overhead_of(records([0] * 4, [0.101, 0.102, 0.001, 0.4], [0, 0, 1, 64]), np.arange(4), lambda _: 0.1)
+    assert overhead.p50 == pytest.approx(0.002)
+    assert overhead.p90 == pytest.approx(0.3)
+    assert overhead.at_least == ["mean", "p90", "p95", "p99", "max"]
 
 
 def test_slices_over_time_add_up_to_all_requests_and_errors():
@@ -171,17 +175,17 @@ def test_slices_over_time_add_up_to_all_requests_and_errors():
     many, wall, began = 6000, 3.0, 500.0
     ends = np.concatenate(([began, began + wall, began + wall + 0.01], began + DRAW.uniform(0, wall, many - 3)))
     error = DRAW.integers(0, 2, many)
-    rows = summary.over_time(records(ends - 0.001, np.full(many, 0.001), error), began, wall)
+    rows = slices_of(records(ends - 0.001, np.full(many, 0.001), error), began, wall)
     assert len(rows) == 60
-    assert sum(row["requests"] for row in rows) == many
-    assert sum(row["errors"] for row in rows) == (error > 0).sum()
-    assert [row["at"] for row in rows] == pytest.approx(np.arange(60) * wall / 60)
+    assert sum(row.requests for row in rows) == many
+    assert sum(row.errors for row in rows) == (error > 0).sum()
+    assert [row.at for row in rows] == pytest.approx(np.arange(60) * wall / 60)
 
 
 def test_a_slice_has_the_quantiles_of_its_requests():
     """And none that falls on a failed one."""
-    rows = summary.over_time(records([0, 0, 0, 30, 40, 40], [0.1, 0.3, 0.5, 0.2, 0.3, 0.1], [0, 0, 0, 1, 0, 1]), 0, 60)
-    assert rows[0] == {"at": 0.0, "requests": 3, "errors": 0, "p50": 0.3, "p99": 0.5}
-    assert rows[1] == {"at": 1.0, "requests": 0, "errors": 0}
-    assert rows[30] == {"at": 30.0, "requests": 1, "errors": 1}
-    assert rows[40] == {"at": 40.0, "requests": 2, "errors": 1, "p50": 0.3}
+    rows = slices_of(records([0, 0, 0, 30, 40, 40], [0.1, 0.3, 0.5, 0.2, 0.3, 0.1], [0, 0, 0, 1, 0, 1]), 0, 60)
+    assert rows[0] == Slice(at=0.0, requests=3, errors=0, p50=0.3, p99=0.5)
+    assert rows[1] == Slice(at=1.0, requests=0, errors=0)
+    assert rows[30] == Slice(at=30.0, requests=1, errors=1)
+    assert rows[40] == Slice(at=40.0, requests=2, errors=1, p50=0.3)
