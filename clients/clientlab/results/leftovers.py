@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clientlab.errors import LabError
-from clientlab.measuring.context import CONTEXT_FILE
+from clientlab.measuring.context import OUTPUT_FILES
 from clientlab.results.store import HOLD_FILE, RUN_FILE, Store, is_held
 
 _NAME = re.compile(r"\d{8}-\d{9}-[a-z0-9.-]+-[0-9a-f]{4}")
 """The whole name that the lab gives to a run."""
 
 _TRIAL = re.compile(r"trial-\d{4,9}(-shard-\d{1,4})?")
-"""The name of a trial's folder. While the trial is measured, its context is in there."""
+"""The name of a trial's folder. While the trial is measured, its sample log is in there."""
 
 _LOGS = "logs"
 _OWN_FILES = {HOLD_FILE, _LOGS, "run.part", "served"}
@@ -75,7 +75,7 @@ def _trials_of(place: Path) -> list[Path]:
     if place.is_symlink() or not (place / HOLD_FILE).is_file():
         return []
     found = [path for path in place.iterdir() if _TRIAL.fullmatch(path.name) and not path.is_symlink()]
-    return [path for path in found if (path / CONTEXT_FILE).is_file()]
+    return [path for path in found if any(not file.match(OUTPUT_FILES) for file in path.iterdir())]
 
 
 def remove(store: Store, name: str) -> None:

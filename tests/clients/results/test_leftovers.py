@@ -94,10 +94,10 @@ def test_the_files_of_a_trial_that_was_killed_with_its_lab_go_at_the_next_start(
     (run / ".held").touch()
     for name in ("trial-0003", "trial-0004-shard-1"):
         (run / name).mkdir()
-        (run / name / "context.pickle").touch()
         (run / name / "trial.samples").touch()
     (run / "trial-0001").mkdir()
-    (run / "trial-0001" / "trial.log").touch()
+    for name in ("trial.log", "trial-2.log"):
+        (run / "trial-0001" / name).touch()
     with store.hold(run.name):
         leftovers.sweep(store)
         assert (run / "trial-0003").exists()
