@@ -10,7 +10,7 @@ import pytest
 from benchmarks.truth.noise import MODELS
 from benchmarks.truth.spreads import true_ratio
 
-from clientlab.analysis.spread import spread_interval, spread_ratio
+from clientlab.analysis.spread import spread_interval, spread_ratio, spreads
 
 SIMULATIONS = 2000
 LEAST = 0.93
@@ -67,3 +67,37 @@ def test_the_scale_of_an_arm_is_not_its_spread():
     figures = dict(enumerate(draw.lognormal(0, 0.2, 8)))
     ratio = spread_ratio({number: 2 * value for number, value in figures.items()}, figures)
     assert ratio.value == pytest.approx(1)
+
+
+VALUES = {
+    "normal": lambda draw, n: draw.normal(size=n),
+    "far apart": lambda draw, n: np.exp(30 * draw.normal(size=n)),
+    "of one digit": lambda draw, n: np.round(draw.normal(size=n), 1),
+    "whole": lambda draw, n: np.round(2 * draw.normal(size=n)),
+    "mostly equal": lambda draw, n: np.where(draw.random(n) < 0.7, 1.0, draw.normal(size=n)),
+    "equal": lambda draw, n: np.full(n, 0.1),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("rounds", [6, 25, 26, 27, 60, 225])
+def test_the_spreads_without_each_round_are_those_of_all_pairs(name, rounds):
+    """They are found without ordering all pairs for each round, and are the same numbers to the last bit."""
+    draw = np.random.default_rng(24)
+    x = np.stack([VALUES[name](draw, rounds) for _ in range(3)])
+    whole, without = spreads(x)
+    assert np.array_equal(whole, [median_difference(row) for row in x])
+    assert np.array_equal(without, [[median_difference(np.delete(row, k)) for k in range(rounds)] for row in x])
+
+
+def median_difference(values):
+    """Of two of the values, from all pairs of them."""
+    return np.median(np.abs(values[:, None] - values)[np.triu_indices(len(values), 1)])
+
+
+def test_a_hundred_thousand_rounds_have_an_interval():
+    """As many as a run may have. Their five thousand million pairs would fit into no memory."""
+    draw = np.random.default_rng(25)
+    these, those = (dict(enumerate(np.round(draw.lognormal(0, 0.2, 100_000), 3))) for _ in range(2))
+    ratio = spread_ratio(these, those)
+    assert 0.98 < ratio.low < ratio.high < 1.02
