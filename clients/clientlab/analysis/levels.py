@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from clientlab.analysis.typical import Floats
 
@@ -23,9 +24,30 @@ def typical_levels(series: Sequence[Mapping[int, float]]) -> Floats:
     gaps = _typical_gaps(logs) - (alone[:, None] - alone)
     known = ~np.isnan(gaps)
     # The normal equations of "level i - level j = gap ij", each relative to the arm's own median.
-    weights = np.diag(known.sum(axis=1)) - known.astype(np.float64)
-    corrections = np.linalg.lstsq(weights, np.where(known, gaps, 0.0).sum(axis=1))[0]
+    sums = np.where(known, gaps, 0.0).sum(axis=1)
+    if known.all():
+        corrections = sums / len(series)  # the solution whose sum is 0
+    else:
+        weights = np.diag(known.sum(axis=1)) - known.astype(np.float64)
+        # One equation more for each set of connected arms: its corrections have a sum of 0.
+        corrections = np.linalg.solve(weights + _connected(known), sums)
     found: Floats = alone + corrections
+    return found
+
+
+def _connected(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which two arms are compared, directly or by way of others."""
+    found = np.eye(len(known), dtype=np.bool_)
+    left = np.ones(len(known), dtype=np.bool_)
+    while left.any():
+        reached = np.zeros(len(known), dtype=np.bool_)
+        reached[np.argmax(left)] = True
+        fresh = reached
+        while fresh.any():
+            fresh = known[fresh].any(axis=0) & ~reached
+            reached = reached | fresh
+        found[np.ix_(reached, reached)] = True
+        left &= ~reached
     return found
 
 
@@ -37,7 +59,8 @@ def _typical_gaps(logs: Floats) -> Floats:
         if whole:
             found[place] = np.median(row - logs, axis=1)
         else:
-            differences = row - logs
+            own = ~np.isnan(row)
+            differences = row[own] - logs[:, own]
             some = ~np.isnan(differences).all(axis=1)
             found[place, some] = np.nanmedian(differences[some], axis=1)
     return found

@@ -20,7 +20,7 @@ FEWEST_ROUNDS = 6
 """With fewer rounds, no interval is computed: one outlying round of five spoils four of ten differences."""
 
 _FEW = 24
-"""Of so few values, all differences are put in order without each value: the fastest for thousands of simulations."""
+"""Of so few values of thousands of simulations at once, all differences are put in order without each value."""
 
 
 def spread_ratio(
@@ -40,19 +40,24 @@ def spread_ratio(
         return None
     if len(both) < FEWEST_ROUNDS or min(one_without.min(), other_without.min()) <= 0:
         return Ratio(float(one / other), None, None, len(both), confidence)
-    value, low, high = (float(found) for found in spread_interval(x, y, confidence))
+    value, low, high = (float(found) for found in _interval(one, one_without, other, other_without, confidence))
     return Ratio(value, low, high, len(both), confidence)
 
 
-@np.errstate(over="ignore")  # an end beyond all numbers is infinite
 def spread_interval(x: Floats, y: Floats, confidence: float = CONFIDENCE) -> tuple[Floats, Floats, Floats]:
     """Ratio of spreads, and both ends of its interval, over the last axis of paired values.
 
     The standard error of the ratio's logarithm is the jackknife's (Tukey 1958): from the ratios without one round
     each. Leaving out both values of a round accounts for what a round does to both arms.
     """
-    n = x.shape[-1]
-    (one, one_without), (other, other_without) = spreads(x), spreads(y)
+    return _interval(*spreads(x), *spreads(y), confidence)
+
+
+@np.errstate(over="ignore")  # an end beyond all numbers is infinite
+def _interval(
+    one: Floats, one_without: Floats, other: Floats, other_without: Floats, confidence: float
+) -> tuple[Floats, Floats, Floats]:
+    n = one_without.shape[-1]
     ratios = np.log(one_without / other_without)
     error = np.sqrt((n - 1) * ratios.var(axis=-1))
     half = t_quantile(n - 1, (1 + confidence) / 2) * error
@@ -63,7 +68,7 @@ def spread_interval(x: Floats, y: Floats, confidence: float = CONFIDENCE) -> tup
 def spreads(x: Floats) -> tuple[Floats, Floats]:
     """Median difference between two values, over the last axis, and that without each of the values."""
     n = x.shape[-1]
-    if n <= _FEW:
+    if n < FEWEST_ROUNDS or (n <= _FEW and x.ndim > 1):
         return _spread(x), np.stack([_spread(np.delete(x, place, axis=-1)) for place in range(n)], axis=-1)
     found = [medians(row) for row in x.reshape(-1, n)]
     whole, without = (np.array(part) for part in zip(*found, strict=True))

@@ -140,19 +140,26 @@ def search_of(run: Run, arm: Arm, number: int) -> ArmSearch:
     if plan.find_max is None:
         raise ValueError(f"run {run.run} searches for no capacity")
     probes = [probe for probe in run.probes if (probe.arm, probe.round) == (arm.name, number)]
+    return _search(run, plan.find_max, arm, number, probes)
+
+
+def _search(run: Run, search: CapacitySearch, arm: Arm, number: int, probes: list[Trial]) -> ArmSearch:
     since = run.resumed[-1].trials if run.resumed else 0
-    return ArmSearch(plan.find_max, bounds_of(plan.find_max, plan, arm), arm.name, number, probes, since)
+    return ArmSearch(search, bounds_of(search, run.experiment, arm), arm.name, number, probes, since)
 
 
 def capacities(run: Run) -> dict[GroupKey, list[ArmCapacity]]:
     """The arms of each group, the largest capacity first; those without a capacity are last. Empty without a search."""
-    if run.experiment.find_max is None:
+    search = run.experiment.find_max
+    if search is None:
         return {}
+    probes: dict[str, dict[int, list[Trial]]] = {}
+    for probe in run.probes:
+        probes.setdefault(probe.arm, {}).setdefault(probe.round, []).append(probe)
     found: dict[GroupKey, list[ArmCapacity]] = {}
     for arm in run.experiment.arms:
-        rounds = sorted({probe.round for probe in run.probes if probe.arm == arm.name})
-        if rounds:
-            searches = [search_of(run, arm, number) for number in rounds]
+        if by_round := probes.get(arm.name):
+            searches = [_search(run, search, arm, number, by_round[number]) for number in sorted(by_round)]
             found.setdefault(group_of(arm), []).append(ArmCapacity(arm, arm.label or arm.strategy, searches))
     return {group: _ranked(group, arms) for group, arms in found.items()}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clientlab.analysis.precision import confidence_of
 from clientlab.analysis.ratios import Ratio, paired_ratio
-from clientlab.judging.claims import by_round
+from clientlab.judging.evidence import by_round
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import BY_KEY, cost_of, ranked_by
@@ -42,7 +42,7 @@ def contrasts(run: Run, found: Sequence[ArmPair]) -> list[Contrast]:
         Contrast(
             arm,
             base,
-            ranked_by(open_load=any(trial.open_load is not None for trial in run.trials if trial.arm == arm.name)),
+            ranked_by(open_load=any(trial.open_load is not None for trial in run.trials_of(arm.name))),
             None if _is_bound(run, arm, base) else paired_ratio(_times(run, arm), _times(run, base), level),
             paired_ratio(by_round(run, arm.name, BY_KEY["cpu"]), by_round(run, base.name, BY_KEY["cpu"]), level),
         )
@@ -71,8 +71,8 @@ def _pairs(arms: Iterable[Arm], kept: Callable[[Arm], Hashable]) -> list[ArmPair
 
 def _is_bound(run: Run, *arms: Arm) -> bool:
     """Whether a p99 is only a lower bound in a round of these arms: the rounds without failures would mislead."""
-    names = {arm.name for arm in arms}
-    trials = [trial for trial in run.trials if trial.arm in names and trial.status == "done" and trial.open_load]
+    own = (trial for arm in arms for trial in run.trials_of(arm.name))
+    trials = [trial for trial in own if trial.status == "done" and trial.open_load]
     return ranked_by(open_load=True).has_bounds(trials)
 
 
@@ -80,6 +80,6 @@ def _times(run: Run, arm: Arm) -> dict[int, float]:
     """Round → seconds of the figure that the arm is ranked by."""
     return {
         trial.round: cost_of(trial)
-        for trial in run.trials
-        if trial.arm == arm.name and trial.status == "done" and not trial.errors
+        for trial in run.trials_of(arm.name)
+        if trial.status == "done" and not trial.errors
     }

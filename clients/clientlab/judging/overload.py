@@ -76,13 +76,16 @@ def overloads_of(run: Run) -> list[Overloaded]:
     """The overloads of each arm by share, in the experiment's order; none in a run without them."""
     if not run.overloads:
         return []
+    overloads: dict[str, list[Trial]] = {}
+    for trial in run.overloads:
+        overloads.setdefault(trial.arm, []).append(trial)
     found, several = [], len({group_of(arm) for arm in run.experiment.arms}) > 1
     for arm in run.experiment.arms:
         seconds = run.experiment.workloads[arm.workload].duration or 0.0
         by_share: dict[float, list[Trial]] = {}
         capacity = 0.0
-        for trial in run.overloads:
-            if trial.arm == arm.name and trial.status == "done" and trial.search and trial.search.capacity_per_second:
+        for trial in overloads.get(arm.name, []):
+            if trial.status == "done" and trial.search and trial.search.capacity_per_second:
                 capacity = trial.search.capacity_per_second
                 by_share.setdefault(share_of(trial.search), []).append(trial)
         place = f" ({', '.join(filter(None, group_of(arm)))})" if several else ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, paired_ratio
 from clientlab.judging.changes import simultaneous
-from clientlab.judging.claims import by_round
+from clientlab.judging.evidence import by_round
 from clientlab.judging.contrasts import ArmPair, environment_pairs
 from clientlab.judging.thresholds import (
     Outcome,
@@ -77,12 +77,12 @@ def _judged(run: Run, one: Threshold, pair: ArmPair, confidence: float | None) -
 
 
 def _finished(run: Run, arm: Arm) -> list[Trial]:
-    return [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
+    return [trial for trial in run.trials_of(arm.name) if trial.status == "done"]
 
 
 def _difference(one: Threshold, run: Run, pair: ArmPair) -> float | None:
     """How much larger the share is than in the first environment; None where one of them is unknown."""
-    shares = [one.figure.over_rounds(trial for trial in run.trials if trial.arm == arm.name) for arm in pair]
+    shares = [one.figure.over_rounds(run.trials_of(arm.name)) for arm in pair]
     if shares[0] is None or shares[1] is None:
         return None
     return shares[0] - shares[1]

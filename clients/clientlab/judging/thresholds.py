@@ -157,7 +157,7 @@ def _limits(run: Run, limits: Sequence[Threshold], confidence: float | None) -> 
         for arm in run.experiment.arms:
             if not one.applies_to(arm.name):
                 continue
-            trials = [trial for trial in run.trials if trial.arm == arm.name]
+            trials = run.trials_of(arm.name)
             found = one.figure.over_rounds(trials)
             if found is None and any(trial.status == "done" for trial in trials):
                 raise unusable(one.text, f"run {run.run} has no {one.figure.label} for arm {arm.name!r}")

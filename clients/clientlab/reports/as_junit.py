@@ -48,7 +48,7 @@ def render(run: Run, judged: Sequence[ThresholdResult]) -> str:
 
 def _arms(run: Run) -> Iterator[_Case]:
     for arm in run.experiment.arms:
-        trials = [trial for trial in run.trials if trial.arm == arm.name]
+        trials = run.trials_of(arm.name)
         seconds = sum(trial.wall_seconds or 0.0 for trial in trials)
         failed = failed_for_good(run, arm.name)
         rounds = len({trial.round for trial in trials})

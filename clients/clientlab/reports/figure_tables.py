@@ -12,7 +12,7 @@ from clientlab.reports import bottleneck
 from clientlab.reports.charts.shapes import DataTable
 from clientlab.reports.rows import Group, Row
 from clientlab.reports.sections import Details, Lines, Part, Report, Section, Tables
-from clientlab.results.ceiling import Ceiling, ceiling_of
+from clientlab.results.ceiling import Ceiling
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import FIGURES
@@ -149,7 +149,8 @@ def _names(run: Run, ceiling: Ceiling) -> Iterator[str]:
     """Upstream and route, with the workloads and the version of HTTP where other ceilings have others."""
     same_place = [one for one in run.ceilings if (one.upstream, one.route) == (ceiling.upstream, ceiling.route)]
     if len(same_place) > 1:
-        yield ", ".join(dict.fromkeys(arm.workload for arm in run.experiment.arms if arm.name in ceiling.arms))
+        names = frozenset(ceiling.arms)
+        yield ", ".join(dict.fromkeys(arm.workload for arm in run.experiment.arms if arm.name in names))
     yield from (ceiling.upstream, ceiling.route)
     if len({one.http for one in run.ceilings}) > 1:
         yield f"HTTP/{ceiling.http}"
@@ -168,8 +169,8 @@ def _how(ceiling: Ceiling) -> str:
 def _closest(run: Run, ceiling: Ceiling) -> str:
     """The arm with the largest median share of the ceiling; empty if no trial has one."""
     shares: dict[str, list[float]] = {}
-    for trial in run.trials:
-        if trial.status == "done" and "ceiling" in trial.busy and ceiling_of(trial, run.ceilings) == ceiling:
+    for trial in (trial for arm in dict.fromkeys(ceiling.arms) for trial in run.trials_of(arm)):
+        if trial.status == "done" and "ceiling" in trial.busy:
             shares.setdefault(trial.arm, []).append(trial.busy["ceiling"])
     if not shares:
         return ""

@@ -118,7 +118,7 @@ def _served(run: Run) -> Iterator[Served]:
     if len({(arm.workload, arm.route) for arm in special}) > 1:
         return
     for arm in special:
-        trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
+        trials = [trial for trial in run.trials_of(arm.name) if trial.status == "done"]
         trials = [trial for trial in trials if trial.open_load is None]
         kept = [count for trial in trials if (count := _kept_alive(trial)) is not None]
         if kept:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -13,6 +15,7 @@ from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, W
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.part import Part
 from clientlab.results.plan import (
+    MOST_CLAIMS,
     MOST_ITEMS,
     MOST_TRIALS,
     AxisValue,
@@ -212,7 +215,7 @@ class Run(Part):
         Field(description="of each server, measured before the first round; empty without them", max_length=MOST_ITEMS),
     ] = []
     cautions: Annotated[list[Caution], Field(max_length=MOST_ITEMS)] = []
-    claims: Annotated[list[ClaimResult], Field(max_length=MOST_ITEMS)] = []
+    claims: Annotated[list[ClaimResult], Field(max_length=MOST_CLAIMS)] = []
     probes: Annotated[
         list[Trial],
         Field(
@@ -230,6 +233,24 @@ class Run(Part):
     def every_trial(self) -> list[Trial]:
         """The trials, the probes and the overloads, not in the order in which they were measured."""
         return [*self.probes, *self.trials, *self.overloads]
+
+    @cached_property
+    def trials_by_arm(self) -> dict[str, list[Trial]]:
+        """Name of an arm → its trials, in their order. An arm without trials has no entry."""
+        found: dict[str, list[Trial]] = {}
+        for trial in self.trials:
+            found.setdefault(trial.arm, []).append(trial)
+        return found
+
+    def trials_of(self, arm: str) -> list[Trial]:
+        """The trials of an arm. Reports need them arm by arm, and must not read all trials for each."""
+        return self.trials_by_arm.get(arm, [])
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with changes. What was computed from the old trials is no part of it."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("trials_by_arm", None)
+        return copy
 
     @property
     def measured(self) -> int:
@@ -268,6 +289,9 @@ class Run(Part):
                 raise ValueError(
                     f"trial {trial.order}: the experiment has no arm {trial.arm!r} of {identity_of(trial)}"
                 )
+        several = len({trial.arm for trial in self.trials}) * len({trial.round for trial in self.trials})
+        if several > MOST_TRIALS:  # figures are compared in tables of arms by rounds
+            raise ValueError(f"its trials are of {several:,} arms and rounds, and no run has more than {MOST_TRIALS:,}")
         check_once("claims", "name", (claim.name for claim in self.claims))
         done = ((trial.arm, trial.round, *identity_of(trial)) for trial in self.trials if trial.status == "done")
         check_once("trials that are done", "arm and round", done)

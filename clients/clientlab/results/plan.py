@@ -38,7 +38,13 @@ FigureName = Annotated[str, AfterValidator(_claimable)]
 """Key or full name of a figure that a claim may compare."""
 
 MOST_ITEMS = 10_000
-"""Limit of a list or a mapping in a run document, such as arms, claims or cautions."""
+"""Limit of a list or a mapping in a run document, such as workloads or cautions."""
+
+MOST_ARMS = 2_000
+"""Of a run. Arms of a group are ranked by the ratios of each two of them. The largest experiment of the lab has 97."""
+
+MOST_CLAIMS = 300
+"""Of a run. The largest experiment of the lab has 20."""
 
 MOST_AXES = 100
 """Of an arm. An axis is a field of a workload, a part of a link or a setting of a strategy."""
@@ -135,7 +141,7 @@ class Plan(Part):
         Field(description="null: no search; else workloads have the rate that is tried first, and probes their own"),
     ] = None
     seed: Whole
-    arms: Annotated[list[Arm], Field(max_length=MOST_ITEMS)]
+    arms: Annotated[list[Arm], Field(max_length=MOST_ARMS)]
     baseline: Annotated[str | None, Field(description="the arm that the others are compared with")] = None
     workloads: Annotated[dict[str, Annotated[Workload, AfterValidator(_computable)]], Field(max_length=MOST_ITEMS)]
     environments: Annotated[
@@ -160,7 +166,7 @@ class Plan(Part):
     changed: Annotated[
         Names, Field(description="what options of the command line replaced, except rounds and seed")
     ] = []
-    claims: Annotated[list[Claim], Field(max_length=MOST_ITEMS)] = []
+    claims: Annotated[list[Claim], Field(max_length=MOST_CLAIMS)] = []
     replaced: Annotated[Texts, Field(description="strategy that is not installed to its replacement")] = {}
     left_out: Annotated[Texts, Field(description="strategy that could not be loaded to the reason")] = {}
     unavailable_arms: Annotated[

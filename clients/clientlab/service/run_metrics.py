@@ -161,7 +161,7 @@ def _of_claim(run: Run, claim: ClaimResult) -> Iterator[_Row]:
 
 
 def _of_arm(run: Run, arm: Arm) -> Iterator[_Row]:
-    trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
+    trials = [trial for trial in run.trials_of(arm.name) if trial.status == "done"]
     if not trials:
         return
     labels = of_arm(run.run, run.experiment.name, arm.name, arm)

@@ -191,8 +191,7 @@ def _ordered(axis: str, values: list[Value]) -> list[Value]:
 
 
 def _concurrency(run: Run, arms: list[Arm]) -> int | None:
-    names = {arm.name for arm in arms}
-    found = {trial.concurrency for trial in run.trials if trial.arm in names}
+    found = {trial.concurrency for arm in arms for trial in run.trials_of(arm.name)}
     return found.pop() if len(found) == 1 else None
 
 
@@ -212,7 +211,7 @@ def _charted(run: Run, arms: list[Arm]) -> ChartedSeconds:
 
 
 def _point(run: Run, arm: Arm, axis: str, charted: ChartedSeconds) -> SweepPoint | None:
-    trials = [trial for trial in run.trials if trial.arm == arm.name and trial.status == "done"]
+    trials = [trial for trial in run.trials_of(arm.name) if trial.status == "done"]
     rounds = {trial.round: charted.of(cost_of(trial)) for trial in trials}
     typical = typical_figure(rounds)
     if typical is None:
