@@ -1,4 +1,4 @@
-"""The median difference between two of many values, and that without each of the values, exactly.
+"""Differences of many values by rank, exactly, without making all of them.
 
 n values have n(n-1)/2 differences. To leave out one value removes n-1 of them, so all medians lie among n neighbours of
 the ordered differences. Only these are listed, which takes O(n log² n) steps, where ordering all differences without
@@ -6,6 +6,8 @@ each value takes O(n³ log n).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -34,16 +36,23 @@ def medians(values: Floats) -> tuple[float, Floats]:
     return whole, without
 
 
+def between(these: Floats, those: Floats, ranks: Sequence[int]) -> list[float]:
+    """The differences of these ranks (from 0) among those of each of `these` to each of `those` (one axis each)."""
+    lower, upper = np.sort(those), np.sort(these)
+    return [_difference_at(lower, upper, np.zeros(len(lower), np.int64), rank) for rank in ranks]
+
+
 class _Neighbours:
     """The differences of ordered values from one rank to another (from 0), with the values that each is between."""
 
     def __init__(self, ordered: Floats, first: int, last: int) -> None:
-        self._low, self._high = _difference_at(ordered, first), _difference_at(ordered, last)
         n = len(ordered)
+        behind = np.arange(1, n + 1)
+        self._low, self._high = (_difference_at(ordered, ordered, behind, rank) for rank in (first, last))
         # Ends of the partners: the values from one's own place to an end differ by no more than the difference.
-        lows = _ends(ordered, self._low, with_equal=True)
-        between = np.maximum(_ends(ordered, self._high, with_equal=False) - lows, 0)
-        self._below = int((lows - np.arange(1, n + 1)).sum())
+        lows = _ends(ordered, ordered, behind, self._low, with_equal=True)
+        between = np.maximum(_ends(ordered, ordered, behind, self._high, with_equal=False) - lows, 0)
+        self._below = int((lows - behind).sum())
         self._below_of = _partners(lows)
         one = np.repeat(np.arange(n), between)
         other = np.arange(len(one)) + np.repeat(lows - np.cumsum(between) + between, between)
@@ -76,43 +85,45 @@ class _Neighbours:
         return found
 
 
-def _difference_at(ordered: Floats, rank: int) -> float:
-    """The difference of a rank among all of them: one is drawn, and those on its wrong side are left out, and so on."""
-    n = len(ordered)
-    begin, end = np.arange(1, n + 1), np.full(n, n)
+def _difference_at(lower: Floats, upper: Floats, first: _Places, rank: int) -> float:
+    """The difference of a rank among those of each lower value to the upper ones from its first place on.
+
+    Both are in order. A difference is drawn, and those on its wrong side are left out, and so on.
+    """
+    n = len(lower)
+    begin, end = first, np.full(n, len(upper))
     draw = np.random.default_rng(0)  # decides only how soon it is found
     while True:
         counts = end - begin
-        before = int((begin - np.arange(1, n + 1)).sum())
-        total = int(counts.sum())
+        before, total = int((begin - first).sum()), int(counts.sum())
         if total <= _LISTED:
             one = np.repeat(np.arange(n), counts)
             other = np.arange(total) + np.repeat(begin - np.cumsum(counts) + counts, counts)
-            return float(np.partition(ordered[other] - ordered[one], rank - before)[rank - before])
+            return float(np.partition(upper[other] - lower[one], rank - before)[rank - before])
         upto = np.cumsum(counts)
         drawn = draw.integers(0, total, _SAMPLED)
         one = np.searchsorted(upto, drawn, side="right")
-        sample = np.sort(ordered[begin[one] + drawn - (upto - counts)[one]] - ordered[one])
+        sample = np.sort(upper[begin[one] + drawn - (upto - counts)[one]] - lower[one])
         pivot = float(sample[(rank - before) * _SAMPLED // total])
-        least, most = (_ends(ordered, pivot, with_equal=equal) for equal in (False, True))
-        if rank < int((least - np.arange(1, n + 1)).sum()):
+        least, most = (_ends(lower, upper, first, pivot, with_equal=equal) for equal in (False, True))
+        if rank < int((least - first).sum()):
             end = least
-        elif rank >= int((most - np.arange(1, n + 1)).sum()):
+        elif rank >= int((most - first).sum()):
             begin = most
         else:
             return pivot
 
 
-def _ends(ordered: Floats, difference: float, *, with_equal: bool) -> _Places:
-    """For each value, the end of those from itself on that differ from it by less (`with_equal`: or by as much).
+def _ends(lower: Floats, upper: Floats, first: _Places, difference: float, *, with_equal: bool) -> _Places:
+    """For each lower value, the end of the upper ones that are above it by less (`with_equal`: or by as much).
 
     By the differences as they are rounded, which never fall from one value to the next.
     """
-    n = len(ordered)
-    least, most = np.arange(1, n + 1), np.full(n, n)
-    for _ in range(n.bit_length()):
+    m = len(upper)
+    least, most = first, np.full(len(lower), m)
+    for _ in range(m.bit_length()):
         middle = (least + most) // 2
-        found = ordered[np.minimum(middle, n - 1)] - ordered
+        found = upper[np.minimum(middle, m - 1)] - lower
         nearer = (middle < most) & ((found <= difference) if with_equal else (found < difference))
         least, most = np.where(nearer, middle + 1, least), np.where(nearer, most, middle)
     return least

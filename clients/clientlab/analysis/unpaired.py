@@ -16,6 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from clientlab.analysis.pair_differences import between
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate
 from clientlab.analysis.student_t import t_quantile
 from clientlab.analysis.typical import RESERVE, Floats
@@ -24,6 +25,8 @@ POWER = 0.8
 """A change counts as one that a comparison could have seen if it would have seen it in so many cases."""
 
 _FEW = 6
+_MOST_LISTED = 20_000
+"""Differences of rounds of one run to those of the other. With more, only those of the wanted ranks are looked for."""
 _MOST_EXACT = 50
 """With more rounds on a side, the ranks' distribution is close to normal."""
 
@@ -79,8 +82,10 @@ def shift(these: Floats, those: Floats) -> Floats:
 
     Hodges and Lehmann (1963), Estimates of location based on rank tests, Ann. Math. Statist. 34(2).
     """
-    found: Floats = np.median(_differences(these, those), axis=-1)
-    return found
+    if (count := _too_many(these, those)) is None:
+        found: Floats = np.median(_differences(these, those), axis=-1)
+        return found
+    return np.mean(between(these, those, [(count - 1) // 2, count // 2]))
 
 
 def shift_interval(
@@ -96,6 +101,9 @@ def shift_interval(
     if not rank:
         difference, half = welch(these, those, step, confidence)
         return difference - half, difference + half
+    if (count := _too_many(these, those)) is not None:
+        low, high = between(these, those, [rank - 1, count - rank])
+        return np.float64(low - step), np.float64(high + step)
     ordered = np.sort(_differences(these, those), axis=-1)
     return ordered[..., rank - 1] - step, ordered[..., -rank] + step
 
@@ -150,6 +158,12 @@ def rank_of(n: int, m: int, confidence: float) -> int:
             column[i][j:] += column[i - 1][: n * m + 1 - j]
     ways = column[n]
     return int(np.searchsorted(np.cumsum(ways / ways.sum()), tail, side="right"))
+
+
+def _too_many(these: Floats, those: Floats) -> int | None:
+    """The number of differences, if they are too many to be listed; None else, and for simulations."""
+    count = these.shape[-1] * those.shape[-1]
+    return count if these.ndim == 1 and count > _MOST_LISTED else None
 
 
 def _differences(these: Floats, those: Floats) -> Floats:

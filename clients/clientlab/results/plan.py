@@ -40,11 +40,14 @@ FigureName = Annotated[str, AfterValidator(_claimable)]
 MOST_ITEMS = 10_000
 """Limit of a list or a mapping in a run document, such as workloads or cautions."""
 
-MOST_ARMS = 2_000
+MOST_ARMS = 1_000
 """Of a run. Arms of a group are ranked by the ratios of each two of them. The largest experiment of the lab has 97."""
 
 MOST_CLAIMS = 300
 """Of a run. The largest experiment of the lab has 20."""
+
+MOST_POINTS = 64
+"""Values of an axis, which are the points of its sweeps. A knee is looked for by the ratios of each two of them."""
 
 MOST_AXES = 100
 """Of an arm. An axis is a field of a workload, a part of a link or a setting of a strategy."""
@@ -193,6 +196,7 @@ class Plan(Part):
         check_workloads("arm", ((arm.name, arm.workload) for arm in self.arms), self.workloads)
         if self.rounds * len(self.arms) > MOST_TRIALS:
             raise ValueError(f"{self.rounds:,} rounds of {len(self.arms):,} arms are more than {MOST_TRIALS:,} trials")
+        self._check_axes()
         check_once("arms", "name", ((arm.name, *identity_of(arm)) for arm in self.arms))
         check_once("claims", "name", (claim.name for claim in self.claims))
         for arm in self.arms:
@@ -202,6 +206,16 @@ class Plan(Part):
         for claim in self.claims:
             _check_claim(claim, arms, self.unavailable_arms)
         return self
+
+    def _check_axes(self) -> None:
+        """Raises ValueError for an axis with too many values."""
+        values: dict[str, set[AxisValue]] = {}
+        for arm in self.arms:
+            for axis, value in arm.axes.items():
+                values.setdefault(axis, set()).add(value)
+        for axis, found in values.items():
+            if len(found) > MOST_POINTS:
+                raise ValueError(f"axis {axis!r} has {len(found):,} values; no more than {MOST_POINTS} are compared")
 
 
 def identity_of(arm: Arm | PlannedTrial) -> tuple[str | None, ...]:

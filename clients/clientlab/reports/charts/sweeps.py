@@ -89,19 +89,19 @@ class Curve:
     @property
     def knee(self) -> SweepPoint:
         """The first point that is nearly as good as the best. A claim of this sweep names the same point."""
-        points, found = self._turning_point()
+        points, found = self._turning_point
         return points[found.knee]
 
     @property
     def knee_text(self) -> str:
         """Where the knee is, or between which values, or that the rounds do not show it."""
-        points, found = self._turning_point()
+        points, found = self._turning_point
         return knee_text([point.value for point in points], found.between)
 
     @property
     def knee_is_sure(self) -> bool:
         """Whether the rounds leave one point only for the knee."""
-        _, found = self._turning_point()
+        _, found = self._turning_point
         return self.turns and found.between == (found.knee, found.knee)
 
     @property
@@ -115,10 +115,11 @@ class Curve:
         if not self.turns:
             ends = (f"{units.time(one.typical.value)} at {one.value}" for one in (self.points[0], self.points[-1]))
             return f"{self.name}: {', '.join(ends)}."
-        points, found = self._turning_point()
+        points, found = self._turning_point
         least = f"least typical time {units.time(found.typical[found.best])} at {points[found.best].value}"
         return f"{self.name}: {least}, {self.knee_text}."
 
+    @cached_property
     def _turning_point(self) -> tuple[list[SweepPoint], TurningPoint]:
         """The points with a round without an error, or all where none has one, and where they turn."""
         points = [point for point in self.points if point.clean] or self.points

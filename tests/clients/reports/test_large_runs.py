@@ -1,0 +1,78 @@
+"""Runs with far more arms, rounds, claims and points than anybody measures: they are refused in a line, or reported."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from clientlab.analysis.levels import typical_levels
+from clientlab.judging.claims import judged
+from clientlab.results.plan import MOST_ARMS, MOST_CLAIMS, MOST_POINTS, Claim
+from clients.documents import a_run, a_trial
+
+
+def test_claims_about_the_same_arms_share_what_they_are_judged_by():
+    """Three hundred claims of one pair of arms read its trials once."""
+    reads = 0
+
+    class Counted(dict):
+        def get(self, *wanted):
+            nonlocal reads
+            reads += 1
+            return super().get(*wanted)
+
+    trials = [a_trial(name, number, wall) for name, wall in (("urllib3", 1.0), ("pycurl", 2.0)) for number in (1, 2, 3)]
+    claims = [
+        Claim(name=f"c{number}", text="x", kind="ratio", a="urllib3", b="pycurl", band=(0.5, 3 + number))
+        for number in range(MOST_CLAIMS)
+    ]
+    run = a_run(*trials, claims=claims)
+    run.__dict__["trials_by_arm"] = Counted(run.trials_by_arm)
+    assert {claim.verdict for claim in judged(run)} == {"supported"}
+    assert reads < 10
+
+
+def test_a_copy_of_a_run_with_other_trials_has_these_by_arm():
+    """What was looked up in the first run is not that of its copy."""
+    first, second = a_trial("urllib3"), a_trial("urllib3", 2)
+    run = a_run(first)
+    assert run.trials_of("urllib3") == [first]
+    assert [trial.round for trial in run.with_trial(second.model_copy(update={"order": 1})).trials_of("urllib3")] == [1, 2]
+    assert run.trials_of("pycurl") == []
+
+
+def arms(count: int):
+    """A run of so many arms, each with a value of its own on an axis."""
+    return [a_trial(f"urllib3?pool={number + 1}", arm=f"arm {number}", order=number) for number in range(count)]
+
+
+def test_more_arms_claims_or_points_than_a_run_may_have_are_refused():
+    """In the line that names the field."""
+    run = a_run(*arms(2))
+    one, other = run.experiment.arms
+    plan = run.experiment.model_dump()
+
+    def refused(says: str, **changes) -> None:
+        with pytest.raises(ValidationError, match=says):
+            type(run.experiment).model_validate(plan | changes)
+
+    claim = Claim(name="x", text="x", kind="less", a=one.name, b=other.name)
+    refused("arms", arms=[one.model_copy(update={"name": f"a{place}"}) for place in range(MOST_ARMS + 1)])
+    refused("claims", claims=[claim.model_copy(update={"name": f"c{place}"}) for place in range(MOST_CLAIMS + 1)])
+    points = [one.model_copy(update={"name": f"a{place}", "axes": {"pool": place}}) for place in range(MOST_POINTS + 1)]
+    refused(f"axis 'pool' has {MOST_POINTS + 1} values", arms=points)
+
+
+def test_trials_of_as_many_arms_as_rounds_are_refused():
+    """Figures are compared in tables of arms by rounds, which would take 8 bytes for each field."""
+    run = a_run(*(a_trial("urllib3", number, arm=f"arm {number}", order=number) for number in range(1, 1001)))
+    assert run.experiment.rounds == 1000
+    with pytest.raises(ValidationError, match="1,002,000 arms and rounds"):
+        beyond = [a_trial("urllib3", 1000 + number, arm="arm 1", order=2000 + number) for number in (1, 2)]
+        type(run).model_validate(dict(run) | {"trials": [*run.trials, *beyond]})
+
+
+def test_levels_of_arms_that_have_no_round_in_common_are_those_of_their_medians():
+    """Two sets of arms: within each the ratios decide, and between the two the arms' own medians."""
+    levels = typical_levels([{1: 1.0, 2: 1.0}, {1: 2.0, 2: 2.0}, {3: 8.0}, {3: 16.0, 4: 16.0}])
+    assert levels == pytest.approx([0.0, 0.693, 2.079, 2.773], abs=1e-3)
