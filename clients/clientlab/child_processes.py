@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from clientlab.file_end import last_lines
+
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl(2)
 _LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
@@ -133,7 +135,7 @@ def how_it_ended(process: subprocess.Popen[bytes], log: Path) -> str:
     """How a program ended, with the last line of its log."""
     code = process.wait()
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    lines = [line for line in last_lines(log).splitlines() if line.strip()]
     return how + (f": {lines[-1].strip()}" if lines else "")
 
 

@@ -34,7 +34,8 @@ _AFTER_SCHEME = re.compile(r"(?:[A-Za-z][\w-]*) +(\S.*)")
 """``Bearer TOKEN``: libraries quote the token alone, too."""
 
 _CREDENTIALS = re.compile(r"(?<=//)[^\s/?#'\"<>]*@")
-_QUERY = re.compile(r"(/[^\s?'\"<>\\]*)\?[^\s'\"<>\\]*")
+_QUERY = re.compile(r"(?<![^\s?'\"<>\\])([^\s?'\"<>\\/]*/[^\s?'\"<>\\]*)\?[^\s'\"<>\\]*")
+"""A path with a query, from the beginning of a word only: a text of slashes would take quadratic time."""
 _FILE_WITH_SETTINGS = re.compile(r"\.py:\w+$")
 """A strategy of a file, as ``/folder/mine.py:Mine?pool=4``: its settings are no query."""
 

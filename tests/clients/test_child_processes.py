@@ -128,6 +128,8 @@ def test_stopping_what_has_ended_does_nothing(start):
         ("pass", "ended with code 0"),
         ("print('first', flush=True); raise SystemExit('the last word  ')", "ended with code 1: the last word"),
         ("print('bye', flush=True); print(); import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL: bye"),
+        ("print('x' * 100_000); print('the last word')", "ended with code 0: the last word"),
+        ("print('SECRET' * 100_000, end='')", "ended with code 0"),
         ("import os; os.write(1, b'caf\\xe9')", "ended with code 0: caf\N{REPLACEMENT CHARACTER}"),
     ],
 )

@@ -12,7 +12,7 @@ from benchmarks.leaks import HEADERS, PLANTED, misbehaving, places_of_secrets, r
 
 from clientlab.cli import run_command_line
 from clientlab.conformance.server import counting_server, ok
-from clientlab.redaction import MARK
+from clientlab.redaction import MARK, without_queries
 from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.store import Store
 from clientlab.results.withheld_plan import withheld_plan
@@ -213,3 +213,9 @@ def test_requirements_with_credentials_are_stored_and_refused_without_them(calle
     spec = EnvironmentSpec(requirements=[requirement])
     held = withheld_plan(run.experiment.model_copy(update={"environments": {"e": spec}})).environments["e"]
     assert held.requirements == [shown]
+
+
+def test_a_text_of_slashes_is_filtered_in_linear_time():
+    """A server may answer with a megabyte of them, which took quadratic time; a query behind them is still left out."""
+    slashes = "/" * 1_000_000
+    assert without_queries(f"{slashes} {slashes}?token=SECRET") == f"{slashes} {slashes}?…"

@@ -85,7 +85,7 @@ def shift(these: Floats, those: Floats) -> Floats:
     if (count := _too_many(these, those)) is None:
         found: Floats = np.median(_differences(these, those), axis=-1)
         return found
-    return np.mean(between(these, those, [(count - 1) // 2, count // 2]))
+    return np.asarray(between(these, those, [(count - 1) // 2, count // 2]).mean())
 
 
 def shift_interval(
@@ -103,7 +103,7 @@ def shift_interval(
         return difference - half, difference + half
     if (count := _too_many(these, those)) is not None:
         low, high = between(these, those, [rank - 1, count - rank])
-        return np.float64(low - step), np.float64(high + step)
+        return np.asarray(low - step), np.asarray(high + step)
     ordered = np.sort(_differences(these, those), axis=-1)
     return ordered[..., rank - 1] - step, ordered[..., -rank] + step
 

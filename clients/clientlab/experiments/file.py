@@ -17,7 +17,12 @@ from clientlab.experiments.checks import available_part, check_plan
 from clientlab.experiments.experiment import LINK_AXES, Experiment, WorkloadTable
 from clientlab.experiments.planning import Circumstances, make_plan
 from clientlab.experiments.toml_lines import has, line_of
+from clientlab.printable import printable
 from clientlab.results.plan import Plan
+from clientlab.results.regular_file import content_of
+
+_MOST_BYTES = 256 << 10
+"""Of an experiment's file. The largest of the lab has 42 KiB."""
 
 _FIXED = frozenset(
     {
@@ -159,7 +164,7 @@ def _quick_changes(path: Path, text: str, document: _Fields) -> _Fields:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return content_of(path, "TOML", _MOST_BYTES).decode()
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from error
     except ValueError as error:
@@ -170,7 +175,9 @@ def _parsed(path: Path, text: str) -> _Fields:
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        raise LabError(f"{path}: {error}") from error
+        raise LabError(f"{path}: {printable(str(error))}") from error
+    except RecursionError as error:
+        raise LabError(f"{path}: its values are nested too deeply; write fewer levels") from error
 
 
 def _located(path: Path, text: str, within: FieldKey, document: _Fields) -> Experiment:

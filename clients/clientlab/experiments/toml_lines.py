@@ -7,14 +7,19 @@ from typing import Any
 
 from clientlab.errors import FieldKey
 
+_MOST_LINES = 1_000
+"""Each line is read with all lines before it. The longest experiment of the lab has 436."""
+
 
 def line_of(text: str, key: FieldKey) -> int | None:
-    """The line, from 1, of the statement that defines `key`; None where no part of the key exists.
+    """The line, from 1, of the statement that defines `key`; None where no part of the key exists, or in long texts.
 
     The parser itself finds it: the text grows line by line, and the statement lies between the last text without the
     key and the first text with it. For a missing key, the line is that of its table.
     """
     lines = text.splitlines(keepends=True)
+    if len(lines) > _MOST_LINES:
+        return None
     for length in range(len(key), 0, -1):
         before = 0
         for end in range(1, len(lines) + 1):

@@ -79,7 +79,5 @@ def _is_bound(run: Run, *arms: Arm) -> bool:
 def _times(run: Run, arm: Arm) -> dict[int, float]:
     """Round → seconds of the figure that the arm is ranked by."""
     return {
-        trial.round: cost_of(trial)
-        for trial in run.trials_of(arm.name)
-        if trial.status == "done" and not trial.errors
+        trial.round: cost_of(trial) for trial in run.trials_of(arm.name) if trial.status == "done" and not trial.errors
     }

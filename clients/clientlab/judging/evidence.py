@@ -1,4 +1,4 @@
-"""What the claims of a run are judged by: figures by round and cautions, each found once for all claims of the same arms."""
+"""What the claims of a run are judged by: figures by round and cautions, each found once for the same arms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def arms_of_claim(claim: Claim) -> frozenset[str]:
 
 
 class Evidence:
-    """The trials of a run, as claims need them. A run file may have hundreds of claims about the same thousand trials."""
+    """The trials of a run, as claims need them. A run file may have hundreds of claims about the same trials."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, paired_ratio
 from clientlab.judging.changes import simultaneous
-from clientlab.judging.evidence import by_round
 from clientlab.judging.contrasts import ArmPair, environment_pairs
+from clientlab.judging.evidence import by_round
 from clientlab.judging.thresholds import (
     Outcome,
     Threshold,

@@ -17,33 +17,33 @@ _GZIP = b"\x1f\x8b"
 """The first bytes of a gzip file (RFC 1952). No JSON text begins so."""
 
 
-def content_of(path: Path) -> bytes:
-    """The file's content, unpacked if gzip packed it. Raises OSError, and LabError for a file that can't be read so.
+def content_of(path: Path, what: str = "run", most_bytes: int = MOST_BYTES) -> bytes:
+    """The file's content, unpacked if gzip packed it. `what` it holds, for messages.
 
-    It is not regular, too large, or not whole.
+    Raises OSError, and LabError for a file that is not regular, too large, or not whole.
     """
     # Without O_NONBLOCK, opening a pipe into which nobody writes would wait for ever.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - has no Path
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise LabError(f"{path}: it is no regular file; name a run file")
-        if found.st_size > MOST_BYTES:
-            raise _too_large(path, f"{found.st_size:,} bytes")
-        content = file.read(MOST_BYTES)
-    return _unpacked(content, path) if content.startswith(_GZIP) else content
+            raise LabError(f"{path}: it is no regular file; name a {what} file")
+        if found.st_size > most_bytes:
+            raise _too_large(path, f"{found.st_size:,} bytes", what, most_bytes)
+        content = file.read(most_bytes)
+    return _unpacked(content, path, what, most_bytes) if content.startswith(_GZIP) else content
 
 
-def _unpacked(content: bytes, path: Path) -> bytes:
-    """A small file may unpack to any size, so no more is unpacked than a run file may have."""
+def _unpacked(content: bytes, path: Path, what: str, most_bytes: int) -> bytes:
+    """A small file may unpack to any size, so no more is unpacked than such a file may have."""
     try:
         with gzip.open(io.BytesIO(content)) as packed:
-            found = packed.read(MOST_BYTES + 1)
+            found = packed.read(most_bytes + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise LabError(f"{path}: not a whole gzip file ({error}); it was cut short or damaged") from error
-    if len(found) > MOST_BYTES:
-        raise _too_large(path, "more when unpacked")
+    if len(found) > most_bytes:
+        raise _too_large(path, "more when unpacked", what, most_bytes)
     return found
 
 
-def _too_large(path: Path, size: str) -> LabError:
-    return LabError(f"{path}: {size}, and no run has more than {MOST_BYTES:,}; it is no run file")
+def _too_large(path: Path, size: str, what: str, most_bytes: int) -> LabError:
+    return LabError(f"{path}: {size}, and no {what} has more than {most_bytes:,}; it is no {what} file")

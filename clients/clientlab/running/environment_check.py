@@ -83,9 +83,12 @@ def _origin(distribution: importlib.metadata.Distribution) -> str:
 
     By direct_url.json, https://packaging.python.org/en/latest/specifications/direct-url/.
     """
-    origin = json.loads(distribution.read_text("direct_url.json") or "{}")
-    place = origin.get("vcs_info", {}).get("commit_id") or origin.get("url")
-    return f" ({without_queries(place)})" if place else ""
+    try:
+        origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+        place = origin.get("vcs_info", {}).get("commit_id") or origin.get("url")
+        return f" ({without_queries(place)})" if place else ""
+    except (ValueError, TypeError, AttributeError, RecursionError, OSError):
+        return " (its direct_url.json can't be read)"
 
 
 def _openssl() -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from clientlab.file_end import last_lines
 from clientlab.measuring.context import OUTPUT_FILES
 from clientlab.samples.log import ERRORS_FILE
 from clientlab.workload.withheld import text_filter
@@ -11,13 +12,12 @@ from clientlab.workload.workload import Workload
 
 
 def redact_texts(folder: Path, workload: Workload) -> None:
-    """Write the logs and the error texts in a trial's folder anew, line by line. No process of the trial runs."""
+    """Write the logs and the error texts in a trial's folder anew, their last 64 KiB. No process of the trial runs."""
     files = [file for name in (OUTPUT_FILES, ERRORS_FILE) for file in folder.rglob(name)]
     if not files:  # the filter may have to read a file of recorded requests
         return
     without_secrets = text_filter(workload)
     for file in files:
         beside = file.with_name(f"{file.name}.part")
-        with file.open(encoding="utf-8", errors="replace") as old, beside.open("w", encoding="utf-8") as new:
-            new.writelines(map(without_secrets, old))
+        beside.write_text(without_secrets(last_lines(file)), encoding="utf-8")
         beside.replace(file)

@@ -10,17 +10,18 @@ from collections.abc import Iterator, Sequence
 from clientlab.analysis.histogram import LONGEST_SECONDS, added, distribution_of
 from clientlab.errors import DROPPED
 from clientlab.results.shard import ShardLoad, ShardReport, ShardTimes
+from clientlab.results.trial import Trial
 from clientlab.running.trial_result import Begun
 from clientlab.workload.load import is_open, requests_in
 from clientlab.workload.shards import part_of
 
-_MORE = 1.01
+MORE = 1.01
 """Of times that have to agree: a histogram keeps three digits."""
 
 _NANOSECONDS = 2e-9
 """Seconds: a histogram rounds to whole nanoseconds, and counts nothing below one."""
 
-_CLOCK_STEP = 1e-3
+CLOCK_STEP = 1e-3
 """Seconds that two moments of one process may differ by, because a thread or a callback reads the clock later."""
 
 
@@ -51,6 +52,18 @@ def _problems(report: ShardReport, share: int | None, *, is_open_load: bool) -> 
     yield from _of_histograms(report, load)
     yield from _of_slices(report, load)
     yield from _of_times(report, load)
+
+
+def counts_that_differ(trial: Trial, share: int | None) -> Iterator[str]:
+    """What contradicts itself in a trial's counts. `share`: requests that it had to send; None: nobody knew before."""
+    errors = sum(trial.errors.values())
+    if errors > trial.requests:
+        yield f"{errors:,} errors of {trial.requests:,} requests"
+    if share is not None and trial.requests > share:
+        yield f"{trial.requests:,} requests of {share:,}"
+    whole = trial.requests > errors and share in (None, trial.requests)
+    if not trial.partial and trial.status != ("done" if whole else "failed") and (trial.requests or not trial.reason):
+        yield f"status {trial.status!r} with {trial.requests - errors:,} successful requests"
 
 
 def _of_counts(report: ShardReport, share: int | None) -> Iterator[str]:
@@ -105,13 +118,13 @@ def _of_one_histogram(times: ShardTimes, answered: int, failed: int, *, may_be_e
         if longest < LONGEST_SECONDS and not _near(max(times.longest_seconds, 0.0), longest):
             yield f"longest_seconds {times.longest_seconds:g} with {longest:g} in its histograms"
         early = total if may_be_early else _NANOSECONDS * whole.total
-        most = total * _MORE + _NANOSECONDS * whole.total
-        if longest < LONGEST_SECONDS and not total / _MORE - early <= times.sum_seconds <= most:
+        most = total * MORE + _NANOSECONDS * whole.total
+        if longest < LONGEST_SECONDS and not total / MORE - early <= times.sum_seconds <= most:
             yield f"sum_seconds {times.sum_seconds:g} with {total:g} in its histograms"
 
 
 def _near(seconds: float, of_histogram: float) -> bool:
-    return of_histogram / _MORE - _NANOSECONDS <= seconds <= of_histogram * _MORE + _NANOSECONDS
+    return of_histogram / MORE - _NANOSECONDS <= seconds <= of_histogram * MORE + _NANOSECONDS
 
 
 def _of_slices(report: ShardReport, load: ShardLoad | None) -> Iterator[str]:
@@ -126,9 +139,9 @@ def _of_slices(report: ShardReport, load: ShardLoad | None) -> Iterator[str]:
 
 def _of_times(report: ShardReport, load: ShardLoad | None) -> Iterator[str]:
     counts, wall = report.counts, report.outcome.wall_seconds
-    most = wall * _MORE + min(_CLOCK_STEP, wall)
+    most = wall * MORE + min(CLOCK_STEP, wall)
     if report.latency.longest_seconds > most:
         yield f"a request took {report.latency.longest_seconds:g} s of {wall:g} s"
-    least = (report.latency if load is None else load.sent).sum_seconds / _MORE
+    least = (report.latency if load is None else load.sent).sum_seconds / MORE
     if not least <= counts.in_flight_seconds <= counts.finished * most:
         yield f"in_flight_seconds {counts.in_flight_seconds:g} of {counts.finished:,} requests in {wall:g} s"

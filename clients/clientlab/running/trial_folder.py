@@ -6,10 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+from clientlab.file_end import MOST_OUTPUT
 from clientlab.measuring.context import OUTPUT_FILES
-
-MOST_OUTPUT = 64 << 10
-"""Bytes of a process's output that are kept: the end, where the error is."""
 
 
 def keep_output(folder: Path) -> None:

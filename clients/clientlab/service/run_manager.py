@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +26,7 @@ from clientlab.results.withheld_plan import lacking, withheld_plan
 from clientlab.running.due import due_trials
 from clientlab.running.execute import execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
-from clientlab.service.reported_trial import reported_trial
+from clientlab.service.reported_trial import checked_trial, reported_trial
 from clientlab.service.schemas import MOST_ROUNDS, AssignmentRequest, State
 from clientlab.testbeds.compose import check_link, check_plain
 from clientlab.testbeds.local import ROUTES
@@ -318,7 +319,9 @@ class RunManager:
         name, experiment = self._run.run, self._run.experiment.name
         given = self._dispatcher.give(name, experiment, planned, workload, progressed, resumed=resumed)
         found = asyncio.run_coroutine_threadsafe(given, self._loop).result()
-        return found if isinstance(found, Trial) else reported_trial(planned, workload, found)
+        if isinstance(found, Trial):
+            return checked_trial(planned, workload, found, time.time())
+        return reported_trial(planned, workload, found)
 
 
 def _planned(run: Run) -> int:

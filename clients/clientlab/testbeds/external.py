@@ -182,6 +182,8 @@ def _checked(ca_file: Path, url: str) -> str:
         raise FieldError(
             ["ca_file"], f"only an https:// address has a certificate, and `url` is {shown!r}; leave it out"
         )
+    if not ca_file.is_file():  # opening a pipe into which nobody writes would wait for ever
+        raise FieldError(["ca_file"], "No such file or directory; write a file of PEM certificates", value=ca_file)
     try:
         ssl.create_default_context(cafile=str(ca_file))
     except OSError as error:

@@ -75,7 +75,7 @@ VALUES = {
     "of one digit": lambda draw, n: np.round(draw.normal(size=n), 1),
     "whole": lambda draw, n: np.round(2 * draw.normal(size=n)),
     "mostly equal": lambda draw, n: np.where(draw.random(n) < 0.7, 1.0, draw.normal(size=n)),
-    "equal": lambda draw, n: np.full(n, 0.1),
+    "equal": lambda _, n: np.full(n, 0.1),
 }
 
 

@@ -37,7 +37,10 @@ def test_a_copy_of_a_run_with_other_trials_has_these_by_arm():
     first, second = a_trial("urllib3"), a_trial("urllib3", 2)
     run = a_run(first)
     assert run.trials_of("urllib3") == [first]
-    assert [trial.round for trial in run.with_trial(second.model_copy(update={"order": 1})).trials_of("urllib3")] == [1, 2]
+    assert [trial.round for trial in run.with_trial(second.model_copy(update={"order": 1})).trials_of("urllib3")] == [
+        1,
+        2,
+    ]
     assert run.trials_of("pycurl") == []
 
 
@@ -67,9 +70,10 @@ def test_trials_of_as_many_arms_as_rounds_are_refused():
     """Figures are compared in tables of arms by rounds, which would take 8 bytes for each field."""
     run = a_run(*(a_trial("urllib3", number, arm=f"arm {number}", order=number) for number in range(1, 1001)))
     assert run.experiment.rounds == 1000
+    beyond = [a_trial("urllib3", 1000 + number, arm="arm 1", order=2000 + number) for number in (1, 2)]
+    document = dict(run) | {"trials": [*run.trials, *beyond]}
     with pytest.raises(ValidationError, match="1,002,000 arms and rounds"):
-        beyond = [a_trial("urllib3", 1000 + number, arm="arm 1", order=2000 + number) for number in (1, 2)]
-        type(run).model_validate(dict(run) | {"trials": [*run.trials, *beyond]})
+        type(run).model_validate(document)
 
 
 def test_levels_of_arms_that_have_no_round_in_common_are_those_of_their_medians():

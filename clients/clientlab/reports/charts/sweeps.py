@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from clientlab import units
 from clientlab.analysis.ratios import Ratio, typical_figure

@@ -1,0 +1,50 @@
+"""Experiment files that hold no experiment: one line that names the file, in bounded time."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from clientlab.cli import run_command_line
+
+CONTENTS = {
+    "empty": b"",
+    "binary": bytes(range(256)) * 100,
+    "UTF-16": "rounds = 3".encode("utf-16"),
+    "deep": b"a = " + b"[" * 20_000,
+    "deep table": b"[" + b"a." * 20_000 + b"a]",
+    "a huge number": b"rounds = " + b"9" * 5000,
+    "out of bounds": b"rounds = 1e400\nseed = nan\n",
+    "not of its type": b'rounds = "x"\nworkloads = 5\nstrategies = {}\n',
+    "large": b"#" * (300 << 10),
+    "escape": b'"\\u001b]0;x" = 1\n',
+    "many lines": b"x = 1\n" + b"".join(b"a%d = 1\n" % number for number in range(10_000)),
+}
+
+
+def refused(path, capsys) -> None:
+    assert run_command_line(["run", str(path)]) == 2
+    said = capsys.readouterr()
+    (line,) = said.err.strip().splitlines()
+    assert path.name in line
+    assert line.isprintable()
+    assert len(line) < 2000
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_a_file_that_is_no_experiment_is_refused_in_a_line(name, tmp_path, capsys):
+    """Whatever its bytes are."""
+    file = tmp_path / "mine.toml"
+    file.write_bytes(CONTENTS[name])
+    refused(file, capsys)
+
+
+def test_what_is_no_regular_file_is_refused_in_a_line(tmp_path, capsys):
+    """A pipe into which nobody writes is not waited for, and a link to itself is not followed."""
+    pipe, loop, folder = (tmp_path / f"{name}.toml" for name in ("pipe", "loop", "folder"))
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    folder.mkdir()
+    for path in (pipe, loop, folder):
+        refused(path, capsys)
