@@ -169,7 +169,8 @@ def _around(run: Run) -> dict[str, object]:
         update={
             "memory_limit_bytes": 1 << 29, "libraries": {"httpx": "1"}, "programs": {"caddy": "2"}, "openssl": "3",
             "dependencies": {"h11": "1"}, "compiled": {"libcurl": "8"}, "python_build": "GIL", "smt": True,
-            "cpu_governor": "performance", "virtualization": "kvm", "lab_commit": "abc", "environments": {"base": of},
+            "cpu_governor": "performance", "virtualization": "kvm", "lab_commit": "abc",
+            "lab_tree": "def", "environments": {"base": of},
             "placement": Placement(client=[1], upstream=[0], proxy=[0]),
             "limits": SystemLimits(
                 open_files=1024, ephemeral_ports=28_000, time_wait_reuse=2, listen_backlog=128,

@@ -85,7 +85,7 @@ def shift(these: Floats, those: Floats) -> Floats:
     if (count := _too_many(these, those)) is None:
         found: Floats = np.median(_differences(these, those), axis=-1)
         return found
-    return np.asarray(between(these, those, [(count - 1) // 2, count // 2]).mean())
+    return np.asarray(np.mean(between(these, those, [(count - 1) // 2, count // 2])))
 
 
 def shift_interval(

@@ -10,7 +10,7 @@ from clientlab.analysis import hypotheses as judge
 from clientlab.analysis.hypotheses import MOST_ROUNDS, Finding
 from clientlab.analysis.precision import confidence_of, on_the_limit
 from clientlab.analysis.sweeps import in_order
-from clientlab.judging.evidence import Evidence, arms_of_claim
+from clientlab.judging.evidence import ClaimEvidence, arms_of_claim
 from clientlab.judging.knees import knee_text, shows_knee
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import of_claim
@@ -20,22 +20,22 @@ from clientlab.results.plan import AxisValue, Claim
 def judged(run: Run, confidence: float | None = None) -> list[ClaimResult]:
     """Every claim with its verdict and the cautions about its arms. Only trials without errors count."""
     level = confidence_of(run.experiment.precision) if confidence is None else confidence
-    evidence = Evidence(run)
+    evidence = ClaimEvidence(run)
     return [_judged(evidence, claim, level) for claim in run.experiment.claims]
 
 
 def finding_of(run: Run, claim: Claim, confidence: float) -> Finding:
     """The finding of a claim from the run's rounds. Inconclusive without a ratio if an arm of it was left out."""
-    return _finding_of(Evidence(run), claim, confidence)
+    return _finding_of(ClaimEvidence(run), claim, confidence)
 
 
-def _finding_of(evidence: Evidence, claim: Claim, confidence: float) -> Finding:
+def _finding_of(evidence: ClaimEvidence, claim: Claim, confidence: float) -> Finding:
     if _left_out_arms(evidence.run, claim):
         return Finding("inconclusive", None)
     return _finding(claim, [figures for _, figures in _series(evidence, claim)], confidence)
 
 
-def _series(evidence: Evidence, claim: Claim) -> list[tuple[str, dict[int, float]]]:
+def _series(evidence: ClaimEvidence, claim: Claim) -> list[tuple[str, dict[int, float]]]:
     """The claim's arms with their figures by round. Arms of a sweep are in the order of its axis."""
     names = [name for name in (claim.a, claim.b, claim.c, claim.d) if name is not None]
     if claim.arms:
@@ -44,7 +44,7 @@ def _series(evidence: Evidence, claim: Claim) -> list[tuple[str, dict[int, float
     return [(name, evidence.series(name, claim.figure)) for name in names]
 
 
-def _judged(evidence: Evidence, claim: Claim, confidence: float) -> ClaimResult:
+def _judged(evidence: ClaimEvidence, claim: Claim, confidence: float) -> ClaimResult:
     run = evidence.run
     finding = _without_bounds(evidence, claim, _finding_of(evidence, claim, confidence))
     axes = in_order(evidence.sweep(claim))
@@ -110,12 +110,12 @@ def _measured(claim: Claim, finding: Finding, axes: list[AxisValue]) -> str:
     return f"{claim.b} has {times} the {label} of {claim.a}"
 
 
-def _bounded(evidence: Evidence, claim: Claim) -> list[str]:
+def _bounded(evidence: ClaimEvidence, claim: Claim) -> list[str]:
     """Arms of the claim whose figure is only a lower bound in some round, because requests failed."""
     return sorted(name for name in arms_of_claim(claim) if evidence.has_bounds(name, claim.figure))
 
 
-def _without_bounds(evidence: Evidence, claim: Claim, finding: Finding) -> Finding:
+def _without_bounds(evidence: ClaimEvidence, claim: Claim, finding: Finding) -> Finding:
     """The finding, inconclusive where rounds were left out because their figure is only a lower bound.
 
     Such rounds may be the slowest of their arm: the others alone would be the arm at its best.
@@ -129,20 +129,20 @@ def _left_out_arms(run: Run, claim: Claim) -> str:
     return f"the machine could not run {found}" if found else ""
 
 
-def _failed_rounds(evidence: Evidence, claim: Claim) -> str:
+def _failed_rounds(evidence: ClaimEvidence, claim: Claim) -> str:
     """A remark on the rounds that do not count because requests failed in them; empty without one."""
     counts = {name: evidence.failed_rounds(name) for name in sorted(arms_of_claim(claim))}
     parts = [f"{count} of {name}" for name, count in counts.items() if count]
     return f"; without rounds in which requests failed: {', '.join(parts)}" if parts else ""
 
 
-def _concurrencies(evidence: Evidence, arms: Iterable[str]) -> dict[str, int]:
+def _concurrencies(evidence: ClaimEvidence, arms: Iterable[str]) -> dict[str, int]:
     """Arm → its concurrency; empty if all arms have the same."""
     found = {name: trials[0].concurrency for name in arms if (trials := evidence.done(name))}
     return found if len(set(found.values())) > 1 else {}
 
 
-def _with_concurrency(evidence: Evidence, claim: Claim) -> Claim:
+def _with_concurrency(evidence: ClaimEvidence, claim: Claim) -> Claim:
     """The claim with the concurrency behind the names of its arms, where it differs."""
     flights = _concurrencies(evidence, [name for name in (claim.a, claim.b, claim.c, claim.d) if name is not None])
     if not flights:
@@ -151,7 +151,7 @@ def _with_concurrency(evidence: Evidence, claim: Claim) -> Claim:
     return claim.model_copy(update={place: shown.get(getattr(claim, place)) for place in ("a", "b", "c", "d")})
 
 
-def _settles(evidence: Evidence, claim: Claim, finding: Finding) -> str | None:
+def _settles(evidence: ClaimEvidence, claim: Claim, finding: Finding) -> str | None:
     if finding.verdict != "inconclusive":
         return None
     if lacking := _lacking(evidence, claim):
@@ -166,7 +166,7 @@ def _settles(evidence: Evidence, claim: Claim, finding: Finding) -> str | None:
     return _more_rounds(finding)
 
 
-def _lacking(evidence: Evidence, claim: Claim) -> str | None:
+def _lacking(evidence: ClaimEvidence, claim: Claim) -> str | None:
     """What the claim needs that more rounds of the same would not bring; None if it has all."""
     if _left_out_arms(evidence.run, claim):
         return "a run on a machine that has what is missing"

@@ -28,7 +28,7 @@ def arms_of_claim(claim: Claim) -> frozenset[str]:
     return frozenset(name for name in (claim.a, claim.b, claim.c, claim.d, *claim.arms) if name is not None)
 
 
-class Evidence:
+class ClaimEvidence:
     """The trials of a run, as claims need them. A run file may have hundreds of claims about the same trials."""
 
     def __init__(self, run: Run) -> None:

@@ -36,7 +36,7 @@ class TrialProcesses:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / CONTEXT_FILE
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as written:
-            pickle.dump(context, written)
+            written.write(pickle.dumps(context))
         self._poll = select.poll()  # unlike select(), it takes file descriptors of any number
         self.each: list[TrialHandle] = []
         with ExitStack() as started:
