@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, overload
@@ -100,45 +101,44 @@ class TrialRunner:
         begun, place = _begun(planned, workload), log_folder(folder, planned, workload)
         if place.exists():  # of a trial that was killed with the lab: its records would count as this one's
             shutil.rmtree(place)
+        testbed, target = self._testbed_of(planned), (planned.upstream, planned.route)
+        watch, counters = TrialWatch(testbed, planned, workload, progressed), _Readings(self, testbed, target, start)
+        with self._leaving(place, workload):
+            try:
+                testbed.serve(planned.upstream)
+                context = TrialContext(
+                    strategies.find(planned.strategy), workload, testbed.base_url(*target), str(place),
+                    testbed.address(*target), testbed.ca_file(*target),
+                )  # fmt: skip
+                measurement = measure(
+                    context, interpreter=OWN if planned.environment is None else self.interpreters[planned.environment],
+                    on_start=counters.at_start, on_end=counters.at_end, on_progress=watch.progress,
+                    on_failures=watch.failures, deadline=begun.deadline_seconds or math.inf,
+                    cpus=() if self.placement is None else self.placement.client,
+                )  # fmt: skip
+                found = self._result(begun, measurement, counters, folder)
+            except (ServerLost, TrialFailed) as failure:
+                return self._ended_early(begun, place, *self._why(begun, failure))
+            except KeyboardInterrupt as interrupt:
+                trial = self._ended_early(begun, place, "lost", "interrupted")
+                shutil.rmtree(place, ignore_errors=True)  # it may not exist yet
+                raise TrialInterrupted(trial) from interrupt
+            except ValidationError as error:
+                return begun.ended("failed", f"impossible figure: {first_problem(error)}")
+            shutil.rmtree(place)
+            return found
+
+    @contextmanager
+    def _leaving(self, place: Path, workload: Workload) -> Iterator[None]:
+        """Whatever ends the trial: of its files, only what its processes wrote stays, without secrets."""
         try:
-            return self._measured(begun, place, progressed, start)
+            yield
         finally:
             self.on_leave()
             try:
                 redact_texts(place, workload)
             finally:  # also where the disk has no room for the texts
                 keep_output(place)
-
-    def _measured(
-        self, begun: Begun, place: Path, progressed: Callable[[int], None], start: AgreedStart | None
-    ) -> Trial | ShardReport:
-        """The trial or the report, whose files are in the folder `place`."""
-        planned, workload = begun.planned, begun.workload
-        testbed, target = self._testbed_of(planned), (planned.upstream, planned.route)
-        watch, counters = TrialWatch(testbed, planned, workload, progressed), _Readings(self, testbed, target, start)
-        try:
-            testbed.serve(planned.upstream)
-            context = TrialContext(
-                strategies.find(planned.strategy), workload, testbed.base_url(*target), str(place),
-                testbed.address(*target), testbed.ca_file(*target),
-            )  # fmt: skip
-            measurement = measure(
-                context, interpreter=OWN if planned.environment is None else self.interpreters[planned.environment],
-                on_start=counters.at_start, on_end=counters.at_end, on_progress=watch.progress,
-                on_failures=watch.failures, deadline=begun.deadline_seconds or math.inf,
-                cpus=() if self.placement is None else self.placement.client,
-            )  # fmt: skip
-            found = self._result(begun, measurement, counters, place.parent)
-        except (ServerLost, TrialFailed) as failure:
-            return self._ended_early(begun, place, *self._why(begun, failure))
-        except KeyboardInterrupt as interrupt:
-            trial = self._ended_early(begun, place, "lost", "interrupted")
-            shutil.rmtree(place, ignore_errors=True)  # it may not exist yet
-            raise TrialInterrupted(trial) from interrupt
-        except ValidationError as error:
-            return begun.ended("failed", f"impossible figure: {first_problem(error)}")
-        shutil.rmtree(place)
-        return found
 
     def shard(  # noqa: PLR0913, PLR0917 - a shard's particulars
         self,
