@@ -201,10 +201,10 @@ def test_requirements_with_credentials_are_stored_and_refused_without_them(calle
     requirement = f"mine @ http://user:{PLANTED['password']}@127.0.0.1:1/mine.whl?token={PLANTED['query']}"
     tables = f'[workloads.w]\n[environments.e]\nrequirements = ["{requirement}"]\n'
     (tmp_path / "mine.toml").write_text(f'question = "?"\nstrategies = ["http.client"]\n{tables}')
+    code, refusal = called("run", "mine.toml")
     shown = f"mine @ http://{MARK}@127.0.0.1:1/mine.whl?token={MARK}"
-    code, refused = called("run", "mine.toml")
-    assert (code, refused.count("\n")) == (2, 1), refused
-    assert f"permit it with --allow-env '{shown}'" in refused
+    assert (code, f"permit it with --allow-env '{shown}'" in refusal) == (2, True), refusal
+    assert places_of_secrets(tmp_path / "results", {"output": refusal}) == []
     code, said = called("run", "mine.toml", "--allow-env", shown)
     assert (code, said.count("\n")) == (2, 1), said
     assert "environment 'e': uv can't build it" in said

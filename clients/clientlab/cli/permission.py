@@ -10,13 +10,12 @@ import contextlib
 import shlex
 from pathlib import Path
 
-from clientlab import strategies
+from clientlab import redaction, strategies
 from clientlab.cli.plan import path_of
 from clientlab.cli.run_options import RunOptions
 from clientlab.errors import LabError, PluginError
 from clientlab.experiments.file import bundled
 from clientlab.results.plan import EnvironmentSpec, Plan
-from clientlab.results.withheld_plan import withheld_plan
 from clientlab.strategies import plugins
 
 
@@ -32,22 +31,19 @@ def check_permitted(plan: Plan, options: RunOptions) -> None:
             strategies.find(arm.strategy)
     if options.resume is None and (options.environments or _is_bundled(options)):
         return
-    allowed = {*options.allowed_environments, *(str(_absolute(name)) for name in options.allowed_environments)}
-    # Credentials are neither printed nor needed: the command line may name the code with or without them.
-    shown = withheld_plan(plan).environments
-    unnamed = [_code_of(shown[name]) for name, spec in plan.environments.items()
-               if allowed.isdisjoint((_code_of(spec), _code_of(shown[name])))]  # fmt: skip
-    if unnamed:
-        named = " ".join(f"--allow-env {shlex.quote(code)}" for code in dict.fromkeys(unnamed))
+    named = options.allowed_environments
+    allowed = {*named, *map(redaction.path, named), *(str(_absolute(name)) for name in named)}
+    if unnamed := [code for code in map(_code_of, plan.environments.values()) if code not in allowed]:
+        options_named = " ".join(f"--allow-env {shlex.quote(code)}" for code in dict.fromkeys(unnamed))
         document = options.experiment if options.resume is None else f"--resume {options.resume}"
-        raise LabError(f"{document}: it runs or installs code of environments; permit it with {named}")
+        raise LabError(f"{document}: it runs or installs code of environments; permit it with {options_named}")
 
 
 def _code_of(spec: EnvironmentSpec) -> str:
-    """What an environment is made of, as `--allow-env` names it."""
+    """What an environment is made of, as `--allow-env` names it: without the secrets in requirements' addresses."""
     if spec.folder is not None:
         return str(_absolute(spec.folder))
-    return " ".join(filter(None, [spec.python, *spec.requirements]))
+    return " ".join(filter(None, [spec.python, *map(redaction.path, spec.requirements)]))
 
 
 def _absolute(folder: str) -> Path:

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Whole
 from clientlab.results.ceiling import Ceiling
@@ -234,23 +232,17 @@ class Run(Part):
         """The trials, the probes and the overloads, not in the order in which they were measured."""
         return [*self.probes, *self.trials, *self.overloads]
 
-    @cached_property
-    def trials_by_arm(self) -> dict[str, list[Trial]]:
-        """Name of an arm → its trials, in their order. An arm without trials has no entry."""
-        found: dict[str, list[Trial]] = {}
-        for trial in self.trials:
-            found.setdefault(trial.arm, []).append(trial)
-        return found
+    _by_arm: tuple[list[Trial], dict[str, list[Trial]]] | None = PrivateAttr(default=None)
+    """The list of trials that was divided, and its parts. A copy of the run may have another list."""
 
     def trials_of(self, arm: str) -> list[Trial]:
-        """The trials of an arm. Reports need them arm by arm, and must not read all trials for each."""
-        return self.trials_by_arm.get(arm, [])
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with changes. What was computed from the old trials is no part of it."""
-        copy = super().model_copy(update=update, deep=deep)
-        copy.__dict__.pop("trials_by_arm", None)
-        return copy
+        """The trials of an arm, in their order. Reports need them arm by arm, and must not read all trials for each."""
+        if self._by_arm is None or self._by_arm[0] is not self.trials:
+            found: dict[str, list[Trial]] = {}
+            for trial in self.trials:
+                found.setdefault(trial.arm, []).append(trial)
+            self._by_arm = self.trials, found
+        return self._by_arm[1].get(arm, [])
 
     @property
     def measured(self) -> int:

@@ -61,8 +61,9 @@ def _of_times(trial: Trial) -> Iterator[str]:
         yield f"wall_seconds {wall} with {trial.requests:,} requests"
         return
     rate = (trial.requests - sum(trial.errors.values())) / wall
-    if trial.requests_per_second is None or not rate / MORE <= trial.requests_per_second <= rate * MORE:
-        yield f"requests_per_second {trial.requests_per_second} with {rate:g} by its counts"
+    shown = trial.requests_per_second  # None: unknown, as reports show it
+    if shown is not None and not rate / MORE <= shown <= rate * MORE:
+        yield f"requests_per_second {shown} with {rate:g} by its counts"
     longest = None if trial.latency_seconds is None else trial.latency_seconds.max
     # An external program has clocks of its own.
     if trial.driver is None and longest is not None and longest > wall * MORE + CLOCK_STEP:

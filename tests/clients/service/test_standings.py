@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, expect
 
 from browser import headless_chromium
 from clientlab.reports.charts.palette import HUES, colour_of
+from clientlab.results.trial import utc_now
 from clientlab.service.standings import standings_of
 from clientlab.workload.workload import Workload
 from clients.documents import a_run, a_trial, an_open_trial
@@ -32,7 +33,7 @@ def result_of(assignment: dict) -> dict:
     """What a worker sends for an assignment: 1,000 requests in the seconds of the round."""
     planned = assignment["trial"]
     wall = WALLS[planned["strategy"]][planned["round"] - 1]
-    trial = a_trial(wall=wall).model_dump(mode="json") | planned
+    trial = a_trial(wall=wall, started=utc_now()).model_dump(mode="json") | planned
     return {"worker": "a" * 16, "run": assignment["run"], "trial": trial}
 
 
