@@ -208,7 +208,7 @@ def test_requirements_with_credentials_are_stored_and_refused_without_them(calle
     code, said = called("run", "mine.toml", "--allow-env", shown)
     assert (code, said.count("\n")) == (2, 1), said
     assert "environment 'e': uv can't build it" in said
-    assert places_of_secrets(tmp_path / "results", {"refusal": refused, "output": said}) == []
+    assert places_of_secrets(tmp_path / "results", {"refusal": refusal, "output": said}) == []
     run = a_run()
     spec = EnvironmentSpec(requirements=[requirement])
     held = withheld_plan(run.experiment.model_copy(update={"environments": {"e": spec}})).environments["e"]

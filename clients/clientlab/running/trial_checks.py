@@ -76,5 +76,5 @@ def _of_open_load(trial: Trial, *, is_open_load: bool) -> Iterator[str]:
     if (trial.open_load is not None) != is_open_load:
         yield "it lacks the figures of an open load" if is_open_load else "it has figures of an open load"
     elif trial.open_load is not None and trial.open_load.dropped != trial.errors.get(DROPPED, 0):
-        dropped = trial.errors.get(DROPPED, 0)
-        yield f"{trial.open_load.dropped:,} requests were dropped, and {dropped:,} of its errors are"
+        errors = trial.errors.get(DROPPED, 0)
+        yield f"{trial.open_load.dropped:,} requests were dropped, and {errors:,} of its errors are of that kind"
