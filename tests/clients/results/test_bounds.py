@@ -133,6 +133,18 @@ def check(document: dict[str, Any], store: Store, says: str) -> None:
     assert all(row["status"] == "done" for row in others)
 
 
+@pytest.mark.parametrize("field", ["wall_seconds", "cpu_seconds"])
+def test_a_time_next_to_nothing_is_refused(field, tmp_path):
+    """A chart's scale would divide by it."""
+    store = Store(tmp_path)
+    for name in ("20240101-000000-run", "20240102-000000-run"):
+        store.claim(name)
+        store.save(whole_run().model_copy(update={"run": name}))
+    document = whole_run().model_dump(mode="json")
+    document["trials"][0][field] = 1e-322
+    check(document, store, f"trials.0.{field}: Input should be 0, or at least 1e-30 away from it")
+
+
 @pytest.mark.parametrize("amount", [{"requests": 10**9}, {"requests": None, "duration": 1e6, "rate": 1e9}])
 def test_the_arrivals_of_a_planned_load_are_not_drawn_to_read_a_run(amount, tmp_path):
     """To draw a thousand million of them would take a quarter of an hour; their number is known without."""
