@@ -41,7 +41,7 @@ MOST_ITEMS = 10_000
 """Limit of a list or a mapping in a run document, such as workloads or cautions."""
 
 MOST_ARMS = 1_000
-"""Of a run. Arms of a group are ranked by the ratios of each two of them. The largest experiment of the lab has 97."""
+"""Of a run. Arms of a group are ranked by the ratios of each two of them. The largest bundled experiment has 344."""
 
 MOST_CLAIMS = 300
 """Of a run. The largest experiment of the lab has 20."""
