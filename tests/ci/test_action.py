@@ -139,7 +139,7 @@ def test_a_slower_head_fails_and_the_comment_names_it(lab_wheel, tmp_path, monke
     assert re.search(r"^- FAILED: cpu \+2% · urllib3 in head · \S+: CPU time per request \+", comment, re.MULTILINE)
     assert "- FAILED: errors" not in comment
     assert re.search(r"^urllib3 in head takes \S+ \(\S+ to \S+\) times the time per request and", comment, re.MULTILINE)
-    assert "Environment head: " in comment
+    assert "environment head: " in comment
     assert "urllib3 2.99" in comment
     assert job.summary == comment
     assert job.output("report").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")

@@ -94,14 +94,15 @@ def _slower(run):
 
 
 def _arrivals():
-    """A finished run behind a link, whose requests arrived at a rate."""
+    """A finished run behind a link, whose requests arrived at a rate. The lateness of one arm is a lower bound."""
     load = OpenLoad(
         planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007, at_least=["p99"]),
         sent_seconds=quantiles(0.001, 0.006), dropped=10, most_backlog=40, most_in_flight=7,
     )  # fmt: skip
     both = {"open_load": load, "link": Link(0.02)}
     trials = [a_trial("pycurl", number, errors={"dropped": 30}, **both) for number in (1, 2, 3)]
-    trials += [a_trial("aiohttp@workers", number, **both) for number in (1, 2, 3)]
+    prompt = {**both, "open_load": load.model_copy(update={"lateness_seconds": quantiles(0.003, 0.007)})}
+    trials += [a_trial("aiohttp@workers", number, **prompt) for number in (1, 2, 3)]
     run = a_run(*trials, name=ARRIVALS)
     return run.model_copy(update={"experiment": run.experiment.model_copy(update={"name": "arrivals"})})
 

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Whole
 from clientlab.results.ceiling import Ceiling
@@ -189,6 +190,22 @@ def _folder_name(name: str) -> str:
     return name
 
 
+class _TrialIndex:
+    """The trials of a run by arm. A copy of the run shares the index, and may have another list of trials."""
+
+    def __init__(self) -> None:
+        self._trials: list[Trial] = []
+        self._by_arm: dict[str, list[Trial]] = {}
+
+    def of(self, trials: list[Trial], arm: str) -> list[Trial]:
+        """Those of an arm, in their order."""
+        if trials is not self._trials:
+            self._trials, self._by_arm = trials, {}
+            for trial in trials:
+                self._by_arm.setdefault(trial.arm, []).append(trial)
+        return self._by_arm.get(arm, [])
+
+
 class Run(Part):
     """One execution of an experiment."""
 
@@ -232,17 +249,13 @@ class Run(Part):
         """The trials, the probes and the overloads, not in the order in which they were measured."""
         return [*self.probes, *self.trials, *self.overloads]
 
-    _by_arm: tuple[list[Trial], dict[str, list[Trial]]] | None = PrivateAttr(default=None)
-    """The list of trials that was divided, and its parts. A copy of the run may have another list."""
+    @cached_property
+    def _index(self) -> _TrialIndex:
+        return _TrialIndex()
 
     def trials_of(self, arm: str) -> list[Trial]:
         """The trials of an arm, in their order. Reports need them arm by arm, and must not read all trials for each."""
-        if self._by_arm is None or self._by_arm[0] is not self.trials:
-            found: dict[str, list[Trial]] = {}
-            for trial in self.trials:
-                found.setdefault(trial.arm, []).append(trial)
-            self._by_arm = self.trials, found
-        return self._by_arm[1].get(arm, [])
+        return self._index.of(self.trials, arm)
 
     @property
     def measured(self) -> int:

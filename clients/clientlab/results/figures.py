@@ -167,7 +167,7 @@ FIGURES: tuple[Figure, ...] = (
         "sum of each of the client's processes' peak memory; shared pages count in proportion (PSS), the sample log "
         "does not count",
         "bytes", lambda trial: trial.peak_pss_bytes, LESS,
-        column=Column("memory"), metric=Metric("peak_memory_bytes"), cost=True, compared=True,
+        column=Column("memory", "known"), metric=Metric("peak_memory_bytes"), cost=True, compared=True,
     ),
     Figure(
         "rss", "peak_rss_bytes", "peak RSS",

@@ -17,11 +17,12 @@ _GZIP = b"\x1f\x8b"
 """The first bytes of a gzip file (RFC 1952). No JSON text begins so."""
 
 
-def content_of(path: Path, what: str = "run", most_bytes: int = MOST_BYTES) -> bytes:
-    """The file's content, unpacked if gzip packed it. `what` it holds, for messages.
+def content_of(path: Path, what: str = "run", most_bytes: int | None = None) -> bytes:
+    """The file's content, unpacked if gzip packed it. `what` it holds, for messages; `most_bytes`: 100 MiB.
 
     Raises OSError, and LabError for a file that is not regular, too large, or not whole.
     """
+    most_bytes = MOST_BYTES if most_bytes is None else most_bytes
     # Without O_NONBLOCK, opening a pipe into which nobody writes would wait for ever.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - has no Path
         found = os.fstat(file.fileno())
