@@ -91,7 +91,14 @@ def test_percentiles_and_their_course_are_those_of_all_samples(strategy, tmp_pat
 @pytest.mark.parametrize("strategy", ["urllib3@threads", "urllib3@processes"])
 def test_shards_of_unequal_size_warm_their_connections_up_in_one_log(strategy, tmp_path):
     """No record of a warm-up is taken for a measured one, and none hides another."""
-    with counting_server(lambda _: ok(b"x" * 7)) as server:
+    all_connections = threading.Barrier(7)
+
+    def answer(seen):  # a pool hands a connection on that is free before the last thread has asked for one
+        if seen.target.startswith("/-"):
+            all_connections.wait(30)
+        return ok(b"x" * 7)
+
+    with counting_server(answer) as server:
         workload = workload_of(requests=50, connections="warm", warmup=1, concurrency=7)
         trial = trial_of(server, tmp_path, workload, strategy, in_flight=7)
     assert (trial.status, trial.requests, trial.bytes_received) == ("done", 50, 350)
