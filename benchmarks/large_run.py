@@ -13,6 +13,7 @@ from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.results.document import Run
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.surroundings import surroundings
+from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.due import schedule
 from clientlab.running.execute import new_run
@@ -34,7 +35,7 @@ def large_run(name: str, seed: int) -> Run:
         name="large", question="Which is fastest?", strategies=list(STRATEGIES), upstreams=["flask", "aiohttp"],
         routes=["direct", "proxy"], rounds=ROUNDS, workloads={"workload": WorkloadTable(first=workload)},
     )  # fmt: skip
-    run = new_run(name, make_plan(experiment), surroundings([], {}))
+    run = new_run(name, make_plan(experiment), Target(testbed="local"), surroundings([], {}))
     draw = np.random.default_rng(seed)
     arms = {arm.name: arm for arm in run.experiment.arms}
     order = schedule(list(arms), ROUNDS, seed)

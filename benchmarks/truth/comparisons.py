@@ -18,6 +18,7 @@ from clientlab.experiments.planning import make_plan
 from clientlab.judging.comparison import Comparison, compare
 from clientlab.results.document import Run
 from clientlab.results.surroundings import surroundings
+from clientlab.results.target import Target
 from clientlab.results.trial import Quantiles, Trial
 from clientlab.running.execute import new_run
 from clientlab.workload.workload import Workload
@@ -74,7 +75,7 @@ def drawn_run(values: Floats, figures: Sequence[str], side: int = 0) -> Run:
         routes=["direct"], rounds=values.shape[2],
         workloads={"workload": WorkloadTable(first=Workload(requests=REQUESTS))},
     )  # fmt: skip
-    run = new_run(f"drawn-{side}", make_plan(experiment), _SURROUNDINGS)
+    run = new_run(f"drawn-{side}", make_plan(experiment), Target(testbed="local"), _SURROUNDINGS)
     trials = [
         _trial(arm.name, arm.strategy, number, dict(zip(figures, values[place, :, number - 1].tolist(), strict=True)))
         for place, arm in enumerate(run.experiment.arms)

@@ -12,6 +12,7 @@ from clientlab.results.document import Run, Surroundings, list_of
 from clientlab.results.plan import Arm, Plan
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import RequestCounts, ShardReport, ShardSlices
+from clientlab.results.target import Target
 from clientlab.results.trial import LoadSlice, OfSearch, OpenLoad, PlannedTrial, Quantiles, Slice, Trial
 from clientlab.running.quantiles import times_of
 from clientlab.workload.shards import part_of
@@ -122,7 +123,7 @@ def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> 
         lists.setdefault(list_of(trial), []).append(trial)
     return Run(
         run=name, clientlab="0.1.0", created="2024-05-06T07:08:09+00:00", status="done",
-        experiment=Plan(**(settings | changes)), surroundings=SURROUNDINGS, **lists,
+        experiment=Plan(**(settings | changes)), target=Target(testbed="local"), surroundings=SURROUNDINGS, **lists,
     )  # fmt: skip
 
 

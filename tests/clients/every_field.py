@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.ceiling import Ceiling
 from clientlab.results.document import Caution, Environment, Placement, Resumption, Run, SystemLimits
 from clientlab.results.plan import Arm, Claim, EnvironmentSpec
+from clientlab.results.target import Target
 from clientlab.results.trial import (
     ClockOffset,
     InFlight,
@@ -61,7 +64,8 @@ def whole_run() -> Run:
     broken = {"errors": {"reset": 3}, "error_examples": {"reset": "by peer"}, "failed_histogram": trials[0].histogram}
     trials[-1] = trials[-1].model_copy(update=broken)
     partial = a_measured_trial("requests", status="failed", partial=True, reason="stopped", arm="requests")
-    return _planned([*map(_shorter, [*trials, *_swept(), partial]), a_failed_trial("httpx", "it broke")])
+    run = _planned([*map(_shorter, [*trials, *_swept(), partial]), a_failed_trial("httpx", "it broke")])
+    return run.model_copy(update={"target": Target.external("https://127.0.0.1/?page=2", Path("ca.pem"))})
 
 
 def searched_run() -> Run:

@@ -142,7 +142,7 @@ def test_a_run_that_goes_on_gets_its_secrets_again(called, stored):
             ),
             (("--header", header), "does not hold the query of '/?token=…'; add --url with the values in place of …"),
             (("--header", "X-Other: x"), "--header 'X-Other': the run goes on as it was planned; leave it out"),
-            (("--url", "http://127.0.0.2:1/?token=x"), "--resume with --url: the run goes on with 127.0.0.1:"),
+            (("--url", "http://127.0.0.2:1/?token=x"), "--url: the run goes on with 127.0.0.1:"),
             (("--url", f"{server.url}/?q=x"), "--url '/?q=x': the run does not lack this query"),
             (("--path", "/?q=x"), "the run does not lack this query"),
         ):

@@ -15,21 +15,15 @@ from types import FrameType
 import click
 
 from clientlab import __version__
-from clientlab.cli.claims import claims
-from clientlab.cli.compare import compare
-from clientlab.cli.conform import conform
-from clientlab.cli.doctor import doctor
-from clientlab.cli.init import init
+from clientlab.cli.checks import conform, doctor
 from clientlab.cli.kube import kube
-from clientlab.cli.listing import list_
-from clientlab.cli.plugin_errors import say
-from clientlab.cli.report import report
+from clientlab.cli.listing import init, list_
+from clientlab.cli.reporting import claims, compare, report
 from clientlab.cli.run import run
 from clientlab.cli.run_options import OPTION_NAMES
 from clientlab.cli.runs import runs
-from clientlab.cli.serve import serve
-from clientlab.cli.up import up
-from clientlab.cli.work import work
+from clientlab.cli.serving import serve, up, work
+from clientlab.cli.terminal import say
 from clientlab.errors import FieldError, IncompleteRun, LabError
 
 

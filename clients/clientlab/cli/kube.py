@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from clientlab.cli.option_types import OUT
-from clientlab.cli.report import show
+from clientlab.cli.reporting import show
 from clientlab.cluster.kubectl import Kubectl
 from clientlab.cluster.lab_access import ForwardedLab
 from clientlab.cluster.runs import await_workers, delete_jobs, follow, make_jobs, require_permission

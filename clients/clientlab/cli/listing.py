@@ -1,9 +1,12 @@
-"""`clientlab list`: strategies, clients, executors and experiments."""
+"""`clientlab list` and `clientlab init`: what can be measured, and an experiment file to start from."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +15,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from clientlab import units
-from clientlab.cli.option_types import console
+from clientlab.cli.terminal import console
+from clientlab.errors import LabError
 from clientlab.experiments.articles import articles
+from clientlab.experiments.experiment import MOST_CHARACTERS, NAME
 from clientlab.experiments.file import bundled, has_quick, read_plan
+from clientlab.printable import printable
 from clientlab.running.estimate import seconds_of
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, known, plugins, resolve, unavailable
 
 Rows = list[dict[str, Any]]
+_DEFAULT = Path("experiment.toml")
 
 
 def strategy_rows() -> Rows:
@@ -125,3 +132,27 @@ def list_(what: str, *, as_json: bool, as_markdown: bool) -> None:
     for row in rows:
         table.add_row(*(escape(str(value)) for value in row.values()))
     console().print(table)
+
+
+@click.command()
+@click.argument("path", metavar="[FILE]", type=click.Path(path_type=Path), default=_DEFAULT)
+def init(path: Path) -> None:
+    """Write a commented experiment to FILE. Without FILE, it is experiment.toml. An existing file is never changed."""
+    if path.suffix != ".toml" or not re.fullmatch(NAME, path.stem) or len(path.stem) > MOST_CHARACTERS:
+        raise LabError(
+            f"{path}: the file's name is the experiment's; write lower-case letters, digits, '.' and '-', then .toml"
+        )
+    text = template().replace(str(_DEFAULT), path.name)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise LabError(f"{path} exists and was not changed; name another file") from error
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from error
+    click.echo(printable(f"{path} is written; measure it with: clientlab run {shlex.quote(str(path))}"))
+
+
+def template() -> str:
+    """The experiment that `clientlab init` writes."""
+    return (files("clientlab") / "experiments" / "templates" / _DEFAULT).read_text(encoding="utf-8")

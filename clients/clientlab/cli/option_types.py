@@ -1,41 +1,26 @@
-"""Types and shared options of the command line."""
+"""Types, shared options and completion of the command line."""
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
-from rich.console import Console
+from click.shell_completion import CompletionItem
 
 from clientlab import units
 from clientlab.experiments.experiment import ENVIRONMENT
+from clientlab.experiments.file import bundled
 from clientlab.results.capacity_search import MOST_OVERLOAD, conditions_of
+from clientlab.results.store import Store
+from clientlab.strategies import STRATEGIES
 from clientlab.workload import delays
 from clientlab.workload.arrivals import rate_of
+from clientlab.workload.link import bandwidth_of, rtt_of
 
 _LIKE_A_SECRET = 16
 """Characters from which a misplaced text is not printed."""
-
-PIPE_COLUMNS = 150
-"""Columns of a table if the output is not a terminal."""
-
-
-class PatientConsole(Console):
-    """A console whose reader may go away (`2>&1 | head -1`): nothing more is printed, and the command goes on."""
-
-    def on_broken_pipe(self) -> None:
-        """Rich would end the process. Its console calls this method where a write finds no reader."""
-        self.quiet = True
-        # What is left in the buffer would fail once more when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
-
-
-def console(*, stderr: bool = False) -> Console:
-    """The console for tables: as wide as the terminal, or `PIPE_COLUMNS` wide."""
-    made = PatientConsole(stderr=stderr)
-    return made if made.is_terminal else PatientConsole(stderr=stderr, width=PIPE_COLUMNS)
 
 
 class SecondsType(click.ParamType[float]):
@@ -104,6 +89,29 @@ class OverloadType(click.ParamType[tuple[float, ...]]):
 
 
 OVERLOAD = OverloadType()
+
+
+class LinkPartType(click.ParamType[tuple[float, ...]]):
+    """Round-trip times or bandwidths of links: 35ms, or an axis: 1ms,20ms,100ms."""
+
+    def __init__(self, name: str, parse: Callable[[str], float]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            found = tuple(self._parse(part.strip()) for part in str(value).split(","))
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
+        if len(set(found)) < len(found):
+            self.fail(f"{value!r} has one value twice; write each once.", param, ctx)
+        return found
+
+
+ROUND_TRIPS = LinkPartType("time", rtt_of)
+BANDWIDTHS = LinkPartType("bandwidth", bandwidth_of)
 
 
 class ShareType(click.ParamType[float]):
@@ -213,3 +221,23 @@ OUT = click.option(
     show_default=True,
     help="Folder of the runs.",
 )
+
+
+def complete_experiments(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Bundled experiments, and files."""
+    return [*_beginning(bundled(), begun), CompletionItem(begun, type="file")]
+
+
+def complete_strategies(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Listed strategies, and files with a client."""
+    return [*_beginning(STRATEGIES, begun), CompletionItem(begun, type="file")]
+
+
+def complete_runs(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Runs of the results folder, the newest first, and files."""
+    store = Store(context.params.get("folder") or Path("results"))
+    return [*_beginning(["last", *reversed(store.names())], begun), CompletionItem(begun, type="file")]
+
+
+def _beginning(names: Iterable[str], begun: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in names if name.startswith(begun)]

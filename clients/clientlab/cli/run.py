@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import replace
 
 import click
 
-from clientlab import own_folder
-from clientlab.cli.claims import code_of
-from clientlab.cli.exports import limits_of, tell
-from clientlab.cli.option_types import PatientConsole
-from clientlab.cli.permission import admit, check_permitted
-from clientlab.cli.placement import announce, placement_of
-from clientlab.cli.plan import plan_of
-from clientlab.cli.report import draw, show, write_page
-from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options, target_options
-from clientlab.cli.testbed import check_testbed, opened_testbed, target_of
-from clientlab.cli.withheld_values import with_given_values
-from clientlab.errors import IncompleteRun, LabError
+from clientlab.cli.reporting import code_of, draw, limits_of, show, tell, write_page
+from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options
+from clientlab.cli.terminal import PatientConsole, say
+from clientlab.errors import FieldError, IncompleteRun, LabError
+from clientlab.experiments.overrides import Overrides
 from clientlab.judging.run_thresholds import judge_run
-from clientlab.judging.threshold_checks import check_limits
 from clientlab.judging.thresholds import Threshold, ThresholdResult
 from clientlab.printable import printable
 from clientlab.reports import as_junit
 from clientlab.reports.files import JUNIT
-from clientlab.reports.progress import LiveBar, PlainLines
-from clientlab.results import leftovers
-from clientlab.results.document import Placement, Run, Surroundings
-from clientlab.results.plan import Plan
-from clientlab.results.store import Store
-from clientlab.results.surroundings import distributions_of, programs_of, surroundings
+from clientlab.results.document import Run
+from clientlab.results.target import Target
 from clientlab.results.withheld_plan import withheld_command
-from clientlab.running.ceilings import measured_ceilings
-from clientlab.running.environments import Environments, opened
-from clientlab.running.execute import execute, new_run, resumed, run_name
-from clientlab.running.preflight import check_system
-from clientlab.running.trial_runner import TrialRunner
-from clientlab.workload.workload import pinned
+from clientlab.standalone.measuring import measured
+from clientlab.standalone.requests import NewRun, ResumedRun, RunSettings
 
-_POLL_SECONDS = 0.5
 _WITH_RESUME = (
     "resume",
     "folder",
@@ -58,7 +37,7 @@ _WITH_RESUME = (
     "strict",
     "html",
     "junit",
-    "headers",  # values that the run file does not hold: `with_given_values`
+    "headers",  # values that the run file does not hold
     "url",
     "path",
 )
@@ -73,80 +52,80 @@ def run(options: RunOptions) -> int:
 
     A bundled experiment leaves out the arms whose library or program is missing, and names them.
     """
-    store, console = Store(options.folder), PatientConsole(stderr=True)
     limits = limits_of(options.fail_on, strict=options.strict)
-    admit(options)
-    leftovers.sweep(store)
-    own_folder.sweep()
-    with contextlib.ExitStack() as stack:
-        stored = None if options.resume is None else _stored(options, store, stack)
-        command = withheld_command(["clientlab", *sys.argv[1:]], options.keep_headers)
-        given = options
-        if stored is not None:
-            options = replace(options, path=None, **target_options(stored.experiment.command))
-        target = target_of(options)
-        plan = with_given_values(stored, given) if stored else plan_of(options, target, command)
-        check_permitted(plan, options)
-        check_testbed(options, plan, target)
-        own_servers = target is None and options.testbed == "local"
-        placement = placement_of(plan, options.testbed, foreign=target is not None)
-        check_limits(limits, plan, strict=options.strict)
-        check_system(plan, options.folder, {arm.upstream for arm in plan.arms} if own_servers else (), announce)
-        environments = stack.enter_context(opened(plan))
-        name = stored.run if stored else run_name(plan)
-        if stored is None:
-            stack.enter_context(leftovers.begun(store, name))
-        if options.testbed == "compose" and target is None:
-            stack.enter_context(store.alone(_waiting(console)))
-        logs = store.folder / name / "logs"
-        testbed, links, servers = opened_testbed(options, (plan, placement), target, logs, stack)
-        where = _surroundings(plan, servers, environments, placement)
-        planned = _go_on(stored, where) if stored else new_run(name, plan, where, options.keep_headers)
-        if plan.ceilings and not planned.ceilings:
-            ceilings = measured_ceilings(plan, testbed, console.print, placement)
-            planned = planned.model_copy(update={"ceilings": ceilings})
-        observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
-        runner = TrialRunner(
-            testbed,
-            options.keep_samples,
-            interpreters=environments.interpreters,
-            links=links,
-            ceilings=planned.ceilings,
-            placement=placement,
-        )
-        finished = execute(planned, runner, store, observer, whole=plan)
-    return _show(options, finished, limits)
+    request = _new_run(options) if options.resume is None else _resumed_run(options, options.resume)
+    settings = RunSettings(
+        folder=options.folder,
+        strategies=options.strategies,
+        allowed=options.allowed,
+        allowed_environments=options.allowed_environments,
+        public=options.yes,
+        keep_samples=options.keep_samples,
+        limits=tuple(limits),
+        strict=options.strict,
+        require_claims=options.require_claims,
+    )
+    return _show(options, measured(request, settings, PatientConsole(stderr=True), say), limits)
 
 
-def _stored(options: RunOptions, store: Store, stack: contextlib.ExitStack) -> Run:
-    """The run to go on with, which `stack` holds. Raises LabError where it can't go on."""
+def _new_run(options: RunOptions) -> NewRun:
+    """The run that the options describe. Raises LabError for options that contradict each other."""
+    search = {"conditions": options.find_max, "start": options.find_from, "overload": options.overload}
+    overrides = Overrides(
+        strategies=options.strategies,
+        upstreams=options.upstreams,
+        routes=options.routes,
+        environments=options.environments or {},
+        rounds=options.rounds,
+        precision=options.precision,
+        seed=options.seed,
+        ceilings=options.ceilings,
+        pin=options.pin,
+        rtt=options.rtt or (),
+        bandwidth=options.bandwidth or (),
+        find_max={name: value for name, value in search.items() if value is not None},
+        workload=_workload(options),
+    )
+    return NewRun(
+        command=withheld_command(["clientlab", *sys.argv[1:]], options.keep_headers),
+        target=_target(options),
+        experiment=options.experiment,
+        quick=options.quick,
+        overrides=overrides,
+        time_budget=options.time_budget,
+        keep_headers=options.keep_headers,
+        given=frozenset(filter(options.has, OPTION_NAMES)),
+    )
+
+
+def _workload(options: RunOptions) -> dict[str, object]:
+    """The fields of the workload that were given, with an absolute path: trials run in folders of their own."""
+    fields = options.workload_fields()
+    return fields if options.replay is None else fields | {"replay": str(options.replay.resolve())}
+
+
+def _target(options: RunOptions) -> Target:
+    """What is measured: the user's own server, or the lab's upstreams. Raises LabError."""
+    if options.url is None:
+        if options.ca_file is not None:
+            raise LabError("--ca-file without --url: the lab's own routes bring their CA; leave it out")
+        if options.yes:
+            raise LabError("--yes without --url: the lab's own upstreams are on this machine; leave it out")
+        return Target(testbed=options.testbed)
+    for field in ("upstreams", "routes", "delay", "path"):
+        if options.has(field):
+            option = OPTION_NAMES[field]
+            raise LabError(f"--url with {option}: only the lab's own upstreams have {option}; write it into the URL")
+    return Target.external(options.url, options.ca_file)
+
+
+def _resumed_run(options: RunOptions, name: str) -> ResumedRun:
+    """The run that goes on. Raises LabError for an option that would change it."""
     if others := [OPTION_NAMES[field] for field in options.given() if field not in _WITH_RESUME]:
-        raise LabError(f"--resume with {others[0]}: the run goes on as it was planned; leave {others[0]} out")
-    name = store.inside(options.resume or "")
-    stack.enter_context(store.hold(name))
-    run = store.read(name)
-    if run.status == "done":
-        raise LabError(f"--resume {name}: the run is whole; measure another with {run.experiment.command!r}")
-    for workload in run.experiment.workloads.values():
-        pinned(workload)
-    return run
-
-
-def _go_on(stored: Run, where: Surroundings) -> Run:
-    """The run that goes on. What differs from its first surroundings is printed."""
-    run = resumed(stored, where)
-    for line in run.resumed[-1].differences:
-        announce(f"since the run began: {line}")
-    return run
-
-
-def _surroundings(
-    plan: Plan, servers: dict[str, str], environments: Environments, placement: Placement | None
-) -> Surroundings:
-    """Versions of what is measured and of what serves. Called when the servers run, since it reads the load."""
-    programs = programs_of(arm.strategy for arm in plan.arms)
-    own = [arm.strategy for arm in plan.arms if arm.environment is None]
-    return surroundings(distributions_of(own), servers | programs, environments.held, placement)
+        raise FieldError(["resume"], f"the run goes on as it was planned; leave {others[0]} out")
+    return ResumedRun(
+        name=name, headers=options.headers or {}, url=options.url, path=options.path, testbed=options.testbed
+    )
 
 
 def _show(options: RunOptions, finished: Run, limits: list[Threshold]) -> int:
@@ -173,17 +152,3 @@ def _write_junit(finished: Run, options: RunOptions, judged: list[ThresholdResul
         with JUNIT.writing(options.junit):
             options.junit.write_text(as_junit.render(finished, judged), encoding="utf-8", errors="replace")
         click.echo(f"junit: {printable(str(options.junit))}", err=options.as_json)
-
-
-def _waiting(console: PatientConsole) -> Callable[[], None]:
-    """A function that waits a moment, and prints the reason at its first call."""
-    announced = False
-
-    def wait() -> None:
-        nonlocal announced
-        if not announced:
-            announced = True
-            console.print("the lab is measuring another run; this one begins after it")
-        time.sleep(_POLL_SECONDS)
-
-    return wait

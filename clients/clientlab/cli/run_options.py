@@ -6,7 +6,6 @@ A field that is None, False or empty was not given, and the experiment's own val
 from __future__ import annotations
 
 import functools
-import shlex
 from collections.abc import Callable
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
@@ -15,24 +14,25 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
-from clientlab.cli import completion
-from clientlab.cli.exports import FAIL_ON, STRICT
-from clientlab.cli.link_types import BANDWIDTHS, ROUND_TRIPS
 from clientlab.cli.option_types import (
+    BANDWIDTHS,
     BODY,
     CONDITIONS,
     METHOD,
     OUT,
     OVERLOAD,
     RATE,
+    ROUND_TRIPS,
     SECONDS,
     SHARE,
     SIZE,
+    complete_experiments,
+    complete_runs,
+    complete_strategies,
     environments_of,
     headers_of,
 )
-from clientlab.cli.report import CHART, HTML, JUNIT
-from clientlab.errors import LabError
+from clientlab.cli.reporting import CHART, FAIL_ON, HTML, JUNIT, STRICT
 from clientlab.testbeds.local import ROUTES
 from clientlab.workload.workload import Workload
 
@@ -50,11 +50,11 @@ class RunOptions:
     """What one `clientlab run` was given. Fields of the workload have the names of `Workload`'s fields."""
 
     experiment: Annotated[
-        str | None, click.argument("experiment", required=False, shell_complete=completion.experiments)
+        str | None, click.argument("experiment", required=False, shell_complete=complete_experiments)
     ] = None
     strategies: Annotated[
         tuple[str, ...],
-        _Option("-t --strategy", "A strategy; may be repeated (see 'list').", shell_complete=completion.strategies),
+        _Option("-t --strategy", "A strategy; may be repeated (see 'list').", shell_complete=complete_strategies),
     ] = ()
     requests: Annotated[int | None, _Option("-n --requests", "Requests of each trial.  [default: 1000]")] = None
     duration: Annotated[
@@ -132,7 +132,7 @@ class RunOptions:
             "--resume",
             "Measure what this run lacks: what was interrupted or failed. Its name, or last.",
             metavar="RUN",
-            shell_complete=completion.runs,
+            shell_complete=complete_runs,
         ),
     ] = None
     ceilings: Annotated[
@@ -161,7 +161,7 @@ class RunOptions:
     ] = ()
     routes: Annotated[tuple[str, ...], _Option("--route", "[default: direct]", type=click.Choice(ROUTES))] = ()
     rtt: Annotated[
-        tuple[str, ...] | None,
+        tuple[float, ...] | None,
         _Option(
             "--rtt",
             "Emulate a network with this round-trip time before the server (35ms). Several, as 1ms,20ms, are an axis.",
@@ -170,7 +170,7 @@ class RunOptions:
         ),
     ] = None
     bandwidth: Annotated[
-        tuple[str, ...] | None,
+        tuple[float, ...] | None,
         _Option(
             "--bandwidth",
             "Its bits per second in each direction (20mbit); several are an axis.  [default: no limit]",
@@ -344,32 +344,6 @@ def _decorator(one: Field[Any]) -> Callable[..., Any]:
         return found
     default = {"default": one.default} if one.default else {}
     return click.option(*option.names, one.name, **{**default, **_inferred(hint), **option.attributes})
-
-
-_TARGET = ("url", "ca_file", "testbed")
-
-
-def target_options(command: str) -> dict[str, Any]:
-    """The fields that say what a stored command line measured against. Its other options are in the run's plan.
-
-    Its `--yes` does not count: a run may be imported, and only its user can permit load to the internet.
-
-    Raises LabError for a command that is none.
-    """
-
-    @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-    def parsed() -> None:
-        """Nothing: only its options are parsed."""
-
-    for one in fields(RunOptions):
-        if one.name in _TARGET:
-            _decorator(one)(parsed)
-    try:
-        words = shlex.split(command)[2:]  # clientlab run
-        return parsed.make_context("run", words).params
-    except (ValueError, click.ClickException) as error:
-        reason = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        raise LabError(f"the run's command {command!r} can't be read: {reason}; measure it anew") from error
 
 
 def _inferred(hint: Any) -> dict[str, Any]:

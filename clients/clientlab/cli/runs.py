@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from clientlab.cli import completion
-from clientlab.cli.option_types import OUT, console
+from clientlab.cli.option_types import OUT, complete_runs
+from clientlab.cli.terminal import console
 from clientlab.errors import LabError
 from clientlab.printable import printable
 from clientlab.reports import run_list
@@ -47,7 +47,7 @@ def _given(context: click.Context, _option: click.Parameter, folder: Path | None
 
 
 @runs.command()
-@click.argument("names", metavar="RUN...", nargs=-1, required=True, shell_complete=completion.runs)
+@click.argument("names", metavar="RUN...", nargs=-1, required=True, shell_complete=complete_runs)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @_out
 def rm(names: tuple[str, ...], folder: Path, *, yes: bool) -> None:
@@ -83,7 +83,7 @@ def _confirm(names: list[str]) -> None:
 
 
 @runs.command()
-@click.argument("name", metavar="RUN", shell_complete=completion.runs)
+@click.argument("name", metavar="RUN", shell_complete=complete_runs)
 @click.argument("target", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 @_out
 def export(name: str, target: Path, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 
 from clientlab import strategies
 from clientlab.errors import FieldError, LabError, PluginError, UnavailableStrategy
@@ -67,6 +67,31 @@ def available_part(plan: Plan) -> Plan:
             "unavailable_arms": unavailable,
         }
     )
+
+
+def plugin_faults(names: Iterable[str], say: Callable[[LabError], None]) -> dict[str, PluginError]:
+    """Name → error of its plug-in code. Other errors in a name are found by other checks.
+
+    If no strategy is left, says all errors but the first, and raises the first: there is nothing to measure.
+    """
+    known = list(dict.fromkeys(names))
+    faults = {name: fault for name in known if (fault := _fault_of(name)) is not None}
+    if faults and len(faults) == len(known):
+        first, *others = faults.values()
+        for fault in others:
+            say(fault)
+        raise first
+    return faults
+
+
+def _fault_of(name: str) -> PluginError | None:
+    try:
+        strategies.check_settings(strategies.find(name))
+    except PluginError as fault:
+        return fault
+    except LabError:
+        return None
+    return None
 
 
 def _lack_of(name: str) -> str | None:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from clientlab.errors import FieldError, FieldKey
-from clientlab.experiments.experiment import LINK_AXES, ArmTable, Experiment, WorkloadTable
+from clientlab.experiments.experiment import ArmTable, Experiment, WorkloadTable
 from clientlab.results.plan import FEWEST_IN_SWEEP, Arm, AxisValue, as_text, suffix_of
-from clientlab.workload.link import link_of
+from clientlab.workload.link import link_of, part_text
 from clientlab.workload.workload import Workload
 
 _Way = tuple[str, str, str]
@@ -56,7 +56,7 @@ def _in_environments(arms: Sequence[_Pair], table: ArmTable, environments: Colle
 
 
 def _replaced(table: ArmTable, replaced: Mapping[str, str]) -> ArmTable:
-    return ArmTable(**{**dict(table), "strategy": replaced.get(table.strategy, table.strategy)})
+    return table.model_copy(update={"strategy": replaced.get(table.strategy, table.strategy)})
 
 
 def _own(table: ArmTable) -> tuple[str | None, str | None, str | None]:
@@ -85,11 +85,13 @@ def _arms(
     fields: dict[str, list[Any]] = dict(workload.axes)
     if table.concurrency is not None:
         fields["concurrency"] = _values(table.concurrency)
-    own = {"concurrency": table.concurrency, **_link_parts(table, workload), **table.settings}
+    link_parts = workload.link_parts | table.link_parts
+    own = {"concurrency": table.concurrency, **link_parts, **table.settings}
     axes = {*workload.axes, *(key for key, value in own.items() if isinstance(value, list))}
-    links, settings_axes = (_axes(one) for one in (_link_parts(table, workload), table.settings))
+    links, settings_axes = (_axes(one) for one in (link_parts, table.settings))
     for changes, link, settings in itertools.product(*map(_places, (fields, links, settings_axes))):
-        place = {key: value for key, value in {**changes, **link, **settings}.items() if key in axes}
+        shown = {part: part_text(part, value) for part, value in link.items()}
+        place = {key: value for key, value in {**changes, **shown, **settings}.items() if key in axes}
         arm = Arm(
             name=full_name + suffix_of(place),
             label=name + suffix_of(place),
@@ -104,12 +106,6 @@ def _arms(
             link=link_of(link.get("rtt"), link.get("bandwidth")),
         )
         yield arm, replace(workload.first, **changes)
-
-
-def _link_parts(table: ArmTable, workload: WorkloadTable) -> dict[str, Any]:
-    """The round-trip times and the bandwidths of a table's arms: its own, or those of the workload."""
-    parts = {key: getattr(table if getattr(table, key) is not None else workload, key) for key in LINK_AXES}
-    return {key: value for key, value in parts.items() if value is not None}
 
 
 def _axes(values: Mapping[str, Any]) -> dict[str, list[Any]]:

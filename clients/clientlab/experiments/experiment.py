@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
-from clientlab.workload.link import Link, bandwidth_of, rtt_of
+from clientlab.workload.link import LINK_PARTS, Link, bandwidth_of, rtt_of
 from clientlab.workload.workload import Workload
 
 NAME = r"^[a-z0-9][a-z0-9.-]*$"
@@ -20,28 +20,33 @@ EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT)]
 Route = Literal["direct", "proxy", "proxy-tls"]
 
 
-_Texts = str | list[str]
+def _each_once(values: list[float]) -> list[float]:
+    """The values of an axis. Raises ValueError without any, and for one that is there twice."""
+    if not values or len(set(values)) < len(values):
+        raise ValueError("an axis is a list of values, each once")
+    return values
 
 
-def _checked_by(parse: Callable[[str], float]) -> AfterValidator:
-    """A validator of texts that `parse` reads: one, or an axis of several, each once."""
+def _parsed_by(parse: Callable[[str], float], example: str) -> BeforeValidator:
+    """A validator that makes values of the texts of a file: one, or an axis of several, each once."""
 
-    def check(texts: _Texts) -> _Texts:
-        values = list(map(parse, [texts] if isinstance(texts, str) else texts))
-        if not values or len(set(values)) < len(values):
-            raise ValueError("an axis is a list of values, each once")
-        return texts
+    def value(given: object) -> float:
+        if not isinstance(given, str):
+            raise ValueError(f"{given!r} is no text with a unit, such as {example!r}")  # noqa: TRY004 - pydantic's
+        return parse(given)
 
-    return AfterValidator(check)
+    def values(given: object) -> float | list[float]:
+        return _each_once(list(map(value, given))) if isinstance(given, list) else value(given)
+
+    return BeforeValidator(values)
 
 
-RoundTrips = Annotated[_Texts, _checked_by(rtt_of)]
-"""One round-trip time, or an axis of them: ``"35ms"``."""
-Bandwidths = Annotated[_Texts, _checked_by(bandwidth_of)]
-"""One bandwidth, or an axis of them: ``"20mbit"``."""
+_Parts = float | list[float]
 
-LINK_AXES = ("rtt", "bandwidth")
-"""The parts of a link, each of which may be an axis."""
+RoundTrips = Annotated[_Parts, _parsed_by(rtt_of, "35ms")]
+"""One round-trip time in seconds, or an axis of them; in a file ``"35ms"``."""
+Bandwidths = Annotated[_Parts, _parsed_by(bandwidth_of, "20mbit")]
+"""One bandwidth in bits per second, or an axis of them; in a file ``"20mbit"``."""
 
 
 class Table(BaseModel):
@@ -50,7 +55,25 @@ class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class WorkloadTable(Table):
+class LinkedTable(Table):
+    """A table whose arms may be behind a link. A list is an axis."""
+
+    rtt: RoundTrips | None = None
+    bandwidth: Bandwidths | None = None
+
+    @property
+    def has_link(self) -> bool:
+        """Whether the table describes a link."""
+        return self.rtt is not None or self.bandwidth is not None
+
+    @property
+    def link_parts(self) -> dict[str, float | list[float]]:
+        """The parts of the link that the table describes."""
+        parts = {part: getattr(self, part) for part in LINK_PARTS}
+        return {part: value for part, value in parts.items() if value is not None}
+
+
+class WorkloadTable(LinkedTable):
     """``[workloads.NAME]``: the workload with the first value of each axis, and all values of each axis.
 
     `rtt`, `bandwidth`: of the link of its arms, unless they have their own. With neither, there is no link.
@@ -58,11 +81,9 @@ class WorkloadTable(Table):
 
     first: Workload
     axes: dict[str, list[AxisValue]] = {}
-    rtt: RoundTrips | None = None
-    bandwidth: Bandwidths | None = None
 
 
-class ArmTable(Table):
+class ArmTable(LinkedTable):
     """``[arms.NAME]``: arms with every workload, upstream, route and environment that the table does not choose.
 
     A list as `concurrency`, `rtt` or `bandwidth`, or as a setting of the strategy, is an axis: one arm for each of its
@@ -75,8 +96,6 @@ class ArmTable(Table):
     workload: str | None = None
     upstream: str | None = None
     route: Route | None = None
-    rtt: RoundTrips | None = None
-    bandwidth: Bandwidths | None = None
     environment: str | None = None
     control: bool = False
 
@@ -151,8 +170,7 @@ class Experiment(Table):
     @property
     def has_link(self) -> bool:
         """Whether any of its arms is behind a link."""
-        tables = (*self.workloads.values(), *self.arms.values())
-        return any(getattr(table, part) is not None for table in tables for part in LINK_AXES)
+        return any(table.has_link for table in (*self.workloads.values(), *self.arms.values()))
 
     def without_linked_controls(self) -> tuple[Experiment, list[str]]:
         """For a testbed without links of single arms: the experiment without its control arms that have one.
@@ -160,7 +178,7 @@ class Experiment(Table):
         The claims about these arms are left out with them. Also returns a sentence that names the arms; none without
         any, or where no other arm would be left.
         """
-        names = [name for name, arm in self.arms.items() if arm.control and (arm.rtt or arm.bandwidth)]
+        names = [name for name, arm in self.arms.items() if arm.control and arm.has_link]
         arms = {name: arm for name, arm in self.arms.items() if name not in names}
         if not names or not (arms or self.strategies):
             return self, []
@@ -169,7 +187,7 @@ class Experiment(Table):
 
     def behind(self, link: Link) -> Experiment:
         """The same, with this link for all arms that have none of their own."""
-        parts = dict(zip(LINK_AXES, link.texts, strict=False))
+        parts = {part: getattr(link, part) for part in LINK_PARTS}
         return self.changed(workloads={name: one.model_copy(update=parts) for name, one in self.workloads.items()})
 
     def changed(self, **fields: Any) -> Experiment:

@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clientlab.errors import FieldError, FieldKey, LabError
 from clientlab.experiments.checks import available_part, check_plan
-from clientlab.experiments.experiment import LINK_AXES, Experiment, WorkloadTable
+from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import Circumstances, make_plan
 from clientlab.experiments.toml_lines import has, line_of
 from clientlab.printable import printable
 from clientlab.results.plan import Plan
 from clientlab.results.regular_file import content_of
+from clientlab.workload.link import LINK_PARTS
 
 _MOST_BYTES = 256 << 10
 """Of an experiment's file. The largest of the lab has 42 KiB."""
@@ -122,6 +123,14 @@ def bundled() -> dict[str, Path]:
     """Name → file of the experiments that come with the lab."""
     folder = Path(str(files("clientlab"))) / "experiments"
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def path_of(name: str) -> Path:
+    """The file of a bundled experiment's name, or the file of that path. Raises LabError."""
+    path = bundled().get(name, Path(name))
+    if not path.is_file():
+        raise LabError(f"experiment {name!r}: neither a bundled one ({', '.join(bundled())}) nor a file")
+    return path
 
 
 def has_quick(path: Path) -> bool:
@@ -238,7 +247,7 @@ def _anchored(fields: _Fields, folder: Path) -> _Fields:
 
 def _workload(fields: _Fields, key: FieldKey) -> WorkloadTable:
     """The table with every value of each axis checked."""
-    link = {name: fields[name] for name in LINK_AXES if name in fields}
+    link = {name: fields[name] for name in LINK_PARTS if name in fields}
     fields = {name: value for name, value in fields.items() if name not in link}
     axes = {name: values for name, values in fields.items() if isinstance(values, list)}
     for name, values in axes.items():

@@ -6,7 +6,7 @@ Runs can be compared where their arms, workloads and concurrency are equal. Surr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 from clientlab.errors import FieldError, LabError
 from clientlab.judging.changes import Change, Trials, change_of, has_interval, simultaneous
@@ -17,12 +17,7 @@ from clientlab.results.figures import COMPARED
 from clientlab.results.open_load_figures import CAPACITY
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
-
-NOT_MEASURED = frozenset({"deadline", "replay"})
-"""Fields of a workload that change no figure of a finished trial: runs that differ in them can be compared.
-
-Of recorded requests the digest decides, and not the folder of their file.
-"""
+from clientlab.workload.workload import NOT_MEASURED, Workload
 
 
 @dataclass(frozen=True)
@@ -152,11 +147,11 @@ def _workloads(base: Run, other: Run, before: dict[str, Arm], after: dict[str, A
         if pair in seen:
             continue
         seen.add(pair)
-        one = asdict(base.experiment.workloads[pair[0]])
-        two = asdict(other.experiment.workloads[pair[1]])
-        for key in one:
-            if key not in NOT_MEASURED and one[key] != two[key]:
-                yield f"workload {pair[0]!r} has {key} {one[key]!r} and {two[key]!r}"
+        one, two = base.experiment.workloads[pair[0]], other.experiment.workloads[pair[1]]
+        for key in (field.name for field in fields(Workload)):
+            values = getattr(one, key), getattr(two, key)
+            if key not in NOT_MEASURED and values[0] != values[1]:
+                yield f"workload {pair[0]!r} has {key} {values[0]!r} and {values[1]!r}"
 
 
 def _concurrency(base: Run, other: Run) -> Iterator[str]:

@@ -25,6 +25,7 @@ from clientlab.results.plan import (
     check_workloads,
     identity_of,
 )
+from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Time, Trial
 
 FORMAT: Literal[1] = 1
@@ -218,6 +219,9 @@ class Run(Part):
         Field(description="interrupted: its process is gone; never in a file, which then has running"),
     ]
     experiment: Plan
+    target: Annotated[Target | None, Field(description="what is measured; null: unknown, and the run cannot go on")] = (
+        None
+    )
     surroundings: Surroundings
     rounds_ended: Annotated[
         Literal["planned", "precision", "time-budget"] | None, Field(description="what ended the rounds")

@@ -13,7 +13,7 @@ from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.figures import of_claim
 from clientlab.results.part import Part, shortened
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, PlannedTrial
-from clientlab.workload.link import Link, bandwidth_of, rtt_of
+from clientlab.workload.link import LINK_PARTS, Link
 from clientlab.workload.load import check_values
 from clientlab.workload.workload import Workload
 
@@ -269,9 +269,10 @@ def as_text(value: AxisValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def number_on(axis: str, value: AxisValue) -> float | None:
-    """Where a value stands on a numeric axis: seconds of a link's round trip, bits per second; None for other texts."""
-    if not isinstance(value, str):
-        return float(value)
-    parse = {"rtt": rtt_of, "bandwidth": bandwidth_of}.get(axis)
-    return None if parse is None else parse(value)
+def number_on(axis: str, arm: Arm) -> float | None:
+    """The arm's number on an axis: seconds of its link's round trip, bits per second; None for a text."""
+    if axis in LINK_PARTS and arm.link is not None:
+        number: float | None = getattr(arm.link, axis)
+        return number
+    value = arm.axes[axis]
+    return None if isinstance(value, str) else float(value)

@@ -19,6 +19,7 @@ from clientlab.results.document import Resumption, Run, Surroundings, is_probe
 from clientlab.results.failures import failed_for_good
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
+from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.results.withheld_plan import withheld_plan
 from clientlab.running.due import DueTrial, due_trials, planned_trial, rounds_of
@@ -68,14 +69,15 @@ def run_name(plan: Plan) -> str:
     return f"{now:%Y%m%d-%H%M%S}{now.microsecond // 1000:03}-{plan.name}-{token_hex(2)}"
 
 
-def new_run(name: str, plan: Plan, surroundings: Surroundings, kept: Collection[str] = ()) -> Run:
-    """A run of the plan that has no trial, and no secret of the plan but those of the headers and parameters `kept`."""
+def new_run(name: str, plan: Plan, target: Target, surroundings: Surroundings, kept: Collection[str] = ()) -> Run:
+    """A run of the plan that has no trial. It holds no secret but those of the headers and parameters `kept`."""
     return Run(
         run=name,
         clientlab=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         status="running",
         experiment=withheld_plan(plan, kept),
+        target=target.stored(kept),
         surroundings=surroundings,
     )
 

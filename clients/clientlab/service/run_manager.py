@@ -21,6 +21,7 @@ from clientlab.results.document import Run
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, surroundings
+from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.results.withheld_plan import lacking, withheld_plan
 from clientlab.running.due import due_trials
@@ -39,6 +40,7 @@ MARK = "served"
 It holds the experiment that the service was started for, which need not be the run's own.
 """
 
+_STACK = Target(testbed="compose")
 _LOOK_SECONDS = 0.5
 _MOMENT = 0.01
 _STOPPED = "stopped on request"
@@ -87,7 +89,7 @@ class RunManager:
         if plan.unavailable_arms:
             self.say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
         measured = distributions_of(arm.strategy for arm in plan.arms)
-        run = new_run(run_name(plan), plan, surroundings(measured, self._programs))
+        run = new_run(run_name(plan), plan, _STACK, surroundings(measured, self._programs))
         return self._begin(run, plan)
 
     def again(self, old: Run) -> str:
@@ -110,6 +112,7 @@ class RunManager:
             "clientlab": __version__,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "status": "running",
+            "target": _STACK,
             "surroundings": surroundings(measured, self._programs),
             "cautions": [],
             "claims": [],
@@ -340,6 +343,8 @@ def _not_to_go_on(run: Run, plan: Plan) -> str | None:
     """Why a service must not go on with a run that lies in its folder, whoever put it there; None where it may."""
     if found := lacking(plan):
         return f"its file does not hold {found}"
+    if run.target != _STACK:
+        return "it measures other servers"
     if run.clientlab != __version__:
         return f"it was begun by clientlab {run.clientlab}"
     try:

@@ -188,6 +188,6 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[_Row]:
     yield row("errors", sum(sum(trial.errors.values()) for trial in trials))
     if verdict := commonest_verdict(trials):
         yield row("verdict", 1, verdict)
-    for axis, place in arm.axes.items():
-        if number := number_on(axis, place):  # the dashboard's axis is logarithmic: 0 has no place on it
+    for axis in arm.axes:
+        if number := number_on(axis, arm):  # the dashboard's axis is logarithmic: 0 has no place on it
             yield row("axis_value", number, axis, legend(curve_of(arm, axis), arm.strategy))

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from clientlab.bounded_numbers import Count
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial, Trial
-from clientlab.workload.link import Link
+from clientlab.workload.link import LINK_PARTS, Link, part_text
 from clientlab.workload.workload import MOST_REQUESTS, MOST_SHARDS
 
 MOST_ROUNDS = 1000
@@ -148,7 +148,8 @@ def command_of(wanted: Wanted, link: Link | None = None) -> str:
     more += [] if wanted.rounds is None else ["--rounds", str(wanted.rounds)]
     more += [] if wanted.shards is None else ["--shards", str(wanted.shards)]
     if link is not None:
-        more += [f"{option}={text}" for option, text in zip(("--rtt", "--bandwidth"), link.texts, strict=False)]
+        parts = {part: getattr(link, part) for part in LINK_PARTS}
+        more += [f"--{part}={part_text(part, value)}" for part, value in parts.items() if value is not None]
     return shlex.join(["clientlab", "run", wanted.experiment, *(["--quick"] if wanted.quick else []), *more])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
@@ -10,13 +11,14 @@ from pathlib import Path
 from typing import IO
 
 from clientlab.errors import IncompleteRun, LabError, ServerLost
+from clientlab.experiments.experiment import Experiment
 from clientlab.measuring.connections import Address
 from clientlab.results.server_counters import ServerCounters
 from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.testbeds.local import ROUTES
 from clientlab.testbeds.scrape import Endpoint, get, proxy_use, unhealthy, upstream_use
 from clientlab.upstreams import UPSTREAMS, special
-from clientlab.workload.link import Link, link_of
+from clientlab.workload.link import Link, bandwidth_of, link_of, rtt_of
 from clientlab.workload.workload import Workload
 
 ADDRESSES = {
@@ -149,11 +151,25 @@ def check_plain(names: Iterable[str]) -> None:
 def link_of_stack(environment: Mapping[str, str]) -> Link | None:
     """The link that the environment describes; None without one. Raises LabError for one that cannot be."""
     texts = {name: environment.get(name) or None for name in (LINK_RTT, LINK_BANDWIDTH)}
+    rtt, bandwidth = texts.values()
     try:
-        return link_of(*texts.values())
+        return link_of(rtt and rtt_of(rtt), bandwidth and bandwidth_of(bandwidth))
     except ValueError as error:
         given = ", ".join(f"{name}={text}" for name, text in texts.items() if text)
         raise LabError(f"{given}: {error}") from error
+
+
+def for_stack(experiment: Experiment) -> tuple[Experiment, Link | None, list[str]]:
+    """The experiment as the stack measures it, the link that it got from the stack, and what that changed.
+
+    Control arms behind links of their own are left out. An experiment without links gets that of the stack, if it has
+    one. Raises LabError.
+    """
+    experiment, changed = experiment.without_linked_controls()
+    link = None if experiment.has_link else link_of_stack(os.environ)
+    if link is None:
+        return experiment, None, changed
+    return experiment.behind(link), link, [*changed, f"link: none → {link}"]
 
 
 def check_link(environment: Mapping[str, str], links: Collection[Link]) -> None:

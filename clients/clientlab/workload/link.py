@@ -1,4 +1,4 @@
-"""An emulated network between client and route, and the texts that describe one.
+"""An emulated network between client and route: its values, the texts that they are read from, and shown as.
 
 RTT        round-trip time, as a delay: ``35ms``, ``0ms``, ``1.28s``, or a number of seconds
 BANDWIDTH  bits per second of each direction, with a unit: ``20mbit``, ``1gbit``, ``512kbit``
@@ -43,16 +43,27 @@ class Link:
                 f"a bandwidth of {self.bandwidth:g} bit/s; write 1kbit to 100gbit, or leave it out for no limit"
             )
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Round-trip time, and bandwidth if it is limited, as `rtt_of` and `bandwidth_of` read them."""
-        rtt = f"{self.rtt * 1000:.12g}ms"
-        return (rtt,) if self.bandwidth is None else (rtt, f"{self.bandwidth:.12g}bit")
-
     def __str__(self) -> str:
         """``35 ms``, or ``35 ms, 20 Mbit/s``. Links that differ have unlike texts."""
         time = _number(self.rtt * 1000, "ms") if self.rtt < 1 else _number(self.rtt, "s")
         return time if self.bandwidth is None else f"{time}, {_rate(self.bandwidth)}"
+
+
+LINK_PARTS = ("rtt", "bandwidth")
+"""Fields of a link. Each may be an axis of an experiment."""
+
+
+def link_of(rtt: float | None, bandwidth: float | None) -> Link | None:
+    """The link of these parts; None without both. Without a round-trip time, it delays nothing."""
+    return None if rtt is None and bandwidth is None else Link(rtt or 0.0, bandwidth)
+
+
+def part_text(part: str, value: float) -> str:
+    """A part of a link as options, files and names of arms have it: ``35ms``, ``20mbit``."""
+    if part == "rtt":
+        return f"{value * 1000:.12g}ms"
+    unit, bits = next((unit, bits) for unit, bits in reversed(_BITS.items()) if value >= bits)
+    return f"{value / bits:.12g}{unit}"
 
 
 def rtt_of(text: str) -> float:
@@ -68,13 +79,6 @@ def bandwidth_of(text: str) -> float:
     bandwidth = float(found[1]) * _BITS[found[2].lower()]
     Link(0.0, bandwidth)
     return bandwidth
-
-
-def link_of(rtt: str | None, bandwidth: str | None) -> Link | None:
-    """The link of two texts; None without either. Without a round-trip time, it delays nothing. Raises ValueError."""
-    if rtt is None and bandwidth is None:
-        return None
-    return Link(0.0 if rtt is None else rtt_of(rtt), None if bandwidth is None else bandwidth_of(bandwidth))
 
 
 def unavoidable_of(workload: Workload, link: Link | None) -> Callable[[int], float] | None:

@@ -40,6 +40,12 @@ Time = Annotated[float, ValueRange(1e-9, _MOST_SECONDS, "seconds")]
 Rate = Annotated[float, ValueRange(LEAST_RATE, MOST_RATE, "requests per second")]
 Seed = Annotated[int, ValueRange(-(2**63), 2**63 - 1, "a seed")]
 
+NOT_MEASURED = frozenset({"deadline", "replay"})
+"""Fields of a workload that change no figure of a finished trial: runs that differ in them can be compared.
+
+Of recorded requests the digest decides, and not the folder of their file.
+"""
+
 Body = bytes | Any
 """Bytes, or an `Upload` (an `AsyncUpload` for asyncio clients). The libraries share no type for uploads."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from clientlab.conformance.tls import tls_relay
+from clientlab.results.target import Target
 from clients.documents import a_run, a_trial
 from tls_servers import Authority
 
@@ -68,8 +69,8 @@ WRONG_WORDS = [
     ((*FIND, "--find-from", "1/s"), "--find-max: at the first rate, 1/s, a trial of 5 s has 5 requests, .* need 20; "),
     ((*FIND, "-d", "800ms"), "--find-max 'p99<900ms': no trial of 0.8 s can show that; write a lower limit or .* -d"),
     (("run", "-t", "ab", "--find-max", "p99<1s"), "--find-max: strategy 'ab' follows no rate, so it has no capac"),
-    ((*RUN, "--find-from", "9/s"), "--find-from without --find-max: only a search has it; leave it out"),
-    ((*RUN, "--overload", "150%"), "--overload without --find-max: only a search has it; leave it out"),
+    ((*RUN, "--find-from", "9/s"), "--find-from: only a search has it; add --find-max, or leave it out"),
+    ((*RUN, "--overload", "150%"), "--overload: only a search has it; add --find-max, or leave it out"),
     ((*FIND, "--overload", "90%"), "'--overload': '90%' are no shares beyond a capacity, each once; write 110%,150%"),
     ((*RUN, "--fail-on", "capacity < 5"), "will have no capacity: only a search finds it; set --find-max"),
     ((*RUN, "--fail-on", "p98 > 1s"), "--fail-on 'p98 > 1s': 'p98' is not one of wall"),
@@ -316,8 +317,10 @@ def test_a_run_file_that_cannot_be_read_is_refused(change, says, clientlab, resu
 def test_a_run_file_does_not_permit_load_to_the_internet(clientlab, results, monkeypatch):
     """A run may be imported: the `--yes` of its command is not its user's own, who can add one."""
     monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: 1)  # nothing leaves this machine
+    target = Target.external("http://93.184.215.14/", None)
     command = "clientlab run -t http.client --url http://93.184.215.14/ --yes"
-    run = a_run(a_trial("http.client"), command=command).model_copy(update={"status": "incomplete"})
+    run = a_run(a_trial("http.client", upstream="93.184.215.14"), command=command)
+    run = run.model_copy(update={"status": "incomplete", "target": target})
     results.claim(run.run)
     results.save(run)
     refused(clientlab("run", "--resume", "last"), "load would go to 93.184.215.14 on the internet; add --yes if")

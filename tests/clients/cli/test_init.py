@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clientlab.cli.init import template
+from clientlab.cli.listing import template
 from clientlab.experiments.file import read_experiment
 from clientlab.running.estimate import seconds_of
 

@@ -24,6 +24,7 @@ from clientlab.results.document import schema
 from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.store import Store
 from clientlab.results.surroundings import cpu_usable
+from clientlab.results.target import Target
 from clients.documents import a_run, a_trial
 from clients.measured import is_alive
 from running import eventually
@@ -437,6 +438,60 @@ def test_an_interrupted_run_is_resumed_where_it_stopped(server, tmp_path, client
     assert (again.code, "the run is whole" in again.err) == (2, True)
 
 
+def test_a_run_goes_on_with_the_servers_of_its_file_and_not_with_those_of_its_command(server, clientlab, results):
+    """The command of a run is a text for reports: one that cannot be read changes nothing."""
+    run = a_run(a_trial("http.client", upstream=f"127.0.0.1:{server.port}"), rounds=2, command="clientlab run --url 'x")
+    target = Target.external(server.url, None)
+    results.claim(run.run)
+    results.save(run.model_copy(update={"status": "incomplete", "target": target}))
+    said = clientlab("run", "--resume", run.run)
+    assert said.code == 0, said.err
+    assert (results.read("last").target, len(results.read("last").trials)) == (target, 2)
+
+
+def test_a_run_whose_file_lacks_its_target_is_refused_and_can_be_read(clientlab, results):
+    """It is shown as any other run. To go on, it is measured anew."""
+    run = a_run(a_trial(), rounds=2, command="clientlab run -t urllib3")
+    results.claim(run.run)
+    results.save(run.model_copy(update={"status": "incomplete", "target": None}))
+    said = clientlab("run", "--resume", run.run)
+    assert said.code == 2
+    assert said.err.endswith(
+        "its file does not hold what it measured against; measure anew with 'clientlab run -t urllib3'\n"
+    )
+    assert clientlab("report", run.run).code == 0
+
+
+def test_a_run_file_cannot_hide_where_load_goes(clientlab, results):
+    """Reports show the upstream of its arms. A target that is another server is refused before anything is sent."""
+    run = a_run(a_trial("http.client", upstream="127.0.0.1:8000"), rounds=2)
+    results.claim(run.run)
+    target = Target.external("http://127.0.0.1:9000/", None)
+    results.save(run.model_copy(update={"status": "incomplete", "target": target}))
+    says = "its target is another server than its arms name (127.0.0.1:8000); measure anew"
+    assert says in clientlab("run", "--resume", run.run).err
+
+
+def test_a_run_does_not_go_on_in_another_testbed(clientlab, results, monkeypatch):
+    """Neither by the option nor by the variable: its rounds would have unlike servers."""
+    run = a_run(a_trial(), rounds=2)
+    results.claim(run.run)
+    results.save(run.model_copy(update={"status": "incomplete"}))
+    says = "--testbed compose: the run goes on in its own testbed, local; leave it out, also as a variable"
+    assert says in clientlab("run", "--resume", run.run, "--testbed", "compose").err
+    monkeypatch.setenv("CLIENTLAB_TESTBED", "compose")
+    assert says in clientlab("run", "--resume", run.run).err
+
+
+def test_the_file_of_a_run_names_its_servers_without_the_secrets_of_the_url(server, clientlab, results):
+    """The URL has its query, with … in place of secrets; `--keep-header` keeps one."""
+    words = ("run", "-t", "http.client", "-n", "1", "--rounds", "1", "--url", f"{server.url}/?token=abcdefgh&page=2")
+    assert clientlab(*words).code == 0
+    assert results.read("last").target == Target(testbed="external", url=f"{server.url}/?token=…&page=2")
+    assert clientlab(*words, "--keep-header", "token").code == 0
+    assert results.read("last").target == Target(testbed="external", url=f"{server.url}/?token=abcdefgh&page=2")
+
+
 def test_a_run_whose_process_is_gone_is_interrupted_and_a_run_that_goes_on_is_not_resumed(server, tmp_path, clientlab):
     """While its process lives, the run is running; then it is interrupted, and not running for ever."""
     words = ["run", "-t", "http.client", "-n", "20", "--rounds", "500", "--url", server.url]
@@ -450,7 +505,7 @@ def test_a_run_whose_process_is_gone_is_interrupted_and_a_run_that_goes_on_is_no
     assert " interrupted " in clientlab("runs").out
     assert "· interrupted ·" in clientlab("report", "last").out
     said = clientlab("run", "--resume", "last", "-n", "5")
-    assert (said.code, "--resume with -n: the run goes on as it was planned; leave -n out" in said.err) == (2, True)
+    assert (said.code, "--resume: the run goes on as it was planned; leave -n out" in said.err) == (2, True)
 
 
 def test_a_run_that_is_killed_between_two_saves_is_shown_with_its_finished_trials(server, tmp_path, clientlab):

@@ -129,7 +129,7 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it(clientlab, monkeypatc
     def missing(name: str):
         raise LabError(f"{name} is missing")
 
-    module = sys.modules["clientlab.cli.doctor"]  # its name in the package is the command's
+    module = sys.modules["clientlab.cli.checks"]
     monkeypatch.setattr(module, "caddy", lambda: missing("caddy"))
     said = clientlab("doctor")
     (line,) = [line for line in said.out.splitlines() if "Caddy " in line]
@@ -145,7 +145,7 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it(clientlab, monkeypatc
 
 def test_the_doctor_finds_a_urllib3_that_is_another_library(clientlab, monkeypatch):
     """And says how to keep both."""
-    monkeypatch.setattr(sys.modules["clientlab.cli.doctor"], "merged", lambda: True)
+    monkeypatch.setattr(sys.modules["clientlab.cli.checks"], "merged", lambda: True)
     said = clientlab("doctor")
     assert said.code == 0
     (line,) = [line for line in said.out.splitlines() if " urllib3 " in line and line.startswith("no")]

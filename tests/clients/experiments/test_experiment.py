@@ -13,6 +13,7 @@ from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, read_experiment, read_plan
 from clientlab.experiments.planning import make_plan
 from clientlab.results.plan import Plan
+from clientlab.results.target import Target
 from clientlab.running.estimate import most_in_flight
 from clientlab.running.execute import new_run, run_name
 from clientlab.strategies import availability
@@ -268,7 +269,7 @@ def test_names_of_runs_are_unique_and_sort_by_time():
 def test_a_new_run_holds_the_experiment_to_the_letter():
     """A new run stores the unchanged experiment and has no trial yet."""
     plan = make_plan(experiment(rounds=4, seed=9), command="clientlab run mine.toml")
-    run = new_run("20240506-070809-mine-abcd", plan, SURROUNDINGS)
+    run = new_run("20240506-070809-mine-abcd", plan, Target(testbed="local"), SURROUNDINGS)
     assert (run.format, run.status, run.trials) == (1, "running", [])
     assert run.experiment == plan
     assert (plan.rounds, plan.seed, plan.command) == (4, 9, "clientlab run mine.toml")

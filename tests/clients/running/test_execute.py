@@ -23,6 +23,7 @@ from clientlab.results.document import Run, schema
 from clientlab.results.figures import FIGURES
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.store import Store
+from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialLost, execute, new_run, resumed
 from clientlab.running.trial_runner import TrialRunner
@@ -63,7 +64,7 @@ def planned(*strategies: str, rounds: int = 1, **workload) -> Run:
     workload = {"requests": 12, "warmup": 2, "timeout": 5.0} | workload
     tables = {"w": WorkloadTable(first=Workload(**workload))}
     experiment = Experiment(name="mine", question="?", strategies=list(strategies), rounds=rounds, workloads=tables)
-    return new_run(NAME, make_plan(experiment), SURROUNDINGS)
+    return new_run(NAME, make_plan(experiment), Target(testbed="local"), SURROUNDINGS)
 
 
 @pytest.fixture

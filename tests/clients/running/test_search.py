@@ -14,6 +14,7 @@ from clientlab.judging.capacity import capacities
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import schema
 from clientlab.results.store import Store
+from clientlab.results.target import Target
 from clientlab.results.trial import Trial
 from clientlab.running.due import due_trials
 from clientlab.running.estimate import seconds_of
@@ -32,7 +33,7 @@ def planned(rounds: int = 2, **search):
         find_max=CapacitySearch(conditions="p99<250ms", **search),
         workloads={"w": WorkloadTable(first=Workload(duration=5.0))},
     )  # fmt: skip
-    return new_run(NAME, make_plan(experiment), SURROUNDINGS)
+    return new_run(NAME, make_plan(experiment), Target(testbed="local"), SURROUNDINGS)
 
 
 def measured(trial, workload, *_: object) -> Trial:

@@ -63,5 +63,5 @@ def test_a_link_is_shown_by_its_time_and_its_rate(link, text):
 def test_without_a_time_and_a_rate_there_is_no_link():
     """A rate alone delays nothing but what it must; 0ms is a link, too."""
     assert link_of(None, None) is None
-    assert link_of("0ms", None) == Link(0.0)
-    assert link_of(None, "20mbit") == Link(0.0, 2e7)
+    assert link_of(0.0, None) == Link(0.0)
+    assert link_of(None, 2e7) == Link(0.0, 2e7)

@@ -62,11 +62,12 @@ class ChartedSeconds:
 class SweepPoint:
     """An arm of a sweep at its `value` on the axis: seconds as its sweep charts them.
 
-    `typical`: the median of all `rounds`, with its 95 % confidence interval. `clean`: round → seconds, of the rounds
-    without an error, by which claims are judged.
+    `number`: that of the value, where it has one. `typical`: the median of all `rounds`, with its 95 % confidence
+    interval. `clean`: round → seconds, of the rounds without an error, by which claims are judged.
     """
 
     value: Value
+    number: float | None
     arm: str
     typical: Ratio
     rounds: list[float]
@@ -143,9 +144,9 @@ class Sweep:
         return f"{curve.name} (c={curve.concurrency})" if unlike and not named else curve.name
 
     @property
-    def values(self) -> list[Value]:
-        """All values on the axis, in its order."""
-        return _ordered(self.axis, [point.value for curve in self.curves for point in curve.points])
+    def numbers(self) -> dict[Value, float | None]:
+        """All values on the axis, in its order, with the number of each that has one."""
+        return _ordered({point.value: point.number for curve in self.curves for point in curve.points})
 
 
 def sweeps_of(run: Run) -> list[Sweep]:
@@ -153,7 +154,7 @@ def sweeps_of(run: Run) -> list[Sweep]:
     found = []
     for (axis, where, _), named in _series(run).items():
         charted = _charted(run, [arm for arms in named.values() for arm in arms])
-        values = _ordered(axis, [arm.axes[axis] for arms in named.values() for arm in arms])
+        values = list(_ordered({arm.axes[axis]: number_on(axis, arm) for arms in named.values() for arm in arms}))
         curves = []
         for name, arms in named.items():
             points = [point for arm in arms if (point := _point(run, arm, axis, charted))]
@@ -186,10 +187,11 @@ def _where(arm: Arm) -> str:
     return " · ".join(parts)
 
 
-def _ordered(axis: str, values: list[Value]) -> list[Value]:
-    """The values of an axis, each once: by number where they have one, else in the order of the experiment."""
-    numbers = {value: number_on(axis, value) for value in values}
-    return in_order(values) if None in numbers.values() else sorted(numbers, key=lambda value: numbers[value] or 0.0)
+def _ordered(numbers: dict[Value, float | None]) -> dict[Value, float | None]:
+    """The values of an axis: by number where all have one, else in the order of the experiment."""
+    if None in numbers.values():
+        return {value: numbers[value] for value in in_order(list(numbers))}
+    return dict(sorted(numbers.items(), key=lambda item: item[1] or 0.0))
 
 
 def _concurrency(run: Run, arms: list[Arm]) -> int | None:
@@ -219,7 +221,7 @@ def _point(run: Run, arm: Arm, axis: str, charted: ChartedSeconds) -> SweepPoint
     if typical is None:
         return None
     clean = {trial.round: rounds[trial.round] for trial in trials if not trial.errors}
-    return SweepPoint(arm.axes[axis], arm.name, typical, list(rounds.values()), clean)
+    return SweepPoint(arm.axes[axis], number_on(axis, arm), arm.name, typical, list(rounds.values()), clean)
 
 
 def charts(run: Run) -> list[LineChart]:
@@ -229,9 +231,8 @@ def charts(run: Run) -> list[LineChart]:
 
 
 def _plot(sweep: Sweep, looks: list[Look]) -> LineChart:
-    values = sweep.values
     curves = [replace(curve, name=sweep.name_of(curve)) for curve in sweep.curves]
-    x, x_ticks, across = _across(sweep.axis, values)
+    x, x_ticks, across = _across(sweep.numbers)
     y = _upright([seconds for curve in sweep.curves for point in curve.points for seconds in point.rounds])
     return LineChart(
         title=f"{sweep.axis} · {sweep.where}",
@@ -242,19 +243,19 @@ def _plot(sweep: Sweep, looks: list[Look]) -> LineChart:
         y_axis=sweep.charted.label + (" (logarithmic)" if y.log else ""),
         summary=" ".join(curve.summary for curve in curves),
         notes=[_NOTE if any(curve.turns for curve in curves) else _NOTE_OF_LOADS],
-        table=_table(sweep.axis, values, curves),
+        table=_table(sweep.axis, across, curves),
     )
 
 
-def _across(axis: str, values: list[Value]) -> tuple[Scale, list[Tick], dict[Value, float]]:
+def _across(numbers: dict[Value, float | None]) -> tuple[Scale, list[Tick], dict[Value, float]]:
     """The axis, its ticks, and where each value stands on it: texts without a number stand at even distances."""
-    across = {value: number for value in values if (number := number_on(axis, value)) is not None}
-    if len(across) < len(values):
-        x = Scale(-0.2, len(values) - 0.8)
-        across = {value: float(place) for place, value in enumerate(values)}
-        return x, [Tick(x.place(across[value]), str(value)) for value in values], across
-    numbers = list(across.values())
-    x = Scale(numbers[0], numbers[-1], log=_is_far(numbers))
+    across = {value: number for value, number in numbers.items() if number is not None}
+    if len(across) < len(numbers):
+        x = Scale(-0.2, len(numbers) - 0.8)
+        across = {value: float(place) for place, value in enumerate(numbers)}
+        return x, [Tick(x.place(across[value]), str(value)) for value in numbers], across
+    ordered = list(across.values())
+    x = Scale(ordered[0], ordered[-1], log=_is_far(ordered))
     return x, _apart(x, across), across
 
 
@@ -298,7 +299,7 @@ def _ring(curve: Curve, x: Scale, y: Scale, across: dict[Value, float]) -> tuple
     return x.place(across[curve.knee.value]), y.place(curve.knee.typical.value)
 
 
-def _table(axis: str, values: list[Value], curves: list[Curve]) -> DataTable:
+def _table(axis: str, values: Iterable[Value], curves: list[Curve]) -> DataTable:
     cells = {(curve.name, point.value): _cell(point) for curve in curves for point in curve.points}
     rows = [[str(value), *(cells.get((curve.name, value), units.UNKNOWN) for curve in curves)] for value in values]
     return DataTable([axis, *(curve.name for curve in curves)], rows)

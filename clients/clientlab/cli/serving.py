@@ -1,12 +1,17 @@
-"""`clientlab serve`: the lab service."""
+"""Commands that serve: `clientlab serve`, the lab service; `work`, its worker; `up`, the upstreams alone."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
 import logging
 import os
+import shutil
 import socket
+import sys
+import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +19,23 @@ from typing import TYPE_CHECKING, Any
 import click
 from pydantic import ValidationError
 
-from clientlab import strategies
+from clientlab import child_processes, strategies
 from clientlab.cli.option_types import OUT
-from clientlab.cli.plan import path_of
 from clientlab.errors import LabError
+from clientlab.experiments.file import path_of
+from clientlab.printable import printable
 from clientlab.results.part import first_problem
 from clientlab.service.bounds import Bounds
 from clientlab.service.plans import served_plan
 from clientlab.service.schemas import MOST_ROUNDS, Wanted
+from clientlab.service.workers import ANY
 from clientlab.strategies import plugins
 from clientlab.testbeds.compose import ComposeTestbed
-from clientlab.worker.token import TOKEN, keep_token
+from clientlab.testbeds.local import ROUTES, LocalTestbed, Ports
+from clientlab.testbeds.upstream_process import workers_for
+from clientlab.upstreams import UPSTREAMS
+from clientlab.worker.lab_client import LabClient
+from clientlab.worker.token import TOKEN, keep_token, read_token
 from clientlab.workload.workload import MOST_SHARDS
 
 if TYPE_CHECKING:
@@ -33,6 +44,8 @@ if TYPE_CHECKING:
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared only
 """Addresses that a service may listen on, and nobody can open."""
 
+_LOOK_SECONDS = 0.5
+_PORT = click.IntRange(0, 65535)
 _SECONDS = click.FloatRange(0, min_open=True)
 
 
@@ -145,3 +158,80 @@ def _loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "-t", "--strategy", "names", multiple=True, required=True, help="A strategy; may be repeated; '*' takes all."
+)
+@click.option("--lab", envvar="LAB_URL", default="http://127.0.0.1:8000", help="The lab service.")
+@click.option("--host", envvar="WORKER_HOST", default="127.0.0.1", help="Address of the worker's own page.")
+@click.option("--port", envvar="WORKER_PORT", type=click.IntRange(0, 65535), default=9100, help="0 takes a free one.")
+@click.option("--linger", type=click.FloatRange(0), default=5.0, help="Seconds to wait for a trial's last scrape.")
+@click.option(
+    "--scraped",
+    envvar="WORKER_SCRAPED",
+    is_flag=True,
+    help="Wait for it after the first trial already, until Prometheus knows the worker.",
+)
+@click.option("--run", metavar="RUN", help="Measure for this run of the lab only, and exit when it has ended.")
+def work(  # noqa: PLR0913 - the command's words
+    names: tuple[str, ...], lab: str, host: str, port: int, linger: float, *, run: str | None, scraped: bool
+) -> None:
+    """Measure for the lab service, a trial at a time, as it assigns them to this worker.
+
+    The token is in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE. The upstreams and the proxy are at
+    FLASK_ADDRESS, AIOHTTP_ADDRESS, PROXY_FLASK_ADDRESS, PROXY_AIOHTTP_ADDRESS, PROXY_FLASK_TLS_ADDRESS,
+    PROXY_AIOHTTP_TLS_ADDRESS and PROXY_METRICS_ADDRESS; the proxy's CA is in the file PROXY_CA_FILE, or else on the
+    site with the proxy's metrics. The worker's page has /metrics, of the trial while there is one, and /healthz.
+    Options may come from LAB_URL, WORKER_HOST, WORKER_PORT and WORKER_SCRAPED as well; a flag wins.
+    """
+    named = [name for name in names if name != ANY]
+    if of_file := next(filter(strategies.is_of_file, named), None):
+        raise LabError(f"-t {of_file}: a worker runs no strategy of a file; measure it with 'clientlab run'")
+    plugins.admit(named)
+    for name in named:
+        strategies.check_settings(strategies.find(name))
+    ComposeTestbed(os.environ)
+    LabClient(lab, "").split()
+    os.environ[TOKEN] = read_token(os.environ)
+    settings = {"lab": lab, "strategies": names, "host": host, "port": port, "linger": linger}
+    settings |= {"scraped": scraped, "run": run, "named": named}
+    command = child_processes.python("clientlab.worker.agent", json.dumps(settings))
+    sys.stderr.flush()
+    try:
+        # In place of this process, which has all of the lab in its memory: a worker waits most of its life.
+        os.execv(sys.executable, command)  # noqa: S606 - that is the point
+    except OSError as error:
+        raise LabError(f"{sys.executable}: {error.strerror}") from error
+
+
+@click.command()
+@click.option("--flask-port", type=_PORT, default=8001, show_default=True, help="0: a free port; so for all ports.")
+@click.option("--aiohttp-port", type=_PORT, default=8002, show_default=True)
+@click.option("--proxy-flask-port", type=_PORT, default=9001, show_default=True)
+@click.option("--proxy-aiohttp-port", type=_PORT, default=9002, show_default=True)
+@click.option("--proxy-metrics-port", type=_PORT, default=9003, show_default=True)
+@click.option("--proxy-flask-tls-port", type=_PORT, default=9443, show_default=True)
+@click.option("--proxy-aiohttp-tls-port", type=_PORT, default=9444, show_default=True)
+@click.option(
+    "-c", "--concurrency", type=click.IntRange(1), default=100, show_default=True,
+    help="Requests that Flask can hold at once.",
+)  # fmt: skip
+def up(concurrency: int, **ports: int) -> None:
+    """Start both upstreams and the proxy on 127.0.0.1, until interrupted."""
+    chosen = Ports(**{name.removesuffix("_port"): port for name, port in ports.items()})
+    logs = Path(tempfile.mkdtemp(prefix="clientlab-up-"))
+    try:
+        with LocalTestbed(UPSTREAMS, ROUTES, logs, workers_for(concurrency), chosen) as testbed:
+            for upstream in UPSTREAMS:
+                for route in ROUTES:
+                    click.echo(f"{upstream:8} {route:9} {testbed.base_url(upstream, route)}/")
+            click.echo(f"CA of proxy-tls: {testbed.endpoint(UPSTREAMS[0], 'proxy-tls').ca_file}")
+            click.echo(printable(f"logs: {logs}; stop with Ctrl-C"))
+            while True:
+                testbed.check()
+                time.sleep(_LOOK_SECONDS)
+    except KeyboardInterrupt:
+        shutil.rmtree(logs)  # nothing went wrong that they could explain
+        click.echo("stopped")

@@ -1,0 +1,155 @@
+"""Values that replace those of an experiment, and the rules by which they do.
+
+The command line and the service use them. A broken rule is a FieldError with the name of the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from clientlab.analysis.precision import FEWEST_ROUNDS
+from clientlab.errors import FieldError
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.results.capacity_search import DEFAULT_SECONDS, CapacitySearch
+from clientlab.results.plan import EnvironmentSpec
+from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
+from clientlab.workload import replay
+from clientlab.workload.link import LINK_PARTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overrides:
+    """Values in place of an experiment's own. None, False and empty ones replace nothing.
+
+    `environments`: name → folder. `rtt` (seconds), `bandwidth` (bits per second): one value, or an axis of several.
+    `find_max`: fields of a `CapacitySearch`. `workload`: fields of each workload. `precision`: for which rounds are
+    added.
+    """
+
+    strategies: tuple[str, ...] = ()
+    upstreams: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
+    environments: Mapping[str, str] = field(default_factory=dict)
+    rounds: int | None = None
+    precision: float | None = None
+    seed: int | None = None
+    ceilings: bool = False
+    pin: bool = False
+    rtt: tuple[float, ...] = ()
+    bandwidth: tuple[float, ...] = ()
+    find_max: Mapping[str, Any] = field(default_factory=dict)
+    workload: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def link(self) -> dict[str, float | list[float]]:
+        """The parts of the link: one value, or an axis."""
+        given = {part: getattr(self, part) for part in LINK_PARTS}
+        return {part: values[0] if len(values) == 1 else list(values) for part, values in given.items() if values}
+
+
+def overridden(base: Experiment, given: Overrides) -> Experiment:
+    """The experiment with the given values. Raises FieldError for one that contradicts it, or another one."""
+    changes = _changes(base, given)
+    fields = _workload_fields(given)
+    _check_axes(base, {*fields, *given.link})
+    _check_one_of_each(base, given)
+    _check_arms(base, {*changes, *fields, *given.link})
+    tables = {name: _with_fields(table, fields, given) for name, table in base.workloads.items()}
+    return base.changed(**changes, workloads=tables, rounds=_rounds(base, given))
+
+
+def _changes(base: Experiment, given: Overrides) -> dict[str, Any]:
+    """Fields of the experiment that are replaced, without its workloads and rounds."""
+    changes: dict[str, Any] = {
+        name: list(names) for name in ("strategies", "upstreams", "routes") if (names := getattr(given, name))
+    }
+    if given.strategies:
+        changes["instead"] = {}  # the named strategies and no others
+    if given.environments:
+        changes["environments"] = {name: EnvironmentSpec(folder=path) for name, path in given.environments.items()}
+    changes |= {name: True for name in ("ceilings", "pin") if getattr(given, name)}
+    if given.seed is not None:
+        changes["seed"] = given.seed
+    if (search := _search(base, given)) is not None:
+        changes["find_max"] = search
+    return changes
+
+
+def _search(base: Experiment, given: Overrides) -> CapacitySearch | None:
+    """The experiment's own search with the given values. Raises FieldError for values of a search that is none."""
+    own = {} if base.find_max is None else base.find_max.model_dump()
+    if given.find_max and not own and "conditions" not in given.find_max:
+        name = {"start": "find_from"}.get(first := next(iter(given.find_max)), first)
+        raise FieldError([name], "only a search has it; add `find_max`, or leave it out")
+    merged = own | dict(given.find_max)
+    return CapacitySearch(**merged) if merged else None
+
+
+def _workload_fields(given: Overrides) -> dict[str, Any]:
+    """Fields of the workload that are replaced.
+
+    A number of requests and a duration replace each other, and so do a rate and stages. Recorded requests are sent once
+    each, if no number of requests is given and they are not drawn by weight.
+    """
+    fields = dict(given.workload)
+    for one, other in (("rate", "stages"), ("stages", "rate")):
+        if one in fields:
+            fields.setdefault(other, None)
+    if (path := fields.get("replay")) is not None and "duration" not in fields:
+        recorded = replay.read(path)
+        if not recorded.weighted:
+            fields.setdefault("requests", len(recorded.requests))
+    if "conditions" in given.find_max:
+        fields.setdefault("duration", DEFAULT_SECONDS)
+    if "duration" in fields:
+        fields.setdefault("requests", None)
+    elif "requests" in fields:
+        fields["duration"] = None
+    return fields
+
+
+def _with_fields(table: WorkloadTable, fields: Mapping[str, Any], given: Overrides) -> WorkloadTable:
+    return table.model_copy(update={"first": replace(table.first, **fields), **given.link})
+
+
+def _rounds(base: Experiment, given: Overrides) -> int:
+    rounds = base.rounds if given.rounds is None else given.rounds
+    if not 1 <= rounds <= MOST_ROUNDS_OF_A_RUN:
+        message = f"trials of each strategy; write 1 to {MOST_ROUNDS_OF_A_RUN:,}"
+        raise FieldError(["rounds"], message, value=rounds)
+    return rounds if given.precision is None else max(FEWEST_ROUNDS, rounds)
+
+
+def _check_axes(base: Experiment, fields: set[str]) -> None:
+    """Raises FieldError for a field that is an axis of a workload."""
+    for name, table in base.workloads.items():
+        axes = [*table.axes, *(part for part, value in table.link_parts.items() if isinstance(value, list))]
+        if swept := next((axis for axis in axes if axis in fields), None):
+            raise FieldError([swept], f"{swept} is an axis of workload {name!r}; change it in a file")
+
+
+def _check_one_of_each(base: Experiment, given: Overrides) -> None:
+    """Raises FieldError for strategies beside named arms, and for an axis of arms that claims or a baseline name."""
+    value = f"with experiment {base.name!r}"
+    if given.strategies and base.arms:
+        message = "it names its arms; leave out `strategies`, or change it in a file"
+        raise FieldError(["strategies"], message, value=value)
+    several = [part for part, parts in given.link.items() if isinstance(parts, list)]
+    several += ["environments"] if len(given.environments) > 1 else []
+    if several and (base.claims or base.baseline):
+        message = (
+            "its claims and its baseline name arms, and each of several would have them; name one, or strategies with "
+            "`strategies`"
+        )
+        raise FieldError([several[0]], message, value=value)
+
+
+def _check_arms(base: Experiment, fields: set[str]) -> None:
+    """Raises FieldError for a field of which a named arm has a value of its own."""
+    for name, arm in base.arms.items():
+        own: dict[str, Any] = {"upstreams": arm.upstream, "routes": arm.route, "concurrency": arm.concurrency}
+        own |= {"environments": arm.environment, **arm.link_parts}
+        if fixed := next((one for one, value in own.items() if value and one in fields), None):
+            raise FieldError([fixed], f"arm {name!r} has its own value; change it in a file")

@@ -1,0 +1,136 @@
+"""A run, from its request to its finished document: planned, checked, measured and saved, in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from clientlab import own_folder
+from clientlab.errors import LabError
+from clientlab.judging.threshold_checks import check_limits
+from clientlab.reports.progress import LiveBar, PlainLines
+from clientlab.results import leftovers
+from clientlab.results.document import Placement, Run, Surroundings
+from clientlab.results.plan import Plan
+from clientlab.results.store import Store
+from clientlab.results.surroundings import distributions_of, programs_of, surroundings
+from clientlab.running.ceilings import measured_ceilings
+from clientlab.running.environments import Environments, opened
+from clientlab.running.execute import execute, new_run, resumed, run_name
+from clientlab.running.preflight import check_system
+from clientlab.running.trial_runner import TrialRunner
+from clientlab.standalone.permission import check_permitted
+from clientlab.standalone.planning import Say, plan_of
+from clientlab.standalone.requests import NewRun, ResumedRun, RunSettings
+from clientlab.standalone.resumption import completed_plan, stored_run, target_of
+from clientlab.strategies import plugins
+from clientlab.testbeds.opening import Servers
+
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A plan and its servers. `stored`: the run that goes on. `keep_headers`: names whose secret values are stored."""
+
+    plan: Plan
+    servers: Servers
+    stored: Run | None = None
+    keep_headers: tuple[str, ...] = ()
+
+
+def measured(request: NewRun | ResumedRun, settings: RunSettings, console: Console, say: Say) -> Run:
+    """Measure a run, and return it with its verdicts. `console`: for the progress. Raises LabError.
+
+    Each trial is saved when it ends.
+    """
+    store = Store(settings.folder)
+    plugins.admit([*settings.strategies, *settings.allowed])
+    leftovers.sweep(store)
+    own_folder.sweep()
+    with contextlib.ExitStack() as stack:
+        prepared = _prepared(request, settings, store, stack, say)
+        plan = prepared.plan
+        check_permitted(plan, request, settings.allowed_environments)
+        if settings.require_claims and not plan.claims:
+            raise LabError(f"--require-claims: experiment {plan.name!r} makes no claims; leave it out")
+        prepared.servers.check(plan)
+        check_limits(list(settings.limits), plan, strict=settings.strict)
+        return _carried_out(prepared, settings, store, stack, console, say)
+
+
+def _prepared(
+    request: NewRun | ResumedRun, settings: RunSettings, store: Store, stack: contextlib.ExitStack, say: Say
+) -> _Prepared:
+    if isinstance(request, NewRun):
+        servers = Servers.of(request.target, public=settings.public)
+        return _Prepared(plan_of(request, servers.external, say), servers, keep_headers=request.keep_headers)
+    stored = stored_run(request, store, stack)
+    servers = Servers.of(target_of(stored, request), public=settings.public)
+    return _Prepared(completed_plan(stored, servers.target, request), servers, stored)
+
+
+def _carried_out(  # noqa: PLR0913, PLR0917 - what one run needs
+    prepared: _Prepared, settings: RunSettings, store: Store, stack: contextlib.ExitStack, console: Console, say: Say
+) -> Run:
+    plan, servers, stored = prepared.plan, prepared.servers, prepared.stored
+    placement = servers.placement(plan)
+    check_system(plan, settings.folder, servers.started(plan), say)
+    environments = stack.enter_context(opened(plan))
+    name = stored.run if stored else run_name(plan)
+    if stored is None:
+        stack.enter_context(leftovers.begun(store, name))
+    if servers.target.testbed == "compose":
+        stack.enter_context(store.alone(_waiting(console)))
+    if placement is not None:
+        say(f"pinned: {placement}")
+    testbed, links, programs = servers.opened(plan, placement, store.folder / name / "logs", stack)
+    where = _surroundings(plan, programs, environments, placement)
+    run = _resumed(stored, where, say) if stored else new_run(name, plan, servers.target, where, prepared.keep_headers)
+    if plan.ceilings and not run.ceilings:
+        run = run.model_copy(update={"ceilings": measured_ceilings(plan, testbed, console.print, placement)})
+    observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
+    runner = TrialRunner(
+        testbed,
+        settings.keep_samples,
+        interpreters=environments.interpreters,
+        links=links,
+        ceilings=run.ceilings,
+        placement=placement,
+    )
+    return execute(run, runner, store, observer, whole=plan)
+
+
+def _resumed(stored: Run, where: Surroundings, say: Say) -> Run:
+    """The run that goes on. What differs from its first surroundings is printed."""
+    run = resumed(stored, where)
+    for line in run.resumed[-1].differences:
+        say(f"since the run began: {line}")
+    return run
+
+
+def _surroundings(
+    plan: Plan, servers: dict[str, str], environments: Environments, placement: Placement | None
+) -> Surroundings:
+    """Versions of what is measured and of what serves. Called when the servers run, since it reads the load."""
+    programs = programs_of(arm.strategy for arm in plan.arms)
+    own = [arm.strategy for arm in plan.arms if arm.environment is None]
+    return surroundings(distributions_of(own), servers | programs, environments.held, placement)
+
+
+def _waiting(console: Console) -> Callable[[], None]:
+    """A function that waits a moment, and prints the reason at its first call."""
+    announced = False
+
+    def wait() -> None:
+        nonlocal announced
+        if not announced:
+            announced = True
+            console.print("the lab is measuring another run; this one begins after it")
+        time.sleep(_POLL_SECONDS)
+
+    return wait

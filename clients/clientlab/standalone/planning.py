@@ -1,0 +1,145 @@
+"""The plan of a new run: of a bundled experiment, of a file's, or of strategies alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from clientlab.errors import FieldError, LabError
+from clientlab.experiments.changes import changes_between
+from clientlab.experiments.checks import TLS_ROUTES, available_part, check_plan, plugin_faults, replacements
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.file import path_of, read_experiment
+from clientlab.experiments.overrides import Overrides, overridden
+from clientlab.experiments.planning import make_plan
+from clientlab.results.plan import Plan
+from clientlab.results.withheld_plan import check_kept
+from clientlab.running.stop_rules import DEFAULT_TIME_BUDGET
+from clientlab.standalone.requests import NewRun
+from clientlab.testbeds.compose import for_stack
+from clientlab.testbeds.external import ExternalTarget
+from clientlab.workload import replay
+from clientlab.workload.workload import Workload
+
+_QUESTION = "Which of these strategies is fastest here?"
+_CAPACITY_QUESTION = "How many requests per second does each of these strategies hold here?"
+
+Say = Callable[[LabError | str], None]
+"""Prints a line for the user, beside the results."""
+
+
+def plan_of(request: NewRun, external: ExternalTarget | None, say: Say) -> Plan:
+    """The plan to carry out, checked. `external`: the user's own server. Raises LabError."""
+    file = read_experiment(path_of(request.experiment), quick=request.quick) if request.experiment else None
+    base = file.experiment if file else _without_file(request)
+    base, left_out = _for_testbed(base, request)
+    experiment = _overridden(base, request.overrides, external)
+    _tell_left_out(request.overrides, say)
+    # A strategy that a file's claims or baseline may name cannot be left out.
+    optional = bool(request.overrides.strategies) or not (experiment.claims or experiment.baseline)
+    faults = plugin_faults(experiment.strategies, say) if optional else {}
+    try:
+        plan = make_plan(
+            experiment,
+            command=request.command,
+            shortened=list(file.shortened) if file else [],
+            changed=[*left_out, *changes_between(base, experiment, request.keep_headers)] if file else [],
+            replaced=replacements(experiment),
+            left_out={name: ": ".join(str(fault).split("\n")) for name, fault in faults.items()},
+            precision=request.overrides.precision,
+            time_budget=_time_budget(request),
+        )
+        if file and file.is_bundled and not request.overrides.strategies:
+            plan = available_part(plan)
+        check_plan(plan, experiment, _secure_routes(plan, external))
+    except FieldError as error:
+        if file and not request.given.intersection(error.fields):
+            raise file.located(error) from error
+        raise
+    check_kept(plan, request.keep_headers)
+    for fault in faults.values():
+        say(fault)
+    if plan.unavailable_arms:
+        say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
+    return plan
+
+
+def _without_file(request: NewRun) -> Experiment:
+    """The experiment of a run without a file. Raises LabError without a strategy."""
+    if request.quick:
+        raise LabError("--quick: only an experiment has a quick form; name one, or reduce the work with -n and --delay")
+    if not request.overrides.strategies:
+        raise LabError("nothing to measure: name an experiment ('clientlab run demo') or strategies with -t")
+    return Experiment(
+        name="run",
+        question=_CAPACITY_QUESTION if "conditions" in request.overrides.find_max else _QUESTION,
+        strategies=list(request.overrides.strategies),
+        workloads={"workload": WorkloadTable(first=Workload())},
+    )
+
+
+def _for_testbed(experiment: Experiment, request: NewRun) -> tuple[Experiment, list[str]]:
+    """The experiment as the testbed measures it with these overrides, and what that changed. Raises LabError."""
+    if request.overrides.link:
+        return experiment.without_linked_controls()
+    if request.target.testbed == "compose":
+        behind, _, changed = for_stack(experiment)
+        return behind, changed
+    return experiment, []
+
+
+def _overridden(base: Experiment, given: Overrides, external: ExternalTarget | None) -> Experiment:
+    """The experiment with the given values, against the user's own server if there is one. Raises LabError."""
+    if external is None:
+        return overridden(base, given)
+    _check_no_delay(base)
+    fields = {**given.workload, **_path_of(base, external, replayed="replay" in given.workload)}
+    given = replace(given, upstreams=(external.name,), routes=("direct",), workload=fields)
+    experiment = overridden(base, given)
+    if not experiment.has_link:
+        return experiment
+    tables = {
+        name: table.model_copy(update={"first": external.named_in(table.first)})
+        for name, table in experiment.workloads.items()
+    }
+    return experiment.changed(workloads=tables)
+
+
+def _path_of(base: Experiment, external: ExternalTarget, *, replayed: bool) -> dict[str, str]:
+    """The path of the URL, unless the requests have paths of their own. Raises LabError for both."""
+    if not replayed and all(table.first.replay is None for table in base.workloads.values()):
+        return {"path": external.path}
+    if external.path != "/":
+        message = "recorded requests have their own paths; name scheme and host alone"
+        raise FieldError(["url"], message, value=f"with {external.path}")
+    return {}
+
+
+def _check_no_delay(base: Experiment) -> None:
+    delayed = next((name for name, table in base.workloads.items() if table.first.delay is not None), None)
+    if delayed is not None:
+        raise LabError(
+            f"--url with experiment {base.name!r}: workload {delayed!r} needs a delay, which only the lab's own "
+            "upstreams can add; name its strategies with -t"
+        )
+
+
+def _tell_left_out(given: Overrides, say: Say) -> None:
+    """Say how many entries of a file of recorded requests cannot be sent."""
+    if (path := given.workload.get("replay")) is not None and (left_out := replay.read(path).left_out):
+        say(f"{left_out:,} entries of {path} are no HTTP requests, and are left out")
+
+
+def _secure_routes(plan: Plan, external: ExternalTarget | None) -> Collection[str]:
+    if external is None:
+        return TLS_ROUTES
+    return {arm.route for arm in plan.arms} if external.secure else ()
+
+
+def _time_budget(request: NewRun) -> float | None:
+    """Seconds after which a run with a precision adds no round. Raises LabError for a budget without a precision."""
+    if request.overrides.precision is not None:
+        return DEFAULT_TIME_BUDGET if request.time_budget is None else request.time_budget
+    if request.time_budget is not None:
+        raise LabError("--time-budget without --until-precision: the number of rounds is fixed; set it with --rounds")
+    return None

@@ -1,0 +1,85 @@
+"""The testbed of a run: checked against the plan, placed on CPUs and opened, as the run's target names it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from clientlab.errors import FieldError
+from clientlab.results.document import Placement
+from clientlab.results.plan import Plan
+from clientlab.results.target import Target
+from clientlab.running.estimate import most_in_flight
+from clientlab.running.placement import placement_here
+from clientlab.running.testbed import Testbed
+from clientlab.testbeds.compose import ComposeTestbed, check_link, check_plain
+from clientlab.testbeds.external import ExternalTarget
+from clientlab.testbeds.linked import linked
+from clientlab.testbeds.local import LocalTestbed, check_upstreams
+from clientlab.testbeds.upstream_process import workers_for
+from clientlab.workload.link import Link
+
+
+@dataclass(frozen=True)
+class Servers:
+    """The servers that a run measures. `external`: the user's own server; None for the lab's own upstreams."""
+
+    target: Target
+    external: ExternalTarget | None
+
+    @classmethod
+    def of(cls, target: Target, *, public: bool) -> Servers:
+        """The servers of a target. `public`: whether load may go to the internet. Raises FieldError."""
+        if target.url is None:
+            return cls(target, None)
+        ca_file = None if target.ca_file is None else Path(target.ca_file)
+        return cls(target, ExternalTarget(target.url, ca_file, public=public))
+
+    def started(self, plan: Plan) -> set[str]:
+        """The upstreams that the lab starts for the plan, as processes of this machine."""
+        return {arm.upstream for arm in plan.arms} if self.target.testbed == "local" else set()
+
+    def check(self, plan: Plan) -> None:
+        """Raises LabError where the plan cannot be measured on them."""
+        if self.external is not None:
+            if plan.links:
+                self.external.check_link()
+            for workload in {arm.group: plan.workloads[arm.workload] for arm in plan.arms}.values():
+                self.external.probe(workload)
+            return
+        upstreams = {arm.upstream for arm in plan.arms}
+        check_upstreams(upstreams, {arm.route for arm in plan.arms})
+        if self.target.testbed == "compose":
+            check_plain(upstreams)
+            check_link(os.environ, plan.links)
+
+    def placement(self, plan: Plan) -> Placement | None:
+        """The CPUs of each part; None for a plan that pins none. Raises FieldError where they cannot be pinned."""
+        if not plan.pin:
+            return None
+        if self.external is not None:
+            message = "the lab cannot place a server that it did not start; leave it out"
+            raise FieldError(["pin"], message, also=["url"])
+        if self.target.testbed == "compose":
+            message = "containers are placed by UPSTREAM_CPUS and CLIENT_CPUS in .env; leave it out"
+            raise FieldError(["pin"], message, also=["testbed"])
+        return placement_here(proxied=any(arm.route != "direct" for arm in plan.arms))
+
+    def opened(
+        self, plan: Plan, placement: Placement | None, logs: Path, stack: contextlib.ExitStack
+    ) -> tuple[Testbed, Mapping[Link, Testbed], dict[str, str]]:
+        """The testbed, also behind each link, which `stack` stops, and how its servers are served. Raises LabError."""
+        if self.external is not None:
+            return self.external, linked(self.external, plan, logs, stack), {}
+        if self.target.testbed == "compose":
+            compose = ComposeTestbed(os.environ)
+            return compose, compose.links(), compose.programs()
+        cpus = placement.upstream if placement else ()
+        workers = replace(workers_for(most_in_flight(plan), cpus), **plan.workers)
+        routes = {arm.route for arm in plan.arms}
+        local = LocalTestbed(self.started(plan), routes, logs, workers, placement=placement)
+        stack.enter_context(local)
+        return local, linked(local, plan, logs, stack, placement), local.programs()
