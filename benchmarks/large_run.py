@@ -19,6 +19,7 @@ from clientlab.running.due import schedule
 from clientlab.running.execute import new_run
 from clientlab.running.trial_result import Begun, finished_trial
 from clientlab.samples.log_reader import RECORD, Samples
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 
 STRATEGIES = ("requests", "requests-session", "httpx-client", "urllib3", "aiohttp")
@@ -30,7 +31,7 @@ STARTED = "2024-05-06T07:08:09+00:00"
 
 def large_run(name: str, seed: int) -> Run:
     """200 trials of 5,000 requests: five strategies, two upstreams, two routes, ten rounds."""
-    workload = Workload(requests=REQUESTS, delay="5ms")
+    workload = Workload(requests=REQUESTS, delay=Delay.parse("5ms"))
     experiment = Experiment(
         name="large", question="Which is fastest?", strategies=list(STRATEGIES), upstreams=["flask", "aiohttp"],
         routes=["direct", "proxy"], rounds=ROUNDS, workloads={"workload": WorkloadTable(first=workload)},

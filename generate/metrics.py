@@ -13,6 +13,7 @@ from clientlab.cli.listing import markdown
 from clientlab.results.labels import ARM
 from clientlab.service import run_metrics
 from clientlab.worker.exporter import Exporter
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from findings.page import runs
 from mockupstream.ledger import Book
@@ -23,7 +24,7 @@ def worker_table() -> str:
     """Metrics of an open load's trial that has ended, with a delay: then a worker exports all that it has."""
     trial = next(iter(runs().values())).trials[0]
     with tempfile.TemporaryDirectory() as folder:
-        exporter = Exporter("run", "experiment", trial, Workload(delay="1ms", rate=1), Path(folder))
+        exporter = Exporter("run", "experiment", trial, Workload(delay=Delay.parse("1ms"), rate=1), Path(folder))
         exporter.started()
         exporter.ended()
         return _table(exporter.collect(), common=ARM)

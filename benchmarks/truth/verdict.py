@@ -21,6 +21,7 @@ from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.upstream_process import WorkerCounts
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 
 MOST_ATTEMPTS = 5
@@ -71,7 +72,12 @@ def others(trial: Trial) -> float:
 
 def _measure(case: Case, folder: Path) -> Trial:
     """Raises SystemExit if the trial fails."""
-    workload = Workload(requests=case.requests, concurrency=case.concurrency, delay=case.delay, **case.workload)
+    workload = Workload(
+        requests=case.requests,
+        concurrency=case.concurrency,
+        delay=None if case.delay is None else Delay.parse(case.delay),
+        **case.workload,
+    )
     planned = PlannedTrial(
         arm="case", strategy=case.strategy, upstream=case.upstream, route=case.route, workload="workload",
         round=1, order=0, concurrency=case.concurrency,

@@ -24,6 +24,8 @@ from clientlab.results.trial import (
     Slice,
     Trial,
 )
+from clientlab.workload.arrivals import Stages
+from clientlab.workload.delays import Delay
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, an_open_trial, quantiles
@@ -143,13 +145,15 @@ def _planned(trials: list[Trial]) -> Run:
 
 def _workloads() -> dict[str, Workload]:
     closed = Workload(
-        path="/a/{k}", method="POST", headers={"X-A": "b"}, payload_size=100, encode="each", delay="normal:5ms,1ms",
-        requests=400, concurrency=4, timeout=30.0, deadline=90.0, request_limit=60.0, memory_limit=1 << 30,
-        replay_sha256="0" * 64, replay="requests.har",
+        path="/a/{k}", method="POST", headers={"X-A": "b"}, payload_size=100, encode="each",
+        delay=Delay.parse("normal:5ms,1ms"), requests=400, concurrency=4, timeout=30.0, deadline=90.0,
+        request_limit=60.0, memory_limit=1 << 30, replay_sha256="0" * 64, replay="requests.har",
     )  # fmt: skip
-    staged = Workload(stages="0s:100/s,3s:200/s", duration=5.0, arrivals="poisson", max_late=1.0, seed=7, body="{}")
+    staged = Workload(
+        stages=Stages.parse("0s:100/s,3s:200/s"), duration=5.0, arrivals="poisson", max_late=1.0, seed=7, body="{}"
+    )
     swept = {f"w{place}": Workload(requests=400, concurrency=place, upload_size=9) for place in PLACES[:3]}
-    opened = Workload(rate="200/s", requests=1000, arrivals="poisson", upload_size=10, upload="stream")
+    opened = Workload(rate=200.0, requests=1000, arrivals="poisson", upload_size=10, upload="stream")
     return {"workload": closed, "staged": staged, "open": opened, **swept}
 
 

@@ -11,9 +11,11 @@ from clientlab.results.document import Caution, ClaimResult, Run
 from clientlab.results.plan import Arm, Source
 from clientlab.results.trial import Histogram, Slice
 from clientlab.running.quantiles import quantiles_of
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial
 
+_DELAY = Delay.parse("5ms")
 PLACES = (1, 2, 4, 8, 16)
 SLICES = 60
 
@@ -66,7 +68,7 @@ def a_whole_run() -> Run:
                 "experiment": base.experiment.model_copy(
                     update={
                         "arms": base.experiment.arms[:6] + sweep_arms(),
-                        "workloads": {"workload": Workload(requests=400, delay="5ms", headers={"X-A": "b"})}
+                        "workloads": {"workload": Workload(requests=400, delay=_DELAY, headers={"X-A": "b"})}
                         | {f"w{place}": Workload(requests=400, concurrency=place) for place in PLACES},
                         "shortened": ["requests: 4,000 became 400"],
                         "uncontrolled": ["connections of each process"],

@@ -15,6 +15,7 @@ import numpy as np
 
 from clientlab.analysis.levels import typical_levels
 from clientlab.analysis.ratios import CONFIDENCE, Ratio, paired_ratio
+from clientlab.workload.arrivals import Stages
 
 
 class GroupKey(NamedTuple):
@@ -35,7 +36,7 @@ class GroupKey(NamedTuple):
         return " · ".join((self.workload, f"{self.upstream} upstream", self.route, *link))
 
 
-Schedule = tuple[float, str | None]
+Schedule = tuple[float, Stages | None]
 """Planned requests per second, and the stages: two schedules may have the same rate on average."""
 
 

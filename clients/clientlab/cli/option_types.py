@@ -12,12 +12,13 @@ from click.shell_completion import CompletionItem
 from clientlab import units
 from clientlab.experiments.experiment import ENVIRONMENT
 from clientlab.experiments.file import bundled
-from clientlab.results.capacity_search import MOST_OVERLOAD, conditions_of
+from clientlab.results.capacity_search import MOST_OVERLOAD, Conditions
 from clientlab.results.store import Store
 from clientlab.strategies import STRATEGIES
-from clientlab.workload import delays
-from clientlab.workload.arrivals import rate_of
+from clientlab.workload.arrivals import Stages, rate_of
+from clientlab.workload.delays import Delay, seconds
 from clientlab.workload.link import bandwidth_of, rtt_of
+from clientlab.workload.written import Written
 
 _LIKE_A_SECRET = 16
 """Characters from which a misplaced text is not printed."""
@@ -32,7 +33,7 @@ class SecondsType(click.ParamType[float]):
         if isinstance(value, float):
             return value
         try:
-            return delays.seconds(str(value))
+            return seconds(str(value))
         except ValueError as error:
             self.fail(f"{error}.", param, ctx)
 
@@ -57,20 +58,25 @@ class RateType(click.ParamType[float]):
 RATE = RateType()
 
 
-class ConditionsType(click.ParamType[str]):
-    """Figures and what each must stay below: p99<250ms,errors<0.1%."""
+class WrittenType(click.ParamType[Written]):
+    """A value that is written as a text, which its class parses."""
 
-    name = "conditions"
+    def __init__(self, name: str, kind: type[Written]) -> None:
+        self.name = name
+        self._kind = kind
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Written:
+        if isinstance(value, Written):
+            return value
         try:
-            conditions_of(str(value))
+            return self._kind.parse(str(value))
         except ValueError as error:
             self.fail(f"{error}.", param, ctx)
-        return str(value)
 
 
-CONDITIONS = ConditionsType()
+CONDITIONS = WrittenType("conditions", Conditions)
+STAGES = WrittenType("text", Stages)
+DELAY = WrittenType("text", Delay)
 
 
 class OverloadType(click.ParamType[tuple[float, ...]]):

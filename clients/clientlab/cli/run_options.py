@@ -18,6 +18,7 @@ from clientlab.cli.option_types import (
     BANDWIDTHS,
     BODY,
     CONDITIONS,
+    DELAY,
     METHOD,
     OUT,
     OVERLOAD,
@@ -26,6 +27,7 @@ from clientlab.cli.option_types import (
     SECONDS,
     SHARE,
     SIZE,
+    STAGES,
     complete_experiments,
     complete_runs,
     complete_strategies,
@@ -33,7 +35,10 @@ from clientlab.cli.option_types import (
     headers_of,
 )
 from clientlab.cli.reporting import CHART, FAIL_ON, HTML, JUNIT, STRICT
+from clientlab.results.capacity_search import Conditions
 from clientlab.testbeds.local import ROUTES
+from clientlab.workload.arrivals import Stages
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 
 
@@ -70,7 +75,8 @@ class RunOptions:
         _Option("--rate", "Open load: requests arrive at this rate (500/s), whatever became of others.", type=RATE),
     ] = None
     stages: Annotated[
-        str | None, _Option("--stages", "Open load in steps: '0s:100/s,30s:1000/s' from each time on.")
+        Stages | None,
+        _Option("--stages", "Open load in steps: '0s:100/s,30s:1000/s' from each time on.", type=STAGES),
     ] = None
     arrivals: Annotated[
         Literal["uniform", "poisson"] | None,
@@ -81,7 +87,7 @@ class RunOptions:
         _Option("--max-late", "Open load: drop a request that is later than this.  [default: --timeout]", type=SECONDS),
     ] = None
     find_max: Annotated[
-        str | None,
+        Conditions | None,
         _Option(
             "--find-max",
             "Search the highest rate at which these conditions hold ('p99<250ms,errors<0.1%'), with trials of -d.",
@@ -237,7 +243,9 @@ class RunOptions:
         Literal["whole", "stream"] | None, _Option("--upload", "Hold the bytes in memory, or stream them.")
     ] = None
     elapsed: Annotated[bool, _Option("--elapsed", "Also keep the library's own time of each request.")] = False
-    delay: Annotated[str | None, _Option("--delay", "Delay of the upstream: 140ms, lognormal:100ms,0.3, ...")] = None
+    delay: Annotated[
+        Delay | None, _Option("--delay", "Delay of the upstream: 140ms, lognormal:100ms,0.3, ...", type=DELAY)
+    ] = None
     headers: Annotated[
         dict[str, str] | None,
         _Option("--header", "'Name: value'; may be repeated.", multiple=True, callback=headers_of),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from clientlab.errors import FieldError, FieldKey
@@ -105,7 +104,7 @@ def _arms(
             control=table.control,
             link=link_of(link.get("rtt"), link.get("bandwidth")),
         )
-        yield arm, replace(workload.first, **changes)
+        yield arm, workload.at(changes)
 
 
 def _axes(values: Mapping[str, Any]) -> dict[str, list[Any]]:

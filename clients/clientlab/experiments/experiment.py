@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
@@ -73,6 +73,9 @@ class LinkedTable(Table):
         return {part: value for part, value in parts.items() if value is not None}
 
 
+_WORKLOADS = TypeAdapter(Workload)
+
+
 class WorkloadTable(LinkedTable):
     """``[workloads.NAME]``: the workload with the first value of each axis, and all values of each axis.
 
@@ -81,6 +84,10 @@ class WorkloadTable(LinkedTable):
 
     first: Workload
     axes: dict[str, list[AxisValue]] = {}
+
+    def at(self, place: Mapping[str, AxisValue]) -> Workload:
+        """The workload with these values of its axes, which are as the file has them. Raises ValidationError."""
+        return _WORKLOADS.validate_python({**vars(self.first), **place}) if place else self.first
 
 
 class ArmTable(LinkedTable):

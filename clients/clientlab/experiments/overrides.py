@@ -79,7 +79,7 @@ def _changes(base: Experiment, given: Overrides) -> dict[str, Any]:
 
 def _search(base: Experiment, given: Overrides) -> CapacitySearch | None:
     """The experiment's own search with the given values. Raises FieldError for values of a search that is none."""
-    own = {} if base.find_max is None else base.find_max.model_dump()
+    own = {} if base.find_max is None else dict(base.find_max)
     if given.find_max and not own and "conditions" not in given.find_max:
         name = {"start": "find_from"}.get(first := next(iter(given.find_max)), first)
         raise FieldError([name], "only a search has it; add `find_max`, or leave it out")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from clientlab.errors import FieldError
 from clientlab.experiments.experiment import Experiment, WorkloadTable
-from clientlab.results.capacity_search import CapacitySearch, conditions_of
+from clientlab.results.capacity_search import CapacitySearch
 
 _CHOSEN = ("rate", "stages", "requests")
 """Fields of a workload that the search, or the length of its trials, decides."""
@@ -39,19 +39,19 @@ def _table(name: str, table: WorkloadTable, search: CapacitySearch) -> WorkloadT
     for seconds in table.axes.get("duration", [first.duration]):
         _check_length(search, float(seconds))
     late = first.duration if first.max_late is None else first.max_late
-    return table.model_copy(update={"first": replace(first, rate=search.rate, max_late=late)})
+    return table.model_copy(update={"first": replace(first, rate=search.start, max_late=late)})
 
 
 def _check_length(search: CapacitySearch, seconds: float) -> None:
     """Raises FieldError for trials in which a condition cannot be judged."""
-    fewest, planned = search.fewest_requests(), int(search.rate * seconds)
+    fewest, planned = search.fewest_requests(), int(search.start * seconds)
     if planned < fewest:
         message = (
-            f"at the first rate, {search.rate:g}/s, a trial of {seconds:g} s has {planned:,} requests, and its figures "
-            f"need {fewest:,}; write a higher first rate or a longer `duration`"
+            f"at the first rate, {search.start:g}/s, a trial of {seconds:g} s has {planned:,} requests, and its "
+            f"figures need {fewest:,}; write a higher first rate or a longer `duration`"
         )
         raise FieldError(("find_max",), message)
-    for one in conditions_of(search.conditions):
+    for one in search.conditions.each:
         if one.figure.unit == "seconds" and one.limit >= seconds:
             message = f"no trial of {seconds:g} s can show that; write a lower limit or a longer `duration`"
             raise FieldError(("find_max",), message, value=repr(one.text))

@@ -131,7 +131,7 @@ def bounds_of(search: CapacitySearch, plan: Plan, arm: Arm) -> SearchBounds:
     """What the search tries for an arm, whose workload has the length of a trial."""
     seconds = plan.workloads[arm.workload].duration or 1.0
     lowest, highest = search.fewest_requests() / seconds, MOST_REQUESTS / seconds
-    return SearchBounds(max(search.rate, lowest), lowest, highest, search.resolution, search.tries)
+    return SearchBounds(max(search.start, lowest), lowest, highest, search.resolution, search.tries)
 
 
 def search_of(run: Run, arm: Arm, number: int) -> ArmSearch:

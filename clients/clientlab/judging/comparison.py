@@ -18,6 +18,7 @@ from clientlab.results.open_load_figures import CAPACITY
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 from clientlab.workload.workload import NOT_MEASURED, Workload
+from clientlab.workload.written import Written
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,12 @@ def _workloads(base: Run, other: Run, before: dict[str, Arm], after: dict[str, A
         for key in (field.name for field in fields(Workload)):
             values = getattr(one, key), getattr(two, key)
             if key not in NOT_MEASURED and values[0] != values[1]:
-                yield f"workload {pair[0]!r} has {key} {values[0]!r} and {values[1]!r}"
+                yield f"workload {pair[0]!r} has {key} {_shown(values[0])} and {_shown(values[1])}"
+
+
+def _shown(value: object) -> str:
+    """A value of a workload: a text that users wrote in quotes, since it may be empty."""
+    return str(value) if isinstance(value, Written) else repr(value)
 
 
 def _concurrency(base: Run, other: Run) -> Iterator[str]:

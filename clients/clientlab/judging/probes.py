@@ -6,7 +6,7 @@ from itertools import accumulate
 from statistics import mean
 
 from clientlab import units
-from clientlab.results.capacity_search import CapacitySearch, Condition, conditions_of
+from clientlab.results.capacity_search import CapacitySearch, Condition
 from clientlab.results.trial import OpenLoad, Trial
 
 GROWN_SHARE = 0.01
@@ -31,7 +31,7 @@ def why_not_held(trial: Trial, search: CapacitySearch) -> str | None:
         return f"{units.rate(load.achieved_per_second)} of {units.rate(load.planned_per_second)} requests/s were sent"
     if growth := _growth(trial, load):
         return growth
-    broken = (_broken(one, trial) for one in conditions_of(search.conditions))
+    broken = (_broken(one, trial) for one in search.conditions.each)
     return next((why for why in broken if why is not None), None)
 
 

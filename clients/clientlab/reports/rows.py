@@ -145,7 +145,7 @@ class Group:
             parts.append(f"{units.rate(row.rate)}/s")
         stages = {one.schedule and one.schedule[1] for one in self.rows}
         if row.schedule is not None and row.schedule[1] is not None and len(stages) > 1:
-            parts.append(row.schedule[1])
+            parts.append(str(row.schedule[1]))
         return ", ".join(parts)
 
     def name_of(self, row: Row) -> str:

@@ -9,8 +9,8 @@ from clientlab import units
 from clientlab.reports.sections import Command, Facts, Lines, Part, Report, Section
 from clientlab.results.document import Environment, Run
 from clientlab.results.machine import is_free_threaded
-from clientlab.workload.arrivals import rate_of
 from clientlab.workload.workload import Workload
+from clientlab.workload.written import Written
 
 _MOST = 8
 """Packages in a line about an environment. The page has all of them."""
@@ -102,9 +102,9 @@ def _fields_of(workload: Workload) -> Iterator[tuple[str, str]]:
         elif field.name in _SECONDS and value is not None:
             yield field.name, units.time(value)
         elif field.name == "rate" and value is not None:
-            yield field.name, f"{units.rate(rate_of(value))}/s"
+            yield field.name, f"{units.rate(value)}/s"
         elif value is not None:
-            plain = isinstance(value, bool | str)
+            plain = isinstance(value, bool | str | Written)
             yield field.name.replace("_", " "), str(value) if plain else f"{value:,}"
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from clientlab.analysis.summary import FEWEST_REQUESTS
 from clientlab.bounded_numbers import Portion, Positive, Rate
@@ -15,6 +15,7 @@ from clientlab.results.figures import FIGURES
 from clientlab.results.part import Measured
 from clientlab.units import WRITTEN
 from clientlab.workload.arrivals import rate_of
+from clientlab.workload.written import ParsedBy, Written
 
 DEFAULT_SECONDS = 5.0
 """Length of each trial of a search, where the command line names none."""
@@ -47,14 +48,24 @@ _USABLE = {
 """Key and full name of the figures that can be a condition. Those of rates are none: the search chooses the rate."""
 
 
-def conditions_of(text: str) -> tuple[Condition, ...]:
-    """``p99<250ms,errors<0.1%``: all of them have to hold. Raises ValueError for a text that is no such list."""
-    found = tuple(map(_condition, text.split(",")))
-    keys = [one.figure.key for one in found]
-    twice = next((key for key in keys if keys.count(key) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{twice} has two limits in {text!r}; name each figure once")
-    return found
+@dataclass(frozen=True)
+class Conditions(Written):
+    """Conditions that all have to hold: ``p99<250ms,errors<0.1%``."""
+
+    each: tuple[Condition, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Conditions:
+        """The conditions of a text. Raises ValueError for a text that is no such list."""
+        found = tuple(map(_condition, text.split(",")))
+        keys = [one.figure.key for one in found]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{twice} has two limits in {text!r}; name each figure once")
+        return cls(found)
+
+    def __str__(self) -> str:
+        return ",".join(one.text for one in self.each)
 
 
 def _condition(text: str) -> Condition:
@@ -76,15 +87,6 @@ def _condition(text: str) -> Condition:
     return Condition(text.strip(), figure, limit)
 
 
-def _readable(text: str) -> str:
-    conditions_of(text)
-    return text
-
-
-def _per_second(value: float | str) -> float:
-    return rate_of(value)
-
-
 class CapacitySearch(Measured):
     """What a search for capacities tries, and which rate counts as held.
 
@@ -92,10 +94,8 @@ class CapacitySearch(Measured):
     the share `achieved` of the planned rate, and its backlog did not grow (`judging.probes`).
     """
 
-    conditions: Annotated[str, AfterValidator(_readable), Field(description="figures and what each must stay below")]
-    start: Annotated[
-        Rate | str, AfterValidator(_per_second), Field(description="requests per second that are tried first")
-    ] = 100.0
+    conditions: Annotated[Conditions, Field(description="figures and what each must stay below")]
+    start: Annotated[Rate, ParsedBy(rate_of), Field(description="requests per second that are tried first")] = 100.0
     resolution: Annotated[
         float, Field(ge=0.005, le=1, description="the search ends when held and not held rate are this close, a share")
     ] = 0.025
@@ -118,12 +118,7 @@ class CapacitySearch(Measured):
         ),
     ] = ()
 
-    @property
-    def rate(self) -> float:
-        """Requests per second that are tried first."""
-        return rate_of(self.start)
-
     def fewest_requests(self) -> int:
         """Of a trial in which every figure of the conditions is known."""
-        needed = (FEWEST_REQUESTS.get(one.figure.key, 0) for one in conditions_of(self.conditions))
+        needed = (FEWEST_REQUESTS.get(one.figure.key, 0) for one in self.conditions.each)
         return max([FEWEST_OF_PROBE, *needed])

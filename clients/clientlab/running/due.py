@@ -19,6 +19,7 @@ from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Run
 from clientlab.results.plan import Plan
 from clientlab.results.trial import OfSearch, PlannedTrial, Trial
+from clientlab.workload.arrivals import Stage, Stages
 from clientlab.workload.load import requests_in
 from clientlab.workload.workload import Workload
 
@@ -166,7 +167,7 @@ def _searched(run: Run, workload: Workload, place: OfSearch) -> Workload:
         return replace(workload, rate=place.rate)
     calm = search.equal_load * (place.capacity_per_second or place.rate)
     begins = (0.0, workload.duration, 2 * workload.duration)
-    stages = ",".join(f"{at:g}s:{rate:.6f}" for at, rate in zip(begins, (calm, place.rate, calm), strict=True))
+    stages = Stages(tuple(map(Stage, begins, (calm, place.rate, calm))))
     parts = 2 + CALM_AFTER
     deadline = None if workload.deadline is None else parts * workload.deadline
     return replace(workload, rate=None, stages=stages, duration=parts * workload.duration, deadline=deadline)

@@ -6,7 +6,6 @@ from clientlab import strategies
 from clientlab.judging.overload import CALM_AFTER
 from clientlab.results.plan import Arm, Plan
 from clientlab.running.due import probes_of
-from clientlab.workload import delays
 from clientlab.workload.load import arrivals_of, requests_in
 from clientlab.workload.workload import Workload
 
@@ -50,5 +49,5 @@ def mean_delay(workload: Workload) -> float:
     """Mean seconds of delay that the requests of the workload ask for, estimated from the first hundred."""
     if workload.delay is None:
         return 0.0
-    delay = delays.parse(workload.delay)
-    return sum(delay.of(workload.seed, number) for number in range(_SAMPLE)) / _SAMPLE
+    delay = workload.delay.at(workload.seed)
+    return sum(delay(number) for number in range(_SAMPLE)) / _SAMPLE

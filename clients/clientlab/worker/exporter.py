@@ -23,7 +23,6 @@ from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.samples.log import ERROR_CODES, process_notes
 from clientlab.samples.log_reader import Flags, LogFollower, NewRecords
 from clientlab.worker.channel import waiting
-from clientlab.workload import delays
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Workload, delay_of
 
@@ -44,7 +43,7 @@ class Exporter(Collector):
         self._labels = labels.of_arm(run, experiment, planned.arm, planned)
         self._round = str(planned.round)
         self._most_in_flight = planned.concurrency
-        self._delay = None if workload.delay is None else delays.parse(workload.delay)
+        self._delay = workload.delay
         self._delay_of = delay_of(workload)
         self._schedule = arrivals_of(workload)
         self._folder = folder

@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import Literal
 
 from clientlab.workload.delays import seconds, share
+from clientlab.workload.written import Written
 
 Spacing = Literal["uniform", "poisson"]
 
@@ -41,6 +42,41 @@ class Stage:
 
     begins: float
     rate: float
+
+
+@dataclass(frozen=True)
+class Stages(Written):
+    """Stages in the order of their times, the first of which is 0."""
+
+    steps: tuple[Stage, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Stages:
+        """The stages of a text. Raises ValueError."""
+        found = []
+        for part in text.split(","):
+            time, colon, rate = part.partition(":")
+            if not colon:
+                raise ValueError(f"{part.strip()!r} is not a stage; write {STAGE_FORMS}")
+            found.append(Stage(seconds(time), rate_of(rate)))
+        if found[0].begins:
+            raise ValueError(f"the first stage begins at {found[0].begins:g} s; write {STAGE_FORMS}, from 0s on")
+        if any(later.begins <= earlier.begins for earlier, later in pairwise(found)):
+            raise ValueError("each stage begins after the one before it; write them in the order of their times")
+        return cls(tuple(found))
+
+    def __str__(self) -> str:
+        return ",".join(f"{_plain(step.begins)}s:{_plain(step.rate)}/s" for step in self.steps)
+
+    @property
+    def last_begins(self) -> float:
+        """Seconds from the begin of the schedule to that of the last stage."""
+        return self.steps[-1].begins
+
+
+def _plain(value: float) -> str:
+    """Without an exponent, and with as many decimals as a rate may have."""
+    return f"{value:.9f}".rstrip("0").rstrip(".")
 
 
 class Arrivals:
@@ -126,43 +162,32 @@ class EveryNth(Arrivals):
 
 @lru_cache(maxsize=8)
 def planned(  # noqa: PLR0913, PLR0917 - the fields of a workload that decide it
-    rate: float | str | None, stages: str | None, spacing: Spacing, seed: int, count: int | None, length: float | None
+    rate: float | None, stages: Stages | None, spacing: Spacing, seed: int, count: int | None, length: float | None
 ) -> Arrivals:
     """The arrivals at a rate or in stages. Kept, since those of a Poisson process are computed one after the other.
 
-    Forked processes share them. Raises ValueError for a rate or stages that cannot be read.
+    Forked processes share them. There is a rate, or there are stages.
     """
-    steps = (Stage(0.0, rate_of(rate)),) if rate is not None else stages_of(stages or "")
+    steps = stages.steps if rate is None and stages is not None else (Stage(0.0, rate or 0.0),)
     return Arrivals(steps, spacing, seed, count, length)
 
 
-def rate_of(value: float | str) -> float:
-    """Requests per second. Raises ValueError for a value that is no rate above 0."""
-    if isinstance(value, str):
-        found = _RATE.fullmatch(value.strip())
-        if not found:
-            raise ValueError(f"{value!r} is not a rate; write {RATE_FORMS}")
-        value = float(found[1]) / (60 if found[2] == "/m" else 1)
+def rate_of(text: str) -> float:
+    """Requests per second. Raises ValueError for a text that is no rate above 0."""
+    found = _RATE.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is not a rate; write {RATE_FORMS}")
+    value = float(found[1]) / (60 if found[2] == "/m" else 1)
+    check_rate(value)
+    return value
+
+
+def check_rate(value: float) -> None:
+    """Raises ValueError for requests per second that are no rate above 0."""
     if not 0 < value < math.inf:
         raise ValueError(f"{value:g} requests per second never arrive; write more than 0")
     if not LEAST_RATE <= value <= MOST_RATE:
         raise ValueError(f"{value:g} requests per second; write {LEAST_RATE:g} to {MOST_RATE:g}")
-    return float(value)
-
-
-def stages_of(text: str) -> tuple[Stage, ...]:
-    """Stages in the order of their times. Raises ValueError."""
-    found = []
-    for part in text.split(","):
-        time, colon, rate = part.partition(":")
-        if not colon:
-            raise ValueError(f"{part.strip()!r} is not a stage; write {STAGE_FORMS}")
-        found.append(Stage(seconds(time), rate_of(rate)))
-    if found[0].begins:
-        raise ValueError(f"the first stage begins at {found[0].begins:g} s; write {STAGE_FORMS}, from 0s on")
-    if any(later.begins <= earlier.begins for earlier, later in pairwise(found)):
-        raise ValueError("each stage begins after the one before it; write them in the order of their times")
-    return tuple(found)
 
 
 def _poisson_places(seed: int, count: int | None, most: float) -> array[float]:

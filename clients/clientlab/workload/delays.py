@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from clientlab.workload.written import Written
+
 _DIGITS = r"(?:\d{1,12}(?:\.\d{0,18})?|\.\d{1,18})(?:e(?:\d|-\d{1,2}))?"  # more would overflow a float
 _NUMBER = re.compile(_DIGITS, re.ASCII)
 _TIME = re.compile(rf"({_DIGITS})(us|ms|s|m|)", re.ASCII)
@@ -24,6 +26,7 @@ _PARTS_OF_A_SECOND = {"us": 1_000_000, "ms": 1000, "s": 1, "": 1}  # to divide b
 _STANDARD = NormalDist()
 _MASK = (1 << 64) - 1
 _STEEPEST = 10
+_MOST_SECONDS = 1e9  # thirty years
 
 FORMS = "120ms, 0.12, uniform:50ms,150ms, normal:100ms,10ms, lognormal:100ms,0.3 or exponential:100ms"
 
@@ -38,71 +41,117 @@ def seconds(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class DelayDistribution:
-    """One distribution of delays, as the map from a share in (0, 1) to seconds (its quantiles)."""
+class Delay(Written):
+    """One distribution of delays. `form`: its name; empty for a constant. `values`: its parameters (times: seconds)."""
 
-    text: str
-    constant: float | None
-    quantile: Callable[[float], float]
+    form: str
+    values: tuple[float, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Delay:
+        """Read a delay. Raises ValueError with the forms there are."""
+        name, colon, rest = text.partition(":")
+        if not colon:
+            return cls("", (_delay_time(text),))
+        parts, form = rest.split(","), _FORMS.get(name)
+        if not name or form is None or len(parts) != len(form.parse):
+            raise ValueError(f"{text!r} is not a delay; write {FORMS}")
+        values = tuple(parse(part) for parse, part in zip(form.parse, parts, strict=True))
+        if not form.holds(*values):
+            raise ValueError(f"{text}: {form.wrong}")
+        return cls(name, values)
+
+    def __str__(self) -> str:
+        """The delay as `parse` reads it: times in the largest unit that they are not less than."""
+        if not self.form:
+            return _time_text(self.values[0])
+        parsed = zip(_FORMS[self.form].parse, self.values, strict=True)
+        texts = (_time_text(value) if parse is _delay_time else repr(value) for parse, value in parsed)
+        return f"{self.form}:{','.join(texts)}"
+
+    @property
+    def constant(self) -> float | None:
+        """Seconds that each request waits; None where a distribution decides."""
+        return None if self.form else self.values[0]
+
+    @property
+    def quantile(self) -> Callable[[float], float]:
+        """The map from a share in (0, 1) to seconds."""
+        return _FORMS[self.form].quantile(*self.values)
 
     def of(self, seed: int, number: int) -> float:
         """Seconds that request `number` waits under `seed`: nothing but these two decides."""
-        return self.quantile(share(seed, number)) if self.constant is None else self.constant
+        return self.at(seed)(number)
+
+    def at(self, seed: int) -> Callable[[int], float]:
+        """A function from the number of a request to the seconds that it waits under `seed`."""
+        if not self.form:
+            return lambda _: self.values[0]
+        quantile = self.quantile
+        return lambda number: quantile(share(seed, number))
 
 
-def parse(text: str) -> DelayDistribution:
-    """Read a delay. Raises ValueError with the forms there are."""
-    name, colon, rest = text.partition(":")
-    if not colon:
-        fixed = seconds(text)
-        return DelayDistribution(text, fixed, lambda _: fixed)
-    parts = rest.split(",")
-    form = _FORMS.get(name)
-    if form is None or len(parts) != form[0]:
-        raise ValueError(f"{text!r} is not a delay; write {FORMS}")
-    return DelayDistribution(text, None, form[1](*parts))
+@dataclass(frozen=True)
+class _Form:
+    """A kind of distribution: how its parameters are parsed, when they fit each other, and its quantiles."""
+
+    parse: tuple[Callable[[str], float], ...]
+    quantile: Callable[..., Callable[[float], float]]
+    holds: Callable[..., bool] = lambda *_: True
+    wrong: str = ""
 
 
-def _uniform(low: str, high: str) -> Callable[[float], float]:
-    first, last = seconds(low), seconds(high)
-    if first > last:
-        raise ValueError(f"uniform:{low},{high} ends before it starts; write the shorter delay first")
-    return lambda share: first + (last - first) * share
+def _sigma(text: str) -> float:
+    if not _NUMBER.fullmatch(text.strip()) or float(text) > _STEEPEST:
+        raise ValueError(f"lognormal:TIME,{text}: sigma is a number from 0 to {_STEEPEST}, as 0.3")
+    return float(text)
 
 
-def _normal(mean: str, deviation: str) -> Callable[[float], float]:
-    mu, sd = seconds(mean), seconds(deviation)
-    if sd == 0:
-        return lambda _: mu
-    below = _STANDARD.cdf(-mu / sd)  # the part of the curve left of zero, cut off
-    return lambda share: max(0.0, mu + sd * _STANDARD.inv_cdf(below + (1 - below) * share))
+def _time_text(value: float) -> str:
+    """The time as `seconds` reads it, without a loss: in the largest unit that it is not less than."""
+    if not value:
+        return "0ms"
+    unit, parts = next(((unit, parts) for unit, parts in (("s", 1), ("ms", 1000)) if value * parts >= 1), ("us", 10**6))
+    text = f"{value * parts:.12g}{unit}"
+    return text if seconds(text) == value else repr(value)
 
 
-def _lognormal(median: str, sigma: str) -> Callable[[float], float]:
-    middle = _above_zero(median, f"lognormal:{median},{sigma}: the median")
-    if not _NUMBER.fullmatch(sigma.strip()) or float(sigma) > _STEEPEST:
-        raise ValueError(f"lognormal:{median},{sigma}: sigma is a number from 0 to {_STEEPEST}, as 0.3")
-    spread = float(sigma)
-    return lambda share: middle * math.exp(spread * _STANDARD.inv_cdf(share))
+def _delay_time(text: str) -> float:
+    """Parse a time of a delay. Raises ValueError, also for one beyond the limit."""
+    found = seconds(text)
+    if found > _MOST_SECONDS:
+        raise ValueError(f"{text!r} is longer than a delay can be; write at most {_MOST_SECONDS:.0f} s")
+    return found
 
 
-def _exponential(mean: str) -> Callable[[float], float]:
-    scale = _above_zero(mean, f"exponential:{mean}: the mean")
-    return lambda share: -scale * math.log1p(-share)
+def _normal(mean: float, deviation: float) -> Callable[[float], float]:
+    if deviation == 0:
+        return lambda _: mean
+    below = _STANDARD.cdf(-mean / deviation)  # the part of the curve left of zero, cut off
+    return lambda share: max(0.0, mean + deviation * _STANDARD.inv_cdf(below + (1 - below) * share))
 
 
-def _above_zero(text: str, name: str) -> float:
-    value = seconds(text)
-    if value <= 0:
-        raise ValueError(f"{name} must be above 0")
-    return value
-
-
-_FORMS: dict[str, tuple[int, Callable[..., Callable[[float], float]]]] = {
-    "uniform": (2, _uniform),
-    "normal": (2, _normal),
-    "lognormal": (2, _lognormal),
-    "exponential": (1, _exponential),
+_FORMS = {
+    "": _Form((_delay_time,), lambda fixed: lambda _: fixed),
+    "uniform": _Form(
+        (_delay_time, _delay_time),
+        lambda first, last: lambda share: first + (last - first) * share,
+        lambda first, last: first <= last,
+        "it ends before it starts; write the shorter delay first",
+    ),
+    "normal": _Form((_delay_time, _delay_time), _normal),
+    "lognormal": _Form(
+        (_delay_time, _sigma),
+        lambda median, sigma: lambda share: median * math.exp(sigma * _STANDARD.inv_cdf(share)),
+        lambda median, _: median > 0,
+        "the median must be above 0",
+    ),
+    "exponential": _Form(
+        (_delay_time,),
+        lambda mean: lambda share: -mean * math.log1p(-share),
+        lambda mean: mean > 0,
+        "the mean must be above 0",
+    ),
 }
 
 

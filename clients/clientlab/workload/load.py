@@ -9,7 +9,7 @@ from clientlab.workload import arrivals
 from clientlab.workload.arrivals import Arrivals
 from clientlab.workload.shards import schedule_of
 from clientlab.workload.value_range import check_bounds
-from clientlab.workload.workload import MOST_REQUESTS, Workload, check_delay
+from clientlab.workload.workload import MOST_REQUESTS, Workload
 
 MOST_DRAWN = 10_000_000
 """Requests of a trial with Poisson arrivals. To draw so many takes about 20 s and 80 MB."""
@@ -81,21 +81,19 @@ def _check_closed(workload: Workload) -> None:
 def check_values(workload: Workload) -> None:
     """Raises FieldError for a value of a field that nobody can compute with, whatever the other fields hold."""
     _check_rates(workload)
-    check_delay(workload)
     check_bounds(workload)
 
 
 def _check_rates(workload: Workload) -> None:
-    """Raises FieldError for a rate or stages that cannot be read, and for stages that a duration cuts off."""
-    field = "rate" if workload.rate is not None else "stages"
-    try:
-        stages = arrivals.stages_of(workload.stages) if workload.stages is not None else ()
-        if workload.rate is not None:
-            arrivals.rate_of(workload.rate)
-    except ValueError as error:
-        raise FieldError([field], str(error)) from error
-    if stages and workload.duration is not None and stages[-1].begins >= workload.duration:
-        message = f"the last stage begins at {stages[-1].begins:g} s, and the trial is over then; write a longer one"
+    """Raises FieldError for a rate that is none, and for stages that a duration cuts off."""
+    if workload.rate is not None:
+        try:
+            arrivals.check_rate(workload.rate)
+        except ValueError as error:
+            raise FieldError(["rate"], str(error)) from error
+    stages = workload.stages
+    if stages is not None and workload.duration is not None and stages.last_begins >= workload.duration:
+        message = f"the last stage begins at {stages.last_begins:g} s, and the trial is over then; write a longer one"
         raise FieldError(["duration"], message, value=f"{workload.duration:g} s")
 
 
@@ -122,7 +120,6 @@ def _check_count(workload: Workload) -> None:
             raise FieldError(["requests"], message, value=workload.requests, also=["duration"])
     elif workload.stages is not None:
         schedule = arrivals_of(workload)
-        last = arrivals.stages_of(workload.stages)[-1].begins
-        if schedule is not None and schedule.length <= last:
+        if schedule is not None and schedule.length <= workload.stages.last_begins:
             message = f"{schedule.count:,} requests are over before the last stage begins; set `duration` instead"
             raise FieldError(["stages"], message)

@@ -6,7 +6,7 @@ start as in a trial that is not divided, and no two shards send the same one. A 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 from clientlab.errors import FieldError
 from clientlab.workload import arrivals
@@ -34,12 +34,10 @@ class Share(Workload):
 
 def share_of(workload: Workload, place: int, in_flight: int) -> Share:
     """The share of shard `place` (from 0) of a workload with so many requests in flight in all shards together."""
-    fields = asdict(workload)
+    own = {field.name: getattr(workload, field.name) for field in fields(Workload)}
     if workload.requests is not None and workload.rate is None and workload.stages is None:
-        fields["requests"] = part_of(workload.requests, place, workload.shards)
-    return Share(
-        **{**fields, "concurrency": part_of(in_flight, place, workload.shards)}, place=place, of=workload.shards
-    )
+        own["requests"] = part_of(workload.requests, place, workload.shards)
+    return Share(**{**own, "concurrency": part_of(in_flight, place, workload.shards)}, place=place, of=workload.shards)
 
 
 def part_of(whole: int, place: int, shards: int) -> int:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from clientlab.errors import FieldError
-from clientlab.workload import delays, replay
-from clientlab.workload.arrivals import LEAST_RATE, MOST_RATE
+from clientlab.workload import replay
+from clientlab.workload.arrivals import LEAST_RATE, MOST_RATE, Stages, rate_of
+from clientlab.workload.delays import Delay
 from clientlab.workload.request_line import check_request_line
 from clientlab.workload.value_range import ValueRange, check_bounds
+from clientlab.workload.written import ParsedBy
 
 NUMBER_FIELD = "{k}"
 """Placeholder in a path for the number of the request (``/todos/{k}``)."""
@@ -37,7 +39,7 @@ Characters = Annotated[int, ValueRange(0, _MOST_BYTES, "characters")]
 Bytes = Annotated[int, ValueRange(1, _MOST_BYTES, "bytes")]
 Memory = Annotated[int, ValueRange(LEAST_MEMORY, _MOST_BYTES, "bytes of memory that a trial's processes may hold")]
 Time = Annotated[float, ValueRange(1e-9, _MOST_SECONDS, "seconds")]
-Rate = Annotated[float, ValueRange(LEAST_RATE, MOST_RATE, "requests per second")]
+Rate = Annotated[float, ValueRange(LEAST_RATE, MOST_RATE, "requests per second"), ParsedBy(rate_of)]
 Seed = Annotated[int, ValueRange(-(2**63), 2**63 - 1, "a seed")]
 
 NOT_MEASURED = frozenset({"deadline", "replay"})
@@ -91,11 +93,11 @@ class Workload:
     read: Literal["whole", "chunks"] = "whole"
     chunk_size: Bytes = DEFAULT_CHUNK_SIZE
     elapsed: bool = False
-    delay: str | None = None
+    delay: Delay | None = None
     requests: Amount | None = None
     duration: Time | None = None
-    rate: Rate | str | None = None
-    stages: str | None = None
+    rate: Rate | None = None
+    stages: Stages | None = None
     arrivals: Literal["uniform", "poisson"] = "uniform"
     max_late: Time | None = None
     concurrency: Flight | None = None
@@ -121,13 +123,13 @@ def delay_of(workload: Workload) -> Callable[[int], float] | None:
     """A function from k to the delay in seconds that request k asks of the upstream; None without a delay."""
     if workload.delay is None:
         return None
-    delay = delays.parse(workload.delay)
-    return lambda k: delay.of(workload.seed, workload.number_of(k))
+    delay = workload.delay.at(workload.seed)
+    return lambda k: delay(workload.number_of(k))
 
 
 def varies(workload: Workload) -> bool:
     """Whether requests of the workload differ, or each one is encoded anew."""
-    drawn = workload.delay is not None and delays.parse(workload.delay).constant is None
+    drawn = workload.delay is not None and workload.delay.constant is None
     return NUMBER_FIELD in workload.path or drawn or encodes_each(workload) or workload.replay is not None
 
 
@@ -155,16 +157,6 @@ def check(workload: Workload) -> None:
     _check_reading(workload)
     check_request_line(workload.method, workload.path.replace(NUMBER_FIELD, ""), workload.headers)
     _check_replay(workload)
-    check_delay(workload)
-
-
-def check_delay(workload: Workload) -> None:
-    """Raises FieldError for a delay that is none."""
-    if workload.delay is not None:
-        try:
-            delays.parse(workload.delay)
-        except ValueError as error:
-            raise FieldError(["delay"], str(error)) from error
 
 
 def _check_amount(workload: Workload) -> None:

@@ -36,7 +36,7 @@ def test_a_list_in_a_workload_is_an_axis(read):
     assert {(arm.sweep, arm.group) for arm in arms} == {("urllib3@threads", "w")}
     assert arms[1].name == arms[1].label == "urllib3@threads[concurrency=2, delay=2ms]"
     workloads = found.workloads
-    assert [(workloads[arm.workload].concurrency, workloads[arm.workload].delay) for arm in arms] == [
+    assert [(workloads[arm.workload].concurrency, str(workloads[arm.workload].delay)) for arm in arms] == [
         (2, "1ms"), (2, "2ms"), (4, "1ms"), (4, "2ms"),
     ]  # fmt: skip
 

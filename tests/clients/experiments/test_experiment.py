@@ -68,7 +68,7 @@ def test_the_demo_is_48_trials_over_both_routes():
     demo = read_plan(bundled()["demo"])
     assert len(demo.arms) * demo.rounds == 48
     assert {arm.route for arm in demo.arms} == {"direct", "proxy"}
-    assert [workload.delay for workload in demo.workloads.values()] == ["5ms"]
+    assert [str(workload.delay) for workload in demo.workloads.values()] == ["5ms"]
     assert most_in_flight(demo) == 32
 
 

@@ -12,6 +12,7 @@ from clientlab.judging.differences import differences
 from clientlab.reports.comparison import as_markdown
 from clientlab.results.document import Placement, SystemLimits
 from clientlab.results.figures import BY_KEY, COMPARED
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles
 
@@ -157,8 +158,8 @@ def other_workload(**changes):
     ("other", "says"),
     [
         (other_workload(requests=500), "workload 'workload' has requests 1000 and 500"),
-        (other_workload(delay="5ms"), "workload 'workload' has delay None and '5ms'"),
-        (other_workload(delay="5ms", path="/x"), "workload 'workload' has .*, and 1 more"),
+        (other_workload(delay=Delay.parse("5ms")), "workload 'workload' has delay None and 5ms"),
+        (other_workload(delay=Delay.parse("5ms"), path="/x"), "workload 'workload' has .*, and 1 more"),
         (a_run_at(1.0, arms=("urllib3", "pycurl")), "only now has arm 'pycurl'"),
         (a_run_at(1.0, route="proxy"), "arm 'urllib3' has route 'direct' and 'proxy'"),
         (a_run_at(1.0, concurrency=8), "arm 'urllib3' has concurrency 1 and 8"),

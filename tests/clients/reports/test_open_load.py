@@ -18,6 +18,7 @@ from clientlab.reports.rows import groups_of
 from clientlab.reports.sections import Report
 from clientlab.results.plan import Arm
 from clientlab.results.trial import LoadSlice, Slice
+from clientlab.workload.arrivals import Stages
 from clientlab.workload.workload import Workload
 from clients.documents import a_run, a_trial, an_open_trial
 
@@ -83,7 +84,7 @@ def test_arms_of_unlike_rates_are_not_compared():
 def test_schedules_of_equal_rate_are_not_compared_if_their_stages_differ():
     """A burst is no steady load, though both have as many requests."""
     stages = ("0s:100/s,2.5s:300/s", "0s:300/s,2.5s:100/s")
-    workloads = {f"w{place}": Workload(stages=text, duration=5.0) for place, text in enumerate(stages)}
+    workloads = {f"w{place}": Workload(stages=Stages.parse(text), duration=5.0) for place, text in enumerate(stages)}
     trials = [one for place, name in enumerate(workloads) for one in rounds(f"urllib3[{place}]", 0.01, workload=name)]
     run = a_run(*trials, workloads=workloads)
     arms = [arm.model_copy(update={"group": "w", "label": arm.name}) for arm in run.experiment.arms]

@@ -77,13 +77,13 @@ DAMAGED = [
     (
         ("workloads", "open", "rate"),
         "x",
-        "experiment.workloads.open: rate: 'x' is not a rate; write 500/s, 500 or 30/m",
+        "experiment.workloads.open.rate: 'x' is not a rate; write 500/s, 500 or 30/m",
     ),
     (("workloads", "open", "requests"), 10**12, "experiment.workloads.open: requests: 1000000000000: requests in all"),
     (
         ("workloads", "workload", "delay"),
         "soon",
-        "experiment.workloads.workload: delay: 'soon' is not a length of time",
+        "experiment.workloads.workload.delay: 'soon' is not a length of time",
     ),
     (("workloads", "workload", "timeout"), 1e-322, "experiment.workloads.workload: timeout: .*: write more than 0"),
     (("seed",), 10**400, "experiment.seed: "),

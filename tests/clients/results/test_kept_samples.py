@@ -14,6 +14,7 @@ import pytest
 from clientlab.errors import LabError
 from clientlab.results.kept_samples import COLUMNS, check, write
 from clientlab.samples.log_reader import RECORD, Samples
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import a_trial
 
@@ -34,7 +35,11 @@ def found() -> Samples:
 def kept(tmp_path):
     """The file of the fourth trial."""
     return write(
-        tmp_path, a_trial("urllib3", 2, order=3), Workload(requests=3, delay="100ms", elapsed=True), found(), 100.0
+        tmp_path,
+        a_trial("urllib3", 2, order=3),
+        Workload(requests=3, delay=Delay.parse("100ms"), elapsed=True),
+        found(),
+        100.0,
     )
 
 

@@ -12,6 +12,7 @@ from clientlab.experiments.planning import make_plan
 from clientlab.running.ceilings import STRATEGIES, measured_ceilings, targets_of
 from clientlab.strategies import client_spec, find
 from clientlab.testbeds.external import ExternalTarget
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.test_apache_bench import answer
 
@@ -33,8 +34,8 @@ def test_arms_with_one_request_share_a_ceiling():
     """However many they send, at whatever concurrency and delay; not with another path, upstream or body."""
     plan = a_plan(
         ["aiohttp@workers", "urllib3"], ["aiohttp", "flask"],
-        small=Workload(), delayed=Workload(delay="50ms", concurrency=64, requests=10), longer=Workload(duration=3.0),
-        other=Workload(path="/todos/1"),
+        small=Workload(), delayed=Workload(delay=Delay.parse("50ms"), concurrency=64, requests=10),
+        longer=Workload(duration=3.0), other=Workload(path="/todos/1"),
     )  # fmt: skip
     found = targets_of(plan)
     assert [(one.upstream, one.workload.path, one.connections, one.delayed) for one in found] == [

@@ -14,6 +14,7 @@ from clientlab.running import trial_watch
 from clientlab.running.deadline import deadline_of
 from clientlab.running.estimate import seconds_of
 from clientlab.running.trial_watch import FAILURES_IN_A_ROW, TrialWatch
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
 
@@ -24,7 +25,7 @@ from clients.documents import a_planned_trial
         (Workload(requests=300), 1, 300 + 60 + 310 * 3),
         (Workload(requests=300), 30, 300 + 60 + 310 * 3 / 30),
         (Workload(requests=300, timeout=0.5, warmup=0), 1, 300 + 1 + 300 * 0.05),
-        (Workload(requests=1000, delay="140ms"), 100, 300 + 60 + 1010 * (0.14 + 0.03)),
+        (Workload(requests=1000, delay=Delay.parse("140ms")), 100, 300 + 60 + 1010 * (0.14 + 0.03)),
         (Workload(duration=600.0), 10, 300 + 60 + 600 + 10 * 0.3),
         (Workload(requests=100, connections="warm", warmup=5), 50, 300 + 60 + 150 * 0.06),
         (Workload(requests=300, deadline=7.5), 1, 7.5),

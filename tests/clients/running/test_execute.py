@@ -27,6 +27,7 @@ from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialLost, execute, new_run, resumed
 from clientlab.running.trial_runner import TrialRunner
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS
 from clients.fake_testbed import FakeTestbed
@@ -111,7 +112,9 @@ def test_the_figures_of_a_trial_are_those_that_the_server_saw(store):
 def test_overhead_is_what_the_client_adds_to_the_delay(store):
     """The server holds each request for the delay that it was asked for, and answers."""
     with counting_server(hold=0.02) as server:
-        run = execute(planned("urllib3", delay="20ms"), TrialRunner(FakeTestbed(server)), store, Recorder())
+        run = execute(
+            planned("urllib3", delay=Delay.parse("20ms")), TrialRunner(FakeTestbed(server)), store, Recorder()
+        )
     (trial,) = run.trials
     assert trial.latency_seconds.p50 == pytest.approx(trial.overhead_seconds.p50 + 0.02, abs=1e-4)
     assert 0 < trial.overhead_seconds.p50 < 0.02
@@ -131,7 +134,7 @@ def test_overhead_is_what_the_client_adds_to_the_delay(store):
 def test_a_wait_for_a_connection_is_no_overhead(strategy, waits, store):
     """Where all clocks start at once, or where a small pool holds the requests back, the trial says so."""
     with counting_server(hold=0.01) as server:
-        plan = planned(strategy, delay="10ms", concurrency=3)
+        plan = planned(strategy, delay=Delay.parse("10ms"), concurrency=3)
         run = execute(plan, TrialRunner(FakeTestbed(server)), store, Recorder())
     (trial,) = run.trials
     assert trial.status == "done"

@@ -10,6 +10,7 @@ from clientlab.results.trial import InFlight
 from clientlab.running.busy_shares import in_flight, shares_of
 from clientlab.running.deadline import deadline_of
 from clientlab.running.link_waits import LinkTraffic, LinkWaits, link_waits
+from clientlab.workload.delays import Delay
 from clientlab.workload.link import Link, unavoidable_of
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
@@ -86,8 +87,8 @@ def test_the_overhead_leaves_out_the_delay_and_one_round_trip():
     link = Link(0.1)
     assert unavoidable_of(Workload(), None) is None
     assert unavoidable_of(Workload(), link)(7) == 0.1
-    assert unavoidable_of(Workload(delay="20ms"), link)(7) == pytest.approx(0.12)
-    assert unavoidable_of(Workload(delay="20ms"), None)(7) == 0.02
+    assert unavoidable_of(Workload(delay=Delay.parse("20ms")), link)(7) == pytest.approx(0.12)
+    assert unavoidable_of(Workload(delay=Delay.parse("20ms")), None)(7) == 0.02
 
 
 def test_the_deadline_grows_by_the_round_trips_of_a_new_connection_for_each_request():

@@ -19,6 +19,7 @@ from clientlab.results.trial import Trial
 from clientlab.running.due import due_trials
 from clientlab.running.estimate import seconds_of
 from clientlab.running.execute import TrialInterrupted, TrialLost, execute, new_run, resumed
+from clientlab.workload.arrivals import Stage, Stages
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_searched_trial
 from clients.running.test_execute import NAME, Recorder
@@ -141,8 +142,9 @@ def test_overloads_follow_the_comparison_at_shares_of_each_capacity(store):
         (name, number, share * rate) for name, rate in held.items() for number in (1, 2) for share in (1.1, 2.0)
     )
     (name, _, rate), workload = next(iter(workloads.items()))
-    calm, half = f"{held[name] / 2:.6f}", f"{rate:.6f}"
-    assert (workload.stages, workload.duration) == (f"0s:{calm},5s:{half},10s:{calm}", 25.0)
+    calm, beyond = held[name] / 2, rate
+    steps = (Stage(0.0, calm), Stage(5.0, beyond), Stage(10.0, calm))
+    assert (workload.stages, workload.duration) == (Stages(steps), 25.0)
     assert not due_trials(run).trials
 
 

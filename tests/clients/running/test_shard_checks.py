@@ -74,7 +74,7 @@ def test_no_number_of_cores_breaks_the_run(cores):
 def test_an_open_load_without_its_figures_fails_the_trial():
     """A closed load has none."""
     reports = [a_shard_report(PLANNED, place, 2) for place in range(2)]
-    trial = reported_trial(PLANNED, Workload(rate="100", duration=0.08, requests=None, shards=2), reports)
+    trial = reported_trial(PLANNED, Workload(rate=100.0, duration=0.08, requests=None, shards=2), reports)
     assert (trial.status, "lacks the figures of an open load" in trial.reason) == ("failed", True)
 
 

@@ -23,6 +23,7 @@ from clientlab.results.trial import PlannedTrial
 from clientlab.running.execute import TrialInterrupted
 from clientlab.running.quantiles import quantiles_of, quantiles_of_histograms, times_of
 from clientlab.running.trial_runner import TrialRunner
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial, a_shard_report
 from clients.fake_testbed import FakeTestbed
@@ -143,7 +144,9 @@ def test_overhead_leaves_out_the_delay_of_each_shards_own_requests(tmp_path):
         return ok(b"")
 
     with counting_server(answer) as server:
-        trial = trial_of(server, tmp_path, workload_of(requests=24, delay="uniform:10ms,60ms"), "aiohttp@workers")
+        trial = trial_of(
+            server, tmp_path, workload_of(requests=24, delay=Delay.parse("uniform:10ms,60ms")), "aiohttp@workers"
+        )
     assert trial.status == "done"
     mean = statistics.fmean(map(delay_of, measured_targets(server)))
     assert trial.latency_seconds.mean - trial.overhead_seconds.mean == pytest.approx(mean, rel=1e-3)

@@ -8,6 +8,7 @@ from clientlab.results.trial import PlannedTrial
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.upstream_process import WorkerCounts
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 
 FEW_THREADS = "flask?workers=1&threads=4"
@@ -38,7 +39,7 @@ def test_a_delay_or_a_queue_is_found_in_a_real_trial(strategy, upstream, request
         arm="arm", strategy=strategy, upstream=upstream, route="direct", workload="workload", round=1, order=0,
         concurrency=16,
     )  # fmt: skip
-    workload = Workload(requests=requests, concurrency=16, delay="60ms")
+    workload = Workload(requests=requests, concurrency=16, delay=Delay.parse("60ms"))
     trial = TrialRunner(testbed)(planned, workload, tmp_path, lambda _: None)
     assert trial.status == "done", trial.reason
     assert trial.verdict == verdict, trial.busy

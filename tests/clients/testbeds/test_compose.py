@@ -13,6 +13,7 @@ from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds import scrape
 from clientlab.testbeds.compose import ADDRESSES, ComposeTestbed
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
 from running import caddy, gunicorn
@@ -130,7 +131,7 @@ def test_a_health_check_names_the_server_that_does_not_answer(monkeypatch):
 def test_an_upstream_that_freezes_in_a_trial_ends_it(monkeypatch, tmp_path):
     """As a worker measures it: all its processes are stopped, and its requests fail one after the other."""
     monkeypatch.setattr(scrape, "HEALTH_SECONDS", 0.5)
-    workload = Workload(requests=300, warmup=0, timeout=0.3, path="/?number={k}", delay="5ms")
+    workload = Workload(requests=300, warmup=0, timeout=0.3, path="/?number={k}", delay=Delay.parse("5ms"))
     with gunicorn("aiohttp") as server:
         upstream = psutil.Process(server.process.pid)
         processes = [upstream, *upstream.children()]

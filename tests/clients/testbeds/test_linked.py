@@ -18,6 +18,7 @@ from clientlab.testbeds.linked import LinkedTestbed
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.scrape import Endpoint, get
 from clientlab.testbeds.upstream_process import WorkerCounts
+from clientlab.workload.delays import Delay
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
@@ -54,7 +55,7 @@ def test_a_trial_behind_a_link_counts_connections_and_round_trips(
     local, linked, tmp_path, strategy, route, trips, opened
 ):
     """A session pays one round trip for a request, a new connection two; without the link it pays none."""
-    workload = Workload(requests=30, warmup=0, concurrency=1, delay="1ms")
+    workload = Workload(requests=30, warmup=0, concurrency=1, delay=Delay.parse("1ms"))
     run_trial = TrialRunner(local, links={LINK: linked})
     trial = run_trial(planned(strategy, route=route), workload, tmp_path, lambda _: None)
     assert (trial.status, trial.errors, trial.connections_opened, trial.link) == ("done", {}, opened, LINK)

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from clientlab.results.labels import ARM
 from clientlab.samples.log import SampleLog, begin_schedule
 from clientlab.worker.exporter import BUCKETS, OUTCOMES, Exporter
+from clientlab.workload.delays import Delay
 from clientlab.workload.shards import share_of
 from clientlab.workload.workload import Workload, delay_of
 from clients.documents import a_trial
@@ -131,7 +132,7 @@ def test_connections_that_were_refused_were_not_opened(tmp_path, log):
 @pytest.mark.parametrize("delay", ["20ms", "lognormal:100ms,0.3"])
 def test_the_delay_is_that_which_was_asked_for(tmp_path, log, delay):
     """By the numbers of the requests that have finished, errors included, as the upstream was asked."""
-    workload = Workload(requests=10, delay=delay)
+    workload = Workload(requests=10, delay=delay and Delay.parse(delay))
     page = Page(tmp_path, workload)
     page.exporter.started()
     for number in (0, 3, 7):
@@ -184,7 +185,7 @@ def test_a_closed_load_has_no_schedule(tmp_path, log):  # noqa: ARG001
 
 def test_the_metrics_of_shards_add_up_to_those_of_their_trial(tmp_path):
     """Each counts its part of the seconds and its own requests' delays; all have one start, by the lab's clock."""
-    workload = Workload(requests=5, delay="uniform:1ms,9ms", shards=2)
+    workload = Workload(requests=5, delay=Delay.parse("uniform:1ms,9ms"), shards=2)
     found = []
     for place in range(2):
         folder = tmp_path / str(place)

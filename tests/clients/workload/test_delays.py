@@ -7,8 +7,10 @@ import re
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from clientlab.workload import delays
+from clients.workload_documents import workload_of_document
 
 SHARES = (1e-9, 0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1 - 1e-9)
 MANY = 20_000
@@ -67,7 +69,7 @@ def _cut_normal(mean: float, deviation: float):
 def test_quantiles_and_draws_are_those_of_the_named_distribution(text, shares):
     """The distribution function of each quantile is its share; and the draws pass a Kolmogorov-Smirnov test."""
     below, above = shares
-    delay = delays.parse(text)
+    delay = delays.Delay.parse(text)
     for share in SHARES:
         quantile = delay.quantile(share)
         assert below(quantile) == pytest.approx(share, rel=1e-6, abs=1e-14)
@@ -86,21 +88,21 @@ def test_quantiles_and_draws_are_those_of_the_named_distribution(text, shares):
 )
 def test_a_delay_without_spread_is_always_the_same(text, seconds):
     """A constant delay is equal for every seed and every request."""
-    delay = delays.parse(text)
+    delay = delays.Delay.parse(text)
     assert {delay.of(seed, number) for seed in (0, 1, -5) for number in range(50)} == {seconds}
 
 
 def test_only_a_plain_time_is_a_constant():
     """Requests of a constant delay are all alike, those of any distribution are drawn."""
-    assert delays.parse("120ms").constant == pytest.approx(0.12)
-    assert delays.parse("normal:1s,0").constant is None
+    assert delays.Delay.parse("120ms").constant == pytest.approx(0.12)
+    assert delays.Delay.parse("normal:1s,0").constant is None
 
 
 def test_the_delay_of_a_request_depends_on_seed_and_number_only():
     """The order of asking, and a second reading of the text, change nothing; seed and number do."""
-    first = delays.parse("uniform:0,1s")
+    first = delays.Delay.parse("uniform:0,1s")
     forwards = [first.of(1, number) for number in range(1000)]
-    backwards = [delays.parse("uniform:0,1s").of(1, number) for number in reversed(range(1000))]
+    backwards = [delays.Delay.parse("uniform:0,1s").of(1, number) for number in reversed(range(1000))]
     assert forwards == backwards[::-1]
     assert len(set(forwards)) == 1000
     assert not set(forwards) & {first.of(2, number) for number in range(1000)}
@@ -108,7 +110,7 @@ def test_the_delay_of_a_request_depends_on_seed_and_number_only():
 
 def test_neighbouring_numbers_and_seeds_are_unrelated():
     """Neither the next request nor the same one under the next seed can be told from it."""
-    delay = delays.parse("uniform:0,1s")
+    delay = delays.Delay.parse("uniform:0,1s")
     drawn = np.array([[delay.of(seed, number) for number in range(2000)] for seed in range(4)])
     assert abs(np.corrcoef(drawn[0][:-1], drawn[0][1:])[0, 1]) < 0.08
     assert np.abs(np.corrcoef(drawn) - np.eye(4)).max() < 0.08
@@ -118,7 +120,7 @@ def test_neighbouring_numbers_and_seeds_are_unrelated():
 @pytest.mark.parametrize("text", ["normal:0,1s", "lognormal:1s,10", "exponential:1s"])
 def test_any_seed_gives_finite_delays(seed, text):
     """Also one that is negative, or larger than a machine word."""
-    assert all(0 <= delays.parse(text).of(seed, number) < 1e30 for number in (0, 1, 2**32, 2**63))
+    assert all(0 <= delays.Delay.parse(text).of(seed, number) < 1e30 for number in (0, 1, 2**32, 2**63))
 
 
 @pytest.mark.parametrize(
@@ -146,4 +148,27 @@ def test_any_seed_gives_finite_delays(seed, text):
 def test_what_is_no_delay_is_refused_with_what_to_write(text, says):
     """Unknown names, wrong numbers of values and values that can't be."""
     with pytest.raises(ValueError, match=re.escape(says)):
-        delays.parse(text)
+        delays.Delay.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["120ms", "2s", "5us", "0ms", "uniform:50ms,150ms", "normal:1s,0ms", "lognormal:1s,0.3", "exponential:1.5ms"],
+)
+def test_a_delay_is_shown_as_it_is_read(text):
+    """Its text has the same values, in the largest unit."""
+    assert str(delays.Delay.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["0.123456789012345678", "1e-9", "999999999.125", "lognormal:1m,0.1234567890123456"])
+def test_the_text_of_a_delay_loses_no_digit(text):
+    """A run file holds the text, and a run that goes on draws the same delays."""
+    delay = delays.Delay.parse(text)
+    assert delays.Delay.parse(str(delay)) == delay
+
+
+@pytest.mark.parametrize(("text", "says"), [("soon", "'soon' is not a length of time"), (5, "valid string")])
+def test_a_delay_that_is_none_is_refused_where_a_document_is_read(text, says):
+    """The error names the field."""
+    with pytest.raises(ValidationError, match=rf"delay\n.*{says}"):
+        workload_of_document(delay=text)

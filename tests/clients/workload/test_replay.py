@@ -10,6 +10,7 @@ import pytest
 
 from clientlab.errors import FieldError
 from clientlab.workload import replay
+from clientlab.workload.delays import Delay
 from clientlab.workload.making import requests_of
 from clientlab.workload.workload import Workload, check, pinned, varies
 
@@ -72,7 +73,7 @@ def test_requests_with_weights_are_drawn_by_the_seed_alone(tmp_path):
     assert drawn == sent(workload, 4000)
     assert drawn != sent(Workload(replay=path, seed=2), 4000)
     assert Counter(url for _, url, _ in drawn)["/seldom"] == pytest.approx(400, abs=80)
-    delayed = requests_of(Workload(replay=path, delay="uniform:0ms,100ms"), BASE)
+    delayed = requests_of(Workload(replay=path, delay=Delay.parse("uniform:0ms,100ms")), BASE)
     delays = [float(delayed(k).url.split("delay=")[1]) for k in range(4000) if "seldom" in delayed(k).url]
     assert 0.04 < sum(delays) / len(delays) < 0.06
 

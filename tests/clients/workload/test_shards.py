@@ -7,10 +7,12 @@ from itertools import pairwise
 import pytest
 
 from clientlab.errors import FieldError
+from clientlab.workload.delays import Delay
 from clientlab.workload.load import arrivals_of, longest_pause, requests_in
 from clientlab.workload.making import requests_of
 from clientlab.workload.shards import check_shards, share_of
 from clientlab.workload.workload import Workload, delay_of
+from clients.workload_documents import workload_of_document
 
 URL = "http://server"
 
@@ -33,7 +35,7 @@ def test_requests_and_concurrency_are_divided_exactly(requests, in_flight, shard
 
 def test_each_request_of_the_workload_is_in_one_share_as_it_was():
     """With the path and the delay that it has in a trial that is not divided."""
-    workload = Workload(path="/todos/{k}", delay="exponential:50ms", requests=11, shards=3)
+    workload = Workload(path="/todos/{k}", delay=Delay.parse("exponential:50ms"), requests=11, shards=3)
     make, delay = requests_of(workload, URL), delay_of(workload)
     parts = [
         (requests_of(part, URL)(k).url, delay_of(part)(k)) for part in shares(workload) for k in range(part.requests)
@@ -54,14 +56,14 @@ def test_requests_of_warm_ups_differ_from_measured_ones():
 ])  # fmt: skip
 def test_an_open_load_keeps_the_planned_start_of_every_request(load):
     """All shards' starts together are the schedule of the trial that is not divided."""
-    whole = arrivals_of(Workload(**load))
-    parts = [arrivals_of(part) for part in shares(Workload(**load, shards=4))]
+    whole = arrivals_of(workload_of_document(**load))
+    parts = [arrivals_of(part) for part in shares(workload_of_document(**load, shards=4))]
     starts = sorted(part.start_of(k) for part in parts for k in range(part.count))
     assert starts == [whole.start_of(k) for k in range(whole.count)]
     assert {part.length for part in parts} == {whole.length}
     for moment in (-1.0, 0.0, whole.length / 3, whole.length):
         assert sum(part.due(moment) for part in parts) == whole.due(moment)
-    for part, share in zip(parts, shares(Workload(**load, shards=4)), strict=True):
+    for part, share in zip(parts, shares(workload_of_document(**load, shards=4)), strict=True):
         gaps = [0.0, *(part.start_of(k) for k in range(part.count))]
         assert longest_pause(share) >= max(b - a for a, b in pairwise(gaps)) - 1e-9
 

@@ -78,4 +78,4 @@ def _arms(group: Group, looks: dict[str, Look]) -> list[ChartArm]:
 def _delay(run: Run, group: Group) -> str | None:
     workloads = {trial.workload for row in group.rows for trial in row.trials}
     delays = [delay for name in workloads if (delay := run.experiment.workloads[name].delay) is not None]
-    return " or ".join(sorted(set(delays))) or None
+    return " or ".join(sorted(set(map(str, delays)))) or None
