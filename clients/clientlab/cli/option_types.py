@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,176 +19,91 @@ from clientlab.strategies import STRATEGIES
 from clientlab.workload.arrivals import Stages, rate_of
 from clientlab.workload.delays import Delay, seconds
 from clientlab.workload.link import bandwidth_of, rtt_of
-from clientlab.workload.written import Written
 
 _LIKE_A_SECRET = 16
 """Characters from which a misplaced text is not printed."""
 
 
-class SecondsType(click.ParamType[float]):
-    """A duration: 120ms, 2s, 1m or a number of seconds."""
+class ParsedType(click.ParamType[Any]):
+    """A value that is written as a text. `parse` raises ValueError with what to write. `name`: for the help."""
 
-    name = "time"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            return seconds(str(value))
-        except ValueError as error:
-            self.fail(f"{error}.", param, ctx)
-
-
-SECONDS = SecondsType()
-
-
-class RateType(click.ParamType[float]):
-    """A rate above 0: 500/s, 500 or 30/m."""
-
-    name = "rate"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            return rate_of(str(value))
-        except ValueError as error:
-            self.fail(f"{error}.", param, ctx)
-
-
-RATE = RateType()
-
-
-class WrittenType(click.ParamType[Written]):
-    """A value that is written as a text, which its class parses."""
-
-    def __init__(self, name: str, kind: type[Written]) -> None:
-        self.name = name
-        self._kind = kind
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Written:
-        if isinstance(value, Written):
-            return value
-        try:
-            return self._kind.parse(str(value))
-        except ValueError as error:
-            self.fail(f"{error}.", param, ctx)
-
-
-CONDITIONS = WrittenType("conditions", Conditions)
-STAGES = WrittenType("text", Stages)
-DELAY = WrittenType("text", Delay)
-
-
-class OverloadType(click.ParamType[tuple[float, ...]]):
-    """Shares above 1: 110%,150%,200%."""
-
-    name = "shares"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
-        if isinstance(value, tuple):
-            return value
-        found = re.fullmatch(r"\s*\d{3,4}(\.\d{1,3})?%(\s*,\s*\d{3,4}(\.\d{1,3})?%)*\s*", text := str(value))
-        shares = tuple(float(part.strip(" %")) / 100 for part in text.split(",")) if found else ()
-        if not shares or min(shares) <= 1 or max(shares) > MOST_OVERLOAD or len(set(shares)) < len(shares):
-            self.fail(f"{text!r} are no shares beyond a capacity, each once; write 110%,150%,200%.", param, ctx)
-        return shares
-
-
-OVERLOAD = OverloadType()
-
-
-class LinkPartType(click.ParamType[tuple[float, ...]]):
-    """Round-trip times or bandwidths of links: 35ms, or an axis: 1ms,20ms,100ms."""
-
-    def __init__(self, name: str, parse: Callable[[str], float]) -> None:
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
         self._parse = parse
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
-        if isinstance(value, tuple):
-            return value
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value  # a default
         try:
-            found = tuple(self._parse(part.strip()) for part in str(value).split(","))
+            return self._parse(value)
         except ValueError as error:
             self.fail(f"{error}.", param, ctx)
+
+
+def _each_of(parse: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
+    """A function that parses one value, or several of an axis: 35ms, or 1ms,20ms,100ms."""
+
+    def parsed(text: str) -> tuple[float, ...]:
+        found = tuple(parse(part.strip()) for part in text.split(","))
         if len(set(found)) < len(found):
-            self.fail(f"{value!r} has one value twice; write each once.", param, ctx)
+            raise ValueError(f"{text!r} has one value twice; write each once")
         return found
 
-
-ROUND_TRIPS = LinkPartType("time", rtt_of)
-BANDWIDTHS = LinkPartType("bandwidth", bandwidth_of)
+    return parsed
 
 
-class ShareType(click.ParamType[float]):
+def _shares_beyond(text: str) -> tuple[float, ...]:
+    """Shares above 1: 110%,150%,200%."""
+    found = re.fullmatch(r"\s*\d{3,4}(\.\d{1,3})?%(\s*,\s*\d{3,4}(\.\d{1,3})?%)*\s*", text)
+    shares = tuple(float(part.strip(" %")) / 100 for part in text.split(",")) if found else ()
+    if not shares or min(shares) <= 1 or max(shares) > MOST_OVERLOAD or len(set(shares)) < len(shares):
+        raise ValueError(f"{text!r} are no shares beyond a capacity, each once; write 110%,150%,200%")
+    return shares
+
+
+def _share(text: str) -> float:
     """A share between 0 and 1: 3% or 0.03."""
-
-    name = "share"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
-        try:
-            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            share = 0.0
-        if not 0 < share < 1:
-            self.fail(f"{text!r} is not a share between 0 and 1; write 3% or 0.03.", param, ctx)
-        return share
+    text = text.strip()
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise ValueError(f"{text!r} is not a share between 0 and 1; write 3% or 0.03")
+    return share
 
 
-SHARE = ShareType()
-
-
-class SizeType(click.ParamType[int]):
+def _size(text: str) -> int:
     """A number of bytes: 512MiB, 2GiB or 1000000."""
-
-    name = "size"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        text = str(value).strip()
-        found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]*)", text)
-        unit = units.WRITTEN["bytes"].get(found[2] or "B") if found else None
-        if found is None or unit is None:
-            self.fail(f"{text!r} is not a number of bytes; write 512MiB, 2GiB or 1000000.", param, ctx)
-        return int(float(found[1]) * unit)
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]*)", text.strip())
+    unit = units.WRITTEN["bytes"].get(found[2] or "B") if found else None
+    if found is None or unit is None:
+        raise ValueError(f"{text.strip()!r} is not a number of bytes; write 512MiB, 2GiB or 1000000")
+    return int(float(found[1]) * unit)
 
 
-SIZE = SizeType()
+def _body(text: str) -> str:
+    """A request body: the text itself, or that of ``@FILE``."""
+    if not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{text}: {error}") from error
 
 
-class BodyType(click.ParamType[str]):
-    """A request body: the text itself, or ``@FILE``."""
-
-    name = "text"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        text = str(value)
-        if not text.startswith("@"):
-            return text
-        try:
-            return Path(text[1:]).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            self.fail(f"{text}: {error}.", param, ctx)
-
-
-BODY = BodyType()
-
-
-class MethodType(click.ParamType[str]):
-    """An HTTP method in any case."""
-
-    name = "text"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002 - click's
-        return str(value).upper()
-
-
-METHOD = MethodType()
+SECONDS = ParsedType("time", seconds)
+RATE = ParsedType("rate", rate_of)
+CONDITIONS = ParsedType("conditions", Conditions.parse)
+STAGES = ParsedType("text", Stages.parse)
+DELAY = ParsedType("text", Delay.parse)
+OVERLOAD = ParsedType("shares", _shares_beyond)
+ROUND_TRIPS = ParsedType("time", _each_of(rtt_of))
+BANDWIDTHS = ParsedType("bandwidth", _each_of(bandwidth_of))
+SHARE = ParsedType("share", _share)
+SIZE = ParsedType("size", _size)
+BODY = ParsedType("text", _body)
+METHOD = ParsedType("text", str.upper)
 
 
 def headers_of(_context: click.Context, option: click.Parameter, lines: tuple[str, ...]) -> dict[str, str] | None:

@@ -103,7 +103,7 @@ class _Form:
 
 def _sigma(text: str) -> float:
     if not _NUMBER.fullmatch(text.strip()) or float(text) > _STEEPEST:
-        raise ValueError(f"lognormal:TIME,{text}: sigma is a number from 0 to {_STEEPEST}, as 0.3")
+        raise ValueError(f"{text!r}: sigma is a number from 0 to {_STEEPEST}, as 0.3")
     return float(text)
 
 
