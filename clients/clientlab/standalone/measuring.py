@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rich.console import Console
 
@@ -33,16 +32,6 @@ from clientlab.testbeds.opening import Servers
 _POLL_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """A plan and its servers. `stored`: the run that goes on. `keep_headers`: names whose secret values are stored."""
-
-    plan: Plan
-    servers: Servers
-    stored: Run | None = None
-    keep_headers: tuple[str, ...] = ()
-
-
 def measured(request: NewRun | ResumedRun, settings: RunSettings, console: Console, say: Say) -> Run:
     """Measure a run, and return it with its verdicts. `console`: for the progress. Raises LabError.
 
@@ -53,56 +42,50 @@ def measured(request: NewRun | ResumedRun, settings: RunSettings, console: Conso
     leftovers.sweep(store)
     own_folder.sweep()
     with contextlib.ExitStack() as stack:
-        prepared = _prepared(request, settings, store, stack, say)
-        plan = prepared.plan
+        plan, servers, stored = _planned(request, settings, store, stack, say)
         check_permitted(plan, request, settings.allowed_environments)
         if settings.require_claims and not plan.claims:
             raise LabError(f"--require-claims: experiment {plan.name!r} makes no claims; leave it out")
-        prepared.servers.check(plan)
+        servers.check(plan)
         check_limits(list(settings.limits), plan, strict=settings.strict)
-        return _carried_out(prepared, settings, store, stack, console, say)
+        placement = servers.placement(plan)
+        check_system(plan, settings.folder, servers.started(plan), say)
+        environments = stack.enter_context(opened(plan))
+        name = stored.run if stored else run_name(plan)
+        if stored is None:
+            stack.enter_context(leftovers.begun(store, name))
+        if servers.target.testbed == "compose":
+            stack.enter_context(store.alone(_waiting(console)))
+        if placement is not None:
+            say(f"pinned: {placement}")
+        testbed, links, programs = servers.opened(plan, placement, store.folder / name / "logs", stack)
+        where = _surroundings(plan, programs, environments, placement)
+        kept = request.keep_headers if isinstance(request, NewRun) else ()
+        run = _resumed(stored, where, say) if stored else new_run(name, plan, servers.target, where, kept)
+        if plan.ceilings and not run.ceilings:
+            run = run.model_copy(update={"ceilings": measured_ceilings(plan, testbed, console.print, placement)})
+        observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
+        runner = TrialRunner(
+            testbed,
+            settings.keep_samples,
+            interpreters=environments.interpreters,
+            links=links,
+            ceilings=run.ceilings,
+            placement=placement,
+        )
+        return execute(run, runner, store, observer, whole=plan)
 
 
-def _prepared(
+def _planned(
     request: NewRun | ResumedRun, settings: RunSettings, store: Store, stack: contextlib.ExitStack, say: Say
-) -> _Prepared:
+) -> tuple[Plan, Servers, Run | None]:
+    """The plan, its servers, and the run that goes on, which `stack` holds; None for a new one. Raises LabError."""
     if isinstance(request, NewRun):
         servers = Servers.of(request.target, public=settings.public)
-        return _Prepared(plan_of(request, servers.external, say), servers, keep_headers=request.keep_headers)
+        return plan_of(request, servers.external, say), servers, None
     stored = stored_run(request, store, stack)
     servers = Servers.of(target_of(stored, request), public=settings.public)
-    return _Prepared(completed_plan(stored, servers.target, request), servers, stored)
-
-
-def _carried_out(  # noqa: PLR0913, PLR0917 - what one run needs
-    prepared: _Prepared, settings: RunSettings, store: Store, stack: contextlib.ExitStack, console: Console, say: Say
-) -> Run:
-    plan, servers, stored = prepared.plan, prepared.servers, prepared.stored
-    placement = servers.placement(plan)
-    check_system(plan, settings.folder, servers.started(plan), say)
-    environments = stack.enter_context(opened(plan))
-    name = stored.run if stored else run_name(plan)
-    if stored is None:
-        stack.enter_context(leftovers.begun(store, name))
-    if servers.target.testbed == "compose":
-        stack.enter_context(store.alone(_waiting(console)))
-    if placement is not None:
-        say(f"pinned: {placement}")
-    testbed, links, programs = servers.opened(plan, placement, store.folder / name / "logs", stack)
-    where = _surroundings(plan, programs, environments, placement)
-    run = _resumed(stored, where, say) if stored else new_run(name, plan, servers.target, where, prepared.keep_headers)
-    if plan.ceilings and not run.ceilings:
-        run = run.model_copy(update={"ceilings": measured_ceilings(plan, testbed, console.print, placement)})
-    observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
-    runner = TrialRunner(
-        testbed,
-        settings.keep_samples,
-        interpreters=environments.interpreters,
-        links=links,
-        ceilings=run.ceilings,
-        placement=placement,
-    )
-    return execute(run, runner, store, observer, whole=plan)
+    return completed_plan(stored, servers.target, request), servers, stored
 
 
 def _resumed(stored: Run, where: Surroundings, say: Say) -> Run:

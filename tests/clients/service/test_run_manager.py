@@ -9,9 +9,12 @@ import pytest
 
 from clientlab import __version__
 from clientlab.experiments.file import bundled, read_plan
+from clientlab.results.target import Target
 from clientlab.service.run_manager import MARK
 from clients.documents import a_run, a_trial
 from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, asked, form, keep, serving
+
+STACK = Target(testbed="compose")
 
 
 def test_the_form_begins_an_experiment_and_one_at_a_time(store):
@@ -50,7 +53,7 @@ def test_the_form_begins_an_experiment_and_one_at_a_time(store):
 
 def test_between_a_restart_and_the_next_trial_a_worker_that_has_it_is_told_to_go_on(store):
     """Its result is to be sent again, and not thrown away; any other trial is refused as ever."""
-    run = a_run(a_trial()).model_copy(update={"status": "running", "clientlab": __version__})
+    run = a_run(a_trial()).model_copy(update={"status": "running", "clientlab": __version__, "target": STACK})
     (store.claim(run.run) / MARK).touch()
     store.save(run)
 
@@ -82,6 +85,7 @@ def test_another_experiment_than_before_is_begun_and_the_unfinished_run_is_kept(
         update={
             "status": "running",
             "clientlab": __version__,
+            "target": STACK,
             "experiment": run.experiment.model_copy(update={"name": experiment}),
         }
     )
@@ -105,6 +109,20 @@ def test_a_run_that_runs_a_file_is_not_gone_on_with_at_the_start(store):
     """Whoever can write to the results folder could have put it there."""
     run = a_run(a_trial("mine.py:Client"), name="20240506-070809-demo-abcd", rounds=2)
     (store.claim(run.run) / MARK).write_text("demo")
+    store.save(run.model_copy(update={"status": "running", "clientlab": __version__, "target": STACK}))
+
+    async def go():
+        async with serving(store, first=read_plan(bundled()["demo"])) as client:
+            return (await client.get("/api/state")).json()
+
+    assert asyncio.run(go())["run"] != run.run
+    assert len(store.read(run.run).trials) == 1
+
+
+def test_a_run_of_other_servers_is_left_as_it_is(store):
+    """A run of local servers, or of a URL, may lie in the folder with the service's mark: it is not gone on with."""
+    run = a_run(a_trial(), name="20240506-070809-demo-abcd", rounds=2)
+    (store.claim(run.run) / MARK).write_text("demo")
     store.save(run.model_copy(update={"status": "running", "clientlab": __version__}))
 
     async def go():
@@ -118,7 +136,7 @@ def test_a_run_that_runs_a_file_is_not_gone_on_with_at_the_start(store):
 def test_a_run_that_another_process_has_finished_is_left_alone(store):
     """Two services have one results folder: the second reads the run again when the first has finished."""
     run = a_run(a_trial(), name="20240506-070809-demo-abcd", rounds=2)
-    run = run.model_copy(update={"status": "running", "clientlab": __version__})
+    run = run.model_copy(update={"status": "running", "clientlab": __version__, "target": STACK})
     (store.claim(run.run) / MARK).write_text("demo")
     store.save(run)
     finished = run.model_copy(update={"status": "done", "trials": [a_trial(), a_trial(number=2, order=1)]})
