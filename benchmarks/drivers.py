@@ -19,7 +19,7 @@ from benchmarks.figures import BenchmarkRow, ratio
 from benchmarks.trials import Site, context_on, expect_no_errors
 from clientlab import strategies
 from clientlab.generators import programs
-from clientlab.generators.interfaces import Generator, Load
+from clientlab.generators.interfaces import Generator, GeneratorLoad
 from clientlab.measuring.measurement import measure
 from clientlab.results.surroundings import cpu_usable
 from clientlab.testbeds.local import LocalTestbed
@@ -95,7 +95,7 @@ def _watched(driver: Driver, testbed: LocalTestbed) -> Sent:
 
 def _programs(site: Site) -> Iterator[Driver]:
     """The load generators that are installed."""
-    load = Load(requests_of(Workload(), site.url.rstrip("/"))(0), IN_FLIGHT, SECONDS)
+    load = GeneratorLoad(requests_of(Workload(), site.url.rstrip("/"))(0), IN_FLIGHT, SECONDS)
     for generator in programs.GENERATORS:
         if which(generator.name) is None:
             say_left_out(generator.name, f"it is not installed; {generator.install}")
@@ -104,7 +104,7 @@ def _programs(site: Site) -> Iterator[Driver]:
         yield Driver(name, lambda one=generator: driven(one, load))  # type: ignore[misc]
 
 
-def driven(generator: Generator, load: Load) -> Sent:
+def driven(generator: Generator, load: GeneratorLoad) -> Sent:
     """One load of a program. Raises GeneratorFailed, and SystemExit where a request failed."""
     with tempfile.TemporaryDirectory() as folder:
         found = programs.drive(generator, load, Path(folder))

@@ -17,7 +17,7 @@ from urllib.parse import unquote_plus
 
 from benchmarks.figures import BenchmarkRow
 from clientlab.conformance.h2_proxy import h2_proxy
-from clientlab.conformance.server import Answer, Last, Reset, Seen, counting_server, ok
+from clientlab.conformance.server import Last, Reset, Seen, ServerAnswer, counting_server, ok
 from clientlab.conformance.tls import CA_FILE
 from clientlab.strategies import CLIENTS, STRATEGIES, client_spec, unavailable
 
@@ -50,7 +50,7 @@ def _echo(seen: Seen) -> bytes:
     return f"{seen.target} {' '.join(seen.headers.values())} is\r\nnot HTTP\r\n\r\n".encode()
 
 
-FAULTS: dict[str, Callable[[Seen], Answer]] = {
+FAULTS: dict[str, Callable[[Seen], ServerAnswer]] = {
     "closes": lambda _: None,
     "resets": lambda _: Reset(),
     "echoes": lambda seen: Last(_echo(seen)),
@@ -118,7 +118,7 @@ def _called(*words: str) -> str:
 def misbehaving(fault: str) -> Iterator[int]:
     """The port of a server with that fault. The first request, which is the probe of a run, gets a sound answer."""
 
-    def answer(seen: Seen) -> Answer:
+    def answer(seen: Seen) -> ServerAnswer:
         return ok() if len(server.seen) == 1 else FAULTS[fault](seen)
 
     with counting_server(answer) as server:

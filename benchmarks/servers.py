@@ -22,7 +22,7 @@ from benchmarks.figures import BenchmarkRow, ratio
 from benchmarks.upstream import GUNICORN, HTTPBIN, BenchServer, serving, upstream
 from clientlab import child_processes
 from clientlab.generators import programs
-from clientlab.generators.interfaces import Load
+from clientlab.generators.interfaces import GeneratorLoad
 from clientlab.generators.wrk import Wrk
 from clientlab.measuring.usage import cpu_seconds_of
 from clientlab.testbeds.server_process import free_ports
@@ -61,8 +61,8 @@ def rows(rounds: int) -> Iterator[BenchmarkRow]:
         yield ratio(f"{what}, per CPU second of the server: {about}", ratios)
 
 
-def _load(served: BenchServer) -> Load:
-    return Load(Request("GET", f"{served.url}/status/200", {}, None), IN_FLIGHT, SECONDS)
+def _load(served: BenchServer) -> GeneratorLoad:
+    return GeneratorLoad(Request("GET", f"{served.url}/status/200", {}, None), IN_FLIGHT, SECONDS)
 
 
 def _others(stack: contextlib.ExitStack) -> Iterator[tuple[str, BenchServer]]:

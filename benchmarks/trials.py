@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from clientlab import strategies
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.measurement import Outcome, measure
 from clientlab.samples.log_reader import Samples
@@ -24,7 +24,7 @@ class Site:
 
 def context_on(site: Site, strategy: str, workload: Workload, folder: str) -> TrialContext:
     """What a trial there needs; `folder` takes its samples."""
-    address = Address(urlsplit(site.url).port or 80)
+    address = PeerAddress(urlsplit(site.url).port or 80)
     return TrialContext(strategies.find(strategy), workload, site.url, folder, address, site.ca_file)
 
 

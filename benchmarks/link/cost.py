@@ -18,7 +18,7 @@ from benchmarks.servers import cpu_seconds_with_workers
 from benchmarks.trials import Site, outcome_of
 from benchmarks.upstream import BenchServer, upstream
 from clientlab.generators import programs
-from clientlab.generators.interfaces import Load
+from clientlab.generators.interfaces import GeneratorLoad
 from clientlab.generators.wrk import Wrk
 from clientlab.measuring.usage import cpu_seconds_of
 from clientlab.testbeds.link_process import LinkProcess
@@ -56,7 +56,7 @@ def _url(port: int) -> str:
 
 def _cpu(served: BenchServer, link: LinkProcess, name: str, in_flight: int, rounds: int) -> Iterator[BenchmarkRow]:
     """CPU time of the link for a request over that of the upstream, in the same load."""
-    load = Load(Request("GET", _url(link.port_of((LOOPBACK, served.port))), {}, None), in_flight, SECONDS)
+    load = GeneratorLoad(Request("GET", _url(link.port_of((LOOPBACK, served.port))), {}, None), in_flight, SECONDS)
     generator = programs.fastest(load)
     if generator is None:
         say_left_out("the link's CPU time", f"no load generator is installed; {Wrk.install}")

@@ -6,7 +6,7 @@ import hashlib
 import threading
 
 from clientlab.clients.http_client import HttpClient
-from clientlab.clients.interfaces import Budget, Opened, Reply
+from clientlab.clients.interfaces import Budget, Opened, StatusAndBody
 from clientlab.workload.workload import Request
 
 _HASHED = bytes(1_300_000)  # about a millisecond of SHA-1
@@ -21,7 +21,7 @@ class Locked(HttpClient):
         super().__init__(budget, opened)
         self._lock = threading.Lock()
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         with self._lock:
             return super().send(request)
 
@@ -32,7 +32,7 @@ class Native(HttpClient):
     policy = "per thread"
     native = True
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         reply = super().send(request)
         hashlib.sha1(_HASHED, usedforsecurity=False).digest()
         return reply

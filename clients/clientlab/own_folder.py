@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-Kind = Literal["keys", "job", "environments"]
+FolderKind = Literal["keys", "job", "environments"]
 _PREFIXES = {"keys": "clientlab-keys-", "job": "clientlab-job-of-", "environments": "clientlab-environments-"}
 
 
@@ -22,7 +22,7 @@ class OwnFolder:
     to guess by a process id, which may belong to another process or to another container by now.
     """
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: FolderKind) -> None:
         sweep()
         while not self._is_locked(kind):
             pass  # another start has removed it in the moment before it was locked
@@ -42,7 +42,7 @@ class OwnFolder:
         finally:
             os.close(self._lock)
 
-    def _is_locked(self, kind: Kind) -> bool:
+    def _is_locked(self, kind: FolderKind) -> bool:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIXES[kind]))
         self._lock = os.open(self.path, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)

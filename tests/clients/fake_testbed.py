@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.workload.workload import Workload
 
@@ -19,8 +19,8 @@ class FakeTestbed:
     def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002
         return self.server.url
 
-    def address(self, upstream: str, route: str) -> Address:  # noqa: ARG002
-        return Address(self.server.port)
+    def address(self, upstream: str, route: str) -> PeerAddress:  # noqa: ARG002
+        return PeerAddress(self.server.port)
 
     def ca_file(self, upstream: str, route: str) -> None:
         """It has no TLS."""

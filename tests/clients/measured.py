@@ -10,7 +10,7 @@ import psutil
 
 from clientlab import strategies
 from clientlab.measuring import measurement
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.measurement import Measurement
 from clientlab.strategies import plugins
@@ -30,7 +30,9 @@ def measure(strategy: str, workload: Workload, url: str, *, ca_file: str | None 
     """One trial of a strategy against the server at `url`. `callbacks` as of `measurement.measure`."""
     plugins.admit([strategy])
     with tempfile.TemporaryDirectory() as folder:
-        context = TrialContext(strategies.find(strategy), workload, url, folder, Address(urlsplit(url).port), ca_file)
+        context = TrialContext(
+            strategies.find(strategy), workload, url, folder, PeerAddress(urlsplit(url).port), ca_file
+        )
         return Measured(**vars(measurement.measure(context, **callbacks)))
 
 

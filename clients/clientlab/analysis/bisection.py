@@ -21,7 +21,7 @@ _DIGITS = 4
 _STEP = 2.0
 """Factor between two rates while one end of the bracket is missing."""
 
-Outcome = tuple[float, bool]
+ProbeResult = tuple[float, bool]
 """A rate, and whether a trial held it."""
 
 
@@ -48,7 +48,7 @@ class Bracket:
         return self.held is not None and self.failed is not None and self.failed <= self.held * (1 + resolution)
 
 
-def bracket_of(outcomes: Sequence[Outcome], tries: int) -> Bracket:
+def bracket_of(outcomes: Sequence[ProbeResult], tries: int) -> Bracket:
     """The bracket that the outcomes leave. A rate that was held once is held, however often it failed."""
     held = max((rate for rate, good in outcomes if good), default=None)
     failures = Counter(rate for rate, good in outcomes if not good)
@@ -56,7 +56,7 @@ def bracket_of(outcomes: Sequence[Outcome], tries: int) -> Bracket:
     return Bracket(held, min(failed, default=None))
 
 
-def next_rate(outcomes: Sequence[Outcome], bounds: SearchBounds) -> float | None:
+def next_rate(outcomes: Sequence[ProbeResult], bounds: SearchBounds) -> float | None:
     """The rate to try next; None where the search is over."""
     if not outcomes:
         return bounds.start

@@ -13,7 +13,7 @@ from clientlab.analysis.spread import spread_ratio
 from clientlab.analysis.sweeps import Optimum, Series, optimum
 from clientlab.analysis.typical import expected_width
 
-Verdict = Literal["supported", "contradicted", "inconclusive"]
+ClaimVerdict = Literal["supported", "contradicted", "inconclusive"]
 
 MATERIAL = 1.03
 """The least difference that matters. If an interval includes 1 and lies wholly within 1/1.03 and 1.03, the claim stays
@@ -36,7 +36,7 @@ class Finding:
     whose intervals leave the claim inconclusive.
     """
 
-    verdict: Verdict
+    verdict: ClaimVerdict
     ratio: Ratio | None
     more_rounds: int | None = None
     best: int | None = None
@@ -82,7 +82,7 @@ def inside(series: Sequence[Series], confidence: float = CONFIDENCE) -> Finding:
     if not all(series):
         return Finding("inconclusive", None)
     found = optimum(series, confidence)
-    verdict: Verdict = "supported" if found.inside else "contradicted" if found.at_end else "inconclusive"
+    verdict: ClaimVerdict = "supported" if found.inside else "contradicted" if found.at_end else "inconclusive"
     more = negligible = None
     if verdict == "inconclusive":
         if found.ratio and found.ratio.high is not None and found.ratio.high < MATERIAL:

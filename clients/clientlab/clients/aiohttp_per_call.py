@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clientlab.clients.aiohttp_session import AiohttpSession
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.tls_context import tls_context
 from clientlab.workload.workload import Request
 
@@ -17,7 +17,7 @@ class AiohttpPerCall(AiohttpSession):
     async def open(self) -> None:
         self.trust(tls_context(self._budget))
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> StatusAndBody:
         async with (
             self.new_session() as session,
             session.request(

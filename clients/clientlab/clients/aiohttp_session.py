@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import aiohttp
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.tls_context import trusting
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
@@ -78,7 +78,7 @@ class AiohttpSession:
         session._retry_connection = False  # noqa: SLF001
         return session
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> StatusAndBody:
         async with self._session.request(
             request.method,
             request.url,

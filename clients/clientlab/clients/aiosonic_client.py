@@ -23,7 +23,7 @@ from aiosonic.exceptions import (
 from aiosonic.pools import PoolConfig
 from aiosonic.timeout import Timeouts
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
@@ -69,7 +69,7 @@ class AiosonicClient:
         self._client = aiosonic.HTTPClient(connector)
         self._tls = tls_context(self._budget)
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> StatusAndBody:
         response = await self._client.request(
             request.url,
             request.method.lower(),  # aiosonic sends it in capitals, but drops the body of an upper-case "GET"

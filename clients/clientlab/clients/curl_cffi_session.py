@@ -10,7 +10,7 @@ from curl_cffi import AsyncCurl, AsyncSession, CurlECode, CurlInfo, CurlMOpt, Cu
 from curl_cffi.requests.exceptions import RequestException
 
 from clientlab.clients.descriptors import out_of_descriptors
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.errors import CONNECT_KINDS, NO_DESCRIPTOR, ErrorTable, Fault
 from clientlab.workload.workload import Request
 
@@ -89,7 +89,7 @@ class CurlCffiSession(_Curl):
     def open(self) -> None:
         self._session = Session[Response](**self._session_options())
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         response = self._response(request)
         return response.status_code, response.content
 
@@ -122,7 +122,7 @@ class CurlCffiAsync(_Curl):
         self._session = AsyncSession[Response](max_clients=connections, **options)
         keep_connections(self._session.acurl, connections)
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> StatusAndBody:
         response = await self._response(request)
         return response.status_code, response.content
 

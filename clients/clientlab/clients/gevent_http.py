@@ -11,7 +11,7 @@ import geventhttpclient
 from geventhttpclient import client as library
 from geventhttpclient.response import HTTPConnectionClosed, HTTPSocketPoolResponse
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 
@@ -44,7 +44,7 @@ class GeventHttp:
     def open(self) -> None:
         """Do nothing: the library's client belongs to one host, and the first request names it."""
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         response = self._response(request)
         return response.status_code, response.read()
 

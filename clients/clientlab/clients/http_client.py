@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.lengths import LENGTH_ERRORS, check_length
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
@@ -45,7 +45,7 @@ class HttpClient:
         """Make the TLS context; each thread makes its own connection."""
         self._tls = tls_context(self._budget)
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         connection, target = self._prepared(request)
         try:
             response = _ask(connection, target, request)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import httplib2
 
 from clientlab.clients.http_client import connecting
-from clientlab.clients.interfaces import Budget, Opened, Reply
+from clientlab.clients.interfaces import Budget, Opened, StatusAndBody
 from clientlab.clients.lengths import LENGTH_ERRORS, check_length
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
@@ -36,7 +36,7 @@ class Httplib2Http:
     def open(self) -> None:
         """Do nothing: each thread makes its own `Http` object."""
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         mine = getattr(self._of_thread, "http", None) or self._new_http()
         kind = _Https if request.url.startswith("https:") else _Http
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 from typing import Any, ClassVar
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.no_cookies import empty_jar
 from clientlab.clients.tls_context import trusting
 from clientlab.errors import ErrorTable, Fault
@@ -103,7 +103,7 @@ class FamilyClient(_Made):
     def open(self) -> None:
         self._client = self.made(self.library.Client, check_version)
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         response = self._client.request(request.method, request.url, headers=request.headers, content=request.body)
         return response.status_code, response.content
 
@@ -128,7 +128,7 @@ class FamilyAsync(_Made):
     async def open(self) -> None:
         self._client = self.made(self.library.AsyncClient, acheck_version)
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> StatusAndBody:
         response = await self._client.request(
             request.method, request.url, headers=request.headers, content=request.body
         )
@@ -170,7 +170,7 @@ class FamilyPerCall:
     def open(self) -> None:
         """Do nothing: a call keeps nothing for the next."""
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         response = self.library.request(request.method, request.url, **self._options(request))
         return response.status_code, response.content
 

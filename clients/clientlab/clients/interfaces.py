@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request
 
-Reply = tuple[int, bytes]
+StatusAndBody = tuple[int, bytes]
 """Status and whole body. A plain tuple: a richer type would cost as much as the recorder."""
 
 
@@ -56,7 +56,7 @@ class Client(Protocol):
     def open(self) -> None:
         """Make what is kept from request to request. Opens no connection."""
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         """Send one request and read the whole response. Raises the exceptions in `errors`."""
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class AsyncClient(Protocol):
     async def open(self) -> None:
         """Make what is kept from request to request. Opens no connection."""
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> StatusAndBody:
         """Send one request and read the whole response. Raises the exceptions in `errors`."""
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import niquests
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.niquests_session import NIQUESTS_ERRORS, SWITCHING_PROTOCOLS, UNASKED, options_of
 from clientlab.clients.no_cookies import no_cookies
 from clientlab.errors import ErrorTable, Fault
@@ -30,7 +30,7 @@ class NiquestsAsync:
         self._session.cookies.set_policy(no_cookies())
         self._session.headers.clear()  # `Connection: keep-alive`, and what each request sets itself
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> StatusAndBody:
         response = await self._session.request(request.method, request.url, data=request.body, **self._words(request))
         if response.status_code == SWITCHING_PROTOCOLS:
             raise Fault("protocol", UNASKED)

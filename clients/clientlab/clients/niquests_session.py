@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import niquests
 from niquests.packages import urllib3
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.no_cookies import no_cookies
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
@@ -50,7 +50,7 @@ class NiquestsSession:
         self._session.cookies.set_policy(no_cookies())
         self._session.headers.clear()  # `Connection: keep-alive`, and what each request sets itself
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         response = self._session.request(request.method, request.url, data=request.body, **self._words(request))
         if response.status_code == SWITCHING_PROTOCOLS:
             raise Fault("protocol", UNASKED)

@@ -9,7 +9,7 @@ import punkreq
 from punkreq import _transport
 from punkreq.asyncio import Client
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.tls_context import trusting
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
@@ -67,7 +67,7 @@ class PunkreqClient:
             http2=self.http2,
         )
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> StatusAndBody:
         response = await self._asked(request)
         return response.status_code, await response.read()
 

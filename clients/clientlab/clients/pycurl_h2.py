@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pycurl
 
-from clientlab.clients.interfaces import Reply, Sink
+from clientlab.clients.interfaces import Sink, StatusAndBody
 from clientlab.clients.pycurl_handle import PycurlHandle
 from clientlab.errors import Fault
 from clientlab.workload.workload import Request
@@ -18,7 +18,7 @@ class PycurlH2(PycurlHandle):
 
     version = pycurl.CURL_HTTP_VERSION_2TLS
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         reply = super().send(request)
         self._check_version()
         return reply

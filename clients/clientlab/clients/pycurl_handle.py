@@ -9,7 +9,7 @@ from typing import ClassVar
 import pycurl
 
 from clientlab.clients.descriptors import out_of_descriptors
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.errors import CONNECT_KINDS, NO_DESCRIPTOR, ErrorTable, Fault
 from clientlab.workload.uploads import Upload
 from clientlab.workload.workload import Request
@@ -83,7 +83,7 @@ class PycurlHandle:
     def open(self) -> None:
         """Do nothing: each thread makes its own handle."""
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         handle = self._handle(request)
         try:
             body: bytes = handle.perform_rb()

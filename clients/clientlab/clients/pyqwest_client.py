@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pyqwest
 
 from clientlab.clients.chunks import hand_over
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.errors import NO_DESCRIPTOR, ErrorTable
 from clientlab.workload.workload import Request
 
@@ -77,7 +77,7 @@ class PyqwestClient(_Pyqwest):
         self._transport = pyqwest.SyncHTTPTransport(**self._options())
         self._client = pyqwest.SyncClient(self._transport)
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         response = self._client.execute(request.method, request.url, request.headers, request.body)
         return response.status, response.content
 
@@ -98,7 +98,7 @@ class PyqwestAsync(_Pyqwest):
         self._transport = pyqwest.HTTPTransport(**self._options())
         self._client = pyqwest.Client(self._transport)
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> StatusAndBody:
         response = await self._client.execute(request.method, request.url, request.headers, request.body)
         return response.status, response.content
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pyreqwest.client import ClientBuilder
 from pyreqwest.request import StreamRequest
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.pyreqwest_client import PYREQWEST_ERRORS, ConnectionLog, with_body, within
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
@@ -28,7 +28,7 @@ class PyreqwestAsync:
         self._client = within(ClientBuilder(), self._budget, self._keepalive).build()
         self._log = ConnectionLog(self._opened)
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> StatusAndBody:
         building = self._client.request(request.method, request.url).headers(request.headers)
         if request.body is not None:
             building = with_body(building, request.body)

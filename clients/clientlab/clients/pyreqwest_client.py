@@ -15,7 +15,7 @@ from pyreqwest.client import BaseClientBuilder, SyncClientBuilder
 from pyreqwest.logging import flush_logs
 from pyreqwest.request import RequestBuilder, SyncRequestBuilder, SyncStreamRequest
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.errors import NO_DESCRIPTOR, ErrorTable
 from clientlab.workload.workload import Body, Request
 
@@ -62,7 +62,7 @@ class PyreqwestClient:
         self._client = within(SyncClientBuilder(), self._budget, self._keepalive).build()
         self._log = ConnectionLog(self._opened)
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         building = self._client.request(request.method, request.url).headers(request.headers)
         if request.body is not None:
             building = with_body(building, request.body)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import requests
 from urllib3 import exceptions as urllib3_errors
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.lengths import LENGTH_ERRORS, check_length
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
@@ -41,7 +41,7 @@ class RequestsPerCall:
     def open(self) -> None:
         """Do nothing: a call keeps nothing for the next."""
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         response = self._response(request)
         return response.status_code, response.content
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import requests
 from requests.adapters import HTTPAdapter
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.lengths import check_length
 from clientlab.clients.no_cookies import no_cookies
 from clientlab.clients.requests_per_call import REQUESTS_ERRORS
@@ -47,7 +47,7 @@ class RequestsSession:
             self.session.mount("http://", adapter)
             self.session.mount("https://", adapter)
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         response = self._response(request)
         return response.status_code, response.content
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import urllib3
 from urllib3 import exceptions
 
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.lengths import LENGTH_ERRORS, check_length
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
@@ -41,7 +41,7 @@ class Urllib3Pool:
         bounds: dict[str, Any] = {} if pool is None else {**self._pools, "maxsize": pool}
         self._manager = urllib3.PoolManager(**bounds, retries=False, timeout=timeout, ssl_context=tls)
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         response = self._manager.request(
             request.method,
             request.url,

@@ -10,7 +10,7 @@ import wreq
 from wreq import blocking, exceptions
 
 from clientlab.clients.chunks import hand_over
-from clientlab.clients.interfaces import Budget, Opened, Reply, Sink
+from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.errors import NO_DESCRIPTOR, ErrorTable
 from clientlab.workload.workload import Request
 
@@ -68,7 +68,7 @@ class WreqClient(_Wreq):
     def open(self) -> None:
         self._client = blocking.Client(**self._options())
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request) -> StatusAndBody:
         with self._asked(request) as response:
             return response.status.as_int(), bytes(response.bytes())
 
@@ -94,7 +94,7 @@ class WreqAsync(_Wreq):
     async def open(self) -> None:
         self._client = wreq.Client(**self._options())
 
-    async def send(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> StatusAndBody:
         async with await self._asked(request) as response:
             return response.status.as_int(), bytes(await response.bytes())
 

@@ -13,7 +13,7 @@ import psutil
 
 from clientlab.conformance.evidence import FEW_CAS, Evidence, serve
 from clientlab.conformance.scenario import Scenario
-from clientlab.conformance.server import Answer, Seen, ok
+from clientlab.conformance.server import Seen, ServerAnswer, ok
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.samples.log import process_notes
 from clientlab.strategies import Strategy, executor_spec
@@ -85,7 +85,7 @@ class _Held:
         self.seen = 0
         self.release = threading.Event()
 
-    def __call__(self, _seen: Seen) -> Answer:
+    def __call__(self, _seen: Seen) -> ServerAnswer:
         self.seen += 1
         if self.seen > _BEFORE_THE_END:
             self.release.wait()

@@ -10,10 +10,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from clientlab.conformance.h2_proxy import PORT_HEADER, h2_proxy
-from clientlab.conformance.server import Answer, CountingServer, Seen, counting_server
+from clientlab.conformance.server import CountingServer, Seen, ServerAnswer, counting_server
 from clientlab.conformance.tls import CA_FILE
 from clientlab.measuring import measurement
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.measurement import Outcome
 from clientlab.samples.log_reader import Samples
@@ -84,7 +84,7 @@ def measure(  # noqa: PLR0913 - the last three are seldom given
 ) -> Evidence:
     """One trial against the server at `url`. Raises TrialFailed, and what `watch` raises."""
     with tempfile.TemporaryDirectory() as folder:
-        address = Address(urlsplit(url).port or 80)
+        address = PeerAddress(urlsplit(url).port or 80)
         context = TrialContext(strategy, workload, url, folder, address, ca_file)
         found = measurement.measure(context, on_start=on_start, on_progress=lambda _finished: watch(Path(folder)))
         return Evidence(strategy, workload, found.outcome, found.samples, _kinds(found.samples))
@@ -93,7 +93,7 @@ def measure(  # noqa: PLR0913 - the last three are seldom given
 def serve(  # noqa: PLR0913 - the last three are seldom given
     strategy: Strategy,
     workload: Workload,
-    answer: Callable[[Seen], Answer],
+    answer: Callable[[Seen], ServerAnswer],
     *,
     hold: float = 0.0,
     watch: Watch = _nothing,

@@ -10,7 +10,7 @@ from functools import partial
 from clientlab.conformance.evidence import Evidence, serve, speaks_http2
 from clientlab.conformance.same_work import method
 from clientlab.conformance.scenario import Check, Scenario
-from clientlab.conformance.server import Answer, Last, Reset, Seen, Stall, ok
+from clientlab.conformance.server import Last, Reset, Seen, ServerAnswer, Stall, ok
 from clientlab.strategies import Strategy, client_spec, executor_spec
 from clientlab.workload.workload import Workload
 
@@ -27,7 +27,7 @@ class ServerFault:
     """One fault of a server, and its error kind; ``none`` for an answer that is no error."""
 
     name: str
-    answer: Answer
+    answer: ServerAnswer
     kind: str
 
 
@@ -98,7 +98,7 @@ class Script:
     def _not_kept(self, found: Evidence) -> bool:
         return any(_kept(number, found) for number, part in enumerate(self.parts) if part.name.startswith(_USED))
 
-    def _answer(self, seen: Seen) -> Answer:
+    def _answer(self, seen: Seen) -> ServerAnswer:
         number = seen.target.removeprefix("/")
         return self.parts[int(number)].answer if number.isdigit() else ok()
 

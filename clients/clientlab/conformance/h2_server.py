@@ -13,7 +13,7 @@ from socket import socket
 from typing import BinaryIO
 
 from clientlab.conformance.accepting import accepting
-from clientlab.conformance.server import Answer, Endless, Last, pour
+from clientlab.conformance.server import Endless, Last, ServerAnswer, pour
 from clientlab.conformance.tls import SOUND, server_context
 
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 6, 7, 9
@@ -50,7 +50,7 @@ def header(name: bytes, value: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def h2_server(answer: Callable[[str, int], Answer], paths: Callable[[], Paths]) -> Iterator[H2Server]:
+def h2_server(answer: Callable[[str, int], ServerAnswer], paths: Callable[[], Paths]) -> Iterator[H2Server]:
     """A server on a free port of loopback. `answer` returns the frames for a path on a stream.
 
     `paths` makes the reader of a connection's headers. After an answer that is `Last`, `Endless` or None, the server
@@ -75,7 +75,9 @@ def h2_server(answer: Callable[[str, int], Answer], paths: Callable[[], Paths]) 
                 client.shutdown(2)
 
 
-def _converse(client: ssl.SSLSocket, answer: Callable[[str, int], Answer], path_of: Paths, state: H2Server) -> None:
+def _converse(
+    client: ssl.SSLSocket, answer: Callable[[str, int], ServerAnswer], path_of: Paths, state: H2Server
+) -> None:
     client.sendall(frame(SETTINGS, 0, 0))
     with client.makefile("rb") as stream:
         if stream.read(len(_PREFACE)) != _PREFACE:

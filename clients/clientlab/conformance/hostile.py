@@ -10,7 +10,7 @@ from clientlab.conformance.endless import LIMIT, TRIAL_ENDED
 from clientlab.conformance.evidence import Evidence, serve, speaks_http2
 from clientlab.conformance.hostile_answers import ANSWERS, SOUND_FRAMES, HostileAnswer
 from clientlab.conformance.scenario import Check, Scenario
-from clientlab.conformance.server import Answer, Last, Seen, ok
+from clientlab.conformance.server import Last, Seen, ServerAnswer, ok
 from clientlab.measuring.limits import LimitReached
 from clientlab.strategies import Strategy, client_spec
 from clientlab.workload.workload import Workload
@@ -36,7 +36,7 @@ class _HostileServer:
         hostile, self._next = self._next, None
         return hostile.answer if hostile is not None and hostile.greets else None
 
-    def answer(self, seen: Seen) -> Answer:
+    def answer(self, seen: Seen) -> ServerAnswer:
         number = _number(seen.target)
         self._next = self._hostile(number + 1)
         if (hostile := self._hostile(number)) is not None:

@@ -25,7 +25,7 @@ from clientlab.conformance.h2_server import (
 from clientlab.conformance.hostile import TIMEOUT, permitted
 from clientlab.conformance.hostile_answers import BROKEN, FORGIVEN
 from clientlab.conformance.scenario import CannotProvoke, Check, Scenario
-from clientlab.conformance.server import Answer, Endless, Last
+from clientlab.conformance.server import Endless, Last, ServerAnswer
 from clientlab.conformance.tls import CA_FILE
 from clientlab.strategies import Strategy
 from clientlab.workload.workload import Workload
@@ -45,7 +45,7 @@ class H2Answer:
     """
 
     name: str
-    frames: Callable[[int], Answer]
+    frames: Callable[[int], ServerAnswer]
     kinds: frozenset[str] = BROKEN
 
 
@@ -108,7 +108,7 @@ def _paths() -> Paths:
     return lambda block: dict(decoder.decode(block, raw=True))[b":path"].decode()
 
 
-def _answer(path: str, stream: int) -> Answer:
+def _answer(path: str, stream: int) -> ServerAnswer:
     """Request 2k gets answer k, and each other request a good one."""
     at, good = divmod(int(path[1:]), 2)
     return _good(stream) if good else ANSWERS[at].frames(stream)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from clientlab.conformance.server import Answer, Seen, ok
+from clientlab.conformance.server import Seen, ServerAnswer, ok
 
 _CHUNKED_EVERY = 10
 _MOMENT = 0.03
@@ -44,11 +44,11 @@ def content(number: int) -> bytes:
     return json.dumps({"number": number, "rest": "x" * (37 * number % 3000)}).encode()
 
 
-def items(gate: Gate, hold: float) -> Callable[[Seen], Answer]:
+def items(gate: Gate, hold: float) -> Callable[[Seen], ServerAnswer]:
     """Answers to `/item/NUMBER?x=1`. The first request is the warm-up, and is not held."""
     warm = threading.Event()
 
-    def answer(seen: Seen) -> Answer:
+    def answer(seen: Seen) -> ServerAnswer:
         if not warm.is_set():
             warm.set()
         else:

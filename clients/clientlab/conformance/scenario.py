@@ -15,7 +15,7 @@ Check = Callable[[E], str]
 """What is broken, in one sentence; empty if nothing is."""
 
 
-Part = Literal["strategy", "client", "executor", "library", "library kind"]
+StrategyPart = Literal["strategy", "client", "executor", "library", "library kind"]
 """The parts of a strategy that a scenario's outcome can depend on. Library kind: blocking or asyncio, native or not."""
 
 
@@ -73,7 +73,7 @@ class Scenario(Generic[E]):
     name: str
     do: Callable[[Strategy], E]
     checks: Mapping[str, Check[E]]
-    depends_on: frozenset[Part]
+    depends_on: frozenset[StrategyPart]
     fits: Callable[[Strategy], bool] = _all_strategies
     kind: Callable[[E, str], str | None] = _no_kind
 

@@ -14,7 +14,7 @@ from clientlab.conformance.faults import SCENARIO as FAULTS
 from clientlab.conformance.handshake import HANDSHAKE
 from clientlab.conformance.hostile import HOSTILE
 from clientlab.conformance.hostile_h2 import HOSTILE_H2, WITHOUT_END_H2
-from clientlab.conformance.scenario import Part, Scenario
+from clientlab.conformance.scenario import Scenario, StrategyPart
 from clientlab.conformance.verifying import TLS
 from clientlab.strategies import Strategy, client_spec, executor_spec
 from clientlab.strategies.loops import loop_of
@@ -77,7 +77,7 @@ def selection(strategies: Iterable[Strategy]) -> list[Pair]:
     return pairs
 
 
-def _value(part: Part, strategy: Strategy) -> Hashable:
+def _value(part: StrategyPart, strategy: Strategy) -> Hashable:
     """A value that is equal for strategies with the same part. Settings belong to the part, or to both parts."""
     settings = frozenset(strategy.settings.items())
     if part == "strategy":

@@ -51,7 +51,7 @@ class Endless:
     pause: float = 0.0
 
 
-Answer = bytes | Endless | None
+ServerAnswer = bytes | Endless | None
 """The raw bytes to send back; None closes the connection without an answer."""
 
 
@@ -102,7 +102,7 @@ def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
 
 @contextlib.contextmanager
 def counting_server(
-    answer: Callable[[Seen], Answer] = lambda _: ok(),
+    answer: Callable[[Seen], ServerAnswer] = lambda _: ok(),
     hold: float = 0.0,
     greeting: Callable[[], bytes | None] = lambda: None,
 ) -> Iterator[CountingServer]:
@@ -123,7 +123,7 @@ class _Service:
     def __init__(
         self,
         state: CountingServer,
-        answer: Callable[[Seen], Answer],
+        answer: Callable[[Seen], ServerAnswer],
         hold: float,
         greeting: Callable[[], bytes | None],
     ) -> None:
@@ -179,7 +179,7 @@ class _Service:
                 if answer is None or isinstance(answer, Last | Endless):
                     break
 
-    def _note(self, seen: Seen) -> Answer:
+    def _note(self, seen: Seen) -> ServerAnswer:
         with self._lock:
             self._state.seen.append(seen)
             self._state.in_flight += 1

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import util
 from multiprocessing.synchronize import Barrier
 
-from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, Numbers
+from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers, spawn_each
 from clientlab.executors.process_pool import START_METHOD, SharedCounter, arrive
 
@@ -59,7 +59,7 @@ class AsyncioProcesses:
         )
         deque(self._pool.map(_arrive, [self._part()] * self._processes), maxlen=0)
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
             deque(self._pool.map(_send_paced, [(self._part(), numbers.began)] * self._processes), maxlen=0)
             return

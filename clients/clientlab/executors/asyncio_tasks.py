@@ -6,7 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 
-from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, Numbers
+from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers, spawn_each
 
 
@@ -21,7 +21,7 @@ class _OneLoop(ABC):
         self._runner = asyncio.Runner(loop_factory=self._context.loop_factory(self._loop))
         self._call: AsyncCaller = self._runner.run(self._context.aopen(self._context.concurrency))
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         self._runner.run(self._run_paced(numbers) if isinstance(numbers, PacedNumbers) else self._run(numbers))
 
     def close(self) -> None:
@@ -29,7 +29,7 @@ class _OneLoop(ABC):
         self._runner.close()
 
     @abstractmethod
-    async def _run(self, numbers: Numbers) -> None:
+    async def _run(self, numbers: RequestNumbers) -> None:
         """Send every number once."""
 
     async def _run_paced(self, numbers: PacedNumbers) -> None:
@@ -43,7 +43,7 @@ class Gather(_OneLoop):
     The clock of a request already runs while the request waits for a pooled connection.
     """
 
-    async def _run(self, numbers: Numbers) -> None:
+    async def _run(self, numbers: RequestNumbers) -> None:
         await asyncio.gather(*(self._call(number) for number in numbers))
 
 
@@ -54,7 +54,7 @@ class Unbounded(Gather):
 class AsCompleted(_OneLoop):
     """`asyncio.as_completed` over all requests, bounded like `Gather`."""
 
-    async def _run(self, numbers: Numbers) -> None:
+    async def _run(self, numbers: RequestNumbers) -> None:
         for done in asyncio.as_completed([self._call(number) for number in numbers]):
             await done
 
@@ -62,7 +62,7 @@ class AsCompleted(_OneLoop):
 class Semaphore(_OneLoop):
     """`asyncio.gather` over all requests. Each waits for a semaphore before its clock starts."""
 
-    async def _run(self, numbers: Numbers) -> None:
+    async def _run(self, numbers: RequestNumbers) -> None:
         one = self._behind_gate()
         await asyncio.gather(*(one(number) for number in numbers))
 
@@ -82,7 +82,7 @@ class Semaphore(_OneLoop):
 class WorkerTasks(_OneLoop):
     """One task per request in flight. Each task takes the next number."""
 
-    async def _run(self, numbers: Numbers) -> None:
+    async def _run(self, numbers: RequestNumbers) -> None:
         tasks = range(self._context.concurrency)
         await asyncio.gather(*(self._call.send_all(numbers) for _ in tasks))
 

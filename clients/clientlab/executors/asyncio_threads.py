@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, Numbers
+from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
 
 
@@ -28,7 +28,7 @@ class AsyncioThreads:
         self._loops = [_LoopThread(self._context, self._loop, share) for share in shares]
         _wait(thread.do(thread.open) for thread in self._loops)
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         parts = self._parts(numbers)
         self._warms_up = False
         _wait(thread.do(thread.send, part) for thread, part in zip(self._loops, parts, strict=True))
@@ -38,7 +38,7 @@ class AsyncioThreads:
         for thread in self._loops:
             thread.end()
 
-    def _parts(self, numbers: Numbers) -> list[Iterable[int]]:
+    def _parts(self, numbers: RequestNumbers) -> list[Iterable[int]]:
         """What each thread iterates over."""
         if isinstance(numbers, PacedNumbers):
             return [*numbers.split(self._threads)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pycurl
 
-from clientlab.executors.interfaces import ExecutorContext, Numbers
+from clientlab.executors.interfaces import ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.executors.timers import KernelTimer, has_kernel_timer
 from clientlab.workload.workload import Request
@@ -67,7 +67,7 @@ class CurlMulti:
         for transfer in self._transfers.values():
             transfer.handle.setopt(pycurl.WRITEFUNCTION, transfer.body.write)
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
             self._run_paced(numbers)
             return

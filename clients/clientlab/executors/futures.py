@@ -7,7 +7,7 @@ from typing import Any
 
 from requests_futures.sessions import FuturesSession
 
-from clientlab.executors.interfaces import Caller, ExecutorContext, Numbers
+from clientlab.executors.interfaces import Caller, ExecutorContext, RequestNumbers
 
 
 class Futures:
@@ -24,7 +24,7 @@ class Futures:
         self._call = self._context.open(workers)
         self._session = FuturesSession(max_workers=workers, session=_Recorded(self._call))
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         futures = [self._session.request(number) for number in numbers]
         wait(futures)
         for future in futures:

@@ -8,7 +8,7 @@ import gevent
 from gevent import monkey
 from gevent.pool import Pool
 
-from clientlab.executors.interfaces import ExecutorContext, Numbers
+from clientlab.executors.interfaces import ExecutorContext, RequestNumbers
 
 
 class GeventPool:
@@ -26,7 +26,7 @@ class GeventPool:
         self._call = self._context.open(self._context.concurrency)
         self._pool = Pool(self._context.concurrency)
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         if numbers.count is not None:
             deque(self._pool.imap_unordered(self._call, numbers), maxlen=0)
             return

@@ -149,7 +149,7 @@ _IN_TURN: Callable[[range], Iterator[int]] = SharedRange if "t" in sys.abiflags 
 """The flag is that of CPython built for free threading."""
 
 
-class Numbers:
+class RequestNumbers:
     """The numbers of the requests to send: `count` of them, or as many as begin before `deadline`.
 
     Several threads or tasks may share this iterator. `deadline` is in seconds of `time.perf_counter`, a clock that
@@ -197,7 +197,7 @@ class Executor(Protocol):
     def open(self) -> None:
         """Make pools, event loops and callers, as a program does before its first request."""
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         """Send every number once. Return when all responses are read."""
 
     def close(self) -> None:

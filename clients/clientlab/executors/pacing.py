@@ -12,12 +12,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from clientlab.executors.interfaces import Numbers
+from clientlab.executors.interfaces import RequestNumbers
 from clientlab.executors.timers import Pacer, pacer_here, wait_until
 from clientlab.workload.arrivals import Arrivals
 
 
-class PacedNumbers(Numbers):
+class PacedNumbers(RequestNumbers):
     """The numbers of a schedule that began at `began` (`time.perf_counter`). They have no count and no deadline.
 
     `take`: the source of the numbers, from 0 on; None for one of their own. Processes of one trial pass a counter that

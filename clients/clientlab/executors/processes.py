@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import util
 from multiprocessing.synchronize import Barrier
 
-from clientlab.executors.interfaces import Caller, ExecutorContext, Numbers
+from clientlab.executors.interfaces import Caller, ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.executors.process_pool import MEETING_SECONDS, START_METHOD, SharedCounter, arrive
 
@@ -40,7 +40,7 @@ class Processes:
         if is_paced and not self._context.warm:
             deque(self._pool.map(_arrive, range(processes)), maxlen=0)
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
             deque(self._pool.map(_send_paced, [numbers.began] * self._context.concurrency), maxlen=0)
             return
@@ -112,6 +112,6 @@ def _meet() -> None:
 def _send_until(share: tuple[float | None, int, int, int]) -> bool:
     """Send a share of the numbers. Whether requests were begun after the deadline."""
     deadline, first, step, least = share
-    numbers = Numbers(None, deadline, first, step, least=least)
+    numbers = RequestNumbers(None, deadline, first, step, least=least)
     _callers[0].send_all(numbers)
     return numbers.extended

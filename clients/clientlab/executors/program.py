@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from time import perf_counter
 
-from clientlab.executors.interfaces import ExecutorContext, Numbers
+from clientlab.executors.interfaces import ExecutorContext, RequestNumbers
 
 
 class Program:
@@ -17,7 +17,7 @@ class Program:
     def open(self) -> None:
         self._driven = self._context.drive()
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         requests, in_flight, driven = numbers.count or 0, self._context.concurrency, self._driven
         command = driven.client.command(driven.request, requests, in_flight, driven.folder)
         began = perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, Numbers
+from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, RequestNumbers
 
 
 class Serial:
@@ -16,7 +16,7 @@ class Serial:
     def open(self) -> None:
         self._call = self._context.open(connections=1)
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         self._call.send_all(numbers)
 
     def close(self) -> None:
@@ -34,7 +34,7 @@ class AsyncSerial:
         self._runner = asyncio.Runner(loop_factory=self._context.loop_factory(self._loop))
         self._call: AsyncCaller = self._runner.run(self._context.aopen(connections=1))
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         self._runner.run(self._call.send_all(numbers))
 
     def close(self) -> None:

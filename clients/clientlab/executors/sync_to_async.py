@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from asgiref.sync import sync_to_async
 
-from clientlab.executors.interfaces import LOOP, ExecutorContext, Numbers
+from clientlab.executors.interfaces import LOOP, ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers, spawn_each
 
 
@@ -23,7 +23,7 @@ class SyncToAsync:
         self._pool = ThreadPoolExecutor(self._context.concurrency)
         self._runner = asyncio.Runner(loop_factory=self._context.loop_factory(self._loop))
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         self._runner.run(self._run(numbers))
 
     def close(self) -> None:
@@ -31,7 +31,7 @@ class SyncToAsync:
         self._pool.shutdown()
         self._call.close()
 
-    async def _run(self, numbers: Numbers) -> None:
+    async def _run(self, numbers: RequestNumbers) -> None:
         call = sync_to_async(self._call, thread_sensitive=False, executor=self._pool)
         if isinstance(numbers, PacedNumbers):
             await spawn_each(numbers, call)

@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Iterable
 
-from clientlab.executors.interfaces import ExecutorContext, Numbers
+from clientlab.executors.interfaces import ExecutorContext, RequestNumbers
 
 
 class ThreadQueue:
@@ -23,7 +23,7 @@ class ThreadQueue:
         for thread in self._threads:
             thread.start()
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         if numbers.count is None:
             for _ in self._threads:
                 self._queue.put(numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
-from clientlab.executors.interfaces import ExecutorContext, Numbers
+from clientlab.executors.interfaces import ExecutorContext, RequestNumbers
 
 
 class Threads:
@@ -18,7 +18,7 @@ class Threads:
         self._call = self._context.open(self._context.concurrency)
         self._pool = ThreadPoolExecutor(self._context.concurrency)
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         if numbers.count is not None:
             deque(self._pool.map(self._call, numbers), maxlen=0)
             return

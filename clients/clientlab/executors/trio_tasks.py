@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from clientlab.executors.interfaces import AsyncCaller, ExecutorContext, Numbers
+from clientlab.executors.interfaces import AsyncCaller, ExecutorContext, RequestNumbers
 
 
 class TrioTasks:
@@ -28,7 +28,7 @@ class TrioTasks:
         self._running.wait()
         self._call: AsyncCaller = self._do(self._context.aopen, self._context.concurrency)
 
-    def run(self, numbers: Numbers) -> None:
+    def run(self, numbers: RequestNumbers) -> None:
         self._do(self._send, numbers)
 
     def close(self) -> None:
@@ -42,7 +42,7 @@ class TrioTasks:
         self._running.set()
         await self._over.wait()
 
-    async def _send(self, numbers: Numbers) -> None:
+    async def _send(self, numbers: RequestNumbers) -> None:
         async with trio.open_nursery() as nursery:
             for _ in range(self._context.concurrency):
                 nursery.start_soon(self._call.send_all, numbers)

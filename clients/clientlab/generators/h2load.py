@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from clientlab.generators.interfaces import Load, LoadReport, body_file, header_words
+from clientlab.generators.interfaces import GeneratorLoad, LoadReport, body_file, header_words
 
 _FINISHED = re.compile(r"^finished in ([\d.]+)(us|ms|s|m), ([\d.]+) req/s", re.MULTILINE)
 _REQUESTS = re.compile(r"(\d+) done, (\d+) succeeded, (\d+) failed")
@@ -21,18 +21,18 @@ class H2load:
     version: ClassVar[tuple[str, ...]] = ("--version",)
     cores: ClassVar[int | None] = 1
 
-    def refuses(self, load: Load) -> str | None:
+    def refuses(self, load: GeneratorLoad) -> str | None:
         method = "GET" if load.request.body is None else "POST"
         return None if load.request.method == method else "sends GET, and POST with a body, only"
 
-    def command(self, load: Load, folder: Path) -> list[str]:
+    def command(self, load: GeneratorLoad, folder: Path) -> list[str]:
         words = ["h2load", "-D", str(load.seconds), "-c", str(load.connections), "-t", "1", "-m", "1"]
         words += ["--h1"] if load.http == "1.1" else []
         if path := body_file(load.request, folder):
             words += ["-d", str(path)]
         return [*words, *header_words(load.request), load.request.url]
 
-    def report(self, printed: str, folder: Path, load: Load) -> LoadReport:  # noqa: ARG002 - all of it is printed
+    def report(self, printed: str, folder: Path, load: GeneratorLoad) -> LoadReport:  # noqa: ARG002 - all of it is printed
         finished, requests = _FINISHED.search(printed), _REQUESTS.search(printed)
         statuses = _STATUSES.search(printed)
         if finished is None or requests is None or statuses is None:

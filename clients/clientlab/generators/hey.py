@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from clientlab.generators.interfaces import Load, LoadReport, body_file, header_words
+from clientlab.generators.interfaces import GeneratorLoad, LoadReport, body_file, header_words
 
 _TOTAL = re.compile(r"^\s*Total:\s+([\d.]+) secs", re.MULTILINE)
 _STATUS = re.compile(r"^\s*\[(\d{3})\]\s+(\d+) responses", re.MULTILINE)
@@ -25,17 +25,17 @@ class Hey:
     version: ClassVar[tuple[str, ...]] = ()
     cores: ClassVar[int | None] = None
 
-    def refuses(self, load: Load) -> str | None:
+    def refuses(self, load: GeneratorLoad) -> str | None:
         return "is measured over HTTP/1.1 only" if load.http == "2" else None
 
-    def command(self, load: Load, folder: Path) -> list[str]:
+    def command(self, load: GeneratorLoad, folder: Path) -> list[str]:
         words = ["hey", "-z", f"{load.seconds}s", "-c", str(load.connections), "-m", load.request.method]
         words += ["-disable-compression", "-disable-redirects"]
         if path := body_file(load.request, folder):
             words += ["-D", str(path)]
         return [*words, *header_words(load.request), load.request.url]
 
-    def report(self, printed: str, folder: Path, load: Load) -> LoadReport:  # noqa: ARG002 - all of it is printed
+    def report(self, printed: str, folder: Path, load: GeneratorLoad) -> LoadReport:  # noqa: ARG002 - all of it is printed
         total = _TOTAL.search(printed)
         if total is None:
             raise ValueError("its output has no total, so no request got a response")

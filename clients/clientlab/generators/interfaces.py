@@ -11,7 +11,7 @@ from clientlab.workload.workload import Request
 
 
 @dataclass(frozen=True)
-class Load:
+class GeneratorLoad:
     """One request that is sent again and again for `seconds`, which are whole, on `connections`, one at a time on each.
 
     `http`: the version; "2" is over TLS. `ca_file`: PEM file of the CA, for the generators that verify certificates.
@@ -49,13 +49,13 @@ class Generator(Protocol):
     version: ClassVar[tuple[str, ...]]
     cores: ClassVar[int | None]
 
-    def refuses(self, load: Load) -> str | None:
+    def refuses(self, load: GeneratorLoad) -> str | None:
         """Why the program can't send the load; None if it can."""
 
-    def command(self, load: Load, folder: Path) -> list[str]:
+    def command(self, load: GeneratorLoad, folder: Path) -> list[str]:
         """The command line, which begins with the name of the program. `folder` takes its files."""
 
-    def report(self, printed: str, folder: Path, load: Load) -> LoadReport:
+    def report(self, printed: str, folder: Path, load: GeneratorLoad) -> LoadReport:
         """The report, from what was printed and from the files in `folder`. Raises ValueError or KeyError."""
 
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import ClassVar
 
-from clientlab.generators.interfaces import Load, LoadReport
+from clientlab.generators.interfaces import GeneratorLoad, LoadReport
 
 _SCRIPT, _REPORT = "k6.js", "k6.json"
 _TEXT = """\
@@ -29,18 +29,18 @@ class K6:
     version: ClassVar[tuple[str, ...]] = ("version",)
     cores: ClassVar[int | None] = None
 
-    def refuses(self, load: Load) -> str | None:
+    def refuses(self, load: GeneratorLoad) -> str | None:
         if load.http == "1.1" and load.request.url.startswith("https:"):
             return "speaks HTTP/2 where TLS offers it"
         return None
 
-    def command(self, load: Load, folder: Path) -> list[str]:
+    def command(self, load: GeneratorLoad, folder: Path) -> list[str]:
         script = folder / _SCRIPT
         script.write_text(_script(load, folder), encoding="utf-8")
         words = ["k6", "run", "--quiet", "--no-usage-report", "--address", "", "--no-color"]
         return [*words, "--vus", str(load.connections), "--duration", f"{load.seconds}s", str(script)]
 
-    def report(self, printed: str, folder: Path, load: Load) -> LoadReport:  # noqa: ARG002 - its report is a file
+    def report(self, printed: str, folder: Path, load: GeneratorLoad) -> LoadReport:  # noqa: ARG002 - its report is a file
         metrics = json.loads((folder / _REPORT).read_text(encoding="utf-8"))["metrics"]
         sent, failed = metrics["http_reqs"]["values"], metrics["http_req_failed"]["values"]["passes"]
         if not sent["count"]:
@@ -48,7 +48,7 @@ class K6:
         return LoadReport(sent["count"] - failed, failed, sent["count"] / sent["rate"])
 
 
-def _script(load: Load, folder: Path) -> str:
+def _script(load: GeneratorLoad, folder: Path) -> str:
     request = load.request
     encoded = None if request.body is None else base64.b64encode(request.body).decode()
     return _TEXT.format(

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import ClassVar
 
-from clientlab.generators.interfaces import Load, LoadReport, body_file, header_words
+from clientlab.generators.interfaces import GeneratorLoad, LoadReport, body_file, header_words
 
 _REPORT = "oha.json"
 _STOPPED = "aborted due to deadline"
@@ -21,10 +21,10 @@ class Oha:
     version: ClassVar[tuple[str, ...]] = ("--version",)
     cores: ClassVar[int | None] = None
 
-    def refuses(self, load: Load) -> str | None:  # noqa: ARG002 - it sends every load
+    def refuses(self, load: GeneratorLoad) -> str | None:  # noqa: ARG002 - it sends every load
         return None
 
-    def command(self, load: Load, folder: Path) -> list[str]:
+    def command(self, load: GeneratorLoad, folder: Path) -> list[str]:
         words = ["oha", "--no-tui", "-z", f"{load.seconds}s", "-c", str(load.connections), "-m", load.request.method]
         words += ["--output-format", "json", "--output", str(folder / _REPORT), "--redirect", "0"]
         words += ["--disable-compression", "--http-version", load.http]
@@ -34,7 +34,7 @@ class Oha:
             words += ["-D", str(path)]
         return [*words, *header_words(load.request), load.request.url]
 
-    def report(self, printed: str, folder: Path, load: Load) -> LoadReport:  # noqa: ARG002 - its report is a file
+    def report(self, printed: str, folder: Path, load: GeneratorLoad) -> LoadReport:  # noqa: ARG002 - its report is a file
         found = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
         statuses = {int(status): count for status, count in found["statusCodeDistribution"].items()}
         refused = sum(count for status, count in statuses.items() if status >= _REFUSED)

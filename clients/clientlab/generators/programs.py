@@ -14,7 +14,7 @@ from clientlab import child_processes
 from clientlab.generators.ab import Ab
 from clientlab.generators.h2load import H2load
 from clientlab.generators.hey import Hey
-from clientlab.generators.interfaces import Generator, Load, LoadReport
+from clientlab.generators.interfaces import Generator, GeneratorLoad, LoadReport
 from clientlab.generators.k6 import K6
 from clientlab.generators.oha import Oha
 from clientlab.generators.wrk import Wrk
@@ -45,12 +45,12 @@ class Driven:
     cpu_seconds: float
 
 
-def fastest(load: Load) -> Generator | None:
+def fastest(load: GeneratorLoad) -> Generator | None:
     """The first that is installed and can send the load; None if none is."""
     return next((one for one in FAST if which(one.name) and one.refuses(load) is None), None)
 
 
-def drive(generator: Generator, load: Load, folder: Path, cpus: Collection[int] = ()) -> Driven:
+def drive(generator: Generator, load: GeneratorLoad, folder: Path, cpus: Collection[int] = ()) -> Driven:
     """Send the load with an installed generator. `folder` is new, and takes its files. Raises GeneratorFailed.
 
     `cpus`: the only ones that it may use; without any, those of this process.
@@ -88,7 +88,7 @@ def version_of(generator: Generator) -> str | None:
     return None if found is None else found[0]
 
 
-def _environment(load: Load) -> dict[str, str]:
+def _environment(load: GeneratorLoad) -> dict[str, str]:
     """Without the proxies of the environment. Programs in Go read the CA's file from a variable."""
     found = {name: value for name, value in os.environ.items() if name.lower() not in PROXY_VARIABLES}
     return found if load.ca_file is None else {**found, "SSL_CERT_FILE": load.ca_file}

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from clientlab.generators.interfaces import Load, LoadReport, header_words
+from clientlab.generators.interfaces import GeneratorLoad, LoadReport, header_words
 
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 _DONE = re.compile(r"^\s*(\d+) requests in ([\d.]+)(us|ms|s|m),", re.MULTILINE)
@@ -23,16 +23,16 @@ class Wrk:
     version: ClassVar[tuple[str, ...]] = ("-v",)
     cores: ClassVar[int | None] = 1
 
-    def refuses(self, load: Load) -> str | None:
+    def refuses(self, load: GeneratorLoad) -> str | None:
         if load.http == "2":
             return "speaks HTTP/1.1 only"
         return None if load.request.method == "GET" and load.request.body is None else "sends GET only"
 
-    def command(self, load: Load, folder: Path) -> list[str]:  # noqa: ARG002 - it writes no file
+    def command(self, load: GeneratorLoad, folder: Path) -> list[str]:  # noqa: ARG002 - it writes no file
         words = ["wrk", "-t1", f"-c{load.connections}", f"-d{load.seconds}s"]
         return [*words, *header_words(load.request), load.request.url]
 
-    def report(self, printed: str, folder: Path, load: Load) -> LoadReport:  # noqa: ARG002 - as above
+    def report(self, printed: str, folder: Path, load: GeneratorLoad) -> LoadReport:  # noqa: ARG002 - as above
         done, rate = _DONE.search(printed), _RATE.search(printed)
         if done is None or rate is None:
             raise ValueError("its output has no number of requests")

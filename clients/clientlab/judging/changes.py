@@ -11,7 +11,7 @@ from clientlab.analysis.unpaired import detectable, unpaired_difference, unpaire
 from clientlab.results.figure_definition import Figure
 from clientlab.results.trial import Trial
 
-Verdict = Literal["better", "worse", "within noise", "cannot say"]
+ChangeVerdict = Literal["better", "worse", "within noise", "cannot say"]
 
 Trials = tuple[Sequence[Trial], Sequence[Trial]]
 """Those of one arm that count for one figure, in the baseline and in the other run."""
@@ -35,7 +35,7 @@ class Change:
     values: tuple[list[float], list[float]]
     ratio: Estimate | None
     difference: Estimate | None
-    verdict: Verdict
+    verdict: ChangeVerdict
     detectable: float | None = None
     bounds: tuple[bool, bool] = (False, False)
     bounded: bool = False
@@ -90,7 +90,7 @@ def _of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change
     """
     before, after = trials
     bounded = figure.has_bounds(before), figure.has_bounds(after)
-    against: Verdict = "better" if bounded[0] == figure.less_is_better else "worse"
+    against: ChangeVerdict = "better" if bounded[0] == figure.less_is_better else "worse"
     sure = not all(bounded) and _verdict(figure, least, None) == against
     return Change(
         figure,
@@ -122,7 +122,7 @@ def _enough(before: list[float], after: list[float]) -> bool:
     return min(len(before), len(after)) >= FEWEST_ROUNDS
 
 
-def _verdict(figure: Figure, ratio: Estimate | None, difference: Estimate | None) -> Verdict:
+def _verdict(figure: Figure, ratio: Estimate | None, difference: Estimate | None) -> ChangeVerdict:
     estimate, neutral = (ratio, 1.0) if ratio is not None else (difference, 0.0)
     if estimate is None or estimate.low is None or estimate.high is None:
         return "cannot say"

@@ -9,7 +9,7 @@ from clientlab.results.figures import cost_of, ranked_by
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 
-Load = tuple[int | None, Schedule | None]
+OfferedLoad = tuple[int | None, Schedule | None]
 """Requests in flight, None if concurrency does not distinguish arms; and the schedule of an open load."""
 
 
@@ -35,7 +35,7 @@ def ranked(run: Run) -> dict[GroupKey, list[Standing]]:
     return standings(figures, confidence_of(run.experiment.precision), baseline_of(run))
 
 
-def load_of(run: Run, trial: Trial) -> Load:
+def load_of(run: Run, trial: Trial) -> OfferedLoad:
     """The load of a trial: requests in flight, and of an open load its rate, and its stages if it has several.
 
     Behind a search for capacities, arms are compared at equal rates whatever their requests in flight: how many a

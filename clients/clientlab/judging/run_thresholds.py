@@ -9,8 +9,8 @@ from clientlab.judging.changes import simultaneous
 from clientlab.judging.contrasts import ArmPair, environment_pairs
 from clientlab.judging.evidence import by_round
 from clientlab.judging.thresholds import (
-    Outcome,
     Threshold,
+    ThresholdOutcome,
     ThresholdResult,
     beyond,
     change_threshold,
@@ -58,7 +58,7 @@ def _judged(run: Run, one: Threshold, pair: ArmPair, confidence: float | None) -
     bounded = one.figure.has_bounds(trials) or one.figure.has_bounds(before)
     if one.figure.of_failed:
         found = _difference(one, run, pair)
-        outcome: Outcome = "failed" if lost or found is None or found > one.value else "held"
+        outcome: ThresholdOutcome = "failed" if lost or found is None or found > one.value else "held"
     else:
         ratio = paired_ratio(
             by_round(run, arm.name, one.figure), by_round(run, base.name, one.figure), confidence or CONFIDENCE
@@ -88,7 +88,7 @@ def _difference(one: Threshold, run: Run, pair: ArmPair) -> float | None:
     return shares[0] - shares[1]
 
 
-def _without_ratio(one: Threshold, trials: list[Trial], before: list[Trial]) -> Outcome:
+def _without_ratio(one: Threshold, trials: list[Trial], before: list[Trial]) -> ThresholdOutcome:
     """No round has both figures above 0. Where one is 0, no percentage describes the change.
 
     An arm without the figure fails: it was to be measured.

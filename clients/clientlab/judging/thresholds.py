@@ -21,7 +21,7 @@ from clientlab.units import WRITTEN
 _OF_ARM = re.compile(r"\s*(.+):\s+(.+)")
 _CHANGE = re.compile(r"\s*(\w+)\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 _LIMIT = re.compile(r"\s*(\w+)\s*([<>])\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)\s*")
-Outcome = Literal["held", "failed", "not sure"]
+ThresholdOutcome = Literal["held", "failed", "not sure"]
 SCHEDULED = "the schedule of arm {!r} decides it; judge p99 or achieved_rate"
 
 
@@ -57,7 +57,7 @@ class ThresholdResult:
     threshold: Threshold
     run: str
     arm: str
-    outcome: Outcome
+    outcome: ThresholdOutcome
     found: float | None
     lost: int = 0
     at_least: bool = False
@@ -164,7 +164,7 @@ def _limits(run: Run, limits: Sequence[Threshold], confidence: float | None) -> 
             lost = lost_trials(one, run, arm.name)
             bound = one.figure.less_is_better and one.figure.is_bound(trials)
             if found is None or lost or bound:
-                outcome: Outcome = "failed"
+                outcome: ThresholdOutcome = "failed"
             elif not beyond(found, one.value, less=one.figure.less_is_better):
                 outcome = "held"
             else:
@@ -172,7 +172,7 @@ def _limits(run: Run, limits: Sequence[Threshold], confidence: float | None) -> 
             yield ThresholdResult(one, run.run, arm.name, outcome, found, lost, at_least=bound)
 
 
-def _surely(one: Threshold, values: list[float], arm: str, confidence: float | None) -> Outcome:
+def _surely(one: Threshold, values: list[float], arm: str, confidence: float | None) -> ThresholdOutcome:
     """Whether a median beyond the limit is surely beyond it. `confidence`: None to judge by the median."""
     if confidence is None or one.figure.of_failed:
         return "failed"
@@ -197,7 +197,7 @@ def lost_trials(one: Threshold, run: Run, arm: str) -> int:
     return len(failed_for_good(run, arm)) if one.figure.of_failed else 0
 
 
-def _outcome(one: Threshold, change: Change, arm: str, confidence: float | None) -> Outcome:
+def _outcome(one: Threshold, change: Change, arm: str, confidence: float | None) -> ThresholdOutcome:
     """`confidence`: of the interval that has to be beyond the threshold; None to judge by the estimate."""
     strict = confidence is None
     if not change.rounds[1]:
@@ -218,7 +218,7 @@ def _outcome(one: Threshold, change: Change, arm: str, confidence: float | None)
     return outcome_of(one, ratio, strict=strict)
 
 
-def outcome_of(one: Threshold, ratio: Estimate, *, strict: bool) -> Outcome:
+def outcome_of(one: Threshold, ratio: Estimate, *, strict: bool) -> ThresholdOutcome:
     """Whether a change is beyond its threshold: its whole interval, or with `strict` its estimate."""
     less = one.figure.less_is_better
     edge = 1 + one.value if less else 1 - one.value
@@ -228,7 +228,7 @@ def outcome_of(one: Threshold, ratio: Estimate, *, strict: bool) -> Outcome:
     return "held"
 
 
-def _bounded(change: Change) -> Outcome | None:
+def _bounded(change: Change) -> ThresholdOutcome | None:
     """The outcome of a change of which a figure is only a lower bound; None for other changes."""
     if not change.bounded:
         return None

@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from clientlab.errors import LabError
 from clientlab.link import addresses
-from clientlab.link.addresses import Address
+from clientlab.link.addresses import HostPort
 from clientlab.link.relay import Forward, serving
 from clientlab.measuring.usage import raise_descriptor_limit
 from clientlab.workload import delays
@@ -46,8 +46,8 @@ class Arguments:
     """What the command line asks for: a link, its targets, and the addresses to listen on, one for each target."""
 
     link: Link
-    targets: list[Address]
-    listeners: list[Address]
+    targets: list[HostPort]
+    listeners: list[HostPort]
 
 
 def main(words: Sequence[str]) -> int:
@@ -171,7 +171,7 @@ def _parsed(parse: Callable[[str], float], text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _address(text: str) -> Address:
+def _address(text: str) -> HostPort:
     try:
         return addresses.parse(text)
     except ValueError as error:

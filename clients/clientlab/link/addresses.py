@@ -8,13 +8,13 @@ from typing import Any
 
 from clientlab.errors import LabError
 
-Address = tuple[str, int]
+HostPort = tuple[str, int]
 """Host and port."""
 
 _ADDRESS = re.compile(r"(?:\[([^\[\]]+)\]|([^\[\]:]+)):(\d{1,5})", re.ASCII)
 
 
-def parse(text: str) -> Address:
+def parse(text: str) -> HostPort:
     """Host and port. Raises ValueError."""
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found[3]) > 65_535:
@@ -22,13 +22,13 @@ def parse(text: str) -> Address:
     return found[1] or found[2], int(found[3])
 
 
-def written(address: Address) -> str:
+def written(address: HostPort) -> str:
     """The address as `parse` reads it."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def resolve(address: Address) -> Address:
+def resolve(address: HostPort) -> HostPort:
     """The numeric address of a host, IPv4 if it has one. Raises LabError.
 
     Once, at the start: to look a name up for each connection would take longer than many a link's round trip.
@@ -39,7 +39,7 @@ def resolve(address: Address) -> Address:
     return str(chosen[4][0]), port
 
 
-def bind(address: Address) -> socket.socket:
+def bind(address: HostPort) -> socket.socket:
     """A bound socket; port 0 takes any free one. Raises LabError."""
     host, port = address
     family, _, _, _, numeric = _look_up(host, port)[0]

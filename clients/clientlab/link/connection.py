@@ -20,7 +20,7 @@ import sys
 from dataclasses import dataclass
 from typing import cast
 
-from clientlab.link.addresses import Address
+from clientlab.link.addresses import HostPort
 from clientlab.link.agenda import Agenda
 from clientlab.link.flow import UNREAD, Flow
 from clientlab.link.one_way import OneWay
@@ -47,7 +47,7 @@ class Directions:
 class RelayedConnection:
     """One connection. `client` is the protocol of the accepted socket; both sides are None once they are closed."""
 
-    def __init__(self, directions: Directions, target: Address) -> None:
+    def __init__(self, directions: Directions, target: HostPort) -> None:
         clock = directions.agenda.clock
         up, down = Flow(directions.up, clock, self._arrived_end), Flow(directions.down, clock, self._arrived_end)
         self.client: Side | None = Side(self, reads=up, writes=down)

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from clientlab.link.addresses import Address
+from clientlab.link.addresses import HostPort
 from clientlab.link.agenda import Agenda
 from clientlab.link.connection import Directions, RelayedConnection
 from clientlab.link.timer import precise_timer
@@ -24,7 +24,7 @@ class Forward:
     """Connections to `listener`, a bound socket, lead to `target`."""
 
     listener: socket.socket
-    target: Address
+    target: HostPort
 
 
 @contextlib.asynccontextmanager
@@ -43,7 +43,7 @@ async def serving(link: Link, forwards: Sequence[Forward]) -> AsyncIterator[None
         yield
 
 
-def _accepting(directions: Directions, target: Address) -> Callable[[], asyncio.Protocol]:
+def _accepting(directions: Directions, target: HostPort) -> Callable[[], asyncio.Protocol]:
     def accept() -> asyncio.Protocol:
         client = RelayedConnection(directions, target).client
         assert client is not None  # noqa: S101 - it was just made

@@ -17,7 +17,7 @@ from clientlab.samples.log import SampleLog
 
 
 @dataclass(frozen=True)
-class Address:
+class PeerAddress:
     """The port of the upstream. `refusing`: IP addresses of its host name that refuse connections.
 
     ``localhost`` often means ::1 first and then 127.0.0.1. The refused attempt opens no connection.
@@ -27,7 +27,7 @@ class Address:
     refusing: tuple[str, ...] = ()
 
 
-NOWHERE = Address(0)
+NOWHERE = PeerAddress(0)
 _PYTHONS_OWN = socket.socket  # before gevent replaces it
 
 
@@ -39,7 +39,7 @@ class _Target:
     hooked = False
 
 
-def count_into(log: SampleLog | None, address: Address) -> None:
+def count_into(log: SampleLog | None, address: PeerAddress) -> None:
     """Count this process's connections to `address` in `log` from now on. None ends the counting."""
     _Target.log = log
     _Target.address = address

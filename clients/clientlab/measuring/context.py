@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.strategies import Strategy
 from clientlab.workload.load import requests_in
-from clientlab.workload.shards import Share, share_of
+from clientlab.workload.shards import ShardWorkload, share_of
 from clientlab.workload.workload import Workload
 
 CONTEXT_FILE = "context.pickle"
@@ -34,14 +34,14 @@ class TrialContext:
     workload: Workload
     base_url: str
     folder: str
-    address: Address
+    address: PeerAddress
     ca_file: str | None = None
     whole: TrialContext | None = None
 
     @property
     def shards(self) -> int:
         """How many processes of this machine divide the trial. A share of a trial on several machines has one."""
-        return 1 if isinstance(self.workload, Share) else self.workload.shards
+        return 1 if isinstance(self.workload, ShardWorkload) else self.workload.shards
 
     def of_shard(self, shard: int) -> TrialContext:
         """What one of the processes does; all of it without shards."""

@@ -24,7 +24,7 @@ from clientlab.measuring.trial_handle import TrialFailed, TrialStalled
 from clientlab.samples.log import NOTE_SUFFIX, process_note
 from clientlab.workload.load import longest_pause, requests_in
 
-Part = Literal["warm-up", "measured", "end"]
+TrialPart = Literal["warm-up", "measured", "end"]
 
 SHARE_OF_FREE = 0.75
 """Of the memory that is free when a trial starts, its processes may hold so much, unless the workload has a limit."""
@@ -66,7 +66,7 @@ class Limits:
         self._held = self._shared = 0
         self.begin("warm-up")
 
-    def begin(self, part: Part, *, counted: bool = True) -> None:
+    def begin(self, part: TrialPart, *, counted: bool = True) -> None:
         """The trial goes on with the next part. `counted`: whether its requests are recorded one by one."""
         self._part = part
         self._counted = counted

@@ -58,7 +58,7 @@ class ThreadReading:
     involuntary_switches: int
 
 
-Threads = Mapping[int, ThreadReading]
+ThreadReadings = Mapping[int, ThreadReading]
 """Thread id → its counters."""
 
 
@@ -100,7 +100,7 @@ def machine(root: Path = _ROOT) -> MachineReading:
     )
 
 
-def threads(pids: Iterable[int], root: Path = _ROOT) -> Threads | None:
+def threads(pids: Iterable[int], root: Path = _ROOT) -> ThreadReadings | None:
     """The counters of all threads of these processes. None where not one can be read."""
     found: dict[int, ThreadReading] = {}
     for pid in pids:
@@ -112,7 +112,7 @@ def threads(pids: Iterable[int], root: Path = _ROOT) -> Threads | None:
 
 
 def disturbance(
-    before: MachineReading, after: MachineReading, first: Threads | None, last: Threads | None
+    before: MachineReading, after: MachineReading, first: ThreadReadings | None, last: ThreadReadings | None
 ) -> Disturbance:
     """The growth of all counters. A thread that is new began at zero."""
     delay = switches = None

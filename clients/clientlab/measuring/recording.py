@@ -18,7 +18,7 @@ from clientlab.samples.log import SampleLog
 from clientlab.strategies import plugins
 from clientlab.workload.load import requests_in
 from clientlab.workload.making import requests_of
-from clientlab.workload.shards import Share
+from clientlab.workload.shards import ShardWorkload
 from clientlab.workload.withheld import own_filter
 from clientlab.workload.workload import Workload, varies
 
@@ -109,7 +109,7 @@ def _begun(context: TrialContext) -> SampleLog:
 def _log_of(context: TrialContext) -> SampleLog:
     """This process's log, in the file of the whole trial."""
     whole, own = context.whole or context, context.workload
-    shard, warm_up = own.place if context.whole and isinstance(own, Share) else 0, whole.warm_up * whole.shards
+    shard, warm_up = own.place if context.whole and isinstance(own, ShardWorkload) else 0, whole.warm_up * whole.shards
     return SampleLog(Path(context.folder), -warm_up, warm_up + _expected(whole.workload), shard, whole.shards)
 
 

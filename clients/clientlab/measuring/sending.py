@@ -11,7 +11,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from clientlab.clients.interfaces import AsyncStreaming, AsyncTiming, Reply, Streaming, Timing
+from clientlab.clients.interfaces import AsyncStreaming, AsyncTiming, StatusAndBody, Streaming, Timing
 from clientlab.samples.log import SampleLog
 from clientlab.workload.workload import Request, Workload
 
@@ -100,7 +100,7 @@ class ElapsedRecorder:
     def sending(self, client: Timing) -> Send:
         """A send function that also writes the library's seconds."""
 
-        def send(request: Request) -> Reply:
+        def send(request: Request) -> StatusAndBody:
             status, body, seconds = client.timed(request)
             self._log.write_elapsed(self._number, seconds)
             return status, body
@@ -110,7 +110,7 @@ class ElapsedRecorder:
     def asending(self, client: AsyncTiming) -> AsyncSend:
         """A send function for asyncio that also writes the library's seconds."""
 
-        async def send(request: Request) -> Reply:
+        async def send(request: Request) -> StatusAndBody:
             status, body, seconds = await client.timed(request)
             self._log.write_elapsed(self._number, seconds)
             return status, body

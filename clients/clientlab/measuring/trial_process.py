@@ -31,7 +31,7 @@ from typing import Any
 
 from clientlab import strategies
 from clientlab.executors import timers
-from clientlab.executors.interfaces import Executor, Numbers
+from clientlab.executors.interfaces import Executor, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.measuring import usage
 from clientlab.measuring.context import WARM_UP_FOLDER, Done, TrialContext
@@ -172,7 +172,7 @@ def _warm_up_apart(context: TrialContext) -> None:
     """Run the warm-up and free its memory, so that the measured part's memory is counted from here."""
     executor = make_executor(replace(context, folder=str(Path(context.folder) / WARM_UP_FOLDER)))
     executor.open()
-    executor.run(Numbers(context.workload.warmup))
+    executor.run(RequestNumbers(context.workload.warmup))
     executor.close()
     del executor
     gc.collect()
@@ -182,7 +182,7 @@ def _run_warm(context: TrialContext, events: Events) -> None:
     """Make everything and open the connections in the warm-up, before the clock starts."""
     executor = make_executor(context)
     executor.open()
-    executor.run(Numbers(context.warm_up, first=-context.warm_up))
+    executor.run(RequestNumbers(context.warm_up, first=-context.warm_up))
     if arrivals_of(context.workload) is not None:
         timers.prepare()
     start = events.wait_for_start()
@@ -194,14 +194,14 @@ def _run_warm(context: TrialContext, events: Events) -> None:
     executor.close()
 
 
-def _send_done(events: Events, clock: _Stopwatch, numbers: Numbers) -> None:
+def _send_done(events: Events, clock: _Stopwatch, numbers: RequestNumbers) -> None:
     wall, cpu = clock.read()
     extended = numbers.extended if numbers.count is None else None
     done = Done(clock.began, wall, cpu, extended, usage.has_gil(), usage.peak_rss())
     events.send_and_wait("done", **vars(done))
 
 
-def _numbers(context: TrialContext, began: float) -> Numbers:
+def _numbers(context: TrialContext, began: float) -> RequestNumbers:
     """All numbers of the measured part, which begins then. A duration is extended until enough requests began.
 
     That is as many as may be in flight.
@@ -212,8 +212,8 @@ def _numbers(context: TrialContext, began: float) -> Numbers:
         begin_schedule(Path(context.folder), began)
         return PacedNumbers(schedule, began)
     if workload.requests is not None:
-        return Numbers(workload.requests)
-    return Numbers(None, began + (workload.duration or 0.0), least=context.concurrency)
+        return RequestNumbers(workload.requests)
+    return RequestNumbers(None, began + (workload.duration or 0.0), least=context.concurrency)
 
 
 def _reason(error: Exception, context: TrialContext | None) -> str:

@@ -11,7 +11,7 @@ from clientlab import units
 from clientlab.analysis.ratios import Estimate, Ratio, typical_figure
 from clientlab.analysis.standings import GroupKey, Schedule, Standing
 from clientlab.judging.cautions.noise import is_noisy, is_wide
-from clientlab.judging.ranking import Load, baseline_of, finished_by_group, load_of, ranked
+from clientlab.judging.ranking import OfferedLoad, baseline_of, finished_by_group, load_of, ranked
 from clientlab.reports.bottleneck import shares_of
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
@@ -57,7 +57,7 @@ class Row:
     bounds: frozenset[str] = frozenset()
     alone: bool = False
     doubtful: bool = False
-    load: Load = (1, None)
+    load: OfferedLoad = (1, None)
 
     @property
     def schedule(self) -> Schedule | None:
@@ -128,7 +128,7 @@ class Group:
     @property
     def by_load(self) -> list[list[Row]]:
         """The rows of each load: arms are compared within these only."""
-        found: dict[Load, list[Row]] = {}
+        found: dict[OfferedLoad, list[Row]] = {}
         for row in self.rows:
             found.setdefault(row.load, []).append(row)
         return list(found.values())
@@ -194,7 +194,7 @@ def _rows(run: Run, standings: list[Standing], trials: list[tuple[str, Trial]]) 
     ]
 
 
-def _row(standing: Standing, trials: list[Trial], load: Load, *, alone: bool) -> Row:
+def _row(standing: Standing, trials: list[Trial], load: OfferedLoad, *, alone: bool) -> Row:
     errors: Counter[str] = Counter()
     for trial in trials:
         errors.update(trial.errors)

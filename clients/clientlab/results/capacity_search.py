@@ -12,7 +12,7 @@ from clientlab.analysis.summary import FEWEST_REQUESTS
 from clientlab.bounded_numbers import Portion, Positive, Rate
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import FIGURES
-from clientlab.results.part import Measured
+from clientlab.results.part import MeasuredPart
 from clientlab.units import WRITTEN
 from clientlab.workload.arrivals import rate_of
 from clientlab.workload.written import ParsedBy, Written
@@ -87,7 +87,7 @@ def _condition(text: str) -> Condition:
     return Condition(text.strip(), figure, limit)
 
 
-class CapacitySearch(Measured):
+class CapacitySearch(MeasuredPart):
     """What a search for capacities tries, and which rate counts as held.
 
     A strategy holds a uniform rate if, in a trial at that rate, each of the `conditions` holds, the trial sent at least

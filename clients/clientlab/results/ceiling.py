@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from clientlab.bounded_numbers import Count, Positive, Seconds
-from clientlab.results.part import Measured
+from clientlab.results.part import MeasuredPart
 from clientlab.results.server_counters import ServerUse
 from clientlab.results.trial import Bound, PlannedTrial
 
 
-class Ceiling(Measured):
+class Ceiling(MeasuredPart):
     """How many requests per second an upstream answered by a route, to the fastest load generator of the machine.
 
     It is measured once, before the first round, with the request of a workload without its delay.

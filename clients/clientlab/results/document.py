@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Whole
 from clientlab.results.ceiling import Ceiling
-from clientlab.results.part import Part
+from clientlab.results.part import DocumentPart
 from clientlab.results.plan import (
     MOST_CLAIMS,
     MOST_ITEMS,
@@ -35,7 +35,7 @@ _LONGEST_NAME = 255
 """Bytes of a folder's name."""
 
 
-class ClaimResult(Part):
+class ClaimResult(DocumentPart):
     """The verdict on a claim, from the rounds of a run."""
 
     name: str
@@ -68,7 +68,7 @@ class ClaimResult(Part):
     cautions: Annotated[Names, Field(description="kinds of the cautions about the claim's arms")] = []
 
 
-class Environment(Part):
+class Environment(DocumentPart):
     """A Python with its packages, in which trials ran instead of in the lab's own."""
 
     folder: str
@@ -79,7 +79,7 @@ class Environment(Part):
     compiled: Annotated[Texts, Field(description="libraries compiled into its packages, such as libcurl")]
 
 
-class SystemLimits(Part):
+class SystemLimits(DocumentPart):
     """Limits of the system that a run may reach; null: the system does not show it."""
 
     open_files: Annotated[Count, Field(description="of one process, so far as it may raise its own limit")]
@@ -98,7 +98,7 @@ class SystemLimits(Part):
     free_memory_bytes: Annotated[Count | None, Field(description="of the machine and of its control groups")] = None
 
 
-class Placement(Part):
+class Placement(DocumentPart):
     """The CPUs that each part of the testbed may use, as the kernel numbers them."""
 
     client: Annotated[list[Count], Field(max_length=MOST_ITEMS)]
@@ -114,7 +114,7 @@ class Placement(Part):
         return ", ".join(f"{' and '.join(names)} on CPU {cpus}" for cpus, names in parts.items())
 
 
-class Surroundings(Part):
+class Surroundings(DocumentPart):
     """The machine and the software of a run."""
 
     host: str
@@ -149,7 +149,7 @@ class Surroundings(Part):
     limits: Annotated[SystemLimits | None, Field(description="null: unknown")] = None
 
 
-class Caution(Part):
+class Caution(DocumentPart):
     """A reason to doubt a number, with advice."""
 
     kind: str
@@ -159,7 +159,7 @@ class Caution(Part):
     figures: Annotated[Names, Field(description="keys of the figures that it doubts; empty: all of them")] = []
 
 
-class Resumption(Part):
+class Resumption(DocumentPart):
     """A run that had stopped went on."""
 
     at: Time
@@ -207,7 +207,7 @@ class _TrialIndex:
         return self._by_arm.get(arm, [])
 
 
-class Run(Part):
+class Run(DocumentPart):
     """One execution of an experiment."""
 
     format: Literal[1] = FORMAT

@@ -45,7 +45,7 @@ def is_printable(content: bytes) -> bool:
     return content.translate(None, _ASCII).decode().isprintable() and not _ESCAPED.search(content)
 
 
-class Part(BaseModel):
+class DocumentPart(BaseModel):
     """A part of the run document: immutable, without unknown keys, and with printable texts only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
@@ -66,7 +66,7 @@ class Part(BaseModel):
         return cls.model_validate(document if walked else _printable(document), context=_ARE_PRINTABLE)
 
 
-class Measured(Part):
+class MeasuredPart(DocumentPart):
     """A part whose numbers are finite."""
 
     model_config = ConfigDict(allow_inf_nan=False)

@@ -11,7 +11,7 @@ from clientlab.bounded_numbers import Count, Positive, Signed, Whole
 from clientlab.errors import FieldError
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.figures import of_claim
-from clientlab.results.part import Part, shortened
+from clientlab.results.part import DocumentPart, shortened
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, PlannedTrial
 from clientlab.workload.link import LINK_PARTS, Link
 from clientlab.workload.load import check_values
@@ -62,7 +62,7 @@ FEWEST_IN_SWEEP = 3
 """With fewer arms, none lies between two others."""
 
 
-class Arm(Part):
+class Arm(DocumentPart):
     """One strategy in one environment, on one upstream, route and link, doing one workload: what a run compares."""
 
     name: Annotated[str, Field(description="unique in the run")]
@@ -83,7 +83,7 @@ class Arm(Part):
     ] = None
 
 
-class EnvironmentSpec(Part):
+class EnvironmentSpec(DocumentPart):
     """Where an environment is, or of what uv builds it."""
 
     folder: Annotated[str | None, Field(description="of a virtual environment, or the path of its Python")] = None
@@ -97,7 +97,7 @@ class EnvironmentSpec(Part):
         return self
 
 
-class Source(Part):
+class Source(DocumentPart):
     """The publication that an experiment reproduces."""
 
     title: str
@@ -106,7 +106,7 @@ class Source(Part):
     url: str | None = None
 
 
-class Claim(Part):
+class Claim(DocumentPart):
     """A published statement as a check: it compares a figure of two arms, or the arms of a sweep.
 
     `kind`: ``less``: the figure of arm `a` is less than that of `b`. ``ratio``: the figure of `b` divided by that of
@@ -129,7 +129,7 @@ class Claim(Part):
     control: bool = False
 
 
-class Plan(Part):
+class Plan(DocumentPart):
     """The experiment, expanded to its arms, as the run carries it out."""
 
     name: str

@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import Field
 
 from clientlab.bounded_numbers import Count, NotNegative, Seconds
-from clientlab.results.part import Measured
+from clientlab.results.part import MeasuredPart
 
 
-class ServerUse(Measured):
+class ServerUse(MeasuredPart):
     """What an upstream, the proxy or the link spent and counted during a trial."""
 
     cpu_seconds: Seconds
@@ -30,7 +30,7 @@ _COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds")
 """Fields of a server's use that grow; the others are as the server reports them."""
 
 
-class ServerCounters(Measured):
+class ServerCounters(MeasuredPart):
     """Counters of all servers, at one moment or over a trial; null for those that are unknown."""
 
     upstream: ServerUse | None = None

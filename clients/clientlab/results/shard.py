@@ -9,13 +9,13 @@ from pydantic import Field
 from clientlab.analysis.summary import SLICES
 from clientlab.bounded_numbers import Count, Positive, Seconds
 from clientlab.measuring.measurement import Outcome
-from clientlab.results.part import Measured
+from clientlab.results.part import MeasuredPart
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.trial import MOST_KINDS, ClockOffset, Histogram, PlannedTrial, Time
 from clientlab.workload.workload import MOST_SHARDS
 
 
-class ShardTimes(Measured):
+class ShardTimes(MeasuredPart):
     """Latencies of a shard's requests as histograms, which add up over shards, and the exact mean and maximum."""
 
     answered: Histogram
@@ -24,7 +24,7 @@ class ShardTimes(Measured):
     longest_seconds: Seconds
 
 
-class RequestCounts(Measured):
+class RequestCounts(MeasuredPart):
     """Sums over the requests of a trial, or of a shard. The dropped ones are finished, and were not sent."""
 
     finished: Count
@@ -43,7 +43,7 @@ class RequestCounts(Measured):
         return self.finished - sum(self.errors.values())
 
 
-class ScheduleCounts(Measured):
+class ScheduleCounts(MeasuredPart):
     """What was sent of an open load, and when. Where shards are added, `most_…` are upper bounds."""
 
     sent: Count
@@ -54,7 +54,7 @@ class ScheduleCounts(Measured):
     in_flight_at_end: Annotated[Count, Field(description="when the schedule ended")]
 
 
-class ShardLoad(Measured):
+class ShardLoad(MeasuredPart):
     """How a shard kept to its part of the schedule of an open load."""
 
     counts: ScheduleCounts
@@ -65,7 +65,7 @@ class ShardLoad(Measured):
 _Slices = Annotated[tuple[Count, ...], Field(max_length=SLICES)]
 
 
-class ShardSlices(Measured):
+class ShardSlices(MeasuredPart):
     """Requests in slices of a power of two of seconds, from the agreed start on: two shards' slices share their ends.
 
     `planned`, `sent` and `dropped` are of an open load, and else empty.
@@ -79,7 +79,7 @@ class ShardSlices(Measured):
     dropped: _Slices = ()
 
 
-class ShardReport(Measured):
+class ShardReport(MeasuredPart):
     """A shard's measurements. `planned`: a trial that does no more than the shard's share."""
 
     place: Annotated[int, Field(ge=0, lt=MOST_SHARDS, description="from 0")]

@@ -9,12 +9,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from clientlab import redaction
-from clientlab.results.part import Part
+from clientlab.results.part import DocumentPart
 
 TestbedName = Literal["local", "compose", "external"]
 
 
-class Target(Part):
+class Target(DocumentPart):
     """The servers of a run. `url` and `ca_file` are of an external server, which the lab does not start."""
 
     testbed: Annotated[

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.analysis.histogram import checked_histogram
 from clientlab.bounded_numbers import Count, NotNegative, Positive, Rate, Seconds
-from clientlab.results.part import Measured
+from clientlab.results.part import MeasuredPart
 from clientlab.results.server_counters import ServerUse
 from clientlab.workload.link import Link
 from clientlab.workload.workload import MOST_SHARDS
@@ -74,7 +74,7 @@ BUSY_PARTS = {
 """The keys of `Trial.busy`: part → what its share is a share of."""
 
 
-class Quantiles(Measured):
+class Quantiles(MeasuredPart):
     """Seconds over all requests of a trial. A failed request ranks after every successful one (`analysis.summary`)."""
 
     mean: Seconds
@@ -95,14 +95,14 @@ def quantile_of(of: Quantiles | None, name: str) -> float | None:
     return None if of is None else getattr(of, name)
 
 
-class Histogram(Measured):
+class Histogram(MeasuredPart):
     """Latencies as an HDR histogram (V2, compressed, base64), of 1 to 3.6e12 units, three significant digits."""
 
     unit_seconds: Annotated[float, Field(ge=1e-12, le=1)] = 1e-9
     encoded: Annotated[str, AfterValidator(checked_histogram)]
 
 
-class Slice(Measured):
+class Slice(MeasuredPart):
     """A part of the trial's wall time: requests that ended in it."""
 
     at: Annotated[Seconds, Field(description="seconds from the trial's beginning")]
@@ -112,7 +112,7 @@ class Slice(Measured):
     p99: Seconds | None = None
 
 
-class LoadSlice(Measured):
+class LoadSlice(MeasuredPart):
     """A part of the wall time of an open load."""
 
     at: Annotated[Seconds, Field(description="seconds from the trial's beginning")]
@@ -122,7 +122,7 @@ class LoadSlice(Measured):
     backlog: Annotated[Count, Field(description="requests that were due and neither sent nor dropped, at its end")]
 
 
-class OpenLoad(Measured):
+class OpenLoad(MeasuredPart):
     """How a trial kept to the schedule of its open load."""
 
     planned_per_second: Annotated[NotNegative, Field(description="requests over the schedule's length")]
@@ -150,7 +150,7 @@ class OpenLoad(Measured):
     over_time: Annotated[list[LoadSlice], Field(max_length=MOST_SLICES)] = []
 
 
-class InFlight(Measured):
+class InFlight(MeasuredPart):
     """Mean number of requests in flight, by Little's law: the sum of their times over the wall time."""
 
     client: Annotated[NotNegative, Field(description="begun by the client's clock, and not ended")]
@@ -165,7 +165,7 @@ Grown = Annotated[NotNegative, Field(description="seconds")]
 Hertz = Annotated[NotNegative, Field(description="Hz, mean over the cores")]
 
 
-class Noise(Measured):
+class Noise(MeasuredPart):
     """What disturbed a trial: growth of the kernel's counters over its measured part. None: not readable."""
 
     seconds: Annotated[Positive, Field(description="from the first to the second reading of the counters")]
@@ -190,7 +190,7 @@ class Noise(Measured):
     frequency_after_hz: Hertz | None = None
 
 
-class OfSearch(Measured):
+class OfSearch(MeasuredPart):
     """The place of a trial in a run that searches for capacities. Its rate takes the place of its workload's."""
 
     rate: Annotated[Rate, Field(description="planned requests per second")]
@@ -213,14 +213,14 @@ class OfSearch(Measured):
     ] = False
 
 
-class ClockOffset(Measured):
+class ClockOffset(MeasuredPart):
     """The lab's clock minus that of a worker's machine, from round trips (as in NTP, RFC 5905)."""
 
     seconds: Seconds
     error_seconds: Annotated[Seconds, Field(description="half of the shortest round trip: no offset is further off")]
 
 
-class Shard(Measured):
+class Shard(MeasuredPart):
     """One shard of a trial with its own figures."""
 
     host: Annotated[str, Field(max_length=200, description="of its worker; that of the lab without workers")]
@@ -237,7 +237,7 @@ class Shard(Measured):
     peak_pss_bytes: Count | None = None
 
 
-class PlannedTrial(Measured):
+class PlannedTrial(MeasuredPart):
     """A trial that has not been measured: one arm in one round of a run."""
 
     arm: Annotated[str, Field(description="name of the arm in the experiment")]

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from clientlab import strategies
 from clientlab.errors import ServerLost
 from clientlab.generators import programs
-from clientlab.generators.interfaces import Load
+from clientlab.generators.interfaces import GeneratorLoad
 from clientlab.judging.verdict import Shares, busy, verdict
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.measurement import measure
@@ -132,7 +132,7 @@ def _by_program(target: Target, testbed: Testbed, cpus: Collection[int]) -> _Sen
         return None
     where = target.upstream, target.route
     request = requests_of(target.workload, testbed.base_url(*where))(0)
-    load = Load(request, target.connections, SECONDS, target.http, testbed.ca_file(*where))
+    load = GeneratorLoad(request, target.connections, SECONDS, target.http, testbed.ca_file(*where))
     generator = programs.fastest(load)
     if generator is None:
         return None

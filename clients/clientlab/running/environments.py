@@ -21,7 +21,7 @@ from clientlab.measuring.interpreter import Interpreter
 from clientlab.own_folder import OwnFolder
 from clientlab.redaction import without_queries
 from clientlab.results.document import Environment
-from clientlab.results.part import Part
+from clientlab.results.part import DocumentPart
 from clientlab.results.plan import Arm, Plan
 from clientlab.running.built_environments import built, check_unlike, check_version, unusable
 
@@ -45,7 +45,7 @@ class Environments:
     held: dict[str, Environment]
 
 
-class _Refusal(Part):
+class _Refusal(DocumentPart):
     """Why the environment cannot run a strategy: the parts of a FieldError."""
 
     key: list[str | int]
@@ -54,7 +54,7 @@ class _Refusal(Part):
     also: list[str]
 
 
-class _Inspection(Part):
+class _Inspection(DocumentPart):
     """What `environment_check` reports: fields of `Environment`, where it imports the lab from, and an item per arm."""
 
     lab: str

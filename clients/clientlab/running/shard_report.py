@@ -24,14 +24,14 @@ from clientlab.running.request_figures import counts_of, overheads_of
 from clientlab.running.trial_result import Begun
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
-from clientlab.workload.shards import Share
+from clientlab.workload.shards import ShardWorkload
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 """Equal in all containers of a machine, and new at each start of it (random(4))."""
 
 
 def report_of(
-    begun: Begun, share: Share, measurement: Measurement, readings: Sequence[ServerCounters], at: AgreedStart
+    begun: Begun, share: ShardWorkload, measurement: Measurement, readings: Sequence[ServerCounters], at: AgreedStart
 ) -> ShardReport:
     """The report. `begun`: a trial that does the share alone. Raises ValidationError for impossible figures."""
     outcome, found = measurement.outcome, measurement.samples

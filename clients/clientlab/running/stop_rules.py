@@ -9,13 +9,13 @@ from clientlab.judging.claims import finding_of
 from clientlab.judging.ranking import ranked
 from clientlab.results.document import Run
 
-Ended = Literal["planned", "precision", "time-budget"]
+RoundsEnded = Literal["planned", "precision", "time-budget"]
 
 DEFAULT_TIME_BUDGET = 600.0
 """Seconds. A run on a busy machine has to end, too."""
 
 
-def ended(run: Run, rounds: int, seconds: float) -> Ended | None:
+def ended(run: Run, rounds: int, seconds: float) -> RoundsEnded | None:
     """What ends the run after so many rounds, which took `seconds` in all; None where another round is due.
 
     A round is not begun that would, at the pace of those before it, end beyond the time budget.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.results.server_counters import ServerCounters
 from clientlab.workload.workload import Workload
 
@@ -21,7 +21,7 @@ class Testbed(Protocol):
     def base_url(self, upstream: str, route: str) -> str:
         """Scheme, host and port."""
 
-    def address(self, upstream: str, route: str) -> Address:
+    def address(self, upstream: str, route: str) -> PeerAddress:
         """Which connections are connections to it."""
 
     def ca_file(self, upstream: str, route: str) -> str | None:

@@ -36,7 +36,7 @@ from clientlab.running.trial_result import Begun, finished_trial, partial_trial
 from clientlab.running.trial_watch import TrialWatch
 from clientlab.samples.log_reader import read_measured
 from clientlab.workload.link import Link
-from clientlab.workload.shards import Share, share_of
+from clientlab.workload.shards import ShardWorkload, share_of
 from clientlab.workload.workload import Workload
 
 _Ended = Literal["failed", "lost"]
@@ -75,7 +75,7 @@ class TrialRunner:
     def __call__(
         self,
         planned: PlannedTrial,
-        workload: Share,
+        workload: ShardWorkload,
         folder: Path,
         progressed: Callable[[int], None],
         start: AgreedStart,
@@ -163,7 +163,7 @@ class TrialRunner:
     def _result(self, begun: Begun, measurement: Measurement, counters: _Readings, folder: Path) -> Trial | ShardReport:
         """Raises ValidationError for impossible figures."""
         workload, start = begun.workload, counters.start
-        if start is not None and isinstance(workload, Share):
+        if start is not None and isinstance(workload, ShardWorkload):
             return report_of(begun, workload, measurement, (counters.before, counters.after), start)
         ceiling, servers = ceiling_of(begun.planned, self.ceilings), counters.after.since(counters.before)
         trial = finished_trial(begun, measurement, servers, ceiling, self.placement)
@@ -222,7 +222,7 @@ class _Readings:
 
 def log_folder(folder: Path, planned: PlannedTrial, workload: Workload) -> Path:
     """Where the sample log of a trial, or of the share that a shard does, is written."""
-    shard = f"-shard-{workload.place}" if isinstance(workload, Share) else ""
+    shard = f"-shard-{workload.place}" if isinstance(workload, ShardWorkload) else ""
     return folder / f"trial-{planned.order:04d}{shard}"
 
 

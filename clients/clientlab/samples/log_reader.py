@@ -26,7 +26,7 @@ from clientlab.samples.log import (
 
 RECORD = np.dtype(list(RECORD_FIELDS))
 Records = npt.NDArray[np.void]
-Numbers = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _BLOCK = 4096
@@ -46,7 +46,7 @@ class Samples:
     """
 
     records: Records
-    numbers: Numbers
+    numbers: Integers
     errors: dict[str, int]
     examples: dict[str, str]
     kinds: dict[int, str]
@@ -134,7 +134,7 @@ class NewRecords:
     """Records that were written since the previous call, and the request number of each."""
 
     records: Records
-    numbers: Numbers
+    numbers: Integers
 
 
 class LogFollower:
@@ -163,7 +163,7 @@ class LogFollower:
             return NewRecords(np.empty(0, RECORD), np.empty(0, np.int64))
         return NewRecords(np.concatenate([r for r, _ in found]), np.concatenate([n for _, n in found]))
 
-    def _read_blocks(self, *, last: bool) -> Iterator[tuple[Records, Numbers]]:
+    def _read_blocks(self, *, last: bool) -> Iterator[tuple[Records, Integers]]:
         if not self._path.exists():
             return
         with self._path.open("rb") as log:
@@ -191,7 +191,7 @@ class LogFollower:
         done = self._mapped["done"][::_PROBE_STEP]
         return {*self._seen, *(np.flatnonzero(done) * _PROBE_STEP // _BLOCK).tolist()}
 
-    def _new_places(self, block: int, rows: Records) -> Numbers:
+    def _new_places(self, block: int, rows: Records) -> Integers:
         """Indices of the records in `rows` that are done and were not at the previous call."""
         done: Flags = rows["done"] == 1
         if not done.any():

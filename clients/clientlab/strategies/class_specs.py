@@ -11,7 +11,7 @@ import inspect
 from typing import Any, get_args
 
 from clientlab.errors import PluginError
-from clientlab.strategies.specs import ClientSpec, ExecutorSpec, Kind, Policy
+from clientlab.strategies.specs import ClientKind, ClientSpec, ExecutorSpec, Policy
 
 _CLIENT = ("open", "send", "close")
 _EXECUTOR = ("open", "run", "close")
@@ -25,7 +25,7 @@ def is_executor(cls: type) -> bool:
 def client_of(name: str, import_path: str, cls: type, distribution: str) -> ClientSpec:
     """The spec of a class that is a client. Raises PluginError for a class that is none."""
     _check_methods(cls, _CLIENT, "a client")
-    kind: Kind = "asyncio" if inspect.iscoroutinefunction(getattr(cls, "send")) else "blocking"  # noqa: B009
+    kind: ClientKind = "asyncio" if inspect.iscoroutinefunction(getattr(cls, "send")) else "blocking"  # noqa: B009
     policy = _one_of(cls, "policy", "pool", get_args(Policy))
     http = _one_of(cls, "http", "1.1", ("1.1", "2"))
     native = bool(getattr(cls, "native", False))
@@ -38,7 +38,7 @@ def executor_of(name: str, import_path: str, cls: type, distribution: str) -> Ex
     return ExecutorSpec(
         name,
         import_path,
-        needs=_one_of(cls, "needs", "blocking", get_args(Kind)),
+        needs=_one_of(cls, "needs", "blocking", get_args(ClientKind)),
         description=_first_line(cls),
         needs_count=bool(getattr(cls, "needs_count", False)),
         concurrent=bool(getattr(cls, "concurrent", True)),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["blocking", "asyncio", "program"]
+ClientKind = Literal["blocking", "asyncio", "program"]
 """What calls a client. A program sends all requests itself: it is a load generator, not a library."""
 Policy = Literal["per call", "pool", "per thread"]
 
@@ -47,7 +47,7 @@ class ClientSpec:
 
     name: str
     import_path: str  # module:Class
-    kind: Kind
+    kind: ClientKind
     distribution: str  # the run file has its version; "python": the standard library
     policy: Policy
     description: str
@@ -72,7 +72,7 @@ class ExecutorSpec:
 
     name: str
     import_path: str  # module:Class
-    needs: Kind
+    needs: ClientKind
     description: str
     needs_count: bool = False  # starts all requests at once, so their number must be known
     concurrent: bool = True  # has more than one request in flight

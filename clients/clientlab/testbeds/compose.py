@@ -12,7 +12,7 @@ from typing import IO
 
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.experiments.experiment import Experiment
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.results.server_counters import ServerCounters
 from clientlab.testbeds.ca_bundle import ca_bundle
 from clientlab.testbeds.local import ROUTES
@@ -86,8 +86,8 @@ class ComposeTestbed:
     def base_url(self, upstream: str, route: str) -> str:
         return self._endpoint(upstream, route).url
 
-    def address(self, upstream: str, route: str) -> Address:
-        return Address(self._named[self._way + _variable(upstream, route)][1])
+    def address(self, upstream: str, route: str) -> PeerAddress:
+        return PeerAddress(self._named[self._way + _variable(upstream, route)][1])
 
     def ca_file(self, upstream: str, route: str) -> str | None:  # noqa: ARG002 - equal for both upstreams
         """A PEM file with the proxy's own CA and all CAs that libraries trust by default, as in the local testbed."""

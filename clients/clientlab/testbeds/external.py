@@ -15,7 +15,7 @@ from clientlab import redaction
 from clientlab.clients.http_client import HttpClient
 from clientlab.clients.interfaces import Budget
 from clientlab.errors import FieldError, ServerLost
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.redaction import without_queries
 from clientlab.results.server_counters import ServerCounters
 from clientlab.testbeds.server_process import LOOPBACK
@@ -112,7 +112,7 @@ class ExternalTarget:
     def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002 - there is only one
         return self._base
 
-    def address(self, upstream: str, route: str) -> Address:  # noqa: ARG002
+    def address(self, upstream: str, route: str) -> PeerAddress:  # noqa: ARG002
         return self._address
 
     def targets(self) -> list[tuple[str, int]]:
@@ -120,15 +120,20 @@ class ExternalTarget:
         refusing = self._address.refusing
         return [(next(peer for peer in self._peers if peer not in refusing), self._address.port)]
 
-    def behind_link(self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]) -> tuple[str, Address]:  # noqa: ARG002
+    def behind_link(
+        self,
+        upstream: str,  # noqa: ARG002
+        route: str,  # noqa: ARG002
+        port_of: Callable[[tuple[str, int]], int],
+    ) -> tuple[str, PeerAddress]:
         """Base URL of the server behind a link, whose port for the target is `port_of`, and its address.
 
         With TLS the name stays, because the certificate is for it. The header Host is the workload's.
         """
         port = port_of(*self.targets())
         if not self.secure:
-            return f"http://{LOOPBACK}:{port}", Address(port)
-        return f"https://{self._host}:{port}", Address(port, tuple(one for one in self._peers if one != LOOPBACK))
+            return f"http://{LOOPBACK}:{port}", PeerAddress(port)
+        return f"https://{self._host}:{port}", PeerAddress(port, tuple(one for one in self._peers if one != LOOPBACK))
 
     def named_in(self, workload: Workload) -> Workload:
         """The workload with the server's name in the header Host, unless it has one: a link has another address."""
@@ -192,7 +197,7 @@ def _checked(ca_file: Path, url: str) -> str:
     return str(ca_file.resolve())
 
 
-def _address(parts: SplitResult, *, public: bool) -> tuple[Address, list[str]]:
+def _address(parts: SplitResult, *, public: bool) -> tuple[PeerAddress, list[str]]:
     """The port, with the addresses of the host that refuse connections, and all its addresses.
 
     Raises FieldError where all refuse, and where one is an address of the internet and `public` does not permit it.
@@ -214,7 +219,7 @@ def _address(parts: SplitResult, *, public: bool) -> tuple[Address, list[str]]:
                 refusing.append(str(peer[0]))
     if len(refusing) == len(found):
         raise FieldError(["url"], f"nothing listens at {host}:{port}; start the server or correct the URL")
-    return Address(port, tuple(refusing)), list(dict.fromkeys(str(peer[0]) for *_, peer in found))
+    return PeerAddress(port, tuple(refusing)), list(dict.fromkeys(str(peer[0]) for *_, peer in found))
 
 
 def _is_public(address: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Self
 
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
-from clientlab.link.addresses import Address, written
+from clientlab.link.addresses import HostPort, written
 from clientlab.testbeds.server_process import LOOPBACK
 from clientlab.workload.link import Link
 
@@ -29,7 +29,7 @@ class LinkProcess:
     start.
     """
 
-    def __init__(self, link: Link, targets: Iterable[Address], log_folder: Path, cpus: Collection[int] = ()) -> None:
+    def __init__(self, link: Link, targets: Iterable[HostPort], log_folder: Path, cpus: Collection[int] = ()) -> None:
         self._name = f"link of {link}"
         self._link = link
         self._targets = list(dict.fromkeys(targets))
@@ -52,7 +52,7 @@ class LinkProcess:
         """The process id, which a restart changes."""
         return self._running().pid
 
-    def port_of(self, target: Address) -> int:
+    def port_of(self, target: HostPort) -> int:
         """The port of 127.0.0.1 that leads to this target. It stays the same after a restart."""
         return self._ports[self._targets.index(target)]
 

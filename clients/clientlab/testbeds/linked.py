@@ -12,7 +12,7 @@ import psutil
 
 from clientlab.errors import ServerLost
 from clientlab.measuring import usage
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.results.document import Placement
 from clientlab.results.plan import Plan
 from clientlab.results.server_counters import ServerCounters, ServerUse
@@ -30,7 +30,9 @@ class Linkable(Testbed, Protocol):
     def targets(self) -> Iterable[tuple[str, int]]:
         """Host and port of each server that clients call."""
 
-    def behind_link(self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]) -> tuple[str, Address]:
+    def behind_link(
+        self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]
+    ) -> tuple[str, PeerAddress]:
         """Base URL of that upstream behind a link, and which connections are connections to it.
 
         `port_of`: a function from a target to the port of the link, on 127.0.0.1, that leads to it.
@@ -73,7 +75,7 @@ class LinkedTestbed:
     def base_url(self, upstream: str, route: str) -> str:
         return self._testbed.behind_link(upstream, route, self._process.port_of)[0]
 
-    def address(self, upstream: str, route: str) -> Address:
+    def address(self, upstream: str, route: str) -> PeerAddress:
         return self._testbed.behind_link(upstream, route, self._process.port_of)[1]
 
     def ca_file(self, upstream: str, route: str) -> str | None:

@@ -15,7 +15,7 @@ from typing import Self
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.measuring import usage
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.own_folder import OwnFolder
 from clientlab.proxy import CADDYFILE, installed_caddy
 from clientlab.results.document import Placement
@@ -149,8 +149,8 @@ class LocalTestbed:
             return self._servers[upstream].endpoint
         return self._sites[self._upstreams[upstream].framework, route]
 
-    def address(self, upstream: str, route: str) -> Address:
-        return Address(self.endpoint(upstream, route).port)
+    def address(self, upstream: str, route: str) -> PeerAddress:
+        return PeerAddress(self.endpoint(upstream, route).port)
 
     def targets(self) -> list[tuple[str, int]]:
         """Host and port of each upstream, and of each site of the proxy."""
@@ -158,11 +158,13 @@ class LocalTestbed:
         ports += [listener.getsockname()[1] for listener in self._listeners.values()]
         return [(LOOPBACK, port) for port in (*ports, *(site.port for site in self._sites.values()))]
 
-    def behind_link(self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]) -> tuple[str, Address]:
+    def behind_link(
+        self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]
+    ) -> tuple[str, PeerAddress]:
         """Base URL of that upstream behind a link, whose port for each target is `port_of`, and its address."""
         endpoint = self.endpoint(upstream, route)
         linked = replace(endpoint, port=port_of((endpoint.host, endpoint.port)))
-        return linked.url, Address(linked.port)
+        return linked.url, PeerAddress(linked.port)
 
     def ca_file(self, upstream: str, route: str) -> str | None:
         """On the route that has TLS, the proxy's own CA among all those that libraries trust by themselves.

@@ -44,7 +44,7 @@ _LOOK_SECONDS = 5.0
 """To look whether the job is stopped."""
 
 
-class Ended(Exception):
+class AgentEnded(Exception):
     """SIGTERM or SIGINT."""
 
     def __init__(self, number: int) -> None:
@@ -85,7 +85,7 @@ def main(arguments: list[str]) -> int:
         lab = LabClient(settings.lab, os.environ.get(TOKEN, ""))
         lab.split()
         _Agent(settings, lab).work()
-    except Ended as end:
+    except AgentEnded as end:
         return 0 if settings.run is None else 128 + end.number
     except (LabError, Refused) as error:
         log(str(error))
@@ -211,7 +211,7 @@ def _start_job(folder: str, named: Collection[str]) -> tuple[subprocess.Popen[by
 def _end(received: int, _frame: FrameType | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # what follows takes a few seconds at most, and stops the job
-    raise Ended(received)
+    raise AgentEnded(received)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ READY_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share(Workload):
+class ShardWorkload(Workload):
     """What one shard does of a workload: its requests and its concurrency are its own, the rest is that of the whole.
 
     An open load keeps the number of requests and the rate of its whole schedule, of which the shard sends every
@@ -32,12 +32,14 @@ class Share(Workload):
         return self.place + k * self.of
 
 
-def share_of(workload: Workload, place: int, in_flight: int) -> Share:
+def share_of(workload: Workload, place: int, in_flight: int) -> ShardWorkload:
     """The share of shard `place` (from 0) of a workload with so many requests in flight in all shards together."""
     own = {field.name: getattr(workload, field.name) for field in fields(Workload)}
     if workload.requests is not None and workload.rate is None and workload.stages is None:
         own["requests"] = part_of(workload.requests, place, workload.shards)
-    return Share(**{**own, "concurrency": part_of(in_flight, place, workload.shards)}, place=place, of=workload.shards)
+    return ShardWorkload(
+        **{**own, "concurrency": part_of(in_flight, place, workload.shards)}, place=place, of=workload.shards
+    )
 
 
 def part_of(whole: int, place: int, shards: int) -> int:
@@ -47,7 +49,7 @@ def part_of(whole: int, place: int, shards: int) -> int:
 
 def schedule_of(workload: Workload, whole: arrivals.Arrivals) -> arrivals.Arrivals:
     """The planned starts of a workload's own requests, of the whole schedule."""
-    return arrivals.EveryNth(whole, workload.place, workload.of) if isinstance(workload, Share) else whole
+    return arrivals.EveryNth(whole, workload.place, workload.of) if isinstance(workload, ShardWorkload) else whole
 
 
 def check_shards(shards: int, requests: int | None, in_flight: int, strategy: str) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from clientlab.executors.interfaces import Numbers, SharedRange
+from clientlab.executors.interfaces import RequestNumbers, SharedRange
 
 
 def test_without_a_least_number_nothing_begins_after_the_deadline():
     """And the duration was not extended."""
-    numbers = Numbers(None, time.perf_counter() - 1)
+    numbers = RequestNumbers(None, time.perf_counter() - 1)
     assert (list(numbers), numbers.extended) == ([], False)
 
 
@@ -24,14 +24,14 @@ def test_threads_without_a_gil_share_the_numbers_of_a_count():
 
 def test_the_least_number_begins_however_late_it_is():
     """A pool may have taken the whole duration to start: its share of the least number is sent, and no more."""
-    numbers = Numbers(None, time.perf_counter() - 1, first=2, step=4, least=3)
+    numbers = RequestNumbers(None, time.perf_counter() - 1, first=2, step=4, least=3)
     assert (list(numbers), numbers.extended) == ([2, 6, 10], True)
     assert list(numbers) == []
 
 
 def test_a_duration_in_which_enough_begins_is_not_extended():
     """A trial whose minimum of requests began within its duration ends on time."""
-    numbers = Numbers(None, time.perf_counter() + 0.05, least=3)
+    numbers = RequestNumbers(None, time.perf_counter() + 0.05, least=3)
     taken = len(list(numbers))
     assert taken > 3
     assert (list(numbers), numbers.extended) == ([], False)

@@ -10,7 +10,7 @@ import pytest
 from clientlab.conformance.server import counting_server, ok
 from clientlab.generators import programs
 from clientlab.generators.ab import Ab
-from clientlab.generators.interfaces import Load
+from clientlab.generators.interfaces import GeneratorLoad
 from clientlab.generators.programs import GENERATORS, GeneratorFailed
 from clientlab.workload.workload import Request
 from clients.test_apache_bench import needs_ab
@@ -22,7 +22,7 @@ BODY = b"7 bytes"
 
 def a_load(url, method="GET", body=None, **changes):
     headers = {"X-Mine": "a b", "Content-Type": "text/x"}
-    return Load(Request(method, url, headers, body), CONNECTIONS, 1, **changes)
+    return GeneratorLoad(Request(method, url, headers, body), CONNECTIONS, 1, **changes)
 
 
 @pytest.mark.slow

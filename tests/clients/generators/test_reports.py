@@ -8,12 +8,12 @@ import pytest
 
 from clientlab.generators.h2load import H2load
 from clientlab.generators.hey import Hey
-from clientlab.generators.interfaces import Load, LoadReport
+from clientlab.generators.interfaces import GeneratorLoad, LoadReport
 from clientlab.generators.k6 import K6
 from clientlab.generators.wrk import Wrk
 from clientlab.workload.workload import Request
 
-LOAD = Load(Request("GET", "http://127.0.0.1/", {}, None), 3, 1)
+LOAD = GeneratorLoad(Request("GET", "http://127.0.0.1/", {}, None), 3, 1)
 
 WRK = """\
 Running 1s test @ http://127.0.0.1:40949/item?x=1

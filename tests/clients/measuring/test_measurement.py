@@ -18,7 +18,7 @@ from clientlab import strategies
 from clientlab.conformance.server import counting_server, ok
 from clientlab.measuring import measurement
 from clientlab.measuring import trial_processes as trial_processes_module
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.samples import log_reader
@@ -40,7 +40,7 @@ def server():
 
 def context_of(name, workload, server, folder):
     """A context that is not yet running."""
-    return TrialContext(strategies.find(name), workload, server.url, str(folder), Address(server.port))
+    return TrialContext(strategies.find(name), workload, server.url, str(folder), PeerAddress(server.port))
 
 
 @pytest.mark.parametrize(("client", "foreign"), [("aiohttp", "requests"), ("requests", "aiohttp"), ("pycurl", "httpx")])
@@ -360,7 +360,9 @@ def test_an_interrupt_leaves_no_process(strategy, tmp_path):
 def test_a_strategy_that_fails_says_why(server, tmp_path):
     """The exception, its text and its place are the reason."""
     strategy = strategies.Strategy("broken", "aiohttp", "async-processes", 4, settings={"chunks": "six"})
-    context = TrialContext(strategy, Workload(requests=3, warmup=0), server.url, str(tmp_path), Address(server.port))
+    context = TrialContext(
+        strategy, Workload(requests=3, warmup=0), server.url, str(tmp_path), PeerAddress(server.port)
+    )
     with pytest.raises(TrialFailed, match=r"TypeError: .*\(asyncio_processes.py:\d+\)"):
         measurement.measure(context)
 

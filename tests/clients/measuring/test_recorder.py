@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from clientlab import strategies
-from clientlab.executors.interfaces import Numbers
-from clientlab.measuring.connections import Address
+from clientlab.executors.interfaces import RequestNumbers
+from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.recorder import CallerFactory
 from clientlab.measuring.recording import preallocate
@@ -74,7 +74,7 @@ def context(monkeypatch, tmp_path):
     def make(client="Scripted", **workload):
         executor = "workers" if client == "AsyncScripted" else "serial"
         strategy = strategies.Strategy(client, client, executor)
-        return TrialContext(strategy, Workload(**workload), "http://host", str(tmp_path), Address(1))
+        return TrialContext(strategy, Workload(**workload), "http://host", str(tmp_path), PeerAddress(1))
 
     return make
 
@@ -117,7 +117,7 @@ EACH = pytest.mark.parametrize("client", ["Scripted", "AsyncScripted", "Stepped"
 @EACH
 def test_a_record_holds_number_times_size_and_status(client, context, tmp_path):
     """Request k has the k-th place; starts are in order and latencies within the whole."""
-    send_all(context(client, path="/203", requests=5), Numbers(5))
+    send_all(context(client, path="/203", requests=5), RequestNumbers(5))
     found = log_reader.read(tmp_path)
     assert found.numbers.tolist() == [0, 1, 2, 3, 4]
     assert found.records["status"].tolist() == [203] * 5
@@ -138,7 +138,7 @@ def test_a_record_holds_number_times_size_and_status(client, context, tmp_path):
 )
 def test_every_failure_is_recorded_under_its_kind_with_an_example(client, word, errors, example, context, tmp_path):
     """A mistake in a client's code is an error with its type's name, never a success."""
-    send_all(context(client, path=f"/{word}", requests=3), Numbers(3))
+    send_all(context(client, path=f"/{word}", requests=3), RequestNumbers(3))
     found = log_reader.read(tmp_path)
     assert found.errors == errors
     assert list(found.examples.values()) == [example]
@@ -147,21 +147,21 @@ def test_every_failure_is_recorded_under_its_kind_with_an_example(client, word, 
 @EACH
 def test_an_answer_that_does_not_parse_is_an_error_where_parsing_is_asked_for(client, context, tmp_path):
     """The workload says whether the body is parsed, inside the clock."""
-    send_all(context(client, path="/body", method="POST", body="not json", requests=2, parse=True), Numbers(2))
+    send_all(context(client, path="/body", method="POST", body="not json", requests=2, parse=True), RequestNumbers(2))
     assert log_reader.read(tmp_path).errors == {"protocol": 2}
 
 
 @EACH
 def test_the_payload_is_encoded_for_each_request_where_asked(client, context, tmp_path):
     """Both ways the same bytes are sent."""
-    send_all(context(client, path="/body", payload_size=50, encode="each", requests=2), Numbers(2))
+    send_all(context(client, path="/body", payload_size=50, encode="each", requests=2), RequestNumbers(2))
     assert log_reader.read(tmp_path).records["bytes"].tolist() == [len(json.dumps({"data": "x" * 50}))] * 2
 
 
 @EACH
 def test_more_requests_than_expected_find_room(client, context, tmp_path):
     """The log grows while it is written to."""
-    send_all(context(client, path="/200", requests=3), Numbers(5000))
+    send_all(context(client, path="/200", requests=3), RequestNumbers(5000))
     assert log_reader.read(tmp_path).numbers.tolist() == list(range(5000))
 
 
@@ -178,7 +178,7 @@ def test_no_python_object_is_kept_for_a_request(client, context):
         gc.collect()
         counts.append(len(gc.get_objects()))
 
-    class Noting(Numbers):
+    class Noting(RequestNumbers):
         def __iter__(self):
             for number in range(20_000):
                 if number in (10, 19_999):
@@ -191,7 +191,7 @@ def test_no_python_object_is_kept_for_a_request(client, context):
 
 def test_a_record_takes_32_bytes_of_the_log(context, tmp_path):
     """The file is a header and a record for each request."""
-    send_all(context(path="/200", requests=1000), Numbers(1000))
+    send_all(context(path="/200", requests=1000), RequestNumbers(1000))
     assert (tmp_path / RECORDS_FILE).stat().st_size == HEADER.size + 1000 * RECORD_SIZE
 
 
@@ -199,9 +199,9 @@ def test_warm_up_requests_are_told_apart_by_their_start(context, tmp_path):
     """They have numbers below zero, and are left out of what began later."""
     made = context(path="/200", requests=4, connections="warm", warmup=3)
     caller = CallerFactory(made).open(1)
-    caller.send_all(Numbers(made.warm_up, first=-made.warm_up))
+    caller.send_all(RequestNumbers(made.warm_up, first=-made.warm_up))
     middle = log_reader.read(tmp_path).records["start"].max() + 1e-9
-    caller.send_all(Numbers(4))
+    caller.send_all(RequestNumbers(4))
     caller.close()
     assert log_reader.read(tmp_path).numbers.tolist() == [-3, -2, -1, 0, 1, 2, 3]
     assert log_reader.read(tmp_path, middle).numbers.tolist() == [0, 1, 2, 3]
@@ -209,7 +209,7 @@ def test_warm_up_requests_are_told_apart_by_their_start(context, tmp_path):
 
 def test_connections_that_a_client_reports_are_counted(context, tmp_path):
     """They stand in the note of its process, beside its peak memory."""
-    send_all(context(path="/body", body="x", requests=2), Numbers(2))
+    send_all(context(path="/body", body="x", requests=2), RequestNumbers(2))
     (note,) = process_notes(tmp_path)
     assert note.connections == 2
     assert note.peak_rss_bytes > 1 << 20
@@ -221,6 +221,6 @@ def test_who_has_a_log_ready_is_a_sender_once_a_caller_is_opened(context, tmp_pa
     preallocate(made)
     assert (tmp_path / RECORDS_FILE).stat().st_size == HEADER.size + 3 * RECORD_SIZE
     assert process_notes(tmp_path) == []
-    send_all(made, Numbers(3))
+    send_all(made, RequestNumbers(3))
     assert len(process_notes(tmp_path)) == 1
     assert log_reader.read(tmp_path).numbers.tolist() == [0, 1, 2]

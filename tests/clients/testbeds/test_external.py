@@ -9,7 +9,7 @@ import pytest
 
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.errors import FieldError, LabError, ServerLost
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.results.server_counters import ServerCounters
 from clientlab.testbeds import external
 from clientlab.testbeds.external import ExternalTarget, split_url
@@ -41,7 +41,7 @@ def test_a_url_is_taken_apart_into_server_and_path(rest, path, server):
     assert testbed.path == path
     assert testbed.base_url("any", "direct") == server.url
     assert testbed.name == f"127.0.0.1:{server.port}"
-    assert testbed.address("any", "direct") == Address(server.port)
+    assert testbed.address("any", "direct") == PeerAddress(server.port)
 
 
 def test_nothing_can_be_read_off_a_foreign_server(server):
@@ -125,7 +125,9 @@ def test_an_address_of_the_name_that_refuses_is_noted(server, monkeypatch):
         (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, server.port)) for address in ("127.0.0.2", "127.0.0.1")
     ]
     monkeypatch.setattr(external.socket, "getaddrinfo", lambda *_args, **_words: both)
-    assert ExternalTarget(f"http://localhost:{server.port}/").address("", "") == Address(server.port, ("127.0.0.2",))
+    assert ExternalTarget(f"http://localhost:{server.port}/").address("", "") == PeerAddress(
+        server.port, ("127.0.0.2",)
+    )
 
 
 def test_localhost_is_found_at_whichever_address_answers(server):

@@ -10,7 +10,7 @@ import pytest
 
 from clientlab.conformance.server import counting_server
 from clientlab.errors import FieldError, LabError, ServerLost
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.compose import ComposeTestbed, check_link, link_of_stack
 from clientlab.testbeds.external import ExternalTarget
@@ -126,8 +126,8 @@ def test_the_stack_has_the_link_of_its_environment():
     ((link, linked),) = testbed.links().items()
     assert link == Link(0.035, 2e7)
     assert linked.base_url("flask", "direct") == "http://127.0.0.1:7001"
-    assert linked.address("flask", "proxy-tls") == Address(9443)
-    assert testbed.address("flask", "direct") == Address(8000)
+    assert linked.address("flask", "proxy-tls") == PeerAddress(9443)
+    assert testbed.address("flask", "direct") == PeerAddress(8000)
     assert testbed.programs()["link"] == "a container that emulates 35 ms, 20 Mbit/s"
     check_link(environment, [link])
     with pytest.raises(LabError, match=r"a link of 1 ms, and the stack emulates 35 ms, 20 Mbit/s; start"):

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from clientlab.errors import LabError, ServerLost
-from clientlab.measuring.connections import Address
+from clientlab.measuring.connections import PeerAddress
 from clientlab.results.surroundings import cpu_usable
 from clientlab.testbeds import local
 from clientlab.testbeds.local import LocalTestbed, Ports
@@ -64,7 +64,7 @@ def test_every_upstream_answers_on_every_route(upstream, route, testbed):
     endpoint = testbed.endpoint(upstream, route)
     secure = route == "proxy-tls"
     assert testbed.base_url(upstream, route) == f"http{'s' * secure}://127.0.0.1:{endpoint.port}"
-    assert testbed.address(upstream, route) == Address(endpoint.port)
+    assert testbed.address(upstream, route) == PeerAddress(endpoint.port)
     assert (testbed.ca_file(upstream, route) is not None) == secure
     connection = endpoint.connect(timeout=20)
     connection.request("GET", "/todos/7")
