@@ -50,7 +50,7 @@ from benchmarks import (
 from benchmarks.figures import BenchmarkRow
 from benchmarks.trials import Site
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.upstream_process import workers_for
+from clientlab.testbeds.server_process import workers_for
 
 _WITHOUT_A_LAB = (
     ("leaks", leaks),

@@ -17,7 +17,7 @@ from benchmarks import bare_asyncio, bare_blocking, bare_h2, bare_httpx2, bare_n
 from benchmarks.bare import CONCURRENCY, TIMEOUT, Run, expect
 from benchmarks.bare_asyncio import Send, in_loop
 from benchmarks.trials import Site
-from clientlab.clients.interfaces import Budget
+from clientlab.clients.client_interface import Budget
 from clientlab.strategies import CLIENTS, ClientSpec, find, load
 from clientlab.workload.making import requests_of
 from clientlab.workload.workload import Workload

@@ -17,7 +17,7 @@ from benchmarks.siege import Attackers, HealthChecks, attacked, check_health
 from clientlab.results.document import Run
 from clientlab.results.store import Store
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.upstream_process import workers_for
+from clientlab.testbeds.server_process import workers_for
 
 LIMIT_MS = 500.0
 _SIEGE_SECONDS = 15.0

@@ -14,7 +14,7 @@ from shutil import which
 import numpy as np
 
 from clientlab import child_processes
-from clientlab.generators.k6 import K6
+from clientlab.generators.commands import K6
 from clientlab.measuring.measurement import Measurement
 
 PERCENTS = {"p50": 50, "p95": 95, "p99": 99}

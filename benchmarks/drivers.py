@@ -19,11 +19,11 @@ from benchmarks.figures import BenchmarkRow, ratio
 from benchmarks.trials import Site, context_on, expect_no_errors
 from clientlab import strategies
 from clientlab.generators import programs
-from clientlab.generators.interfaces import Generator, GeneratorLoad
+from clientlab.generators.generator_interface import Generator, GeneratorLoad
 from clientlab.measuring.measurement import measure
 from clientlab.results.surroundings import cpu_usable
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.upstream_process import workers_for
+from clientlab.testbeds.server_process import workers_for
 from clientlab.workload.making import requests_of
 from clientlab.workload.workload import Workload
 

@@ -15,7 +15,7 @@ from statistics import median
 
 from benchmarks.figures import BenchmarkRow, at_most
 from clientlab.results.plan import EnvironmentSpec
-from clientlab.running.built_environments import built
+from clientlab.running.environments import built
 
 REQUIREMENTS = [f"{name}=={version(name)}" for name in ("requests", "urllib3", "certifi", "idna", "charset-normalizer")]
 """All that requests needs, in the versions of this Python."""

@@ -27,7 +27,7 @@ from clientlab.results.document import Run
 from clientlab.results.figures import cost_of
 from clientlab.results.store import Store
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.upstream_process import workers_for
+from clientlab.testbeds.server_process import workers_for
 
 STRATEGY = "requests-session"
 _EQUAL_SECONDS, _EQUAL_ROUNDS = 0.3, 5

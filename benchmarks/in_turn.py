@@ -28,7 +28,7 @@ from benchmarks.bare import Run
 from benchmarks.bare_loops import bare_loop
 from benchmarks.trials import Site, context_on, expect_no_errors
 from clientlab import strategies
-from clientlab.executors.interfaces import Executor, RequestNumbers
+from clientlab.executors.executor_interface import Executor, RequestNumbers
 from clientlab.measuring.recording import preallocate
 from clientlab.measuring.trial_process import load_libraries, make_executor
 from clientlab.samples import log_reader

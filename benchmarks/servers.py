@@ -22,8 +22,8 @@ from benchmarks.figures import BenchmarkRow, ratio
 from benchmarks.upstream import GUNICORN, HTTPBIN, BenchServer, serving, upstream
 from clientlab import child_processes
 from clientlab.generators import programs
-from clientlab.generators.interfaces import GeneratorLoad
-from clientlab.generators.wrk import Wrk
+from clientlab.generators.commands import Wrk
+from clientlab.generators.generator_interface import GeneratorLoad
 from clientlab.measuring.usage import cpu_seconds_of
 from clientlab.testbeds.server_process import free_ports
 from clientlab.workload.workload import Request

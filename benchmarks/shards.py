@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.figures import BenchmarkRow
-from clientlab.analysis.summary import QUANTILES, rank_of
-from clientlab.judging.cautions.shards import spread_of
+from clientlab.analysis.latencies import QUANTILES, rank_of
+from clientlab.judging.cautions.load import spread_of
 from clientlab.results import kept_samples
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.upstream_process import workers_for
+from clientlab.testbeds.server_process import workers_for
 from clientlab.workload.workload import Workload
 
 _SHARDS = (1, 2, 4)

@@ -28,7 +28,7 @@ from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.quantiles import times_of
 from clientlab.worker.assignment import Assignment
 from clientlab.worker.lab_client import POLL_TIMEOUT, pauses
-from clientlab.workload.shards import share_of
+from clientlab.workload.shard_workload import share_of
 
 TOKEN = "of the simulated workers"  # noqa: S105 - of a benchmark
 STRATEGY = "urllib3@threads"

@@ -16,7 +16,7 @@ from typing import Any
 from clientlab.__main__ import main
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial, Trial
-from clientlab.service import reported_trial, run_manager
+from clientlab.service import given_trial, run_manager
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.given_trial import GivenTrial, Reported, TrialPlace
 from clientlab.worker.assignment import Assignment
@@ -25,7 +25,7 @@ from clientlab.workload.workload import Workload
 
 def note_into(path: Path) -> None:
     """Note these moments in a file from now on."""
-    give, assignment, merge = Dispatcher.give, GivenTrial.assignment, reported_trial.reported_trial
+    give, assignment, merge = Dispatcher.give, GivenTrial.assignment, given_trial.reported_trial
 
     notes = path.open("a", buffering=1)
 

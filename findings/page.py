@@ -11,12 +11,12 @@ import jinja2
 from clientlab import units
 from clientlab.analysis.ratios import CONFIDENCE
 from clientlab.experiments.file import bundled, read_plan
-from clientlab.judging.claims import judged
+from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.judgement import read_judged
 from clientlab.reports import as_markdown, servers
 from clientlab.reports.charts import picture
 from clientlab.reports.charts.sweeps import Curve, sweeps_of
-from clientlab.reports.claims import PAIRED, with_band
+from clientlab.reports.claims_section import PAIRED, with_band
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row, groups_of
 from clientlab.results.document import ClaimResult, Run

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from clientlab import units
 from clientlab.analysis.ratios import paired_ratio
-from clientlab.judging.evidence import by_round
+from clientlab.judging.contrasts import by_round
 from clientlab.reports.markdown import table
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import trustme
 
-from clientlab.conformance.accepting import accepting
+from clientlab.conformance.server import accepting
 
 _PATIENCE = 10.0
 

@@ -16,7 +16,7 @@ from benchmarks.chaos.incidents import ROUNDS, Incident
 from benchmarks.chaos.place import Missed, awaited
 from benchmarks.chaos.scene import WARM_UP, IncidentReport, Scene
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.upstream_process import workers_for
+from clientlab.testbeds.server_process import workers_for
 
 _STARTS_WITHIN = 30.0
 _ENDS_WITHIN = 90.0

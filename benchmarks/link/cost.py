@@ -18,12 +18,12 @@ from benchmarks.servers import cpu_seconds_with_workers
 from benchmarks.trials import Site, outcome_of
 from benchmarks.upstream import BenchServer, upstream
 from clientlab.generators import programs
-from clientlab.generators.interfaces import GeneratorLoad
-from clientlab.generators.wrk import Wrk
+from clientlab.generators.commands import Wrk
+from clientlab.generators.generator_interface import GeneratorLoad
 from clientlab.measuring.usage import cpu_seconds_of
-from clientlab.testbeds.link_process import LinkProcess
+from clientlab.testbeds.linked import LinkProcess
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.upstream_process import workers_for
+from clientlab.testbeds.server_process import workers_for
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Request, Workload
 

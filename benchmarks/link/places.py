@@ -15,7 +15,7 @@ from pathlib import Path
 import trustme
 
 from clientlab import child_processes
-from clientlab.testbeds.link_process import LinkProcess
+from clientlab.testbeds.linked import LinkProcess
 from clientlab.workload.link import Link
 
 LOOPBACK = "127.0.0.1"

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from benchmarks.figures import BenchmarkRow
 from benchmarks.truth.verdict_cases import CASES, Case
-from clientlab.reports.bottleneck import shown
+from clientlab.reports.rows import bottleneck_shares
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.testbed import Testbed
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.upstream_process import WorkerCounts
+from clientlab.testbeds.server_process import WorkerCounts
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 
@@ -41,7 +41,7 @@ def rows(seed: int = 0) -> Iterator[BenchmarkRow]:  # noqa: ARG001 - nothing is 
         trial, attempts = measured(case)
         met = trial.verdict in case.expected
         right += met
-        name = f"{case.name}: {trial.verdict} ({shown(trial.verdict, trial.busy)})"
+        name = f"{case.name}: {trial.verdict} ({bottleneck_shares(trial.verdict, trial.busy)})"
         target = " or ".join(case.expected)
         yield BenchmarkRow(name, met, met, met, f"trial {attempts}", target, met, "right")
     share = right / len(CASES)

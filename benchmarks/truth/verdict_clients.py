@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import threading
 
+from clientlab.clients.client_interface import Budget, Opened, StatusAndBody
 from clientlab.clients.http_client import HttpClient
-from clientlab.clients.interfaces import Budget, Opened, StatusAndBody
 from clientlab.workload.workload import Request
 
 _HASHED = bytes(1_300_000)  # about a millisecond of SHA-1

@@ -12,7 +12,7 @@ import re
 
 from grafana_foundation_sdk.models import dashboard as model
 
-from clientlab.reports.charts.palette import HUES, colour_of
+from clientlab.reports.charts.chart_data import HUES, colour_of
 from clientlab.strategies import STRATEGIES
 
 _NAMES = dict.fromkeys([*STRATEGIES, *sorted(name for hue in HUES for name in hue.strategies)])

@@ -13,7 +13,7 @@ from grafana_foundation_sdk.builders import table as tables
 from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as model
 
-from clientlab.reports.claims import SIGNS
+from clientlab.reports.claims_section import SIGNS
 
 UID = "clientlab-experiment"
 

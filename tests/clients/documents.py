@@ -15,7 +15,7 @@ from clientlab.results.shard import RequestCounts, ShardReport, ShardSlices
 from clientlab.results.target import Target
 from clientlab.results.trial import LoadSlice, OfSearch, OpenLoad, PlannedTrial, Quantiles, Slice, Trial
 from clientlab.running.quantiles import times_of
-from clientlab.workload.shards import part_of
+from clientlab.workload.shard_workload import part_of
 from clientlab.workload.workload import Workload
 
 SURROUNDINGS = Surroundings(

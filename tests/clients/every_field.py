@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clientlab.results.capacity_search import CapacitySearch
-from clientlab.results.ceiling import Ceiling
-from clientlab.results.document import Caution, Environment, Placement, Resumption, Run, SystemLimits
+from clientlab.results.document import Caution, Ceiling, Environment, Placement, Resumption, Run, SystemLimits
 from clientlab.results.plan import Arm, Claim, EnvironmentSpec
 from clientlab.results.target import Target
 from clientlab.results.trial import (

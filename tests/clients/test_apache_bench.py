@@ -8,7 +8,7 @@ import pytest
 
 from clientlab import strategies
 from clientlab.clients.apache_bench import ApacheBench, percentiles, spread
-from clientlab.clients.interfaces import Budget
+from clientlab.clients.client_interface import Budget
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.errors import LabError
 from clientlab.experiments.checks import check_plan

@@ -9,11 +9,11 @@ import psutil
 import pytest
 
 from clientlab import strategies
-from clientlab.clients.interfaces import Budget
+from clientlab.clients.client_interface import Budget
 from clientlab.conformance.evidence import Evidence
 from clientlab.conformance.evidence import measure as conformance_measure
 from clientlab.conformance.h2_proxy import h2_proxy
-from clientlab.conformance.responses import Gate
+from clientlab.conformance.same_work import Gate
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.conformance.tls import CA_FILE, SOUND, server_context, tls_relay
 from clientlab.errors import Fault

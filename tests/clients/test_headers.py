@@ -8,7 +8,7 @@ import inspect
 import pytest
 
 from clientlab import strategies
-from clientlab.clients.interfaces import Budget
+from clientlab.clients.client_interface import Budget
 from clientlab.conformance.server import counting_server
 from clientlab.strategies import CLIENTS
 from clientlab.workload.making import requests_of

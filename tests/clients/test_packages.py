@@ -32,7 +32,7 @@ PACKAGE = """
         def close(self): self.call.close()
 
     spec = ClientSpec("their-spec", "their_package:Theirs", "blocking", "their-package", "per thread", "a spec")
-    runs = ExecutorSpec("their-serial", "clientlab.executors.serial:Serial", "blocking", "described", concurrent=False)
+    runs = ExecutorSpec("their-serial", "clientlab.executors.threads:Serial", "blocking", "described", concurrent=False)
     pair = Strategy("their-pair", "their-class", "threads", 5)
     taken = ClientSpec("aiohttp", "their_package:Theirs", "blocking", "their-package", "pool", "")
     again = Strategy("sync", "requests", "serial")

@@ -18,7 +18,7 @@ from clients.measured import measure
 
 MINE = """
     from clientlab.clients.http_client import HttpClient
-    from clientlab.clients.aiohttp_session import AiohttpSession
+    from clientlab.clients.aiohttp_clients import AiohttpSession
 
     class Blocking(HttpClient):
         '''Mine, and blocking.

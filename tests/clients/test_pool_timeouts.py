@@ -16,9 +16,9 @@ from aiosonic.timeout import Timeouts
 from pyreqwest.client import SyncClientBuilder
 
 from clientlab.clients.aiosonic_client import AiosonicClient
-from clientlab.clients.httpx_client import HttpxClient
-from clientlab.clients.pyreqwest_client import PyreqwestClient
-from clientlab.clients.requests_session import RequestsSession
+from clientlab.clients.httpx_clients import HttpxClient
+from clientlab.clients.pyreqwest_clients import PyreqwestClient
+from clientlab.clients.requests_clients import RequestsSession
 from clientlab.clients.urllib3_pool import Urllib3Pool
 from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import kind_of

@@ -11,7 +11,7 @@ import pytest
 
 from clientlab.cli.listing import strategy_rows
 from clientlab.errors import LabError
-from clientlab.experiments.articles import articles
+from clientlab.experiments.file import articles
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, check_settings, find, unavailable
 
 

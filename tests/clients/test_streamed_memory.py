@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from clientlab import strategies
-from clientlab.clients.interfaces import Budget
+from clientlab.clients.client_interface import Budget
 from clientlab.conformance.h2_proxy import h2_proxy
 from clientlab.conformance.server import counting_server
 from clientlab.conformance.tls import CA_FILE

@@ -8,12 +8,11 @@ import hashlib
 import pytest
 
 from clientlab import strategies
-from clientlab.clients.interfaces import Budget
+from clientlab.clients.client_interface import Budget
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.errors import LabError
 from clientlab.strategies import STRATEGIES, check_capabilities
-from clientlab.workload.making import requests_of
-from clientlab.workload.uploads import Upload
+from clientlab.workload.making import Upload, requests_of
 from clientlab.workload.workload import Workload
 from clients.ahead import begun_ahead
 from clients.measured import counted, measure

@@ -10,12 +10,12 @@ import certifi
 import pytest
 
 from clientlab import strategies
-from clientlab.clients.interfaces import Budget
+from clientlab.clients.client_interface import Budget
 from clientlab.clients.tls_context import trusting
 from clientlab.conformance.h2_proxy import h2_proxy
 from clientlab.conformance.server import counting_server
 from clientlab.conformance.tls import CA_FILE, OTHER_CA, SOUND, server_context, tls_relay
-from clientlab.testbeds.ca_bundle import ca_bundle
+from clientlab.testbeds.local import ca_bundle
 from clientlab.workload.workload import Workload
 from clients.ahead import begun_ahead
 from clients.measured import measure

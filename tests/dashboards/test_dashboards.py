@@ -16,7 +16,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from grafana_foundation_sdk.models.prometheus import Dataquery
 
 from clientlab.experiments.file import bundled, read_plan
-from clientlab.reports.charts.palette import HUES, colour_of
+from clientlab.reports.charts.chart_data import HUES, colour_of
 from clientlab.results.figures import EXPORTED
 from clientlab.results.labels import ARM, legend
 from clientlab.service import run_metrics

@@ -11,7 +11,7 @@ from clientlab.experiments.file import bundled, read_plan
 from clientlab.judging.judgement import read_judged, with_judgement
 from clientlab.results.plan import Arm
 from clientlab.results.regular_file import content_of
-from clientlab.running.estimate import seconds_of
+from clientlab.running.due import seconds_of
 from clientlab.strategies import STRATEGIES
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial

@@ -6,7 +6,7 @@ import pytest
 
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.results.plan import Arm
-from clientlab.running.estimate import mean_delay, seconds_of
+from clientlab.running.due import mean_delay, seconds_of
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 from clients.documents import a_run, a_trial

@@ -12,9 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from clientlab.cluster.kubectl import Kubectl
-from clientlab.cluster.lab_access import ForwardedLab
-from clientlab.cluster.worker_jobs import RUN_LABEL, run_label
+from clientlab.cluster.lab_access import ForwardedLab, Kubectl
+from clientlab.cluster.workers import RUN_LABEL, run_label
 from clientlab.results.document import Run
 from clientlab.results.store import Store
 from running import ROOT, eventually

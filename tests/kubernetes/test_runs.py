@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from clientlab.cluster.pods import host_of
+from clientlab.cluster.workers import host_of
 from running import eventually
 
 SOON = 30.0

@@ -13,8 +13,7 @@ import numpy as np
 
 from clientlab.analysis.pair_differences import medians
 from clientlab.analysis.ratios import CONFIDENCE, Ratio
-from clientlab.analysis.student_t import t_quantile
-from clientlab.analysis.typical import Floats
+from clientlab.analysis.typical import Floats, t_quantile
 
 FEWEST_ROUNDS = 6
 """With fewer rounds, no interval is computed: one outlying round of five spoils four of ten differences."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clientlab.analysis.levels import typical_levels
 from clientlab.analysis.ratios import CONFIDENCE, Ratio, paired_ratio
+from clientlab.analysis.standings import typical_levels
 
 KNEE = 1.05
 """The knee is the first point of the sweep whose typical figure is within 5 % of the least."""

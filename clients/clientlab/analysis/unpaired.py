@@ -18,8 +18,7 @@ import numpy as np
 
 from clientlab.analysis.pair_differences import between
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate
-from clientlab.analysis.student_t import t_quantile
-from clientlab.analysis.typical import RESERVE, Floats
+from clientlab.analysis.typical import RESERVE, Floats, t_quantile
 
 POWER = 0.8
 """A change counts as one that a comparison could have seen if it would have seen it in so many cases."""

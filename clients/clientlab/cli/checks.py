@@ -22,8 +22,7 @@ from clientlab.conformance import conform as results_of
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.experiments.checks import plugin_faults
 from clientlab.judging.shortages import MORE_PORTS, longer_queue, more_files
-from clientlab.results.surroundings import cpu_usable
-from clientlab.results.system_limits import system_limits
+from clientlab.results.surroundings import cpu_usable, system_limits
 from clientlab.strategies import CLIENTS, EXECUTORS, Strategy, check_settings, client_spec, find, merged, plugins
 from clientlab.strategies.availability import MERGED
 from clientlab.testbeds.local import caddy

@@ -10,9 +10,15 @@ import click
 
 from clientlab.cli.option_types import OUT
 from clientlab.cli.reporting import show
-from clientlab.cluster.kubectl import Kubectl
-from clientlab.cluster.lab_access import ForwardedLab
-from clientlab.cluster.runs import await_workers, delete_jobs, follow, make_jobs, require_permission
+from clientlab.cluster.lab_access import (
+    ForwardedLab,
+    Kubectl,
+    await_workers,
+    delete_jobs,
+    follow,
+    make_jobs,
+    require_permission,
+)
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.printable import printable
 from clientlab.results.store import Store, run_of

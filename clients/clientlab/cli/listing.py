@@ -17,11 +17,10 @@ from rich.table import Table
 from clientlab import units
 from clientlab.cli.terminal import console
 from clientlab.errors import LabError
-from clientlab.experiments.articles import articles
 from clientlab.experiments.experiment import MOST_CHARACTERS, NAME
-from clientlab.experiments.file import bundled, has_quick, read_plan
+from clientlab.experiments.file import articles, bundled, has_quick, read_plan
 from clientlab.printable import printable
-from clientlab.running.estimate import seconds_of
+from clientlab.running.due import seconds_of
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, known, plugins, resolve, unavailable
 
 Rows = list[dict[str, Any]]

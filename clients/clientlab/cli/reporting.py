@@ -14,14 +14,13 @@ import click
 from clientlab.cli.option_types import OUT, complete_runs
 from clientlab.cli.terminal import console
 from clientlab.errors import LabError
-from clientlab.judging.claims import judged
+from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.comparison import compare as compare_runs
 from clientlab.judging.judgement import find_judged
-from clientlab.judging.run_thresholds import judge_run, threshold_of_run
-from clientlab.judging.threshold_checks import check_arms, check_changes
+from clientlab.judging.run_thresholds import check_arms, check_changes, judge_run, threshold_of_run
 from clientlab.judging.thresholds import Threshold, ThresholdResult, change_threshold, judge_changes
 from clientlab.printable import printable
-from clientlab.reports import as_csv, as_junit, as_markdown, as_terminal, comparison, files, thresholds
+from clientlab.reports import as_csv, as_junit, as_markdown, as_terminal, comparison, files, headline
 from clientlab.reports.files import OutputFile
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import find
@@ -143,7 +142,7 @@ def export(run: Run, formats: dict[str, Any], judged: list[ThresholdResult]) -> 
 
 def tell(judged: list[ThresholdResult], *, stderr: bool) -> int:
     """Print the limits that failed or are not sure. The exit code."""
-    for line in thresholds.lines(judged):
+    for line in headline.lines(judged):
         click.echo(line, err=stderr)
     return THRESHOLD_FAILED if any(one.outcome == "failed" for one in judged) else 0
 
@@ -225,15 +224,15 @@ def compare(  # noqa: PLR0913 - one argument per option
         raise LabError("--markdown and --json: leave out one of them")
     if len(names) < 2:
         raise LabError("nothing to compare: name the baseline and one run or more")
-    thresholds = [change_threshold(text) for text in texts]
+    headline = [change_threshold(text) for text in texts]
     more = [find(key, "figure", repr(key)) for key in keys]
-    if strict and not thresholds:
+    if strict and not headline:
         raise LabError("--strict without --fail-on: it changes how --fail-on is judged; leave it out")
     store = Store(folder)
     base, *others = (find_judged(store, name) for name in names)
-    found = compare_runs(base, others, [*more, *(one.figure for one in thresholds)], force=force)
-    check_arms(thresholds, found.arms())
-    judged = judge_changes(found, thresholds, strict=strict)
+    found = compare_runs(base, others, [*more, *(one.figure for one in headline)], force=force)
+    check_arms(headline, found.arms())
+    judged = judge_changes(found, headline, strict=strict)
     if as_json:
         click.echo(comparison.as_json(found, judged))
     elif as_markdown:

@@ -25,14 +25,14 @@ from clientlab.errors import LabError
 from clientlab.experiments.file import path_of
 from clientlab.printable import printable
 from clientlab.results.part import first_problem
-from clientlab.service.bounds import Bounds
 from clientlab.service.plans import served_plan
+from clientlab.service.recruiter import Bounds
 from clientlab.service.schemas import MOST_ROUNDS, Wanted
 from clientlab.service.workers import ANY
 from clientlab.strategies import plugins
 from clientlab.testbeds.compose import ComposeTestbed
 from clientlab.testbeds.local import ROUTES, LocalTestbed, Ports
-from clientlab.testbeds.upstream_process import workers_for
+from clientlab.testbeds.server_process import workers_for
 from clientlab.upstreams import UPSTREAMS
 from clientlab.worker.lab_client import LabClient
 from clientlab.worker.token import TOKEN, keep_token, read_token

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from clientlab.clients.aiohttp_session import AiohttpSession
+from clientlab.clients.aiohttp_clients import AiohttpSession
+from clientlab.clients.client_interface import Budget, Opened
 from clientlab.clients.httpx_family import FamilyAsync
-from clientlab.clients.interfaces import Budget, Opened
 
 
 class OnAiohttp(FamilyAsync):

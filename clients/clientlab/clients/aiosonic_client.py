@@ -23,7 +23,7 @@ from aiosonic.exceptions import (
 from aiosonic.pools import PoolConfig
 from aiosonic.timeout import Timeouts
 
-from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from clientlab.clients.interfaces import Budget, Opened
+from clientlab.clients.client_interface import Budget, Opened
 from clientlab.errors import ErrorTable
 from clientlab.external_tool import ToolReport
 from clientlab.workload.workload import NUMBER_FIELD, Request, Workload, encodes_each, varies

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, cast
 from curl_cffi import AsyncCurl, AsyncSession, CurlECode, CurlInfo, CurlMOpt, CurlOpt, Response, Session, ffi, lib
 from curl_cffi.requests.exceptions import RequestException
 
+from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.descriptors import out_of_descriptors
-from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
 from clientlab.errors import CONNECT_KINDS, NO_DESCRIPTOR, ErrorTable, Fault
 from clientlab.workload.workload import Request
 

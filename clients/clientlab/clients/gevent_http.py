@@ -11,7 +11,7 @@ import geventhttpclient
 from geventhttpclient import client as library
 from geventhttpclient.response import HTTPConnectionClosed, HTTPSocketPoolResponse
 
-from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
-from clientlab.clients.lengths import LENGTH_ERRORS, check_length
+from clientlab.clients.bodies import LENGTH_ERRORS, check_length
+from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request

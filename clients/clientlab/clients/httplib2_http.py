@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import httplib2
 
+from clientlab.clients.bodies import LENGTH_ERRORS, check_length
+from clientlab.clients.client_interface import Budget, Opened, StatusAndBody
 from clientlab.clients.http_client import connecting
-from clientlab.clients.interfaces import Budget, Opened, StatusAndBody
-from clientlab.clients.lengths import LENGTH_ERRORS, check_length
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 

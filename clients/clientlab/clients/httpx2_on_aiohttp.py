@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import httpx2
 from httpx_aiohttp.httpx2 import AiohttpTransport
 
-from clientlab.clients.aiohttp_session import AIOHTTP_ERRORS
+from clientlab.clients.aiohttp_clients import AIOHTTP_ERRORS
 from clientlab.clients.aiohttp_transport import OnAiohttp
 from clientlab.clients.httpx_family import errors_of
 

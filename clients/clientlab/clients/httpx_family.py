@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 from typing import Any, ClassVar
 
-from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.no_cookies import empty_jar
 from clientlab.clients.tls_context import trusting
 from clientlab.errors import ErrorTable, Fault

@@ -7,8 +7,7 @@ from typing import ClassVar
 import httpx
 from h2.exceptions import H2Error  # httpx looks for h2 when a client is made; the lab has to know before
 
-from clientlab.clients.httpx_async import HttpxAsync
-from clientlab.clients.httpx_client import HttpxClient
+from clientlab.clients.httpx_clients import HttpxAsync, HttpxClient
 from clientlab.clients.httpx_family import errors_of
 from clientlab.errors import ErrorTable
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clientlab.clients.interfaces import Budget, Opened
-from clientlab.clients.niquests_async import NiquestsAsync
-from clientlab.clients.niquests_session import NiquestsSession
+from clientlab.clients.client_interface import Budget, Opened
+from clientlab.clients.niquests_clients import NiquestsAsync, NiquestsSession
 from clientlab.errors import Fault
 
 HTTP2 = 20

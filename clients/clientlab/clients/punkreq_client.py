@@ -9,7 +9,7 @@ import punkreq
 from punkreq import _transport
 from punkreq.asyncio import Client
 
-from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.tls_context import trusting
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request

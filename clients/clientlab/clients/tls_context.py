@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
-from clientlab.clients.interfaces import Budget
+from clientlab.clients.client_interface import Budget
 
 OTHERS = "# clientlab: the CAs from here on are those that libraries trust by default\n"
 """A line of the PEM files that testbeds write: the CA of the target is before it. Readers of PEM skip it."""

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import urllib3
 from urllib3 import exceptions
 
-from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
-from clientlab.clients.lengths import LENGTH_ERRORS, check_length
+from clientlab.clients.bodies import LENGTH_ERRORS, check_length
+from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import wreq
 from wreq import blocking, exceptions
 
-from clientlab.clients.chunks import hand_over
-from clientlab.clients.interfaces import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.bodies import hand_over
+from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.errors import NO_DESCRIPTOR, ErrorTable
 from clientlab.workload.workload import Request
 

@@ -1,8 +1,4 @@
-"""The lab service of a cluster, as this machine reaches it: through `kubectl port-forward`.
-
-The forwarded connection begins in the pod's own network, so that no NetworkPolicy has to permit it, and nothing of the
-lab is open to the cluster or beyond. `kubectl exec` would start a Python in the lab's container for each question.
-"""
+"""Calls of `kubectl`. It finds the cluster and its credentials as always: by KUBECONFIG and its present context."""
 
 from __future__ import annotations
 
@@ -15,15 +11,67 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from clientlab import child_processes
-from clientlab.cluster.kubectl import Kubectl, NotInCluster
-from clientlab.cluster.pods import trouble_of
-from clientlab.cluster.worker_jobs import TEMPLATE
+from clientlab.cluster.workers import RUN_LABEL, TEMPLATE, run_label, trouble_of, worker_job
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.worker.lab_client import LOST_ERRORS, LabClient
+
+_SECONDS = 30
+_INSTALL = "install it, and name a cluster with KUBECONFIG: https://kubernetes.io/docs/tasks/tools/"
+
+
+class NotInCluster(LabError):
+    """The cluster has no such object."""
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """`kubectl` with a namespace."""
+
+    namespace: str
+
+    def command(self, *words: str) -> list[str]:
+        """The command line."""
+        return ["kubectl", "--namespace", self.namespace, *words]
+
+    def run(self, *words: str, document: dict[str, Any] | None = None, accepted: tuple[int, ...] = (0,)) -> str:
+        """The output of a command; `document` is its input, `accepted` the exit codes that are no error.
+
+        Raises NotInCluster or LabError, with kubectl's last line.
+        """
+        try:
+            done = subprocess.run(
+                self.command(*words),
+                input=None if document is None else json.dumps(document),
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                check=False,
+                env=os.environ,
+            )
+        except FileNotFoundError as error:
+            raise LabError(f"kubectl is not installed; {_INSTALL}") from error
+        except subprocess.TimeoutExpired as error:
+            raise LabError(
+                f"kubectl {words[0]}: no answer within {_SECONDS} s; look at 'kubectl cluster-info'"
+            ) from error
+        if done.returncode in accepted and not (done.returncode and done.stderr):
+            return done.stdout
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        problem = f"kubectl {words[0]}: {lines[-1] if lines else f'exit code {done.returncode}'}"
+        if "(NotFound)" in problem:
+            raise NotInCluster(problem)
+        raise LabError(f"{problem}; KUBECONFIG={os.environ.get('KUBECONFIG', '')!r} and its context name the cluster")
+
+    def get(self, *words: str) -> dict[str, Any]:
+        """An object, or a list of them in `items`. Raises NotInCluster or LabError."""
+        found: dict[str, Any] = json.loads(self.run("get", *words, "--output", "json"))
+        return found
+
 
 SECRET = "clientlab-token"  # noqa: S105 - its name
 SERVERS = ("flask", "aiohttp", "proxy", "lab")
@@ -192,3 +240,64 @@ def _forward(kubectl: Kubectl) -> tuple[subprocess.Popen[bytes], int]:
         child_processes.stop(process, 1.0)
         raise NotForwarded("kubectl port-forward service/lab: no port is forwarded; is pod lab-0 running?")
     return process, int(port)
+
+
+_WORKERS_SECONDS = 20.0
+
+
+def require_permission(kubectl: Kubectl) -> None:
+    """Raises LabError where this account can't make the Jobs: the run would wait for workers that never come."""
+    if kubectl.run("auth", "can-i", "create", "jobs.batch", accepted=(0, 1)).strip() != "yes":
+        raise LabError(f"this account may not create Jobs in namespace {kubectl.namespace!r}; ask for the right to")
+
+
+def make_jobs(kubectl: Kubectl, run: dict[str, Any]) -> None:
+    """A Job of workers for each strategy of a run; `run` is its document. Raises LabError, and leaves no Job then."""
+    template, name = installed(kubectl), run["run"]
+    jobs = [worker_job(template, name, strategy, shards) for strategy, shards in shards_of(run).items()]
+    try:
+        kubectl.run("create", "--filename", "-", document={"apiVersion": "v1", "kind": "List", "items": jobs})
+    except LabError as error:
+        delete_jobs(kubectl, name)
+        raise LabError(f"{error}; run {name} has no workers, and ends without them") from error
+
+
+def await_workers(kubectl: Kubectl, name: str) -> None:
+    """Give the workers of a run that has ended the time to end: the last one may wait for its last scrape."""
+    deadline = time.monotonic() + _WORKERS_SECONDS
+    while time.monotonic() < deadline:
+        found = kubectl.get("pods", "--selector", _of(name), "--field-selector", "status.phase=Running")["items"]
+        if not found:
+            return
+        time.sleep(_LOOK_SECONDS)
+
+
+def delete_jobs(kubectl: Kubectl, name: str) -> None:
+    """Delete the Jobs of a run with their pods. Raises LabError."""
+    kubectl.run("delete", "jobs", "--selector", _of(name), "--ignore-not-found", "--wait=false")
+
+
+def _of(name: str) -> str:
+    return f"{RUN_LABEL}={run_label(name)}"
+
+
+def shards_of(run: dict[str, Any]) -> dict[str, int]:
+    """Strategy → the most workers that one of its trials needs."""
+    plan, found = run["experiment"], dict[str, int]()
+    for arm in plan["arms"]:
+        shards = plan["workloads"][arm["workload"]].get("shards", 1)
+        found[arm["strategy"]] = max(shards, found.get(arm["strategy"], 1))
+    return found
+
+
+def follow(lab: ForwardedLab, name: str, say: Callable[[str], None]) -> None:
+    """Wait for the end of a run, and say each new line of the lab. Raises IncompleteRun where the lab stays away."""
+    said = ""
+    while True:
+        state = lab.document("/api/state")
+        if state["run"] == name and state["message"] != said:
+            said = state["message"]
+            say(said)
+        if state["run"] != name or not state["measuring"]:
+            return
+        time.sleep(_LOOK_SECONDS)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from socket import socket
 from typing import BinaryIO
 
-from clientlab.conformance.accepting import accepting
-from clientlab.conformance.server import Endless, Last, ServerAnswer, pour
+from clientlab.conformance.server import Endless, Last, ServerAnswer, accepting, pour
 from clientlab.conformance.tls import SOUND, server_context
 
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 6, 7, 9

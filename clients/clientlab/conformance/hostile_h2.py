@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from clientlab.conformance.endless import EndlessOutcome, ended_scenario
 from clientlab.conformance.evidence import Evidence, measure, speaks_http2
 from clientlab.conformance.h2_server import (
     CONTINUATION,
@@ -22,8 +21,7 @@ from clientlab.conformance.h2_server import (
     h2_server,
     header,
 )  # fmt: skip
-from clientlab.conformance.hostile import TIMEOUT, permitted
-from clientlab.conformance.hostile_answers import BROKEN, FORGIVEN
+from clientlab.conformance.hostile import BROKEN, FORGIVEN, TIMEOUT, EndlessOutcome, ended_scenario, permitted
 from clientlab.conformance.scenario import CannotProvoke, Check, Scenario
 from clientlab.conformance.server import Endless, Last, ServerAnswer
 from clientlab.conformance.tls import CA_FILE

@@ -1,15 +1,79 @@
-"""Whether a strategy did the same work as all others: each requested once, within the budget."""
+"""The answers of the counting server in the scenarios of equal budgets: each request gets its own body."""
 
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections import Counter
+from collections.abc import Callable
 
-from clientlab.conformance.evidence import Evidence
+from clientlab.conformance.evidence import FEW_CAS, Evidence, serve
 from clientlab.conformance.h2_proxy import VERSION_HEADER
-from clientlab.conformance.responses import content
-from clientlab.conformance.server import Seen
-from clientlab.strategies import client_spec, executor_spec
+from clientlab.conformance.scenario import Check, Scenario
+from clientlab.conformance.server import Seen, ServerAnswer, ok
+from clientlab.strategies import Strategy, client_spec, executor_spec
+from clientlab.workload.workload import Workload
+
+_CHUNKED_EVERY = 10
+_MOMENT = 0.03
+_PATIENCE = 5.0
+
+
+class Gate:
+    """Holds the first requests until `width` are in flight, and a moment longer to notice one too many.
+
+    All later ones go through. It opens by itself where so many never come.
+    """
+
+    def __init__(self, width: int) -> None:
+        self._missing = width
+        self._lock = threading.Lock()
+        self._open = threading.Event()
+
+    def wait(self) -> None:
+        """Enter, and return when all have entered."""
+        if self._open.is_set():
+            return
+        with self._lock:
+            self._missing -= 1
+            last = self._missing == 0
+        if last:
+            time.sleep(_MOMENT)
+        else:
+            self._open.wait(_PATIENCE)
+        self._open.set()
+
+
+def content(number: int) -> bytes:
+    """The body for request `number`. Each has its own length, so that a swapped answer is noticed."""
+    return json.dumps({"number": number, "rest": "x" * (37 * number % 3000)}).encode()
+
+
+def items(gate: Gate, hold: float) -> Callable[[Seen], ServerAnswer]:
+    """Answers to `/item/NUMBER?x=1`. The first request is the warm-up, and is not held."""
+    warm = threading.Event()
+
+    def answer(seen: Seen) -> ServerAnswer:
+        if not warm.is_set():
+            warm.set()
+        else:
+            gate.wait()
+            time.sleep(hold)
+        number = int(seen.target.removeprefix("/item/").partition("?")[0])
+        body = content(number)
+        if seen.method == "HEAD":
+            return ok(body)[: -len(body)]
+        return ok(body) if number % _CHUNKED_EVERY else _chunked(body)
+
+    return answer
+
+
+def _chunked(body: bytes) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    pieces = [body[at : at + 500] for at in range(0, len(body), 500)]
+    return head + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
 
 HEADERS = {"x-mine": "yes", "accept-encoding": "identity", "content-type": "application/json"}
 _WITHOUT_BODY = ("x-mine", "accept-encoding")
@@ -161,3 +225,62 @@ def counted(found: Evidence) -> str:
     by_lab, opened = found.outcome.connections_begun, found.connections
     right = {opened} if found.http2 else {opened, found.server.accepted}
     return "" if by_lab in right else f"the lab counted {by_lab} connections, the server {opened}"
+
+
+CONCURRENCY = 7  # of the thousand: six chunks and one for the remainder fill it
+WIDE = 10
+"""The concurrency of workloads that have fewer requests."""
+
+_HOLD = 0.001
+
+
+def _do(workload: Workload) -> Callable[[Strategy], Evidence]:
+    def do(strategy: Strategy) -> Evidence:
+        asked, requests = workload.concurrency or 1, workload.requests or 0
+        width = strategy.in_flight(asked, requests)
+        gate = Gate(min(width, asked + 1, requests))
+        return serve(strategy, workload, items(gate, _HOLD if width > 1 else 0.0), ca_file=FEW_CAS)
+
+    return do
+
+
+def _of(method: str, requests: int, concurrency: int, *, payload: bool, parse: bool = False) -> Workload:
+    return Workload(
+        path="/item/{k}?x=1", method=method, payload_size=300 if payload else None, headers={"X-Mine": "yes"},
+        parse=parse, requests=requests, concurrency=concurrency, warmup=1,
+    )  # fmt: skip
+
+
+CHECKS: dict[str, Check[Evidence]] = {
+    "1,000 requests": exactly_n,
+    "method, headers, body": as_asked,
+    "recorded once": recorded,
+    "whole body read": whole_body,
+    "never more in flight": never_more,
+    "as many in flight": as_many,
+    "connection policy": policy,
+    "connections counted": counted,
+}
+
+
+def _all_of_them(found: Evidence) -> str:
+    """The message of the first of these checks that finds something broken; empty if none does."""
+    return next((broken for check in CHECKS.values() if (broken := check(found))), "")
+
+
+BUDGET = Scenario(
+    "budget", _do(_of("POST", 1000, CONCURRENCY, payload=True, parse=True)), CHECKS, frozenset({"strategy"})
+)
+# How a method is sent depends on the client. No other scenario sends PUT and HEAD.
+ONE = Scenario(
+    "one",
+    _do(_of("PUT", 1, WIDE, payload=True)),
+    {"one request": _all_of_them, "method PUT": method},
+    frozenset({"client", "executor"}),
+)
+SEVEN = Scenario(
+    "seven",
+    _do(_of("HEAD", 7, WIDE, payload=False)),
+    {"seven requests": _all_of_them, "method HEAD": method},
+    frozenset({"client", "executor"}),
+)

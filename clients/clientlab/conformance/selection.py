@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from clientlab.conformance.budget import BUDGET, ONE, SEVEN
-from clientlab.conformance.connecting import REFUSED, UNANSWERED
 from clientlab.conformance.ending import DURATION, STOP
-from clientlab.conformance.endless import WITHOUT_END
-from clientlab.conformance.faults import OVER_HTTP2
+from clientlab.conformance.faults import OVER_HTTP2, REFUSED, UNANSWERED
 from clientlab.conformance.faults import SCENARIO as FAULTS
-from clientlab.conformance.handshake import HANDSHAKE
-from clientlab.conformance.hostile import HOSTILE
+from clientlab.conformance.hostile import HOSTILE, WITHOUT_END
 from clientlab.conformance.hostile_h2 import HOSTILE_H2, WITHOUT_END_H2
+from clientlab.conformance.same_work import BUDGET, ONE, SEVEN
 from clientlab.conformance.scenario import Scenario, StrategyPart
-from clientlab.conformance.verifying import TLS
+from clientlab.conformance.verifying import HANDSHAKE, TLS
 from clientlab.strategies import Strategy, client_spec, executor_spec
-from clientlab.strategies.loops import loop_of
+from clientlab.strategies.executors import loop_of
 
 SCENARIOS: tuple[Scenario[Any], ...] = (
     BUDGET,

@@ -1,4 +1,4 @@
-"""A server on raw sockets that shares no code with the lab. It records everything that it receives."""
+"""A listener on loopback, and a thread that accepts its connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,29 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from clientlab.conformance.accepting import accepting
+
+@contextlib.contextmanager
+def accepting(take: Callable[[socket.socket], None]) -> Iterator[int]:
+    """A free port of loopback. `take` is called with each connection, one after the other."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return  # closed below
+            take(connection)
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
 
 PATIENCE = 10.0
 """Seconds that the server waits for a client to close a silent connection."""

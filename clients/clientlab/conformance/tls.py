@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clientlab.conformance.accepting import accepting
+from clientlab.conformance.server import accepting
 
 CERTIFICATES = Path(__file__).with_name("certificates")
 """Certificates of a CA and of servers, valid until 2120. The keys of the CAs were deleted."""

@@ -9,9 +9,9 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import util
 from multiprocessing.synchronize import Barrier
 
-from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import LOOP, AsyncCaller, ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers, spawn_each
-from clientlab.executors.process_pool import START_METHOD, SharedCounter, arrive
+from clientlab.executors.processes import START_METHOD, SharedCounter, arrive
 
 _sources: list[tuple[SharedCounter, Barrier]] = []
 """In a pool process: the numbers of an open load, and where all processes meet before it begins."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from clientlab.executors.interfaces import LOOP, AsyncCaller, ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import LOOP, AsyncCaller, ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
 
 

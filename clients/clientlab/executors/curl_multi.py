@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 import pycurl
 
-from clientlab.executors.interfaces import ExecutorContext, RequestNumbers
-from clientlab.executors.pacing import PacedNumbers
-from clientlab.executors.timers import KernelTimer, has_kernel_timer
+from clientlab.executors.executor_interface import ExecutorContext, RequestNumbers
+from clientlab.executors.pacing import KernelTimer, PacedNumbers, has_kernel_timer
 from clientlab.workload.workload import Request
 
 _EVENTS = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from requests_futures.sessions import FuturesSession
 
-from clientlab.executors.interfaces import Caller, ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import Caller, ExecutorContext, RequestNumbers
 
 
 class Futures:

@@ -8,7 +8,7 @@ import gevent
 from gevent import monkey
 from gevent.pool import Pool
 
-from clientlab.executors.interfaces import ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import ExecutorContext, RequestNumbers
 
 
 class GeventPool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from time import perf_counter
 
-from clientlab.executors.interfaces import ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import ExecutorContext, RequestNumbers
 
 
 class Program:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from asgiref.sync import sync_to_async
 
-from clientlab.executors.interfaces import LOOP, ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import LOOP, ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers, spawn_each
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from clientlab.executors.interfaces import AsyncCaller, ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import AsyncCaller, ExecutorContext, RequestNumbers
 
 
 class TrioTasks:

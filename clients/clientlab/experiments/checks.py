@@ -10,9 +10,9 @@ from clientlab.experiments.expansion import place_of, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
 from clientlab.strategies import Strategy
-from clientlab.strategies.loops import loop_of
+from clientlab.strategies.executors import loop_of
 from clientlab.workload.load import check_load, requests_in
-from clientlab.workload.shards import check_shards, share_of
+from clientlab.workload.shard_workload import check_shards, share_of
 from clientlab.workload.workload import Workload, check
 
 TLS_ROUTES = frozenset({"proxy-tls"})

@@ -1,4 +1,4 @@
-"""Reading experiments from TOML files, in full or in their quick form. Errors name the line."""
+"""The line of a key in a TOML text. The standard library's parser reports no positions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,47 @@ from clientlab.errors import FieldError, FieldKey, LabError
 from clientlab.experiments.checks import available_part, check_plan
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import Circumstances, make_plan
-from clientlab.experiments.toml_lines import has, line_of
 from clientlab.printable import printable
 from clientlab.results.plan import Plan
 from clientlab.results.regular_file import content_of
 from clientlab.workload.link import LINK_PARTS
+
+_MOST_LINES = 1_000
+"""Each line is read with all lines before it. The longest experiment of the lab has 436."""
+
+
+def line_of(text: str, key: FieldKey) -> int | None:
+    """The line, from 1, of the statement that defines `key`; None where no part of the key exists, or in long texts.
+
+    The parser itself finds it: the text grows line by line, and the statement lies between the last text without the
+    key and the first text with it. For a missing key, the line is that of its table.
+    """
+    lines = text.splitlines(keepends=True)
+    if len(lines) > _MOST_LINES:
+        return None
+    for length in range(len(key), 0, -1):
+        before = 0
+        for end in range(1, len(lines) + 1):
+            try:
+                document = tomllib.loads("".join(lines[:end]))
+            except tomllib.TOMLDecodeError:
+                continue  # within a value of several lines
+            if has(document, key[:length]):
+                return before + 1
+            before = end
+    return None
+
+
+def has(document: Any, key: FieldKey) -> bool:
+    """Whether a document has a value at that path."""
+    found = document
+    for part in key:
+        places = range(len(found)) if isinstance(found, list) else found if isinstance(found, dict) else ()
+        if part not in places:
+            return False
+        found = found[part]
+    return True
+
 
 _MOST_BYTES = 256 << 10
 """Of an experiment's file. The largest of the lab has 42 KiB."""
@@ -308,3 +344,18 @@ def _changed(
             yield from _changed(document.get(key, {}), value, f"{within}{key}.")
         elif value != (was := document.get(key, "not written")):
             yield f"{within}{key}", was, value
+
+
+def articles() -> dict[str, list[str]]:
+    """Strategy without settings → the bundled experiments with a published source that have it in an arm.
+
+    Control arms do not count: the lab added them.
+    """
+    found: dict[str, list[str]] = {}
+    for name, path in bundled().items():
+        plan = read_plan(path)
+        if not plan.source:
+            continue
+        for strategy in {arm.strategy.partition("?")[0] for arm in plan.arms if not arm.control}:
+            found.setdefault(strategy, []).append(name)
+    return found

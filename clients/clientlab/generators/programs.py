@@ -11,13 +11,8 @@ from pathlib import Path
 from shutil import which
 
 from clientlab import child_processes
-from clientlab.generators.ab import Ab
-from clientlab.generators.h2load import H2load
-from clientlab.generators.hey import Hey
-from clientlab.generators.interfaces import Generator, GeneratorLoad, LoadReport
-from clientlab.generators.k6 import K6
-from clientlab.generators.oha import Oha
-from clientlab.generators.wrk import Wrk
+from clientlab.generators.commands import K6, Ab, H2load, Hey, Oha, Wrk
+from clientlab.generators.generator_interface import Generator, GeneratorLoad, LoadReport
 from clientlab.measuring.trial_handle import PROXY_VARIABLES
 from clientlab.measuring.usage import children_cpu_seconds
 

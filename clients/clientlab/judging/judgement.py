@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clientlab.judging.cautions import cautions_of
-from clientlab.judging.claims import judged
+from clientlab.judging.claim_verdicts import judged
 from clientlab.results.document import Run
 from clientlab.results.store import Store, is_held, read_run
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from statistics import mean, median
 from typing import Literal
 
-from clientlab.judging.probes import GROWN_REQUESTS, backlog_of
+from clientlab.judging.capacity import GROWN_REQUESTS, backlog_of
 from clientlab.judging.ranking import group_of
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY

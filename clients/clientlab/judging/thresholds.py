@@ -12,8 +12,7 @@ from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate, typic
 from clientlab.errors import FieldError
 from clientlab.judging.changes import Change, estimates, simultaneous
 from clientlab.judging.comparison import Comparison
-from clientlab.results.document import Run
-from clientlab.results.failures import failed_for_good
+from clientlab.results.document import Run, failed_for_good
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import find
 from clientlab.units import WRITTEN

@@ -1,19 +1,185 @@
-"""The servers of a link: a listening socket for each upstream or proxy, all behind the same two directions."""
+"""A connection through the link: the client's socket, the upstream's, TCP's handshake, and how a connection ends.
+
+The kernel has finished the client's handshake with this process before the link can know of it. So `connect()` returns
+at once, and the round trip of the handshake is paid by the first bytes. With t, the time at which the link accepted,
+and rtt, the round-trip time:
+
+    t + rtt / 2      the SYN arrives: the link connects to the upstream
+    t + rtt          the SYN-ACK is back: the client's bytes may leave (and arrive at t + 1.5 rtt)
+    t + 1.5 rtt      the ACK arrives: a server that sends first may do so (and is heard at t + 2 rtt)
+
+A connection that was opened a round trip before it is used pays nothing later, as in a network.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import socket
+import struct
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from clientlab.link.addresses import HostPort
-from clientlab.link.agenda import Agenda
-from clientlab.link.connection import Directions, RelayedConnection
-from clientlab.link.timer import precise_timer
+from clientlab.link.agenda import Agenda, precise_timer
+from clientlab.link.flow import UNREAD, Flow, OneWay
 from clientlab.workload.link import Link
+
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 s
+
+
+@dataclass(frozen=True)
+class Directions:
+    """What all connections of a link share: its two directions, and the clock."""
+
+    up: OneWay
+    down: OneWay
+    agenda: Agenda
+
+    @classmethod
+    def of(cls, link: Link, agenda: Agenda) -> Directions:
+        """Both directions have the link's round-trip time and bandwidth."""
+        up, down = (OneWay(agenda, link.rtt, link.bandwidth) for _ in range(2))
+        return cls(up, down, agenda)
+
+
+class RelayedConnection:
+    """One connection. `client` is the protocol of the accepted socket; both sides are None once they are closed."""
+
+    def __init__(self, directions: Directions, target: HostPort) -> None:
+        clock = directions.agenda.clock
+        up, down = Flow(directions.up, clock, self._arrived_end), Flow(directions.down, clock, self._arrived_end)
+        self.client: Side | None = Side(self, reads=up, writes=down)
+        self._upstream: Side | None = Side(self, reads=down, writes=up)
+        self._directions = directions
+        self._target = target
+        self._answered = self._connected = False
+        self._flows_to_end = 2
+        self._connecting: asyncio.Task[None] | None = None  # the loop itself holds no reference
+
+    def opened(self, side: Side) -> None:
+        """Go on with the handshake: the client was accepted, or the upstream is connected."""
+        now = self._directions.agenda.clock()
+        if side is self.client:
+            self._directions.up.send(0, now, self._syn_arrives)
+            return
+        self._connected = True
+        if self._answered:  # the upstream took longer than half a round trip
+            self._establish(now)
+
+    def was_reset(self, side: Side) -> None:
+        """Reset the other socket too, once the reset of this one has crossed the link."""
+        now = self._directions.agenda.clock()
+        if side is self.client and self._upstream is not None:
+            self._directions.up.send(0, now, self._upstream.reset)
+        elif side is self._upstream and self.client is not None:
+            self._directions.down.send(0, now, self.client.reset)
+
+    def closed(self, side: Side) -> None:
+        """Let go of a closed socket, so that reference counts free the connection."""
+        if side is self.client:
+            self.client = None
+        else:
+            self._upstream = None
+
+    def _syn_arrives(self, due: float, _: None) -> None:
+        self._connecting = asyncio.ensure_future(self._connect(due))
+        self._directions.down.send(0, due, self._syn_ack_arrives)
+
+    def _syn_ack_arrives(self, due: float, _: None) -> None:
+        self._answered = True
+        if self._connected:
+            self._establish(due)
+
+    def _establish(self, at: float) -> None:
+        if self.client is not None:
+            self.client.reads.open(at)
+        self._directions.up.send(0, at, self._ack_arrives)
+
+    def _ack_arrives(self, due: float, _: None) -> None:
+        if self._upstream is not None:
+            self._upstream.reads.open(due)
+
+    async def _connect(self, began: float) -> None:
+        """Connect to the upstream. If that fails, reset the client when a refusal would have arrived there."""
+        side, (host, port) = self._upstream, self._target
+        if side is None:
+            return
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: side, host, port)
+        except OSError as error:
+            if not isinstance(error, ConnectionRefusedError):
+                sys.stderr.write(f"no connection to {host}:{port}: {error}\n")
+            self._upstream = None
+            if self.client is not None:
+                self._directions.down.send(0, began, self.client.reset)
+
+    def _arrived_end(self) -> None:
+        """Close both sockets once the last byte of both directions has arrived."""
+        self._flows_to_end -= 1
+        if not self._flows_to_end:
+            for side in (self.client, self._upstream):
+                if side is not None:
+                    side.close()
+
+
+class Side(asyncio.Protocol):
+    """One socket. `reads`: the flow of the bytes that it receives; `writes`: of those that it sends."""
+
+    def __init__(self, connection: RelayedConnection, reads: Flow, writes: Flow) -> None:
+        self.reads = reads
+        self.data_received = reads.feed  # type: ignore[method-assign] # one call less for each read
+        self._connection = connection
+        self._writes = writes
+        self._transport: asyncio.Transport | None = None
+        self._reset_at_once = self._closing = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(UNREAD, UNREAD // 2)
+        self.reads.source = self._writes.target = self._transport
+        if self._reset_at_once:
+            self.reset()
+        else:
+            self._connection.opened(self)
+
+    def eof_received(self) -> bool:
+        """Keep the socket open for the other direction."""
+        self.reads.end()
+        return True
+
+    def pause_writing(self) -> None:
+        self._writes.stall()
+
+    def resume_writing(self) -> None:
+        self._writes.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the base class names it
+        self._transport = self.reads.source = self._writes.target = None
+        self.reads.drop()
+        self._writes.drop()
+        if not self._closing:
+            self._connection.was_reset(self)
+        self._connection.closed(self)
+
+    def close(self) -> None:
+        """Close, after all that was written."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def reset(self, _due: float = 0.0, _: None = None) -> None:
+        """Close with a reset, and forget what was written."""
+        if self._transport is None:
+            self._reset_at_once = True  # it is still being connected, or is closed already
+            return
+        self._closing = True
+        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        self._transport.abort()
+
 
 _BACKLOG = 65_535
 """Connections that may wait to be accepted, if the system permits so many (net.core.somaxconn)."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from clientlab.measuring.connections import PeerAddress
 from clientlab.strategies import Strategy
 from clientlab.workload.load import requests_in
-from clientlab.workload.shards import ShardWorkload, share_of
+from clientlab.workload.shard_workload import ShardWorkload, share_of
 from clientlab.workload.workload import Workload
 
 CONTEXT_FILE = "context.pickle"

@@ -19,8 +19,8 @@ import psutil
 from clientlab import units
 from clientlab.measuring import cgroups
 from clientlab.measuring.context import WARM_UP_FOLDER, TrialContext
-from clientlab.measuring.memory import footprint
 from clientlab.measuring.trial_handle import TrialFailed, TrialStalled
+from clientlab.measuring.usage import footprint
 from clientlab.samples.log import NOTE_SUFFIX, process_note
 from clientlab.workload.load import longest_pause, requests_in
 

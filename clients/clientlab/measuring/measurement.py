@@ -14,15 +14,14 @@ from pydantic import ConfigDict
 
 from clientlab import strategies
 from clientlab.bounded_numbers import Count, NotNegative, Positive
-from clientlab.measuring import memory, noise, usage
+from clientlab.measuring import noise, usage
 from clientlab.measuring.context import WARM_UP_FOLDER, Done, TrialContext
-from clientlab.measuring.external_tool import ToolNote, read_note
-from clientlab.measuring.interpreter import OWN, Interpreter
 from clientlab.measuring.limits import Limits
-from clientlab.measuring.memory import Footprint
 from clientlab.measuring.noise import Disturbance, over_known
-from clientlab.measuring.trial_handle import PATIENCE, TrialFailed
+from clientlab.measuring.tool_trials import ToolNote, read_note
+from clientlab.measuring.trial_handle import OWN, PATIENCE, Interpreter, TrialFailed
 from clientlab.measuring.trial_processes import TrialProcesses
+from clientlab.measuring.usage import Footprint
 from clientlab.samples.log import ProcessNote, process_notes
 from clientlab.samples.log_reader import FinishedCounter, Samples, read
 from clientlab.workload.load import longest_pause
@@ -233,7 +232,7 @@ class _Rests:
     def __init__(self, processes: TrialProcesses, folder: Path) -> None:
         self._processes = processes
         self._folder = folder
-        self._idle = [memory.footprint(process.pids(), {process.pid}) for process in processes.each]
+        self._idle = [usage.footprint(process.pids(), {process.pid}) for process in processes.each]
 
     def start(self) -> None:
         """The measured part begins next."""
@@ -246,7 +245,7 @@ class _Rests:
         """All requests have ended, and all processes that sent them should be alive."""
         self._last_threads = noise.threads(self._processes.pids())
         self._peak = [
-            memory.footprint(process.pids(), {process.pid, *(note.pid for note in _notes(self._folder, process.shard))})
+            usage.footprint(process.pids(), {process.pid, *(note.pid for note in _notes(self._folder, process.shard))})
             for process in self._processes.each
         ]
 

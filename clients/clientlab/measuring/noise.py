@@ -1,8 +1,4 @@
-"""What disturbed a trial: counters of the kernel before and after its measured part, and their growth.
-
-They are read by the process that started the trial, while the trial waits: nothing is read inside the clock. All of
-them are Linux'. A counter that cannot be read is None.
-"""
+"""Busy time of the cores that the lab may use, whoever uses them."""
 
 from __future__ import annotations
 
@@ -13,13 +9,40 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
-from typing import TypeVar
+from typing import Self, TypeVar
 
+import psutil
 from pydantic import ConfigDict
 
 from clientlab.bounded_numbers import Count, NotNegative, Positive
 from clientlab.measuring.cgroups import cpu_pressure_file
-from clientlab.measuring.machine import CoreTimes
+
+_BUSY_TIMES = ("user", "nice", "system", "irq", "softirq", "steal")
+_IDLE = ("idle", "iowait")
+
+
+@dataclass(frozen=True)
+class CoreTimes:
+    """Seconds since the machine's start, summed over its cores, in steps of 10 ms. Stolen time counts as busy."""
+
+    busy: float
+    idle: float
+
+    @classmethod
+    def now(cls) -> Self:
+        """The cores of this process's affinity, or all cores where the system has none."""
+        times = psutil.cpu_times(percpu=True)
+        if hasattr(os, "sched_getaffinity"):
+            times = [times[core] for core in os.sched_getaffinity(0) if core < len(times)] or times
+        return cls(
+            *(sum(getattr(core, name, 0.0) for core in times for name in names) for names in (_BUSY_TIMES, _IDLE))
+        )
+
+    def share_since(self, before: CoreTimes) -> float | None:
+        """Busy share of these cores since an earlier reading; None if no time has passed."""
+        used, unused = self.busy - before.busy, self.idle - before.idle
+        return used / (used + unused) if used + unused > 0 else None
+
 
 Number = TypeVar("Number", int, float)
 _ROOT = Path("/")

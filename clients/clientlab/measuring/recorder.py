@@ -14,14 +14,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import cast
 
-from clientlab.clients.interfaces import AsyncClient, AsyncTiming, Client, Timing
-from clientlab.executors.interfaces import AsyncCaller, Caller
-from clientlab.measuring import loops
-from clientlab.measuring.admission import Admission, PacedAsyncioCaller, PacedCaller
+from clientlab.clients.client_interface import AsyncClient, AsyncTiming, Client, Timing
+from clientlab.executors.executor_interface import AsyncCaller, Caller
+from clientlab.measuring import connections
 from clientlab.measuring.context import TrialContext
-from clientlab.measuring.external_tool import ToolRecorder
-from clientlab.measuring.recording import Recording
+from clientlab.measuring.recording import Admission, PacedAsyncioCaller, PacedCaller, Recording
 from clientlab.measuring.sending import AsyncSend, ElapsedRecorder, Send, all_at_once, asend_of, send_of
+from clientlab.measuring.tool_trials import ToolRecorder
 from clientlab.samples.log import write_record
 from clientlab.workload.arrivals import Arrivals
 from clientlab.workload.load import arrivals_of
@@ -66,8 +65,8 @@ class CallerFactory:
     def drive(self) -> ToolRecorder:
         return ToolRecorder(Path(self.context.folder), Recording(self.context, self.concurrency))
 
-    def loop_factory(self, name: str) -> loops.LoopFactory:
-        return loops.factory(name)
+    def loop_factory(self, name: str) -> connections.LoopFactory:
+        return connections.factory(name)
 
 
 class BlockingCaller:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from clientlab.clients.interfaces import AsyncStreaming, AsyncTiming, StatusAndBody, Streaming, Timing
+from clientlab.clients.client_interface import AsyncStreaming, AsyncTiming, StatusAndBody, Streaming, Timing
 from clientlab.samples.log import SampleLog
 from clientlab.workload.workload import Request, Workload
 

@@ -30,8 +30,8 @@ from types import FrameType
 from typing import Any
 
 from clientlab import strategies
-from clientlab.executors import timers
-from clientlab.executors.interfaces import Executor, RequestNumbers
+from clientlab.executors import pacing
+from clientlab.executors.executor_interface import Executor, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.measuring import usage
 from clientlab.measuring.context import WARM_UP_FOLDER, Done, TrialContext
@@ -155,7 +155,7 @@ def _run_cold(context: TrialContext, events: Events) -> None:
     executor = make_executor(context)
     is_open = arrivals_of(context.workload) is not None
     if is_open:
-        timers.prepare()
+        pacing.prepare()
         executor.open()
     start = events.wait_for_start()
     clock = _Stopwatch()
@@ -184,7 +184,7 @@ def _run_warm(context: TrialContext, events: Events) -> None:
     executor.open()
     executor.run(RequestNumbers(context.warm_up, first=-context.warm_up))
     if arrivals_of(context.workload) is not None:
-        timers.prepare()
+        pacing.prepare()
     start = events.wait_for_start()
     clock = _Stopwatch()
     numbers = _numbers(context, clock.began if start is None else start)

@@ -13,9 +13,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from clientlab.measuring.context import CONTEXT_FILE, TrialContext
-from clientlab.measuring.interpreter import Interpreter
-from clientlab.measuring.trial_handle import TrialFailed, TrialHandle, TrialStalled
-from clientlab.workload.shards import READY_SECONDS
+from clientlab.measuring.trial_handle import Interpreter, TrialFailed, TrialHandle, TrialStalled
+from clientlab.workload.shard_workload import READY_SECONDS
 
 _TICK_SECONDS = 0.5
 _LOOK_SECONDS = 2.0

@@ -10,7 +10,7 @@ import io
 import json
 from typing import Any
 
-from clientlab.judging.cautions.shards import spread_of
+from clientlab.judging.cautions.load import spread_of
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
 from clientlab.results.server_counters import ServerUse

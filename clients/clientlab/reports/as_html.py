@@ -15,9 +15,9 @@ import jinja2
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports.charts import palette
+from clientlab.reports.charts import chart_data
 from clientlab.reports.charts.shapes import LineChart, Point
-from clientlab.reports.claims import SIGNS
+from clientlab.reports.claims_section import SIGNS
 from clientlab.reports.contents import page_sections
 from clientlab.reports.files import PAGE
 from clientlab.reports.sections import Report
@@ -98,7 +98,7 @@ _TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.globals |= {"palette": palette, "signs": SIGNS, "ratio": units.ratio, "digits": units.digits}
+_TEMPLATES.globals |= {"palette": chart_data, "signs": SIGNS, "ratio": units.ratio, "digits": units.digits}
 _TEMPLATES.filters |= {
     "line": _line_path,
     "dots": _dots_path,

@@ -13,11 +13,10 @@ from typing import Literal
 from xml.etree import ElementTree as ET
 
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports.claims import doubts
+from clientlab.reports.claims_section import doubts
 from clientlab.reports.failures import reason_of
-from clientlab.reports.thresholds import sentence
-from clientlab.results.document import Run
-from clientlab.results.failures import failed_for_good
+from clientlab.reports.headline import sentence
+from clientlab.results.document import Run, failed_for_good
 
 # Not allowed in XML, not even as a reference (XML 1.0, section 2.2, Char).
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

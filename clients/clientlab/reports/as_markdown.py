@@ -8,7 +8,7 @@ from typing import assert_never
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.charts.shapes import DataTable
-from clientlab.reports.claims import doubts, sentence
+from clientlab.reports.claims_section import doubts, sentence
 from clientlab.reports.contents import text_sections
 from clientlab.reports.markdown import code, escaped, table
 from clientlab.reports.sections import Alerts, Command, Lines, Listing, Report, Section, Tables, TextPart, Verdicts

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from clientlab import units
 from clientlab.reports.charts.shapes import DataTable
-from clientlab.reports.claims import PAIRED, SIGNS, doubts, sentence
+from clientlab.reports.claims_section import PAIRED, SIGNS, doubts, sentence
 from clientlab.reports.contents import text_sections
 from clientlab.reports.sections import Alerts, Command, Lines, Listing, Report, Section, Tables, TextPart, Verdicts
 from clientlab.results.document import ClaimResult, Run

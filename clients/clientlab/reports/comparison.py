@@ -16,10 +16,9 @@ from rich.text import Text
 from clientlab import units
 from clientlab.analysis.unpaired import POWER
 from clientlab.judging.changes import Change
-from clientlab.judging.comparison import Compared, Comparison
-from clientlab.judging.differences import Difference
+from clientlab.judging.comparison import Compared, Comparison, Difference
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import markdown, thresholds
+from clientlab.reports import headline, markdown
 from clientlab.reports.as_terminal import plain_table
 from clientlab.results.document import Run
 
@@ -40,7 +39,7 @@ def as_text(comparison: Comparison, judged: Sequence[ThresholdResult]) -> Render
         parts += [Text(f"    {line}") for line in lines]
     parts += [Text(), _table(comparison), Text(_summary(comparison), style="bold")]
     parts += [Text(line, style="dim") for line in _notes(comparison)]
-    parts += [Text(line, style="bold red" if "FAILED" in line else "bold") for line in thresholds.lines(judged)]
+    parts += [Text(line, style="bold red" if "FAILED" in line else "bold") for line in headline.lines(judged)]
     return Lines(*parts)
 
 
@@ -58,7 +57,7 @@ def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult]) -> st
     ]
     parts.append("\n" + markdown.table(["arm", "figure", "baseline", *columns], rows, left=2))
     parts += [f"\n{escaped(line)}\n" for line in (_summary(comparison), *_notes(comparison))]
-    outcomes = [f"- **{escaped(line)}**\n" for line in thresholds.lines(judged)]
+    outcomes = [f"- **{escaped(line)}**\n" for line in headline.lines(judged)]
     return "".join([*parts, "\n" if outcomes else "", *outcomes])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from clientlab.reports import capacity, claims, failures, figure_tables, headline, servers, surroundings
+from clientlab.reports import capacity_section, claims_section, failures, figure_tables, headline, servers, surroundings
 from clientlab.reports.charts import bars, latency, timeline
 from clientlab.reports.charts import sweeps as sweep_charts
 from clientlab.reports.charts.shapes import ChartPanel
@@ -81,12 +81,12 @@ def resources(report: Report) -> Section[Part]:
 
 SECTIONS: list[Callable[[Report], Section[Part]]] = [
     headline.headline,
-    capacity.capacity,
-    capacity.overload,
+    capacity_section.capacity,
+    capacity_section.overload,
     times,
     figure_tables.figures,
     servers.servers,
-    claims.claims,
+    claims_section.claims,
     sweeps,
     percentiles,
     distributions,

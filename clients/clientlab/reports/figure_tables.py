@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from clientlab import units
-from clientlab.judging.cautions.doubted import by_arm
-from clientlab.judging.cautions.shards import spread_of
-from clientlab.reports import bottleneck
+from clientlab.judging.cautions.load import spread_of
+from clientlab.judging.cautions.trials import by_arm
 from clientlab.reports.charts.shapes import DataTable
-from clientlab.reports.rows import Group, Row
+from clientlab.reports.rows import Group, Row, bottleneck_name, bottleneck_shares
 from clientlab.reports.sections import Details, Lines, Part, Report, Section, Tables
-from clientlab.results.ceiling import Ceiling
-from clientlab.results.document import Run
+from clientlab.results.document import Ceiling, Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import FIGURES
 from clientlab.results.trial import Trial
@@ -78,9 +76,9 @@ def _columns(group: Group) -> Iterator[_Column]:
             yield figure.column.heading, [_cell(row, figure) for row in rows]
         if figure.key == _RATIOS_AFTER[group.open_load]:
             yield from _ratios(group)
-    yield "bottleneck", [bottleneck.name_of(row.verdict) for row in rows]
+    yield "bottleneck", [bottleneck_name(row.verdict) for row in rows]
     if any(row.shares for row in rows):
-        yield "shares", [bottleneck.shown(row.verdict, row.shares) for row in rows]
+        yield "shares", [bottleneck_shares(row.verdict, row.shares) for row in rows]
 
 
 def _cell(row: Row, figure: Figure) -> str:

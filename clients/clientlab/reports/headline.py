@@ -1,8 +1,4 @@
-"""The head of a report: the question, what to know before the numbers are read, and the answer of the run.
-
-The answer has a line for each group of arms. It claims no difference that an interval does not show. Arms of unlike
-concurrency are not compared: each concurrency has its own sentence.
-"""
+"""Thresholds as lines of text, for the terminal, Markdown and JUnit."""
 
 from __future__ import annotations
 
@@ -11,11 +7,49 @@ from itertools import groupby
 
 from clientlab import units
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs
-from clientlab.reports import capacity, thresholds
+from clientlab.judging.thresholds import ThresholdResult
+from clientlab.reports import capacity_section
 from clientlab.reports.rows import Group, Row
 from clientlab.reports.sections import Alerts, Lines, Listing, Part, Report, Section
 from clientlab.results.document import Run
 from clientlab.results.figures import ranked_by
+
+_BOUND = ", a lower bound: it falls on failed requests"
+
+
+def lines(results: Sequence[ThresholdResult]) -> list[str]:
+    """A line for each threshold that failed or is not sure. If all held, one line for all; none without thresholds."""
+    if not results:
+        return []
+    found = [f"{one.outcome.upper()}: {sentence(one)}" for one in results if one.outcome != "held"]
+    return found or [f"all thresholds held ({len(results)} checked)"]
+
+
+def sentence(result: ThresholdResult) -> str:
+    """The threshold, the arm, the run and the figure."""
+    parts = [] if result.found is None and result.lost else [_figure(result)]
+    if result.lost:
+        parts.append(f"{result.lost} {'trial' if result.lost == 1 else 'trials'} failed")
+    return f"{result.threshold.text} · {result.arm} · {result.run}: {', and '.join(parts)}"
+
+
+def _figure(result: ThresholdResult) -> str:
+    figure = result.threshold.figure
+    if result.threshold.change and result.at_least:
+        return f"no change of {figure.label} is known{_BOUND}"
+    if result.found is None:
+        return "no finished trial has this figure"
+    unsure = "; its interval reaches back within the threshold: measure more rounds"
+    if not result.threshold.change:
+        value = figure.text(result.found, at_least=result.at_least)
+        return f"{figure.label} {value}{_BOUND if result.at_least else unsure if result.outcome == 'not sure' else ''}"
+    change = (
+        f"{units.signed(100 * result.found)} points"
+        if figure.unit == "share"
+        else f"{units.signed(100 * (result.found - 1))} %"
+    )
+    return f"{figure.label} {change}{unsure if result.outcome == 'not sure' else ''}"
+
 
 _P99 = ranked_by(open_load=True)
 
@@ -58,12 +92,12 @@ def _cautions(run: Run) -> list[Part]:
 def _limits(report: Report) -> list[Part]:
     failed = any(one.outcome == "failed" for one in report.judged)
     title = "Limits that did not hold" if failed else "Limits"
-    return [Listing(title, thresholds.lines(report.judged), alert=failed)]
+    return [Listing(title, lines(report.judged), alert=failed)]
 
 
 def answers_of(run: Run, groups: Sequence[Group]) -> list[str]:
     """The answers of a run: its capacities first. A search that is not over has no other answer yet."""
-    return [*capacity.sentences(run), *(answers(groups) if groups or not run.probes else [])]
+    return [*capacity_section.sentences(run), *(answers(groups) if groups or not run.probes else [])]
 
 
 def answers(groups: Sequence[Group]) -> list[str]:

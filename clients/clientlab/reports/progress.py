@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from clientlab import units
-from clientlab.judging.probes import why_not_held
+from clientlab.judging.capacity import why_not_held
 from clientlab.printable import printable
 from clientlab.reports.failures import reason_of
 from clientlab.results.capacity_search import CapacitySearch

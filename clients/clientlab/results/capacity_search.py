@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from clientlab.analysis.summary import FEWEST_REQUESTS
+from clientlab.analysis.latencies import FEWEST_REQUESTS
 from clientlab.bounded_numbers import Portion, Positive, Rate
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import FIGURES

@@ -1,18 +1,15 @@
-"""The run document: what one execution of an experiment measured, and on which machine.
-
-`report`, `compare` and `claims` read nothing else.
-"""
+"""The ceiling of a server, as the run document holds it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Whole
-from clientlab.results.ceiling import Ceiling
-from clientlab.results.part import DocumentPart
+from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Seconds, Whole
+from clientlab.results.part import DocumentPart, MeasuredPart
 from clientlab.results.plan import (
     MOST_CLAIMS,
     MOST_ITEMS,
@@ -25,8 +22,45 @@ from clientlab.results.plan import (
     check_workloads,
     identity_of,
 )
+from clientlab.results.server_counters import ServerUse
 from clientlab.results.target import Target
-from clientlab.results.trial import PlannedTrial, Time, Trial
+from clientlab.results.trial import Bound, PlannedTrial, Time, Trial
+
+
+class Ceiling(MeasuredPart):
+    """How many requests per second an upstream answered by a route, to the fastest load generator of the machine.
+
+    It is measured once, before the first round, with the request of a workload without its delay.
+    """
+
+    upstream: str
+    route: str
+    arms: Annotated[list[str], Field(description="names of the arms that it is for", max_length=10_000)]
+    http: Annotated[Literal["1.1", "2"], Field(description="version of HTTP of the arms that it is for")]
+    generator: Annotated[
+        str | None, Field(description="the program, or the strategy, that sent the requests; null: none did")
+    ] = None
+    version: Annotated[str | None, Field(description="of the program")] = None
+    connections: Annotated[Count, Field(description="requests in flight, each on a connection of its own")]
+    without_delay: Annotated[bool, Field(description="whether the workload has a delay, which was left out")]
+    seconds: Seconds | None = None
+    requests: Annotated[Count, Field(description="that succeeded")] = 0
+    failed: Annotated[Count, Field(description="that got no response, or one with a status from 400 on")] = 0
+    requests_per_second: Annotated[Positive | None, Field(description="successful ones; null: not measured")] = None
+    generator_cpu_seconds: Seconds | None = None
+    upstream_use: ServerUse | None = None
+    proxy_use: ServerUse | None = None
+    verdict: Annotated[
+        Bound | None,
+        Field(description="what limited the generator; client-bound: itself, so the server may do more; null: unknown"),
+    ] = None
+    reason: Annotated[str | None, Field(description="why the ceiling was not measured")] = None
+
+
+def ceiling_of(trial: PlannedTrial, ceilings: Iterable[Ceiling]) -> Ceiling | None:
+    """The ceiling that is for the arm of a trial; None where there is none."""
+    return next((one for one in ceilings if trial.arm in one.arms), None)
+
 
 FORMAT: Literal[1] = 1
 """The format of run files. A change that older files do not fit raises it, and needs a conversion in `store.run_of`."""
@@ -312,3 +346,16 @@ def schema() -> dict[str, Any]:
     found = Run.model_json_schema(mode="serialization")
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return dialect | found | {"required": ["format", *found["required"]]}
+
+
+def failed_for_good(run: Run, arm: str | None = None) -> list[Trial]:
+    """The failed and lost trials, of all arms or of one.
+
+    A trial whose arm was measured again in the same round, with success, is not among them.
+    """
+    good = {(trial.arm, trial.round) for trial in run.trials if trial.status == "done"}
+    return [
+        trial
+        for trial in run.trials
+        if trial.status != "done" and arm in (None, trial.arm) and (trial.arm, trial.round) not in good
+    ]

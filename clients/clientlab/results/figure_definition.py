@@ -12,7 +12,7 @@ from statistics import mean, median
 from typing import Literal
 
 from clientlab import units
-from clientlab.analysis.bounded import BoundedValue, median_of
+from clientlab.analysis.latencies import BoundedValue, median_of
 from clientlab.results.trial import Trial
 from clientlab.units import Unit
 from clientlab.workload.link import Link

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from clientlab.analysis.summary import SLICES
+from clientlab.analysis.latencies import SLICES
 from clientlab.bounded_numbers import Count, Positive, Seconds
 from clientlab.measuring.measurement import Outcome
 from clientlab.results.part import MeasuredPart

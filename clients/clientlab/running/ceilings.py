@@ -17,13 +17,12 @@ from typing import Any, Literal
 from clientlab import strategies
 from clientlab.errors import ServerLost
 from clientlab.generators import programs
-from clientlab.generators.interfaces import GeneratorLoad
+from clientlab.generators.generator_interface import GeneratorLoad
 from clientlab.judging.verdict import Shares, busy, verdict
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.measurement import measure
 from clientlab.measuring.trial_handle import TrialFailed
-from clientlab.results.ceiling import Ceiling
-from clientlab.results.document import Placement
+from clientlab.results.document import Ceiling, Placement
 from clientlab.results.plan import Plan
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.surroundings import cpu_usable

@@ -10,17 +10,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log, log2
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from clientlab import strategies
+from clientlab.analysis.precision import DECIDED_CONFIDENCE, SEQUENTIAL_CONFIDENCE, narrow, settled
 from clientlab.judging.capacity import capacities, equal_load, lost_searches, search_of
+from clientlab.judging.claim_verdicts import finding_of
 from clientlab.judging.overload import CALM_AFTER, share_of
+from clientlab.judging.ranking import ranked
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Run
-from clientlab.results.plan import Plan
+from clientlab.results.plan import Arm, Plan
 from clientlab.results.trial import OfSearch, PlannedTrial, Trial
 from clientlab.workload.arrivals import Stage, Stages
-from clientlab.workload.load import requests_in
+from clientlab.workload.load import arrivals_of, requests_in
 from clientlab.workload.workload import Workload
 
 _Arm = TypeVar("_Arm")
@@ -171,3 +174,78 @@ def _searched(run: Run, workload: Workload, place: OfSearch) -> Workload:
     parts = 2 + CALM_AFTER
     deadline = None if workload.deadline is None else parts * workload.deadline
     return replace(workload, rate=None, stages=stages, duration=parts * workload.duration, deadline=deadline)
+
+
+RoundsEnded = Literal["planned", "precision", "time-budget"]
+
+DEFAULT_TIME_BUDGET = 600.0
+"""Seconds. A run on a busy machine has to end, too."""
+
+
+def ended(run: Run, rounds: int, seconds: float) -> RoundsEnded | None:
+    """What ends the run after so many rounds, which took `seconds` in all; None where another round is due.
+
+    A round is not begun that would, at the pace of those before it, end beyond the time budget.
+    """
+    settings = run.experiment
+    if rounds < settings.rounds:
+        return None
+    if settings.precision is None:
+        return "planned"
+    if precise(run, settings.precision):
+        return "precision"
+    budget = DEFAULT_TIME_BUDGET if settings.time_budget is None else settings.time_budget
+    return "time-budget" if seconds * (rounds + 1) / rounds > budget else None
+
+
+def precise(run: Run, precision: float) -> bool:
+    """Whether the interval of every ratio to its group's fastest is narrow, and every claim is settled."""
+    rows = [row for group in ranked(run).values() for row in group if not row.fastest]
+    return all(narrow(row.ratio, precision) for row in rows if row.ratio) and all(
+        settled(finding_of(run, claim, SEQUENTIAL_CONFIDENCE), finding_of(run, claim, DECIDED_CONFIDENCE), precision)
+        for claim in run.experiment.claims
+    )
+
+
+_TRIAL_SECONDS = 0.7
+"""A trial's own: its process, its library, its warm-up. As measured on two cores."""
+
+_REQUEST_SECONDS = 0.0005
+"""Work that a request costs on all sides, of one core."""
+
+_SAMPLE = 100
+
+
+def seconds_of(plan: Plan) -> float:
+    """Estimated seconds of a whole run. A machine that is slower or busy takes longer."""
+    search = plan.find_max
+    trials = 1 if search is None else 1 + probes_of(search) + (2 + CALM_AFTER) * len(search.overload)
+    return plan.rounds * sum(trials * _trial(arm, plan.workloads[arm.workload]) for arm in plan.arms)
+
+
+def most_in_flight(plan: Plan) -> int:
+    """The largest number of requests that any trial has in flight at once."""
+    return max(_in_flight(arm, plan.workloads[arm.workload]) for arm in plan.arms)
+
+
+def _in_flight(arm: Arm, workload: Workload) -> int:
+    return strategies.find(arm.strategy).in_flight(workload.concurrency, requests_in(workload))
+
+
+def _trial(arm: Arm, workload: Workload) -> float:
+    if (schedule := arrivals_of(workload)) is not None:
+        return _TRIAL_SECONDS + schedule.length
+    if workload.requests is None:
+        return _TRIAL_SECONDS + (workload.duration or 0.0)
+    in_flight = _in_flight(arm, workload)
+    delay = mean_delay(workload) + (0.0 if arm.link is None else arm.link.rtt)
+    waves = max(1.0, workload.requests / in_flight)
+    return _TRIAL_SECONDS + workload.warmup * delay + max(waves * delay, workload.requests * _REQUEST_SECONDS)
+
+
+def mean_delay(workload: Workload) -> float:
+    """Mean seconds of delay that the requests of the workload ask for, estimated from the first hundred."""
+    if workload.delay is None:
+        return 0.0
+    delay = workload.delay.at(workload.seed)
+    return sum(delay(number) for number in range(_SAMPLE)) / _SAMPLE

@@ -13,17 +13,15 @@ from typing import Protocol
 from clientlab import __version__
 from clientlab.errors import IncompleteRun
 from clientlab.judging.capacity import lost_searches
-from clientlab.judging.differences import differences
+from clientlab.judging.comparison import differences
 from clientlab.judging.judgement import with_judgement
-from clientlab.results.document import Resumption, Run, Surroundings, is_probe
-from clientlab.results.failures import failed_for_good
+from clientlab.results.document import Resumption, Run, Surroundings, failed_for_good, is_probe
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.results.withheld_plan import withheld_plan
-from clientlab.running.due import DueTrial, due_trials, planned_trial, rounds_of
-from clientlab.running.stop_rules import ended
+from clientlab.running.due import DueTrial, due_trials, ended, planned_trial, rounds_of
 from clientlab.workload.workload import Workload
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from clientlab.analysis.histogram import Floats
-from clientlab.analysis.summary import SLICES
+from clientlab.analysis.latencies import SLICES
 from clientlab.errors import DROPPED
 from clientlab.results.shard import ScheduleCounts
 from clientlab.results.trial import LoadSlice, OpenLoad, Quantiles

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from clientlab import units
 from clientlab.errors import LabError
-from clientlab.judging.demands import demands_of
-from clientlab.judging.shortages import shortages
+from clientlab.judging.shortages import demands_of, shortages
 from clientlab.measuring import usage
 from clientlab.results.plan import Plan
-from clientlab.results.system_limits import system_limits
+from clientlab.results.surroundings import system_limits
 from clientlab.samples.log import RECORD_SIZE
 from clientlab.workload.load import requests_in
 

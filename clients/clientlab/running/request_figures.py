@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from clientlab.analysis.histogram import Floats
-from clientlab.analysis.summary import QUANTILES, SLICES, rank_of
+from clientlab.analysis.latencies import QUANTILES, SLICES, rank_of
 from clientlab.results.shard import RequestCounts
 from clientlab.results.trial import Histogram, Quantiles, Slice
-from clientlab.running.link_waits import delays_in
+from clientlab.running.busy_shares import delays_in
 from clientlab.running.open_load import KeptSchedule
 from clientlab.running.quantiles import histogram_part, quantiles_of, times_by_success
 from clientlab.samples.log_reader import Records, Samples

@@ -10,22 +10,20 @@ from typing import Any, Literal
 
 from clientlab import strategies
 from clientlab.judging.verdict import Shares, of_schedule, verdict
-from clientlab.measuring.external_tool import ToolNote
 from clientlab.measuring.measurement import Measurement, Outcome
-from clientlab.results.ceiling import Ceiling
-from clientlab.results.document import Placement
+from clientlab.measuring.tool_trials import ToolNote
+from clientlab.results.document import Ceiling, Placement
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import RequestCounts
 from clientlab.results.trial import Bound, ClockOffset, InFlight, Noise, OpenLoad, PlannedTrial, Quantiles, Shard, Trial
-from clientlab.running.busy_shares import in_flight, shares_of
-from clientlab.running.link_waits import link_waits, traffic_of
+from clientlab.running.busy_shares import in_flight, link_waits, shares_of, traffic_of
 from clientlab.running.open_load import kept_schedule
 from clientlab.running.quantiles import quantiles_of, times_by_success
 from clientlab.running.request_figures import RequestFigures, counts_of, figures_of
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
 from clientlab.workload.load import requests_in
-from clientlab.workload.shards import part_of
+from clientlab.workload.shard_workload import part_of
 from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import Workload
 

@@ -15,28 +15,23 @@ from pydantic import ValidationError
 from clientlab import strategies
 from clientlab.errors import ServerLost
 from clientlab.measuring.context import TrialContext
-from clientlab.measuring.interpreter import OWN, Interpreter
 from clientlab.measuring.measurement import Measurement, measure
-from clientlab.measuring.trial_handle import TrialFailed, TrialStalled
+from clientlab.measuring.trial_handle import OWN, Interpreter, TrialFailed, TrialStalled
 from clientlab.results import kept_samples
-from clientlab.results.ceiling import Ceiling, ceiling_of
-from clientlab.results.document import Placement
+from clientlab.results.document import Ceiling, Placement, ceiling_of
 from clientlab.results.part import first_problem
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
-from clientlab.running.agreed_start import AgreedStart
-from clientlab.running.deadline import deadline_of
 from clientlab.running.execute import TrialInterrupted
-from clientlab.running.redacted_texts import redact_texts
-from clientlab.running.shard_report import report_of
+from clientlab.running.shard_report import AgreedStart, report_of
 from clientlab.running.testbed import Testbed
-from clientlab.running.trial_folder import keep_output
+from clientlab.running.trial_folder import keep_output, redact_texts
 from clientlab.running.trial_result import Begun, finished_trial, partial_trial
-from clientlab.running.trial_watch import TrialWatch
+from clientlab.running.trial_watch import TrialWatch, deadline_of
 from clientlab.samples.log_reader import read_measured
 from clientlab.workload.link import Link
-from clientlab.workload.shards import ShardWorkload, share_of
+from clientlab.workload.shard_workload import ShardWorkload, share_of
 from clientlab.workload.workload import Workload
 
 _Ended = Literal["failed", "lost"]

@@ -14,9 +14,8 @@ from typing import Any
 
 from clientlab.results.trial import PlannedTrial
 from clientlab.running.execute import TrialLost
-from clientlab.service.bounds import Bounds
 from clientlab.service.given_trial import GivenTrial, NoMeeting, Reported
-from clientlab.service.recruiter import Recruiter
+from clientlab.service.recruiter import Bounds, Recruiter
 from clientlab.service.schemas import (
     AssignmentRequest,
     AssignmentResult,

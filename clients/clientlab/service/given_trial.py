@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pydantic import ValidationError
+
+from clientlab.results.part import first_problem
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
+from clientlab.running.merged_shards import merged_trial
+from clientlab.running.shard_checks import contradiction_of
+from clientlab.running.trial_result import Begun
+from clientlab.running.trial_watch import deadline_of
 from clientlab.service.schemas import AssignmentResult, ResultAnswer, ShardState
 from clientlab.worker.assignment import Assignment
-from clientlab.workload.shards import part_of
+from clientlab.workload.shard_workload import part_of
 from clientlab.workload.workload import Workload
 
 _SAVED_WITHIN = 5.0
@@ -316,3 +323,19 @@ class GivenTrial:
         self.turned.set()
         if result.cancelled() or result.exception() is not None:
             self.settled.set()
+
+
+def checked_trial(planned: PlannedTrial, workload: Workload, trial: Trial, now: float) -> Trial:
+    """The trial of one worker; a failed one where it contradicts itself. `now`: Unix seconds, by the lab's clock."""
+    why = contradiction_of(trial, workload, now)
+    return trial if why is None else Trial.of(planned, status="failed", reason=why, started=utc_now())
+
+
+def reported_trial(planned: PlannedTrial, workload: Workload, reports: Sequence[ShardReport]) -> Trial:
+    """The trial; a failed one where the reports give an impossible figure."""
+    started = min(report.started for report in reports)
+    begun = Begun(planned, workload, started, deadline_of(workload, planned.concurrency, planned.link))
+    try:
+        return merged_trial(begun, reports)
+    except ValidationError as error:
+        return begun.ended("failed", f"impossible figure: {first_problem(error)}")

@@ -15,11 +15,11 @@ from clientlab.experiments.file import bundled
 from clientlab.results import leftovers
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
-from clientlab.service.bounds import Bounds
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.page_key import PageKey
 from clientlab.service.plans import served_plan
 from clientlab.service.pod_watch import PodWatch, WorkerPods, watch_pods
+from clientlab.service.recruiter import Bounds
 from clientlab.service.run_index import RunIndex
 from clientlab.service.run_manager import RunManager
 from clientlab.service.schemas import Start

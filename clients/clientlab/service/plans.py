@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from clientlab.experiments.changes import changes_between
 from clientlab.experiments.checks import check_no_file, replacements
 from clientlab.experiments.file import read_experiment
-from clientlab.experiments.overrides import Overrides, overridden
+from clientlab.experiments.overrides import Overrides, changes_between, overridden
 from clientlab.results.plan import Plan
 from clientlab.service.schemas import Wanted, command_of
 from clientlab.testbeds.compose import for_stack

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clientlab.cluster import pods
+from clientlab.cluster import workers
 from clientlab.cluster.api import ClusterApi, WatchEnded
-from clientlab.cluster.worker_jobs import job_name, variables_of
+from clientlab.cluster.workers import job_name, variables_of
 from clientlab.errors import LabError
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.run_manager import RunManager
@@ -103,13 +103,13 @@ class PodWatch:
             return
         job, created = job_name(run, strategy), pod["metadata"].get("creationTimestamp") or ""
         self._created[job] = max(self._created.get(job, ""), created)
-        trouble = pods.deleted(pod) if change == "DELETED" else pods.trouble_of(pod)
+        trouble = workers.deleted(pod) if change == "DELETED" else workers.trouble_of(pod)
         if trouble is None:
             self._obstacles.pop(name, None)
         elif trouble.gone:
             self._gone.add(name)
             self._obstacles.pop(name, None)
-            self.dispatcher.lose(pods.host_of(pod), trouble.cause)
+            self.dispatcher.lose(workers.host_of(pod), trouble.cause)
             if trouble.final:
                 self._keep(name, _Obstacle(strategy, trouble.cause, 0.0))
             else:
@@ -123,7 +123,7 @@ class PodWatch:
         present = self.run_manager.run
         if change == "DELETED" or present is None or not self._is_present(present.run):
             return
-        job, cause = pods.refused_pods(event)
+        job, cause = workers.refused_pods(event)
         for strategy in {arm.strategy for arm in present.experiment.arms}:
             if job_name(present.run, strategy) == job:
                 at = event.get("lastTimestamp") or event.get("eventTime") or ""

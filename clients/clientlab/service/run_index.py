@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from clientlab.errors import LabError
 from clientlab.judging.judgement import find_judged
-from clientlab.reports.claims import doubts
+from clientlab.reports.claims_section import doubts
 from clientlab.reports.headline import answers_of
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run

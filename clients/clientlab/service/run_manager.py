@@ -27,7 +27,7 @@ from clientlab.results.withheld_plan import lacking, withheld_plan
 from clientlab.running.due import due_trials
 from clientlab.running.execute import execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
-from clientlab.service.reported_trial import checked_trial, reported_trial
+from clientlab.service.given_trial import checked_trial, reported_trial
 from clientlab.service.schemas import MOST_ROUNDS, AssignmentRequest, State
 from clientlab.testbeds.compose import check_link, check_plain
 from clientlab.testbeds.local import ROUTES

@@ -6,7 +6,7 @@ from statistics import median
 
 from clientlab import units
 from clientlab.analysis.ratios import Estimate, typical_estimate
-from clientlab.reports.charts.palette import HUES, colour_of
+from clientlab.reports.charts.chart_data import HUES, colour_of
 from clientlab.reports.rows import Group, Row, groups_of, speed_of
 from clientlab.results.document import Run
 from clientlab.results.figures import ranked_by

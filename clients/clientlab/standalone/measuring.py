@@ -10,7 +10,7 @@ from rich.console import Console
 
 from clientlab import own_folder
 from clientlab.errors import LabError
-from clientlab.judging.threshold_checks import check_limits
+from clientlab.judging.run_thresholds import check_limits
 from clientlab.reports.progress import LiveBar, PlainLines
 from clientlab.results import leftovers
 from clientlab.results.document import Placement, Run, Surroundings

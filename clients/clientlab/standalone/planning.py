@@ -6,15 +6,14 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from clientlab.errors import FieldError, LabError
-from clientlab.experiments.changes import changes_between
 from clientlab.experiments.checks import TLS_ROUTES, available_part, check_plan, plugin_faults, replacements
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import path_of, read_experiment
-from clientlab.experiments.overrides import Overrides, overridden
+from clientlab.experiments.overrides import Overrides, changes_between, overridden
 from clientlab.experiments.planning import make_plan
 from clientlab.results.plan import Plan
 from clientlab.results.withheld_plan import check_kept
-from clientlab.running.stop_rules import DEFAULT_TIME_BUDGET
+from clientlab.running.due import DEFAULT_TIME_BUDGET
 from clientlab.standalone.requests import NewRun
 from clientlab.testbeds.compose import for_stack
 from clientlab.testbeds.external import ExternalTarget

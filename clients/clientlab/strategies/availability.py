@@ -12,9 +12,8 @@ from pathlib import Path
 from shutil import which
 
 from clientlab.strategies.clients import CLIENTS
-from clientlab.strategies.executors import EXECUTORS
+from clientlab.strategies.executors import EXECUTORS, loop_of
 from clientlab.strategies.known import client_spec
-from clientlab.strategies.loops import loop_of
 from clientlab.strategies.pairs import Strategy
 
 _URLLIB3 = "urllib3"

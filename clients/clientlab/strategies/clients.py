@@ -1,17 +1,146 @@
-"""The list of clients. A new client is one file in `clientlab/clients/` and one spec in this list.
-
-Those of httpx are in httpx_specs.py, and those of native libraries in native_specs.py.
-"""
+"""The clients of httpx, of httpx2, which continues it, and of both on aiohttp."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from clientlab.strategies.httpx_specs import HTTPX
 from clientlab.strategies.native_specs import NATIVE
 from clientlab.strategies.specs import ClientSpec, Quirks
 
 _CLIENTS = "clientlab.clients."
+_HTTPX = Quirks(confused_after=("two responses in one",))
+
+HTTPX = (
+    ClientSpec(
+        "httpx",
+        _CLIENTS + "httpx_per_call:HttpxPerCall",
+        "blocking",
+        "httpx",
+        "per call",
+        "httpx.request(…): a client, its TLS set-up and a connection per call",
+        quirks=Quirks(keep_alive_header=True),
+    ),
+    ClientSpec(
+        "httpx-client",
+        _CLIENTS + "httpx_client:HttpxClient",
+        "blocking",
+        "httpx",
+        "pool",
+        "one httpx.Client",
+        unlimited=True,
+        quirks=_HTTPX,
+        executors=("threads", "sync_to_async"),
+    ),
+    ClientSpec(
+        "httpx-async",
+        _CLIENTS + "httpx_async:HttpxAsync",
+        "asyncio",
+        "httpx",
+        "pool",
+        "one httpx.AsyncClient",
+        unlimited=True,
+        quirks=_HTTPX,
+        executors=("gather", "as-completed", "semaphore", "workers", "async-processes"),
+        on_uvloop=("workers",),
+    ),
+    ClientSpec(
+        "httpx-client-h2",
+        _CLIENTS + "httpx_h2:HttpxClientH2",
+        "blocking",
+        "httpx",
+        "pool",
+        "one httpx.Client over HTTP/2: one connection for all",
+        # Without the executor threads, because threads cannot share its connection: docs/known-limits.md.
+        http="2",
+        needs=("h2",),
+    ),
+    ClientSpec(
+        "httpx-async-h2",
+        _CLIENTS + "httpx_h2:HttpxAsyncH2",
+        "asyncio",
+        "httpx",
+        "pool",
+        "one httpx.AsyncClient over HTTP/2: one connection for all",
+        http="2",
+        needs=("h2",),
+        executors=("workers",),
+    ),
+    ClientSpec(
+        "httpx2",
+        _CLIENTS + "httpx2_clients:Httpx2PerCall",
+        "blocking",
+        "httpx2",
+        "per call",
+        "httpx2.request(…): a client, its TLS set-up and a connection per call",
+        quirks=Quirks(keep_alive_header=True),
+    ),
+    ClientSpec(
+        "httpx2-client",
+        _CLIENTS + "httpx2_clients:Httpx2Client",
+        "blocking",
+        "httpx2",
+        "pool",
+        "one httpx2.Client",
+        unlimited=True,
+        quirks=_HTTPX,
+        executors=("threads",),
+    ),
+    ClientSpec(
+        "httpx2-async",
+        _CLIENTS + "httpx2_clients:Httpx2Async",
+        "asyncio",
+        "httpx2",
+        "pool",
+        "one httpx2.AsyncClient",
+        unlimited=True,
+        quirks=_HTTPX,
+        executors=("workers", "trio"),
+    ),
+    ClientSpec(
+        "httpx2-client-h2",
+        _CLIENTS + "httpx2_h2:Httpx2ClientH2",
+        "blocking",
+        "httpx2",
+        "pool",
+        "one httpx2.Client over HTTP/2: one connection for all",
+        http="2",
+        needs=("h2",),
+    ),
+    ClientSpec(
+        "httpx2-async-h2",
+        _CLIENTS + "httpx2_h2:Httpx2AsyncH2",
+        "asyncio",
+        "httpx2",
+        "pool",
+        "one httpx2.AsyncClient over HTTP/2: one connection for all",
+        http="2",
+        needs=("h2",),
+        executors=("workers",),
+    ),
+    ClientSpec(
+        "httpx-aiohttp",
+        _CLIENTS + "httpx_on_aiohttp:HttpxOnAiohttp",
+        "asyncio",
+        "httpx-aiohttp",
+        "pool",
+        "one httpx.AsyncClient on aiohttp, by httpx-aiohttp's transport",
+        needs=("httpx", "aiohttp"),
+        unlimited=True,
+        executors=("workers",),
+    ),
+    ClientSpec(
+        "httpx2-aiohttp",
+        _CLIENTS + "httpx2_on_aiohttp:Httpx2OnAiohttp",
+        "asyncio",
+        "httpx-aiohttp",
+        "pool",
+        "one httpx2.AsyncClient on aiohttp, by httpx-aiohttp's transport",
+        needs=("httpx2", "aiohttp"),
+        unlimited=True,
+        executors=("workers",),
+    ),
+)
+
 
 _NIQUESTS = Quirks(
     fault_kinds=(("reset in the body", "protocol"),),  # urllib3-future: the stream's end

@@ -14,11 +14,10 @@ from types import ModuleType
 from typing import Any
 
 from clientlab.errors import LabError, PluginError
-from clientlab.strategies.class_specs import client_of, executor_of
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.plugin_names import absolute, file_of
-from clientlab.strategies.specs import ClientSpec, ExecutorSpec
+from clientlab.strategies.specs import ClientSpec, ExecutorSpec, client_of, executor_of
 
 
 @dataclass

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING
 
 from clientlab import settings
 from clientlab.errors import PluginError
-from clientlab.strategies.class_specs import client_of, executor_of, is_executor
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.known import ADMITTED, Installed
 from clientlab.strategies.pairs import STRATEGIES
 from clientlab.strategies.plugin_names import file_of, is_of_file, pair_of
-from clientlab.strategies.specs import ClientSpec, ExecutorSpec
+from clientlab.strategies.specs import ClientSpec, ExecutorSpec, client_of, executor_of, is_executor
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -15,14 +15,12 @@ from typing import Any
 from clientlab import settings
 from clientlab.errors import LabError, PluginError, UnavailableStrategy
 from clientlab.strategies.availability import unavailable
-from clientlab.strategies.class_specs import is_executor
 from clientlab.strategies.clients import CLIENTS
-from clientlab.strategies.executors import EXECUTORS
+from clientlab.strategies.executors import EXECUTORS, loop_advice
 from clientlab.strategies.known import ADMITTED, class_of, client_spec, executor_spec, packages
-from clientlab.strategies.loops import loop_advice
 from clientlab.strategies.pairs import STRATEGIES, Strategy
 from clientlab.strategies.plugin_names import file_of, pair_of
-from clientlab.strategies.specs import ClientSpec, ExecutorSpec
+from clientlab.strategies.specs import ClientSpec, ExecutorSpec, is_executor
 
 _CHOICES = {
     "start_method": ("fork", "forkserver", "spawn"),

@@ -14,8 +14,7 @@ from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.experiments.experiment import Experiment
 from clientlab.measuring.connections import PeerAddress
 from clientlab.results.server_counters import ServerCounters
-from clientlab.testbeds.ca_bundle import ca_bundle
-from clientlab.testbeds.local import ROUTES
+from clientlab.testbeds.local import ROUTES, ca_bundle
 from clientlab.testbeds.scrape import Endpoint, get, proxy_use, unhealthy, upstream_use
 from clientlab.upstreams import UPSTREAMS, special
 from clientlab.workload.link import Link, bandwidth_of, link_of, rtt_of

@@ -12,8 +12,8 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from clientlab import redaction
+from clientlab.clients.client_interface import Budget
 from clientlab.clients.http_client import HttpClient
-from clientlab.clients.interfaces import Budget
 from clientlab.errors import FieldError, ServerLost
 from clientlab.measuring.connections import PeerAddress
 from clientlab.redaction import without_queries

@@ -1,25 +1,130 @@
-"""A testbed behind an emulated link: the same servers, whose addresses for clients are those of the link's process."""
+"""The link as a process of this machine: how it is started, and how its death is found out."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+import json
+import os
+import re
+import selectors
+import subprocess
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
 import psutil
 
-from clientlab.errors import ServerLost
+from clientlab import child_processes
+from clientlab.errors import IncompleteRun, LabError, ServerLost
+from clientlab.link.addresses import HostPort, written
 from clientlab.measuring import usage
 from clientlab.measuring.connections import PeerAddress
 from clientlab.results.document import Placement
 from clientlab.results.plan import Plan
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.running.testbed import Testbed
-from clientlab.testbeds.link_process import LinkProcess
+from clientlab.testbeds.server_process import LOOPBACK
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
+
+_START_SECONDS = 30.0
+_STOP_SECONDS = 2.0
+
+
+class LinkProcess:
+    """A link before some servers, as a context manager. `targets`: host and port of each server.
+
+    Its log is in `log_folder`. `cpus`: the only ones that it may use; without any, all. Raises LabError if it does not
+    start.
+    """
+
+    def __init__(self, link: Link, targets: Iterable[HostPort], log_folder: Path, cpus: Collection[int] = ()) -> None:
+        self._name = f"link of {link}"
+        self._link = link
+        self._targets = list(dict.fromkeys(targets))
+        self._log = log_folder / f"link-{re.sub(r'[^A-Za-z0-9.]+', '-', str(link))}.log"
+        self._cpus = cpus
+        self._ports: list[int] = []
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop(_STOP_SECONDS)
+
+    @property
+    def pid(self) -> int:
+        """The process id, which a restart changes."""
+        return self._running().pid
+
+    def port_of(self, target: HostPort) -> int:
+        """The port of 127.0.0.1 that leads to this target. It stays the same after a restart."""
+        return self._ports[self._targets.index(target)]
+
+    def check(self) -> None:
+        """Raises ServerLost if the process has ended, or if it is stopped, as by SIGSTOP."""
+        process = self._running()
+        if process.poll() is not None:
+            raise ServerLost(f"{self._name} {child_processes.how_it_ended(process, self._log)} (log: {self._log})")
+        if child_processes.stopped(process.pid):
+            raise ServerLost(f"{self._name} is frozen: its process {process.pid} is stopped (log: {self._log})")
+
+    def restart(self) -> None:
+        """Start it again on the same ports. Raises IncompleteRun if that fails."""
+        self._stop(0)
+        try:
+            self._start()
+        except LabError as error:
+            raise IncompleteRun(f"{self._name} had to be started again: {error}") from error
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise AssertionError("the link is started by `with`")
+        return self._process
+
+    def _start(self) -> None:
+        command = child_processes.python("clientlab.link", "--rtt", repr(self._link.rtt))
+        if self._link.bandwidth is not None:
+            command += ["--bandwidth", repr(self._link.bandwidth)]
+        for target in self._targets:
+            command += ["--forward", written(target)]
+        for port in self._ports:
+            command += ["--listen", written((LOOPBACK, port))]
+        pipe = subprocess.PIPE
+        self._process = child_processes.start(command, self._log, os.environ, stdin=pipe, stdout=pipe, cpus=self._cpus)
+        try:
+            self._ports = json.loads(self._first_line(self._process))["ports"]
+        except BaseException:
+            self._stop(0)
+            raise
+
+    def _first_line(self, process: subprocess.Popen[bytes]) -> bytes:
+        """What the process prints when it accepts connections. Raises LabError."""
+        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            if not selector.select(_START_SECONDS):
+                raise LabError(f"{self._name} did not answer within {_START_SECONDS:g} s (log: {self._log})")
+        line = process.stdout.readline()
+        if not line:
+            how = child_processes.how_it_ended(process, self._log)
+            raise LabError(f"{self._name} did not start: it {how} (log: {self._log})")
+        return line
+
+    def _stop(self, patience: float) -> None:
+        if self._process is None:
+            return
+        child_processes.stop(self._process, patience)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process = None
+
 
 _PSUTIL_STEP = 0.01
 

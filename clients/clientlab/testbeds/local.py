@@ -1,4 +1,4 @@
-"""Local testbed: upstreams and Caddy as processes of this machine, on loopback only."""
+"""The CAs that clients trust on a route with TLS: that of the lab's proxy, and all that libraries trust by default."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import certifi
+
 from clientlab import child_processes
+from clientlab.clients.tls_context import OTHERS
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.measuring import usage
 from clientlab.measuring.connections import PeerAddress
@@ -20,13 +23,20 @@ from clientlab.own_folder import OwnFolder
 from clientlab.proxy import CADDYFILE, installed_caddy
 from clientlab.results.document import Placement
 from clientlab.results.server_counters import ServerCounters, ServerUse
-from clientlab.testbeds import upstream_process
-from clientlab.testbeds.ca_bundle import ca_bundle
+from clientlab.testbeds import server_process
 from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
-from clientlab.testbeds.server_process import LOOPBACK, Server, free_ports, listener_on
-from clientlab.testbeds.upstream_process import WorkerCounts
+from clientlab.testbeds.server_process import LOOPBACK, Server, WorkerCounts, free_ports, listener_on
 from clientlab.upstreams import UPSTREAMS, Upstream, find
 from clientlab.workload.workload import Workload
+
+
+def ca_bundle(own: str) -> str:
+    """The text of a PEM file with the target's CA and those of certifi. `own`: the PEM text of the target's CA.
+
+    A line between them keeps them apart: a trial may run where certifi is missing, or has other CAs.
+    """
+    return f"{own.rstrip()}\n{OTHERS}{certifi.contents()}"
+
 
 ROUTES = ("direct", "proxy", "proxy-tls")
 
@@ -204,8 +214,7 @@ class LocalTestbed:
     def programs(self) -> dict[str, str]:
         """How the servers are served, for the run's surroundings."""
         names = {
-            upstream.name: upstream_process.description(upstream, self._workers)
-            for upstream in self._upstreams.values()
+            upstream.name: server_process.description(upstream, self._workers) for upstream in self._upstreams.values()
         }
         return names | ({"proxy": "Caddy, proxy/Caddyfile"} if self._proxied else {})
 
@@ -243,7 +252,7 @@ class LocalTestbed:
             self._servers[upstream.name] = self._run_upstream(upstream, listener)
 
     def _run_upstream(self, upstream: Upstream, listener: socket.socket) -> Server:
-        return upstream_process.start(upstream, self._workers, listener, self._logs, self._placement.upstream)
+        return server_process.start(upstream, self._workers, listener, self._logs, self._placement.upstream)
 
     def _listen(self, name: str, framework: str) -> socket.socket:
         """A listening socket for all upstreams of a framework with settings, so that the proxy keeps one port."""

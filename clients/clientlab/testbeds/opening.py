@@ -12,14 +12,14 @@ from clientlab.errors import FieldError
 from clientlab.results.document import Placement
 from clientlab.results.plan import Plan
 from clientlab.results.target import Target
-from clientlab.running.estimate import most_in_flight
+from clientlab.running.due import most_in_flight
 from clientlab.running.placement import placement_here
 from clientlab.running.testbed import Testbed
 from clientlab.testbeds.compose import ComposeTestbed, check_link, check_plain
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.testbeds.linked import linked
 from clientlab.testbeds.local import LocalTestbed, check_upstreams
-from clientlab.testbeds.upstream_process import workers_for
+from clientlab.testbeds.server_process import workers_for
 from clientlab.workload.link import Link
 
 

@@ -27,9 +27,8 @@ from typing import Any
 from clientlab import child_processes, own_folder
 from clientlab.errors import LabError
 from clientlab.own_folder import OwnFolder
-from clientlab.worker.channel import JobInput, JobMetrics
+from clientlab.worker.channel import JobInput, JobMetrics, log
 from clientlab.worker.lab_client import POLL_TIMEOUT, LabClient, Refused
-from clientlab.worker.log import log
 from clientlab.worker.metrics_server import MetricsServer
 from clientlab.worker.token import TOKEN
 

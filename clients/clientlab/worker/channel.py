@@ -1,11 +1,9 @@
-"""The connection between a worker's agent and its job: the job's input goes one way, the trial's metrics the other.
-
-The job sends its metrics when it is ready, after each empty message, which is a scrape, and when it ends.
-"""
+"""The worker's log: lines on standard error."""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +14,11 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from clientlab.worker.lab_client import LabClient
+
+
+def log(message: str) -> None:
+    """Write one line; line breaks inside `message` become spaces."""
+    print(f"clientlab work: {' '.join(message.split())}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 @dataclass(frozen=True)

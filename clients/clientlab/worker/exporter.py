@@ -17,7 +17,7 @@ from clientlab import strategies
 from clientlab.analysis.histogram import Floats
 from clientlab.errors import DROPPED, ERROR_OTHER, KINDS
 from clientlab.measuring.measurement import Outcome
-from clientlab.measuring.memory import LiveMemory
+from clientlab.measuring.usage import LiveMemory
 from clientlab.results import labels
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.samples.log import ERROR_CODES, process_notes

@@ -24,18 +24,16 @@ from clientlab import strategies
 from clientlab.errors import LabError
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import ClockOffset, Trial, utc_now
-from clientlab.running.agreed_start import AgreedStart, LabClock
 from clientlab.running.execute import TrialLost
+from clientlab.running.shard_report import AgreedStart, LabClock
 from clientlab.running.trial_runner import TrialRunner, log_folder
 from clientlab.strategies import plugins
 from clientlab.testbeds.compose import ComposeTestbed, check_link
 from clientlab.worker.assignment import Assignment
-from clientlab.worker.channel import JobInput, MetricsSender
+from clientlab.worker.channel import JobInput, MetricsSender, log
 from clientlab.worker.exporter import Exporter
-from clientlab.worker.lab_client import LOST_ERRORS, POLL_TIMEOUT, LabClient, Refused, WrongToken
-from clientlab.worker.lab_clock import EstimatedClock
-from clientlab.worker.log import log
-from clientlab.workload.shards import share_of
+from clientlab.worker.lab_client import LOST_ERRORS, POLL_TIMEOUT, EstimatedClock, LabClient, Refused, WrongToken
+from clientlab.workload.shard_workload import share_of
 
 
 class Abandoned(Exception):

@@ -7,7 +7,7 @@ from typing import Literal
 from clientlab.errors import FieldError
 from clientlab.workload import arrivals
 from clientlab.workload.arrivals import Arrivals
-from clientlab.workload.shards import schedule_of
+from clientlab.workload.shard_workload import schedule_of
 from clientlab.workload.value_range import check_bounds
 from clientlab.workload.workload import MOST_REQUESTS, Workload
 

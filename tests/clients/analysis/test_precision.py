@@ -23,8 +23,7 @@ from clientlab.analysis.precision import (
 )
 from clientlab.analysis.ratios import Ratio
 from clientlab.analysis.spread import spread_interval
-from clientlab.analysis.student_t import t_quantile
-from clientlab.analysis.typical import typical, typical_interval
+from clientlab.analysis.typical import t_quantile, typical, typical_interval
 
 SIMULATIONS = 2000
 MOST = 120

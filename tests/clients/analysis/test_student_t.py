@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from clientlab.analysis.student_t import t_quantile
+from clientlab.analysis.typical import t_quantile
 
 PROBABILITIES = (0.9, 0.95, 0.975, 0.99, 0.995)
 TABLE = {

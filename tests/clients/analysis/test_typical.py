@@ -12,8 +12,7 @@ import pytest
 from benchmarks.truth.coverage import until_precise
 from benchmarks.truth.noise import MODELS
 
-from clientlab.analysis.student_t import t_quantile
-from clientlab.analysis.typical import RESERVE, expected_width, sign_ranks, typical_interval
+from clientlab.analysis.typical import RESERVE, expected_width, sign_ranks, t_quantile, typical_interval
 
 RUNS = 2000
 LEAST = 0.93

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from clientlab.analysis.student_t import t_quantile
-from clientlab.analysis.typical import RESERVE
+from clientlab.analysis.typical import RESERVE, t_quantile
 from clientlab.analysis.unpaired import (
     detectable,
     rank_of,

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from clientlab import __version__
-from clientlab.judging.differences import differences
+from clientlab.judging.comparison import differences
 from clientlab.reports import as_markdown
 from clientlab.reports.as_html import render
 from clientlab.running import environments

@@ -12,7 +12,7 @@ import pytest
 
 from clientlab.cli.listing import template
 from clientlab.experiments.file import read_experiment
-from clientlab.running.estimate import seconds_of
+from clientlab.running.due import seconds_of
 
 KEYS = re.findall(r"^#(?=[a-z])(.*)$", template(), re.MULTILINE)
 

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from clientlab.cluster.pods import Trouble, deleted, host_of, refused_pods, trouble_of
+from clientlab.cluster.workers import Trouble, deleted, host_of, refused_pods, trouble_of
 
 POD = {
     "metadata": {"name": "small-urllib3-0-x7k2p", "labels": {}},

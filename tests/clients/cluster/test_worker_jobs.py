@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 
-from clientlab.cluster.worker_jobs import RUN_LABEL, job_name, run_label, variables_of, worker_job
+from clientlab.cluster.workers import RUN_LABEL, job_name, run_label, variables_of, worker_job
 from clientlab.experiments.file import bundled
 from clientlab.strategies import STRATEGIES
 from running import ROOT

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from clientlab.conformance import scenarios_of
-from clientlab.conformance.endless import LIMIT, SLACK, WITHOUT_END, EndlessOutcome
-from clientlab.conformance.hostile_answers import ENDLESS
+from clientlab.conformance.hostile import ENDLESS, LIMIT, SLACK, WITHOUT_END, EndlessOutcome
 from clientlab.strategies import find, plugins
 from clients.conformance.conftest import judge
 

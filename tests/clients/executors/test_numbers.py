@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from clientlab.executors.interfaces import RequestNumbers, SharedRange
+from clientlab.executors.executor_interface import RequestNumbers, SharedRange
 
 
 def test_without_a_least_number_nothing_begins_after_the_deadline():

@@ -14,7 +14,7 @@ from clientlab.experiments.file import bundled, read_experiment, read_plan
 from clientlab.experiments.planning import make_plan
 from clientlab.results.plan import Plan
 from clientlab.results.target import Target
-from clientlab.running.estimate import most_in_flight
+from clientlab.running.due import most_in_flight
 from clientlab.running.execute import new_run, run_name
 from clientlab.strategies import availability
 from clientlab.upstreams import find as find_upstream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.experiments.toml_lines import line_of
+from clientlab.experiments.file import line_of
 
 TEXT = '''# a comment
 name = "it"

@@ -9,8 +9,8 @@ import pytest
 
 from clientlab.conformance.server import counting_server, ok
 from clientlab.generators import programs
-from clientlab.generators.ab import Ab
-from clientlab.generators.interfaces import GeneratorLoad
+from clientlab.generators.commands import Ab
+from clientlab.generators.generator_interface import GeneratorLoad
 from clientlab.generators.programs import GENERATORS, GeneratorFailed
 from clientlab.workload.workload import Request
 from clients.test_apache_bench import needs_ab

@@ -6,11 +6,8 @@ import json
 
 import pytest
 
-from clientlab.generators.h2load import H2load
-from clientlab.generators.hey import Hey
-from clientlab.generators.interfaces import GeneratorLoad, LoadReport
-from clientlab.generators.k6 import K6
-from clientlab.generators.wrk import Wrk
+from clientlab.generators.commands import K6, H2load, Hey, Wrk
+from clientlab.generators.generator_interface import GeneratorLoad, LoadReport
 from clientlab.workload.workload import Request
 
 LOAD = GeneratorLoad(Request("GET", "http://127.0.0.1/", {}, None), 3, 1)

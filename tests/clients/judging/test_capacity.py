@@ -6,10 +6,9 @@ import pytest
 
 from clientlab.analysis.standings import GroupKey
 from clientlab.errors import LabError
-from clientlab.judging.capacity import capacities, equal_load
+from clientlab.judging.capacity import capacities, equal_load, why_not_held
 from clientlab.judging.cautions import cautions_of
 from clientlab.judging.comparison import compare
-from clientlab.judging.probes import why_not_held
 from clientlab.judging.ranking import ranked
 from clientlab.reports.headline import answers_of
 from clientlab.results.capacity_search import CapacitySearch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.judging.claims import judged
+from clientlab.judging.claim_verdicts import judged
 from clientlab.reports.charts.sweeps import sweeps_of
 from clientlab.results.plan import Arm, Claim, Source
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles

@@ -7,8 +7,7 @@ import pytest
 from benchmarks.truth.comparisons import calls_a_change, compared
 
 from clientlab.errors import LabError
-from clientlab.judging.comparison import compare
-from clientlab.judging.differences import differences
+from clientlab.judging.comparison import compare, differences
 from clientlab.reports.comparison import as_markdown
 from clientlab.results.document import Placement, SystemLimits
 from clientlab.results.figures import BY_KEY, COMPARED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.judging.claims import judged
+from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.judgement import find_judged
 from clientlab.reports import as_html, as_junit, as_markdown, run_list
 from clientlab.results.document import Run

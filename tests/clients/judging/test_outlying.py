@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from clientlab.judging.cautions import cautions_of
-from clientlab.judging.cautions.outlying import outlying_trials
+from clientlab.judging.cautions.trials import outlying_trials
 from clients.documents import a_run, a_trial
 
 ARMS = ("a", "b", "c", "d")

@@ -6,7 +6,7 @@ import pytest
 
 from clientlab.judging.cautions import cautions_of
 from clientlab.judging.overload import overloads_of
-from clientlab.reports import as_html, as_markdown, capacity
+from clientlab.reports import as_html, as_markdown, capacity_section
 from clientlab.reports.sections import Report
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.trial import LoadSlice, OfSearch, Slice, Trial
@@ -77,7 +77,7 @@ def test_overloads_stand_in_every_report_and_count_in_no_table_of_trials():
     """Medians over the rounds, one row for each arm and share."""
     run = of(overloaded(2.0), overloaded(1.5))
     assert (run.trials, run.measured) == ([], 2)
-    (table,) = capacity.overload(Report(run)).parts[0].items
+    (table,) = capacity_section.overload(Report(run)).parts[0].items
     cells = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
     assert [(row["overload"], row["rate/s"], row["of capacity"]) for row in cells] == [
         ("150 %", "150", "100 %"),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from clientlab.errors import FieldError
-from clientlab.judging.run_thresholds import judge_run, threshold_of_run
-from clientlab.judging.threshold_checks import check_limits
+from clientlab.judging.run_thresholds import check_limits, judge_run, threshold_of_run
 from clientlab.reports import as_markdown
-from clientlab.reports.thresholds import lines
+from clientlab.reports.headline import lines
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles

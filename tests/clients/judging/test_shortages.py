@@ -7,10 +7,9 @@ import pytest
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
 from clientlab.judging.cautions import cautions_of
-from clientlab.judging.demands import OWN_FILES
-from clientlab.judging.shortages import shortages
+from clientlab.judging.shortages import OWN_FILES, shortages
 from clientlab.results.document import SystemLimits
-from clientlab.results.system_limits import system_limits
+from clientlab.results.surroundings import system_limits
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_run, a_trial
 

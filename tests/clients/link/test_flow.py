@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clientlab.link import one_way
+from clientlab.link import flow
 from clientlab.link.agenda import Agenda
-from clientlab.link.flow import Flow
-from clientlab.link.one_way import OneWay
-from clientlab.link.window import INITIAL_WINDOW, CongestionWindow
+from clientlab.link.flow import INITIAL_WINDOW, CongestionWindow, Flow, OneWay
 
 RTT = 0.1
 
@@ -187,11 +185,11 @@ def test_nothing_leaves_while_the_receiver_does_not_read():
 def test_all_connections_of_a_direction_together_hold_a_bounded_number_of_bytes(monkeypatch):
     """Those of receivers that do not read count until they are gone; another connection goes on all the same."""
     most = 20 * INITIAL_WINDOW
-    monkeypatch.setattr(one_way, "MOST_HELD", most)
+    monkeypatch.setattr(flow, "MOST_HELD", most)
     timeline = Timeline()
     flows = [timeline.flow() for _ in range(5)]
-    for flow, _ in flows:
-        flow.feed(bytes(2_000_000))
+    for each, _ in flows:
+        each.feed(bytes(2_000_000))
     for moment in range(1, 100):
         timeline.run(moment * RTT / 4)
         assert timeline.direction.held <= most + 5 * INITIAL_WINDOW
@@ -199,8 +197,8 @@ def test_all_connections_of_a_direction_together_hold_a_bounded_number_of_bytes(
     assert [len(sink.received) for _, sink in flows] == [2_000_000] * 5
     assert timeline.direction.held == 0
 
-    for flow, _ in flows:
-        flow.feed(bytes(2_000_000))
+    for each, _ in flows:
+        each.feed(bytes(2_000_000))
         flow.stall()
     timeline.run()
     held = timeline.direction.held
@@ -210,8 +208,8 @@ def test_all_connections_of_a_direction_together_hold_a_bounded_number_of_bytes(
     timeline.run()
     assert len(sink.received) == 10 * INITIAL_WINDOW
     assert timeline.direction.held == held
-    for flow, _ in flows:
-        flow.drop()
+    for each, _ in flows:
+        each.drop()
     assert timeline.direction.held == 0
 
 

@@ -15,7 +15,7 @@ from queue import Queue
 
 import pytest
 
-from clientlab.testbeds.link_process import LinkProcess
+from clientlab.testbeds.linked import LinkProcess
 from clientlab.workload.link import Link
 from clients.link.peers import PATIENCE, answer, connect, exchange, first_exchange, read, reset, serving
 

@@ -16,10 +16,9 @@ import pytest
 from clientlab.errors import LabError, ServerLost
 from clientlab.link import addresses
 from clientlab.link.__main__ import main
-from clientlab.link.connection import RelayedConnection, Side
-from clientlab.link.relay import Forward
+from clientlab.link.relay import Forward, RelayedConnection, Side
 from clientlab.link.relay import serving as relaying
-from clientlab.testbeds.link_process import LinkProcess
+from clientlab.testbeds.linked import LinkProcess
 from clientlab.workload.link import Link
 from clients.link.peers import PATIENCE, answer, connect, exchange, reset, serving
 from running import eventually

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from clientlab.link.timer import LoopTimer, TimerDescriptor, precise_timer
+from clientlab.link.agenda import LoopTimer, TimerDescriptor, precise_timer
 
 
 @pytest.mark.parametrize(

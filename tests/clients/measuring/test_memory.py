@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clientlab.measuring.memory import Footprint, LiveMemory, footprint
+from clientlab.measuring.usage import Footprint, LiveMemory, footprint
 from clientlab.samples.log import RECORD_SIZE, SampleLog, write_record
 
 KIB = 1024
@@ -82,7 +82,7 @@ def test_the_sample_log_is_not_the_clients_memory(tmp_path):
 def test_live_memory_is_read_seldom(monkeypatch):
     """A second look at once costs nothing: the first value stays. A peak that was set stays as well."""
     read = []
-    monkeypatch.setattr("clientlab.measuring.memory.footprint", lambda pids: read.append(pids) or Footprint(5, 6))
+    monkeypatch.setattr("clientlab.measuring.usage.footprint", lambda pids: read.append(pids) or Footprint(5, 6))
     live = LiveMemory()
     assert live.bytes is None
     live.read([1])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clientlab import strategies
-from clientlab.executors.interfaces import RequestNumbers
+from clientlab.executors.executor_interface import RequestNumbers
 from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.recorder import CallerFactory

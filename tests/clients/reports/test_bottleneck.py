@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.reports.bottleneck import name_of, shares_of, shown
+from clientlab.reports.rows import bottleneck_name, bottleneck_shares, shares_of
 from clients.documents import a_trial
 
 SHARES = {"client": 0.49, "upstream": 0.4, "proxy": 0.11, "chain": 1.0}
@@ -31,7 +31,7 @@ SHARES = {"client": 0.49, "upstream": 0.4, "proxy": 0.11, "chain": 1.0}
 )  # fmt: skip
 def test_the_share_that_decided_comes_first(verdict, shares, text):
     """Then those of all parts, the busiest first."""
-    assert shown(verdict, shares) == text
+    assert bottleneck_shares(verdict, shares) == text
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_the_share_that_decided_comes_first(verdict, shares, text):
 )
 def test_a_verdict_has_a_plain_name(verdict, name):
     """Each verdict has the plain name that the table shows."""
-    assert name_of(verdict) == name
+    assert bottleneck_name(verdict) == name
 
 
 def test_shares_of_an_arm_are_medians_of_the_trials_that_have_them():

@@ -10,7 +10,7 @@ from rich.console import Console
 from clientlab.judging.cautions import cautions_of
 from clientlab.reports import as_html, as_markdown, as_terminal
 from clientlab.reports.figure_tables import ceiling_lines
-from clientlab.results.ceiling import Ceiling
+from clientlab.results.document import Ceiling
 from clients.documents import a_run, a_trial
 
 WRK = Ceiling(

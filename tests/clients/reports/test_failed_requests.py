@@ -11,15 +11,15 @@ import pytest
 
 from clientlab.analysis.histogram import histogram_of
 from clientlab.judging.cautions import cautions_of
-from clientlab.judging.claims import judged
+from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import change_threshold, judge_changes, judge_limits, limit
 from clientlab.reports import as_csv, as_html, as_junit, as_markdown, comparison
 from clientlab.reports.charts import latency
 from clientlab.reports.charts.chart_data import chart_groups
 from clientlab.reports.figure_tables import figure_table
+from clientlab.reports.headline import sentence
 from clientlab.reports.rows import groups_of
-from clientlab.reports.thresholds import sentence
 from clientlab.results.figures import BY_KEY
 from clientlab.results.plan import Claim
 from clientlab.running.quantiles import quantiles_of

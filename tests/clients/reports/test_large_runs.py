@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from clientlab.analysis.levels import typical_levels
-from clientlab.judging.claims import judged
+from clientlab.analysis.standings import typical_levels
+from clientlab.judging.claim_verdicts import judged
 from clientlab.results.document import Run
 from clientlab.results.plan import MOST_ARMS, MOST_CLAIMS, MOST_POINTS, Claim
 from clients.documents import a_run, a_trial

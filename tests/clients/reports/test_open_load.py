@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.errors import FieldError
-from clientlab.experiments.claims import planned_claims
+from clientlab.experiments.claim_tables import planned_claims
 from clientlab.experiments.experiment import ClaimTable
 from clientlab.judging.cautions import cautions_of
 from clientlab.judging.ranking import ranked

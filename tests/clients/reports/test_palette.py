@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.experiments.file import bundled, read_plan
-from clientlab.reports.charts.palette import HUES, Look, colour_of, looks_of
+from clientlab.reports.charts.chart_data import HUES, Look, colour_of, looks_of
 from clients.documents import a_run, a_trial
 
 

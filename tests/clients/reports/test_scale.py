@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from clientlab import units
-from clientlab.reports.charts.scale import HALF, NARROW, Scale, even, logarithmic, shortened
+from clientlab.reports.charts.shapes import HALF, NARROW, Scale, even, logarithmic, shortened
 
 
 def test_places_are_shares_of_the_axis():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clientlab.judging.cautions import cautions_of
-from clientlab.judging.claims import judged
+from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.ranking import ranked
 from clientlab.reports import as_html
 from clientlab.reports.charts import bars, latency, sweeps

@@ -24,11 +24,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
 from clientlab.errors import LabError
-from clientlab.judging.claims import judged
+from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.comparison import compare
 from clientlab.judging.judgement import find_judged
-from clientlab.judging.run_thresholds import judge_run, threshold_of_run
-from clientlab.judging.threshold_checks import check_changes
+from clientlab.judging.run_thresholds import check_changes, judge_run, threshold_of_run
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.printable import printable
 from clientlab.reports import as_csv, as_html, as_junit, as_markdown, as_terminal, comparison, run_list

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.judging.claims import judged
+from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_limits, limit
 from clientlab.reports.figure_tables import figure_table

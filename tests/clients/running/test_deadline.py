@@ -11,9 +11,8 @@ from clientlab.errors import ServerLost
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.running import trial_watch
-from clientlab.running.deadline import deadline_of
-from clientlab.running.estimate import seconds_of
-from clientlab.running.trial_watch import FAILURES_IN_A_ROW, TrialWatch
+from clientlab.running.due import seconds_of
+from clientlab.running.trial_watch import FAILURES_IN_A_ROW, TrialWatch, deadline_of
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial

@@ -7,9 +7,8 @@ import pytest
 from clientlab.judging.verdict import Shares, verdict
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.trial import InFlight
-from clientlab.running.busy_shares import in_flight, shares_of
-from clientlab.running.deadline import deadline_of
-from clientlab.running.link_waits import LinkTraffic, LinkWaits, link_waits
+from clientlab.running.busy_shares import LinkTraffic, LinkWaits, in_flight, link_waits, shares_of
+from clientlab.running.trial_watch import deadline_of
 from clientlab.workload.delays import Delay
 from clientlab.workload.link import Link, unavoidable_of
 from clientlab.workload.workload import Workload

@@ -7,7 +7,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from clientlab.analysis.histogram import histogram_of
-from clientlab.analysis.summary import QUANTILES
+from clientlab.analysis.latencies import QUANTILES
 from clientlab.results.trial import Quantiles, Slice
 from clientlab.running.quantiles import quantiles_of
 from clientlab.running.request_figures import overheads_of, slices_of

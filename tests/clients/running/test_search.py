@@ -16,8 +16,7 @@ from clientlab.results.document import schema
 from clientlab.results.store import Store
 from clientlab.results.target import Target
 from clientlab.results.trial import Trial
-from clientlab.running.due import due_trials
-from clientlab.running.estimate import seconds_of
+from clientlab.running.due import due_trials, seconds_of
 from clientlab.running.execute import TrialInterrupted, TrialLost, execute, new_run, resumed
 from clientlab.workload.arrivals import Stage, Stages
 from clientlab.workload.workload import Workload

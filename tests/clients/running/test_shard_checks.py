@@ -7,7 +7,7 @@ import pytest
 
 from clientlab.results.shard import ScheduleCounts, ShardLoad, ShardReport, ShardSlices
 from clientlab.running.quantiles import times_of
-from clientlab.service.reported_trial import reported_trial
+from clientlab.service.given_trial import reported_trial
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial, a_shard_report
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clientlab.results.plan import Claim
-from clientlab.running.stop_rules import DEFAULT_TIME_BUDGET, ended
+from clientlab.running.due import DEFAULT_TIME_BUDGET, ended
 from clients.documents import a_failed_trial, a_run, a_trial
 
 

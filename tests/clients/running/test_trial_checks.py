@@ -9,7 +9,7 @@ import pytest
 
 from clientlab.results.trial import utc_now
 from clientlab.running.quantiles import histogram_part
-from clientlab.service.reported_trial import checked_trial
+from clientlab.service.given_trial import checked_trial
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_planned_trial, a_trial, an_open_trial, quantiles
 

@@ -7,7 +7,7 @@ import pytest
 from clientlab.results.trial import PlannedTrial
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.upstream_process import WorkerCounts
+from clientlab.testbeds.server_process import WorkerCounts
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 

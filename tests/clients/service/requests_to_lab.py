@@ -11,12 +11,11 @@ import httpx
 
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
-from clientlab.service.app import application
-from clientlab.service.bounds import Bounds
 from clientlab.service.lab import Lab, LabSettings
 from clientlab.service.middleware import known_hosts
 from clientlab.service.page_key import PageKey
-from clientlab.service.server import LabServer
+from clientlab.service.recruiter import Bounds
+from clientlab.service.server import LabServer, application
 
 TOKEN = "of the test"  # noqa: S105 - as it says
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

@@ -15,7 +15,7 @@ from benchmarks.siege import Attackers, attacked, check_health
 
 from clientlab.service import connections, entrance
 from clientlab.service.connections import Phase
-from clientlab.service.log_limit import MOST_LINES, limited
+from clientlab.service.middleware import MOST_LINES, limited
 from clientlab.service.request_checks import RESULT_BODY
 from clientlab.worker.lab_client import LabClient, WrongToken
 from clients.documents import a_run, a_trial

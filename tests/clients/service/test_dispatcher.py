@@ -11,8 +11,8 @@ from clientlab.errors import IncompleteRun
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialLost
 from clientlab.service import dispatcher as dispatcher_module
-from clientlab.service.bounds import Bounds
 from clientlab.service.dispatcher import Dispatcher
+from clientlab.service.recruiter import Bounds
 from clientlab.service.schemas import AssignmentRequest, AssignmentResult, Heartbeat
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial

@@ -9,10 +9,9 @@ import pytest
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.execute import TrialLost
 from clientlab.service import dispatcher as dispatcher_module
-from clientlab.service.bounds import Bounds
 from clientlab.service.dispatcher import Dispatcher
-from clientlab.service.given_trial import START_AFTER, NoMeeting
-from clientlab.service.reported_trial import reported_trial
+from clientlab.service.given_trial import START_AFTER, NoMeeting, reported_trial
+from clientlab.service.recruiter import Bounds
 from clientlab.service.schemas import AssignmentRequest, AssignmentResult, Heartbeat, MeetingRequest
 from clientlab.worker.assignment import Assignment
 from clientlab.workload.workload import Workload

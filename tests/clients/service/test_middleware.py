@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from clientlab.service.log_limit import REQUESTS
-from clientlab.service.middleware import known_hosts
+from clientlab.service.middleware import REQUESTS, known_hosts
 from clientlab.service.request_checks import RESULT_BODY, SMALL_BODY
 from clients.service.requests_to_lab import BEARER, SAME_ORIGIN, TOKEN, asked, form, listening, serving, status_line
 

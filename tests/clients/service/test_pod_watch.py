@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from clientlab.cluster.api import ClusterApi
-from clientlab.cluster.worker_jobs import job_name
+from clientlab.cluster.workers import job_name
 from clientlab.errors import LabError
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.service.pod_watch import PodWatch, WorkerPods, watch_pods

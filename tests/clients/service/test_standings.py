@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from browser import headless_chromium
-from clientlab.reports.charts.palette import HUES, colour_of
+from clientlab.reports.charts.chart_data import HUES, colour_of
 from clientlab.results.trial import utc_now
 from clientlab.service.standings import standings_of
 from clientlab.workload.workload import Workload

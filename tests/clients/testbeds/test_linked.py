@@ -17,7 +17,7 @@ from clientlab.testbeds.external import ExternalTarget
 from clientlab.testbeds.linked import LinkedTestbed
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.scrape import Endpoint, get
-from clientlab.testbeds.upstream_process import WorkerCounts
+from clientlab.testbeds.server_process import WorkerCounts
 from clientlab.workload.delays import Delay
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload

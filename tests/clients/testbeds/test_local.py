@@ -19,7 +19,7 @@ from clientlab.results.surroundings import cpu_usable
 from clientlab.testbeds import local
 from clientlab.testbeds.local import LocalTestbed, Ports
 from clientlab.testbeds.scrape import Endpoint, get
-from clientlab.testbeds.upstream_process import WorkerCounts, workers_for
+from clientlab.testbeds.server_process import WorkerCounts, workers_for
 from clientlab.upstreams import UPSTREAMS
 from clientlab.workload.workload import Workload
 from running import eventually

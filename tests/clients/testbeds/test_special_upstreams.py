@@ -11,7 +11,7 @@ from clientlab.errors import IncompleteRun, LabError
 from clientlab.testbeds.compose import check_plain
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.scrape import get
-from clientlab.testbeds.upstream_process import WorkerCounts
+from clientlab.testbeds.server_process import WorkerCounts
 from clients.testbeds.test_local import all_gone, family
 
 SMALL = WorkerCounts(flask=1, aiohttp=1, threads=4)

@@ -12,7 +12,7 @@ from clientlab.results.labels import ARM
 from clientlab.samples.log import SampleLog, begin_schedule
 from clientlab.worker.exporter import BUCKETS, OUTCOMES, Exporter
 from clientlab.workload.delays import Delay
-from clientlab.workload.shards import share_of
+from clientlab.workload.shard_workload import share_of
 from clientlab.workload.workload import Workload, delay_of
 from clients.documents import a_trial
 

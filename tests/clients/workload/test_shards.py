@@ -10,7 +10,7 @@ from clientlab.errors import FieldError
 from clientlab.workload.delays import Delay
 from clientlab.workload.load import arrivals_of, longest_pause, requests_in
 from clientlab.workload.making import requests_of
-from clientlab.workload.shards import check_shards, share_of
+from clientlab.workload.shard_workload import check_shards, share_of
 from clientlab.workload.workload import Workload, delay_of
 from clients.workload_documents import workload_of_document
 

@@ -8,19 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from clientlab.judging.cautions import (
-    bottlenecks,
-    capacity,
-    concurrency,
-    noise,
-    open_load,
-    outlying,
-    percentiles,
-    plan,
-    shards,
-    system_limits,
-    trials,
-)
+from clientlab.judging.cautions import altered_plan, bottlenecks, load, noise, percentiles, searches, trials
 from clientlab.results.document import Caution, Run
 
 
@@ -30,20 +18,20 @@ def cautions_of(run: Run) -> list[Caution]:
 
 
 _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
-    plan.left_out,
-    plan.unavailable,
+    altered_plan.left_out,
+    altered_plan.unavailable,
     trials.failures,
     trials.errors,
-    capacity.no_capacity,
-    capacity.ended_early,
-    capacity.failed_overloads,
+    searches.no_capacity,
+    searches.ended_early,
+    searches.failed_overloads,
     percentiles.percentiles_of_failures,
-    open_load.behind_schedule,
-    open_load.late_starts,
-    shards.start_spread,
-    concurrency.unlike_concurrency,
-    plan.replaced,
-    system_limits.system_limits,
+    load.behind_schedule,
+    load.late_starts,
+    load.start_spread,
+    load.unlike_concurrency,
+    altered_plan.replaced,
+    altered_plan.system_limits,
     bottlenecks.server_bound,
     bottlenecks.machine_bound,
     bottlenecks.driver_bound,
@@ -51,17 +39,17 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     trials.not_warm,
     trials.gil_on,
     bottlenecks.waits_for_connection,
-    plan.resumed,
-    plan.shortened,
-    plan.changed,
-    plan.workers,
-    plan.time_budget,
-    plan.few_rounds,
+    altered_plan.resumed,
+    altered_plan.shortened,
+    altered_plan.changed,
+    altered_plan.workers,
+    altered_plan.time_budget,
+    altered_plan.few_rounds,
     trials.short_trials,
     trials.extended,
-    concurrency.fewer_requests_than_concurrency,
+    load.fewer_requests_than_concurrency,
     percentiles.few_requests,
-    outlying.outlying_caution,
+    trials.outlying_caution,
     noise.busy_machine,
     noise.noisy_trials,
     noise.wide_spread,

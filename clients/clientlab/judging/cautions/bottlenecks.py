@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clientlab.judging.cautions.doubted import arms_of, finished, names_of
 from clientlab.judging.cautions.percentiles import OF_LATENCY
+from clientlab.judging.cautions.trials import arms_of, finished, names_of
 from clientlab.judging.verdict import SATURATED, SHORT_SECONDS
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY

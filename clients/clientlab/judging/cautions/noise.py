@@ -20,7 +20,7 @@ from math import log
 from statistics import stdev
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS
-from clientlab.judging.cautions.doubted import arms_of, by_arm, finished, names_of
+from clientlab.judging.cautions.trials import arms_of, by_arm, finished, names_of
 from clientlab.judging.verdict import SHORT_SECONDS
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import cost_of, ranked_by

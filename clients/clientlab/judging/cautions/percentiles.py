@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clientlab import units
-from clientlab.analysis.summary import QUANTILES
-from clientlab.judging.cautions.doubted import arms_of, by_arm, finished, names_of
+from clientlab.analysis.latencies import QUANTILES
+from clientlab.judging.cautions.trials import arms_of, by_arm, finished, names_of
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY, FIGURES
 from clientlab.results.trial import Trial

@@ -10,10 +10,8 @@ from statistics import median
 
 from clientlab import units
 from clientlab.analysis.ratios import Ratio, typical_figure
-from clientlab.reports.charts.chart_data import ChartArm, ChartGroup
-from clientlab.reports.charts.palette import Look, looks_of
-from clientlab.reports.charts.scale import Scale, even, logarithmic
-from clientlab.reports.charts.shapes import Bar, BarChart
+from clientlab.reports.charts.chart_data import ChartArm, ChartGroup, Look, looks_of
+from clientlab.reports.charts.shapes import Bar, BarChart, Scale, even, logarithmic
 from clientlab.reports.charts.sweeps import REQUESTS, ChartedSeconds, sweeps_of
 from clientlab.reports.rows import Group, Row
 from clientlab.results.document import Run

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from clientlab import units
-from clientlab.analysis.bounded import BoundedValue, median_of
-from clientlab.analysis.latencies import Latencies
+from clientlab.analysis.latencies import BoundedValue, Latencies, median_of
 from clientlab.reports.charts.chart_data import MOST_LINES, ChartArm, ChartGroup, coloured_and_grey, notes_of_waits
-from clientlab.reports.charts.scale import Scale, Tick, logarithmic
-from clientlab.reports.charts.shapes import Bar, BarChart, DataTable, Line, LineChart, placed
+from clientlab.reports.charts.shapes import Bar, BarChart, DataTable, Line, LineChart, Scale, Tick, logarithmic, placed
 from clientlab.results.trial import quantile_of
 
 _POINTS, _FAINT_POINTS = 80, 24

@@ -17,9 +17,8 @@ from matplotlib.figure import Figure as Drawing
 from clientlab.analysis.typical import Floats
 from clientlab.errors import LabError
 from clientlab.reports.charts import bars, sweeps
-from clientlab.reports.charts.palette import DASHES, HUES, Look
-from clientlab.reports.charts.scale import Tick
-from clientlab.reports.charts.shapes import BarChart, Line, LineChart
+from clientlab.reports.charts.chart_data import DASHES, HUES, Look
+from clientlab.reports.charts.shapes import BarChart, Line, LineChart, Tick
 from clientlab.reports.files import CHART
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run

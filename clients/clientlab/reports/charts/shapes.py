@@ -1,15 +1,124 @@
-"""The shapes of charts and tables. Two renderers draw the charts: `picture` and the HTML page.
-
-Every place on an axis is in per cent of its length.
-"""
+"""Scales of the charts: from values to places in per cent of an axis, and the ticks of the axis."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from clientlab.reports.charts.palette import Look
-from clientlab.reports.charts.scale import Scale, Tick
+from clientlab.reports.charts.chart_data import Look
+
+Formatter = Callable[[float], str]
+
+_STEPS = (1.0, 2.0, 5.0)
+MOST_TICKS, FEW_TICKS = 6, 4
+"""Most ticks of an axis as wide or high as the page, and of a small chart's axis."""
+
+NARROW, HALF = 240, 170
+"""Least pixels of an axis: on a telephone, and in a small chart."""
+
+_LETTER = 7.0  # pixels
+_EXTREME = 1e300  # the room at an end of a scale must not leave the range of a float
+_EDGE = 4.0  # per cent; a text closer to an end is not centred on its tick
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A place on an axis, in per cent of its length, and the text there."""
+
+    place: float
+    text: str
+
+    @property
+    def edge(self) -> str:
+        """The end that the tick is close to: its text must not go beyond that end."""
+        return "first" if self.place < _EDGE else "last" if self.place > 100 - _EDGE else ""
+
+    def span(self, pixels: float) -> tuple[float, float]:
+        """Both ends of its text, in per cent of an axis of that length."""
+        width = 100 * (len(self.text) + 1) * _LETTER / pixels
+        start = self.place - {"first": 0.0, "": width / 2, "last": width}[self.edge]
+        return start, start + width
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A linear or logarithmic scale from `low` to `high`. A value beyond an end is placed at that end."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def place(self, value: float) -> float:
+        """The place of a value in per cent of the axis."""
+        value = min(max(value, self.low), self.high)
+        if self.log:
+            share = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return 100 * share
+
+    def ticks(self, text: Formatter, most: int = MOST_TICKS) -> list[Tick]:
+        """About `most` ticks at round values."""
+        values = _log_values(self.low, self.high, most) if self.log else _even_values(self.low, self.high, most)
+        return [Tick(self.place(value), shortened(text(value))) for value in values]
+
+    def ticks_across(self, text: Formatter, pixels: float = NARROW) -> list[Tick]:
+        """As many ticks at round values as have room on a horizontal axis of that length."""
+        for most in range(MOST_TICKS, 0, -1):
+            ticks = self.ticks(text, most)
+            if ticks and not _touching(ticks, pixels):
+                return ticks
+        return self.ticks(text)[:1]
+
+
+def even(values: Iterable[float], room: float = 1.04) -> Scale:
+    """A linear scale from 0 to a little more than the largest value."""
+    largest = max(values, default=0.0)
+    return Scale(0.0, largest * room if largest > 0 else 1.0)
+
+
+def logarithmic(values: Iterable[float], room: float = 1.08) -> Scale | None:
+    """A logarithmic scale around all positive values between the extremes of a float. None without such values.
+
+    The ends of an interval may be beyond: they are placed at the ends of the scale.
+    """
+    positive = [value for value in values if 1 / _EXTREME <= value <= _EXTREME]
+    return Scale(min(positive) / room, max(positive) * room, log=True) if positive else None
+
+
+def shortened(text: str) -> str:
+    """A number without trailing zeros: ``5.00 ms`` as ``5 ms``."""
+    return re.sub(r"\.(?!\d)", "", re.sub(r"(\.\d*?)0+(?!\d)", r"\1", text))
+
+
+def _touching(ticks: list[Tick], pixels: float) -> bool:
+    spans = [tick.span(pixels) for tick in ticks]
+    return any(after[0] < before[1] for before, after in pairwise(spans))
+
+
+def _even_values(low: float, high: float, most: int) -> list[float]:
+    raw = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(size * power for size in (*_STEPS, 10.0) if size * power >= raw)
+    first = math.ceil(low / step - 1e-9)
+    return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _log_values(low: float, high: float, most: int) -> list[float]:
+    """Decades. If there are few, 1, 2 and 5 in each of them; if these are few as well, evenly spaced round values."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for steps in (_STEPS, (1.0, 3.0), (1.0,)):
+        found = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+        found = [value for value in found if low <= value <= high]
+        if len(found) <= most + 1:
+            break
+    if len(found) > most + 1:
+        found = found[:: math.ceil(len(found) / most)]
+    return found if len(found) > 1 else _even_values(low, high, most)
+
 
 MOST_ROWS = 20
 """Rows of a chart that the HTML page shows at once; the others are folded."""

@@ -9,10 +9,19 @@ from functools import cached_property
 from clientlab import units
 from clientlab.analysis.ratios import Ratio, typical_figure
 from clientlab.analysis.sweeps import TurningPoint, Value, in_order, turning_point
-from clientlab.judging.knees import knee_text
-from clientlab.reports.charts.palette import Look, distinct, looks_of
-from clientlab.reports.charts.scale import Scale, Tick, even, logarithmic, shortened
-from clientlab.reports.charts.shapes import DataTable, Line, LineChart, placed
+from clientlab.judging.claim_verdicts import knee_text
+from clientlab.reports.charts.chart_data import Look, distinct, looks_of
+from clientlab.reports.charts.shapes import (
+    DataTable,
+    Line,
+    LineChart,
+    Scale,
+    Tick,
+    even,
+    logarithmic,
+    placed,
+    shortened,
+)
 from clientlab.results.document import Run
 from clientlab.results.figures import cost_of, ranked_by
 from clientlab.results.plan import Arm, number_on

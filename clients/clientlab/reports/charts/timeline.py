@@ -6,8 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from clientlab import units
 from clientlab.reports.charts.chart_data import ChartArm, ChartGroup
-from clientlab.reports.charts.scale import FEW_TICKS, HALF, Formatter, Scale, even, logarithmic
-from clientlab.reports.charts.shapes import ChartPanel, Line, LineChart, placed
+from clientlab.reports.charts.shapes import (
+    FEW_TICKS,
+    HALF,
+    ChartPanel,
+    Formatter,
+    Line,
+    LineChart,
+    Scale,
+    even,
+    logarithmic,
+    placed,
+)
 from clientlab.results.trial import Slice, Trial
 
 MOST_TRIALS = 240

@@ -1,0 +1,227 @@
+"""pycurl with one easy handle per thread. libcurl keeps the connection of the handle."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import ClassVar
+
+import pycurl
+
+from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.descriptors import out_of_descriptors
+from clientlab.errors import CONNECT_KINDS, NO_DESCRIPTOR, ErrorTable, Fault
+from clientlab.workload.making import Upload
+from clientlab.workload.workload import Request
+
+HTTP2_STREAM, TOO_LARGE = 92, 100  # CURLE_HTTP2_STREAM and CURLE_TOO_LARGE, which pycurl does not name
+
+_MOST_BYTES = (1 << 63) - 1
+"""Without such a limit, libcurl reads a body with an even larger length until the connection is closed: a success."""
+
+CURL_KINDS = {
+    pycurl.E_UNSUPPORTED_PROTOCOL: "protocol",  # the answer is not HTTP
+    pycurl.E_COULDNT_RESOLVE_PROXY: "connect",
+    pycurl.E_COULDNT_RESOLVE_HOST: "connect",
+    pycurl.E_COULDNT_CONNECT: "connect",
+    pycurl.E_FTP_WEIRD_SERVER_REPLY: "protocol",
+    pycurl.E_PARTIAL_FILE: "protocol",
+    pycurl.E_OPERATION_TIMEDOUT: "timeout-read",
+    pycurl.E_SSL_CONNECT_ERROR: "tls",
+    pycurl.E_GOT_NOTHING: "reset",
+    pycurl.E_SEND_FAIL_REWIND: "reset",  # libcurl cannot rewind a streamed upload after a dropped connection
+    pycurl.E_SEND_ERROR: "reset",
+    pycurl.E_RECV_ERROR: "reset",
+    pycurl.E_PEER_FAILED_VERIFICATION: "tls",
+    pycurl.E_BAD_CONTENT_ENCODING: "protocol",
+    pycurl.E_HTTP2: "protocol",
+    HTTP2_STREAM: "protocol",
+    pycurl.E_SSL_CACERT_BADFILE: "tls",
+    pycurl.E_FILESIZE_EXCEEDED: "protocol",  # a length beyond _MOST_BYTES
+    TOO_LARGE: "protocol",  # more headers than libcurl takes
+}
+"""libcurl's error codes and their kinds."""
+
+
+_WITHOUT_DESCRIPTOR = {pycurl.E_OUT_OF_MEMORY, pycurl.E_COULDNT_CONNECT}
+"""libcurl's message when it cannot make a socket. It does not pass on the error of the system."""
+_LEFT = ("Connection reset by peer", "unexpected eof")
+"""libcurl's messages for a TLS handshake that the peer did not finish. With others, verification failed."""
+
+
+class _ThreadHandle(threading.local):
+    """The state of a thread: its handle, and the request that the handle is set up for."""
+
+    handle: pycurl.Curl | None = None
+    request: Request | None = None
+
+
+class PycurlHandle:
+    """One easy handle per thread: a handle shared by threads aborts the interpreter."""
+
+    errors: ClassVar[ErrorTable] = ()
+    version: ClassVar[int] = pycurl.CURL_HTTP_VERSION_1_1  # by default, libcurl negotiates HTTP/2 over TLS
+
+    def __init__(
+        self, budget: Budget, opened: Opened, *, dns_cache: int = 60, max_age: int = 118, forbid_reuse: bool = False
+    ) -> None:
+        self._budget = budget
+        self.connections = budget.connections
+        # Within the range of libcurl, which passes at most 16 KiB at a time.
+        self._buffer = min(max(budget.chunk_size, 1024), 10 << 20)
+        self._milliseconds = int(budget.timeout * 1000)
+        self._limits = limits_of(budget.timeout)
+        self._kept = (
+            (pycurl.DNS_CACHE_TIMEOUT, dns_cache),
+            (pycurl.MAXAGE_CONN, max_age),
+            (pycurl.FORBID_REUSE, int(forbid_reuse)),
+        )
+        self._opened = opened
+        self._of_thread = _ThreadHandle()
+        self._all: list[pycurl.Curl] = []
+
+    def open(self) -> None:
+        """Do nothing: each thread makes its own handle."""
+
+    def send(self, request: Request) -> StatusAndBody:
+        handle = self._handle(request)
+        try:
+            body: bytes = handle.perform_rb()
+        except pycurl.error as error:
+            raise self.fault_of(handle, *error.args[:2]) from error
+        return self.status_of(handle), body
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        handle = self._handle(request)
+        handle.setopt(pycurl.BUFFERSIZE, self._buffer)
+        handle.setopt(pycurl.WRITEFUNCTION, sink)
+        try:
+            handle.perform()
+        except pycurl.error as error:
+            raise self.fault_of(handle, *error.args[:2]) from error
+        return self.status_of(handle)
+
+    def close(self) -> None:
+        for handle in self._all:
+            handle.close()
+
+    def _handle(self, request: Request) -> pycurl.Curl:
+        """This thread's handle, set up for the request."""
+        mine = self._of_thread
+        handle = mine.handle
+        if handle is None:
+            handle = mine.handle = self.new_handle()
+            mine.request = None
+        if mine.request is not request:
+            self.set_request(handle, request)
+            # A streamed upload is exhausted after one request.
+            mine.request = None if isinstance(request.body, Upload) else request
+        return handle
+
+    def new_handle(self) -> pycurl.Curl:
+        """An easy handle with the budget's limits; closed with the client."""
+        handle = pycurl.Curl()
+        handle.setopt(pycurl.NOSIGNAL, 1)  # time limits by signal are for single-threaded programs
+        handle.setopt(pycurl.CONNECTTIMEOUT_MS, self._milliseconds)
+        for option, value in self._limits:
+            handle.setopt(option, value)
+        handle.setopt(pycurl.MAXFILESIZE_LARGE, _MOST_BYTES)
+        handle.setopt(pycurl.HTTP_VERSION, self.version)
+        if self._budget.ca_file is not None:
+            handle.setopt(pycurl.CAINFO, self._budget.ca_file)
+        for option, value in self._kept:
+            handle.setopt(option, value)
+        self._all.append(handle)
+        return handle
+
+    @staticmethod
+    def set_request(handle: pycurl.Curl, request: Request) -> None:
+        """Set up an easy handle, used before or new, for one request."""
+        handle.unsetopt(pycurl.CUSTOMREQUEST)
+        handle.setopt(pycurl.HTTPGET, 1)
+        if isinstance(request.body, Upload):
+            handle.setopt(pycurl.POST, 1)
+            handle.setopt(pycurl.POSTFIELDSIZE_LARGE, len(request.body))
+            handle.setopt(pycurl.READFUNCTION, request.body.reader())
+        elif request.body is not None:
+            handle.setopt(pycurl.POSTFIELDS, request.body)
+        if request.method == "HEAD":
+            handle.setopt(pycurl.NOBODY, 1)
+        elif request.method != ("GET" if request.body is None else "POST"):
+            handle.setopt(pycurl.CUSTOMREQUEST, request.method)
+        # An empty "Expect:" keeps libcurl from waiting for 100-continue before a large body.
+        lines = [f"{name}: {value}" for name, value in request.headers.items()]
+        handle.setopt(pycurl.HTTPHEADER, [*lines, "Expect:"])
+        handle.setopt(pycurl.URL, request.url)
+
+    def status_of(self, handle: pycurl.Curl) -> int:
+        """The status of a finished transfer. Reports the connections that it opened."""
+        if handle.getinfo(pycurl.NUM_CONNECTS):
+            self._opened()
+        status: int = handle.getinfo(pycurl.RESPONSE_CODE)
+        return status
+
+    def fault_of(self, handle: pycurl.Curl, code: int, message: str) -> Fault:
+        """The kind of libcurl's error.
+
+        A time-out before the request is sent is one of connecting, and so is a handshake that the peer left. A
+        malformed chunk has the code of a connection that was reset.
+        """
+        kind = CURL_KINDS.get(code, f"other:curl-{code}")
+        if code in _WITHOUT_DESCRIPTOR and not handle.getinfo(pycurl.OS_ERRNO) and out_of_descriptors():
+            kind = NO_DESCRIPTOR
+        if kind == "timeout-read" and handle.getinfo(pycurl.REQUEST_SIZE) == 0:
+            kind = "timeout-connect"
+        if code == pycurl.E_SSL_CONNECT_ERROR and any(words in message for words in _LEFT):
+            kind = "connect"
+        if kind == "reset" and "unexpected eof" in message and handle.getinfo(pycurl.HEADER_SIZE):
+            kind = "protocol"  # truncated over TLS: libcurl only reports the missing close_notify
+        if code == pycurl.E_RECV_ERROR and "chunk" in message:
+            kind = "protocol"
+        if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS or kind == NO_DESCRIPTOR:
+            self._opened()
+        return Fault(kind, message)
+
+
+def limits_of(seconds: float) -> tuple[tuple[int, int], ...]:
+    """The options that limit each wait for bytes: libcurl gives up below one byte per second for so long.
+
+    It knows whole seconds only, and looks at the bytes of the last five: silence after the first bytes of a body is
+    noticed up to so much later. Below a second there is its limit for the whole request alone.
+    """
+    if seconds < 1:
+        return ((pycurl.TIMEOUT_MS, int(seconds * 1000)),)
+    return (pycurl.LOW_SPEED_LIMIT, 1), (pycurl.LOW_SPEED_TIME, math.ceil(seconds))
+
+
+if not pycurl.version_info()[4] & pycurl.VERSION_HTTP2:
+    raise ModuleNotFoundError(f"{pycurl.version} has no nghttp2", name="a libcurl with nghttp2")
+
+
+class PycurlH2(PycurlHandle):
+    """`PycurlHandle` that accepts HTTP/2 only."""
+
+    version = pycurl.CURL_HTTP_VERSION_2TLS
+
+    def send(self, request: Request) -> StatusAndBody:
+        reply = super().send(request)
+        self._check_version()
+        return reply
+
+    def stream(self, request: Request, sink: Sink) -> int:
+        status = super().stream(request, sink)
+        self._check_version()
+        return status
+
+    def _check_version(self) -> None:
+        handle = self._of_thread.handle
+        # Checked once per connection. libcurl falls back to HTTP/1.1 silently; such a handle is closed.
+        if (
+            handle is not None
+            and handle.getinfo(pycurl.NUM_CONNECTS)
+            and handle.getinfo(pycurl.INFO_HTTP_VERSION) != pycurl.CURL_HTTP_VERSION_2_0
+        ):
+            self._all.remove(handle)
+            handle.close()  # closes its connection too
+            self._of_thread.handle = None
+            raise Fault("protocol", "the server spoke HTTP/1 where HTTP/2 was asked for")

@@ -1,0 +1,132 @@
+"""Cautions about the load: requests in flight, open loads, and shards that did not begin together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clientlab import units
+from clientlab.judging.cautions.trials import arms_of, by_arm, finished, names_of
+from clientlab.judging.ranking import finished_by_group
+from clientlab.results.document import Caution, Run
+from clientlab.results.figures import BY_KEY
+from clientlab.results.trial import Trial
+
+_WAITING = ": where they wait for the upstream's delay, the ratio between unlike ones is mostly the ratio of c"
+
+
+def unlike_concurrency(run: Run) -> Iterator[Caution]:
+    """Arms of one table with unlike requests in flight, unless the experiment varies them on purpose, by an axis.
+
+    Behind a search for capacities, arms are compared at equal rates whatever they have in flight.
+    """
+    if run.experiment.find_max is not None:
+        return
+    places = {arm.name: arm.axes.values() for arm in run.experiment.arms}
+    mixed: list[tuple[str, Trial]] = []
+    for trials in finished_by_group(run).values():
+        group = [(name, trial) for name, trial in trials if trial.concurrency not in places.get(trial.arm, ())]
+        if len({trial.concurrency for _, trial in group}) > 1:
+            mixed += group
+    if mixed:
+        found: dict[int, set[str]] = {}
+        for name, trial in mixed:
+            found.setdefault(trial.concurrency, set()).add(name)
+        waiting = any(trial.verdict == "latency-bound" for _, trial in mixed)
+        yield Caution(
+            kind="unlike-concurrency",
+            arms=arms_of(trial for _, trial in mixed),
+            text="arms have unlike numbers of requests in flight: "
+            + "; ".join(f"c={count} for {', '.join(sorted(found[count]))}" for count in sorted(found, reverse=True)),
+            advice=f"compare arms of equal c{_WAITING if waiting else ''}",
+        )
+
+
+def fewer_requests_than_concurrency(run: Run) -> Iterator[Caution]:
+    """Trials that never had as many requests in flight as they were to have."""
+    starved = [trial for trial in finished(run) if trial.requests < trial.concurrency]
+    if starved:
+        yield Caution(
+            kind="fewer-requests-than-concurrency",
+            arms=arms_of(starved),
+            text=f"trials of {names_of(starved)} had fewer requests than their concurrency",
+            advice="the concurrency was never reached: raise -n or lower -c",
+        )
+
+
+_MUCH = 1.2
+_LEAST_SECONDS = 0.001
+"""Both latencies differ much from this ratio and from this difference on. A timer alone is some 0.1 ms late."""
+
+_REASONS = {
+    True: "all places were taken, and requests waited for a free one before they were sent",
+    False: "the strategy itself sent them late, although places were free (its threads, event loop or CPU were busy)",
+}
+"""Whether all places were taken at times → why requests were sent late."""
+
+_FROM_PLAN, _FROM_SEND = BY_KEY["p99"], BY_KEY["sent_p99"]
+
+
+def behind_schedule(run: Run) -> Iterator[Caution]:
+    """Trials that did not send at the planned rate, or in which requests piled up inside the client."""
+    behind = [trial for trial in finished(run) if trial.verdict == "behind-schedule"]
+    kept = [(trial.open_load, trial.arm) for trial in behind if trial.open_load is not None]
+    if kept:
+        worst, arm = min(kept, key=lambda one: one[0].achieved_per_second / one[0].planned_per_second)
+        sent = f"{units.rate(worst.achieved_per_second)} of {units.rate(worst.planned_per_second)} requests/s"
+        dropped = f", and dropped {worst.dropped:,} requests" if worst.dropped else ""
+        dropped += f", with {worst.in_flight_at_end:,} in flight at the end" if worst.in_flight_at_end else ""
+        yield Caution(
+            kind="behind-schedule",
+            arms=arms_of(behind),
+            text=f"{names_of(behind)} fell behind the schedule: at worst, {arm} sent {sent}{dropped}",
+            advice="these trials show an overload and not that rate: lower --rate, or raise -c where connections lack",
+        )
+
+
+def late_starts(run: Run) -> Iterator[Caution]:
+    """Arms whose latency from the planned start is much more than that from the real start; why, in a sentence."""
+    found: dict[bool, dict[str, str]] = {True: {}, False: {}}
+    for arm, trials in by_arm(run).items():
+        planned, sent = _FROM_PLAN.over_rounds(trials), _FROM_SEND.over_rounds(trials)
+        if planned is not None and sent is not None and planned >= max(_MUCH * sent, sent + _LEAST_SECONDS):
+            shown = _FROM_PLAN.text(planned, at_least=_FROM_PLAN.is_bound(trials))
+            found[_was_full(trials)][arm] = f"{arm} {shown} and {_FROM_SEND.text(sent)}"
+    for full, reason in _REASONS.items():
+        if arms := found[full]:
+            yield Caution(
+                kind="late-starts",
+                arms=sorted(arms),
+                figures=[_FROM_SEND.key, "sent_p50"],
+                text=f"p99 from the planned start is much longer than from the real start, because {reason}: "
+                f"{'; '.join(arms[arm] for arm in sorted(arms))}",
+                advice="a user waits from the planned start on; a latency from the real start leaves that wait out",
+            )
+
+
+def _was_full(trials: list[Trial]) -> bool:
+    """Whether most trials had as many requests in flight as they could."""
+    full = [trial for trial in trials if trial.open_load and trial.open_load.most_in_flight >= trial.concurrency]
+    return 2 * len(full) > len(trials)
+
+
+_SPREAD = 0.05
+"""Seconds between the first and the last start. Until then, the early shards had the servers for themselves."""
+
+
+def start_spread(run: Run) -> Iterator[Caution]:
+    """Trials whose shards began too far apart."""
+    apart = [trial for trial in finished(run) if spread_of(trial) > _SPREAD]
+    if apart:
+        worst = max(apart, key=spread_of)
+        longest = units.time(spread_of(worst))
+        yield Caution(
+            kind="start-spread",
+            arms=arms_of(apart),
+            text=f"shards of {names_of(apart)} began apart: at most by {longest}",
+            advice="their load was not there at once: give the workers CPUs of their own, or make the trials longer",
+        )
+
+
+def spread_of(trial: Trial) -> float:
+    """Seconds from the start of the first shard to that of the last; 0 for a trial that is not divided."""
+    return max((shard.began_seconds for shard in trial.by_shard), default=0.0)

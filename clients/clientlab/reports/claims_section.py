@@ -1,0 +1,86 @@
+"""The claims of a run: as a section of its report, as sentences, and as a chart of their ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from clientlab import units
+from clientlab.reports.charts.chart_data import NEUTRAL
+from clientlab.reports.charts.shapes import Bar, BarChart, Scale, logarithmic
+from clientlab.reports.sections import Charts, Citation, Details, Part, Report, Section, Verdicts
+from clientlab.results.document import ClaimResult
+
+SIGNS = {"supported": "✓", "contradicted": "✗", "inconclusive": "?"}
+"""Verdict → sign, for readers who cannot tell the colours apart."""
+
+PAIRED = (
+    "A ratio is the typical one: the median over the rounds of how many times as much one arm has as the other in the "
+    "same round."
+)
+"""What a ratio of two arms is an estimate of."""
+
+
+def claims(report: Report) -> Section[Part]:
+    """The source of the claims, the verdict on each claim, and the ratios as a chart."""
+    plan, found = report.run.experiment, source_first(report.run.claims)
+    uncontrolled = plan.uncontrolled if plan.source or found else []
+    parts: list[Part] = [
+        *([Citation((plan.source,))] if plan.source else []),
+        Details("What the source did not control", uncontrolled, open=True),
+        Verdicts(found),
+        Charts(lambda: [chart] if (chart := ratio_chart(report.run.claims)) else []),
+    ]
+    return Section("claims", "Claims", parts, notes=[PAIRED] if found else [])
+
+
+def source_first(claims: Iterable[ClaimResult]) -> list[ClaimResult]:
+    """The claims of the source in their order, the lab's controls after them."""
+    return sorted(claims, key=lambda claim: claim.control)
+
+
+def sentence(claim: ClaimResult) -> str:
+    """The claim's text, after the mark of a control, and with the band of ratios that supports it."""
+    return f"(control) {with_band(claim)}" if claim.control else with_band(claim)
+
+
+def with_band(claim: ClaimResult) -> str:
+    """The claim's text, with the band of ratios that supports it where it has one."""
+    if claim.band is None:
+        return claim.text
+    return f"{claim.text} [{units.digits(claim.band[0])} to {units.digits(claim.band[1])}]"
+
+
+def doubts(claim: ClaimResult) -> str:
+    """The kinds of the cautions about the claim's arms, in parentheses; empty without one."""
+    return f" (caution: {', '.join(claim.cautions)})" if claim.cautions else ""
+
+
+def ratio_chart(claims: Sequence[ClaimResult]) -> BarChart | None:
+    """Every ratio with its confidence interval, against 1."""
+    found = [claim for claim in claims if claim.ratio is not None and claim.ratio > 0]
+    scale = logarithmic([1.0, *(end for claim in found for end in _ends(claim))], room=1.15)
+    if not found or scale is None:
+        return None
+    return BarChart(
+        title="Ratios with their 95 % confidence intervals",
+        rows=[_bar(claim, scale) for claim in found],
+        ticks=scale.ticks_across(lambda value: f"{units.digits(value, 2)}×"),
+        axis="figure of the second arm over that of the first (logarithmic); the dashed line is 1: no difference",
+        line=scale.place(1.0),
+    )
+
+
+def _bar(claim: ClaimResult, scale: Scale) -> Bar:
+    ratio = units.ratio(claim.ratio, claim.interval)
+    return Bar(
+        name=claim.name,
+        look=NEUTRAL,
+        value=ratio,
+        title=f"{claim.name}: {claim.verdict}, ratio {ratio}",
+        span=(scale.place(claim.interval[0]), scale.place(claim.interval[1])) if claim.interval else None,
+        dots=[scale.place(claim.ratio or 1.0)],
+    )
+
+
+def _ends(claim: ClaimResult) -> list[float]:
+    return [end for end in (claim.ratio, *(claim.interval or ())) if end is not None]
