@@ -13,7 +13,7 @@ _HTTPX = Quirks(confused_after=("two responses in one",))
 HTTPX = (
     ClientSpec(
         "httpx",
-        _CLIENTS + "httpx_per_call:HttpxPerCall",
+        _CLIENTS + "httpx_clients:HttpxPerCall",
         "blocking",
         "httpx",
         "per call",
@@ -22,7 +22,7 @@ HTTPX = (
     ),
     ClientSpec(
         "httpx-client",
-        _CLIENTS + "httpx_client:HttpxClient",
+        _CLIENTS + "httpx_clients:HttpxClient",
         "blocking",
         "httpx",
         "pool",
@@ -33,7 +33,7 @@ HTTPX = (
     ),
     ClientSpec(
         "httpx-async",
-        _CLIENTS + "httpx_async:HttpxAsync",
+        _CLIENTS + "httpx_clients:HttpxAsync",
         "asyncio",
         "httpx",
         "pool",
@@ -150,7 +150,7 @@ _NIQUESTS = Quirks(
 _PYTHON = (
     ClientSpec(
         "requests",
-        _CLIENTS + "requests_per_call:RequestsPerCall",
+        _CLIENTS + "requests_clients:RequestsPerCall",
         "blocking",
         "requests",
         "per call",
@@ -160,7 +160,7 @@ _PYTHON = (
     ),
     ClientSpec(
         "requests-session",
-        _CLIENTS + "requests_session:RequestsSession",
+        _CLIENTS + "requests_clients:RequestsSession",
         "blocking",
         "requests",
         "pool",
@@ -170,7 +170,7 @@ _PYTHON = (
     ),
     ClientSpec(
         "aiohttp",
-        _CLIENTS + "aiohttp_session:AiohttpSession",
+        _CLIENTS + "aiohttp_clients:AiohttpSession",
         "asyncio",
         "aiohttp",
         "pool",
@@ -181,7 +181,7 @@ _PYTHON = (
     ),
     ClientSpec(
         "aiohttp-per-call",
-        _CLIENTS + "aiohttp_per_call:AiohttpPerCall",
+        _CLIENTS + "aiohttp_clients:AiohttpPerCall",
         "asyncio",
         "aiohttp",
         "per call",
@@ -227,7 +227,7 @@ _PYTHON = (
     ),
     ClientSpec(
         "niquests",
-        _CLIENTS + "niquests_session:NiquestsSession",
+        _CLIENTS + "niquests_clients:NiquestsSession",
         "blocking",
         "niquests",
         "pool",
@@ -238,7 +238,7 @@ _PYTHON = (
     ),
     ClientSpec(
         "niquests-async",
-        _CLIENTS + "niquests_async:NiquestsAsync",
+        _CLIENTS + "niquests_clients:NiquestsAsync",
         "asyncio",
         "niquests",
         "pool",

@@ -52,14 +52,14 @@ EXECUTORS: dict[str, ExecutorSpec] = {
     for spec in (
         ExecutorSpec(
             "serial",
-            _EXECUTORS + "serial:Serial",
+            _EXECUTORS + "threads:Serial",
             "blocking",
             "one request after the other in one thread",
             concurrent=False,
         ),
         ExecutorSpec(
             "await",
-            _EXECUTORS + "serial:AsyncSerial",
+            _EXECUTORS + "threads:AsyncSerial",
             "asyncio",
             "one request after the other in one task",
             concurrent=False,
@@ -74,7 +74,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
         ),
         ExecutorSpec(
             "queue",
-            _EXECUTORS + "thread_queue:ThreadQueue",
+            _EXECUTORS + "threads:ThreadQueue",
             "blocking",
             "worker threads on a queue.Queue, one per request in flight",
             threads=True,
@@ -157,7 +157,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
         ),
         ExecutorSpec(
             "sync_to_async-sensitive",
-            _EXECUTORS + "asyncio_traps:ThreadSensitive",
+            _EXECUTORS + "asyncio_tasks:ThreadSensitive",
             "blocking",
             "asyncio.gather over sync_to_async with its defaults: all calls in one thread",
             needs_count=True,
@@ -166,7 +166,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
         ),
         ExecutorSpec(
             "blocking-coroutines",
-            _EXECUTORS + "asyncio_traps:BlockingInCoroutines",
+            _EXECUTORS + "asyncio_tasks:BlockingInCoroutines",
             "blocking",
             "asyncio.gather over coroutines that call a blocking client",
             needs_count=True,

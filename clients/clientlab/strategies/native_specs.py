@@ -33,7 +33,7 @@ def _libcurl_lacks_http2() -> str | None:
 NATIVE = (
     ClientSpec(
         "pycurl",
-        _CLIENTS + "pycurl_handle:PycurlHandle",
+        _CLIENTS + "pycurl_clients:PycurlHandle",
         "blocking",
         "pycurl",
         "per thread",
@@ -44,7 +44,7 @@ NATIVE = (
     ),
     ClientSpec(
         "pycurl-h2",
-        _CLIENTS + "pycurl_h2:PycurlH2",
+        _CLIENTS + "pycurl_clients:PycurlH2",
         "blocking",
         "pycurl",
         "per thread",
@@ -79,7 +79,7 @@ NATIVE = (
     ),
     ClientSpec(
         "pyreqwest",
-        _CLIENTS + "pyreqwest_client:PyreqwestClient",
+        _CLIENTS + "pyreqwest_clients:PyreqwestClient",
         "blocking",
         "pyreqwest",
         "pool",
@@ -92,7 +92,7 @@ NATIVE = (
     ),
     ClientSpec(
         "pyreqwest-async",
-        _CLIENTS + "pyreqwest_async:PyreqwestAsync",
+        _CLIENTS + "pyreqwest_clients:PyreqwestAsync",
         "asyncio",
         "pyreqwest",
         "pool",
