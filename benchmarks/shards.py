@@ -22,12 +22,13 @@ from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.server_process import workers_for
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 
 _SHARDS = (1, 2, 4)
 _STRATEGY, _IN_FLIGHT = "aiohttp@workers", 32
 _LOADS: dict[str, dict[str, Any]] = {
-    "closed, 8,001 requests": {"requests": 8001, "delay": "exponential:5ms"},
+    "closed, 8,001 requests": {"requests": 8001, "delay": Delay.parse("exponential:5ms")},
     "open, 1,000/s for 4 s": {"requests": None, "rate": 1000.0, "duration": 4.0, "arrivals": "poisson"},
 }
 _RESOLUTION = 1e-12

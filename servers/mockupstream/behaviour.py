@@ -36,7 +36,7 @@ class Behaviour:
     each name.
     """
 
-    delay: delays.Delay
+    delay: delays.ParsedDelay
     wait: Wait | None
     status: int | None
     seed: int | None
@@ -57,7 +57,7 @@ class BehaviourReader:
         """Return the delay of this request. Raises RefusedError (400) if the draw is beyond the limit."""
         return behaviour.wait or self.draw(behaviour.delay, None)
 
-    def draw(self, delay: delays.Delay, seed: int | None) -> Wait:
+    def draw(self, delay: delays.ParsedDelay, seed: int | None) -> Wait:
         """Draw from `delay`, with `seed` if given. Raises RefusedError (400) beyond the limit, never a silent cap."""
         limit = self._settings.most_delay
         limit.check(delay.stated, f"a delay of {delay}")
@@ -77,7 +77,7 @@ class BehaviourReader:
         return Behaviour(delay, wait, status, seed, parameters)
 
 
-def read_delay(text: str) -> delays.Delay:
+def read_delay(text: str) -> delays.ParsedDelay:
     """Parse the delay of a request. Raises RefusedError (400) for an invalid one."""
     try:
         return delays.parse(text)

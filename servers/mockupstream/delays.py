@@ -29,7 +29,7 @@ _TIME = re.compile(rf"({_DIGITS})(us|ms|s|m|)", re.ASCII)
 _PARTS_OF_A_SECOND = {"us": 1_000_000, "ms": 1000, "s": 1, "": 1}
 
 
-class Delay(Protocol):
+class ParsedDelay(Protocol):
     """A parsed delay. `draw` returns seconds; `str` returns its text."""
 
     @property
@@ -147,7 +147,7 @@ class Exponential:
         return f"exponential:{_written(self.mean)}"
 
 
-def parse(text: str) -> Delay:
+def parse(text: str) -> ParsedDelay:
     """Parse a delay. Raises ValueError with the reason."""
     kind, colon, arguments = text.partition(":")
     if not colon:
@@ -212,7 +212,7 @@ def _written(value: float) -> str:
 # Beyond it a draw of lognormal would overflow a float now and then.
 _STEEPEST = 10
 
-_KINDS: dict[str, tuple[int, Callable[..., Delay]]] = {
+_KINDS: dict[str, tuple[int, Callable[..., ParsedDelay]]] = {
     "uniform": (2, _uniform),
     "normal": (2, _normal),
     "lognormal": (2, _lognormal),

@@ -29,7 +29,7 @@ class BadVariableError(Exception):
 class Settings:
     """The default behaviour of requests without parameters, and the limits."""
 
-    delay: delays.Delay
+    delay: delays.ParsedDelay
     status: int | None
     seed: int | None
     most_delay: Limit

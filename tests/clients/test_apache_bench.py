@@ -15,6 +15,7 @@ from clientlab.experiments.checks import check_plan
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
 from clientlab.measuring.trial_handle import TrialFailed
+from clientlab.workload.delays import Delay
 from clientlab.workload.making import requests_of
 from clientlab.workload.workload import Workload
 from clients.measured import measure
@@ -134,7 +135,11 @@ def test_the_times_lie_on_the_hundredths():
         ({"duration": 1.0}, "duration", "counts its requests; set requests instead"),
         ({"path": "/{k}"}, "path", "sends one request again and again; leave out {k}"),
         ({"payload_size": 1, "encode": "each", "method": "POST"}, "encode", "sends one request again and again"),
-        ({"delay": "uniform:1ms,2ms"}, "delay", "sends one request again and again; write a constant delay"),
+        (
+            {"delay": Delay.parse("uniform:1ms,2ms")},
+            "delay",
+            "sends one request again and again; write a constant delay",
+        ),
         ({"parse": True}, "parse", "parses no response; leave out parse"),
         ({"read": "chunks"}, "read", "keeps no body"),
         ({"upload": "stream", "upload_size": 5, "method": "POST"}, "upload", "holds the body in memory"),

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from clientlab.workload import delays as lab
+from clientlab.workload.delays import Delay
 from mockupstream import delays as upstream
 
 CONSTANT = {
@@ -31,7 +31,7 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "seconds"), CONSTANT.items())
 def test_a_constant_delay_is_as_long_in_both(text, seconds):
     """To the last bit: in seconds without a unit."""
-    assert lab.parse(text).constant == seconds
+    assert Delay.parse(text).constant == seconds
     assert upstream.parse(text) == upstream.Fixed(seconds)
 
 
@@ -41,14 +41,14 @@ def test_a_random_delay_has_one_distribution_in_both(text):
     source, delay = random.Random(1), upstream.parse(text)
     drawn = np.log(1e-9 + np.array([delay.draw(source) for _ in range(20_000)]))
     shares = [0.1, 0.25, 0.5, 0.75, 0.9]
-    quantile = lab.parse(text).quantile
+    quantile = Delay.parse(text).quantile
     expected = np.log(1e-9 + np.array([quantile(share) for share in shares]))
     spread = max(drawn.std(), 1e-9)
     assert np.abs(np.quantile(drawn, shares) - expected).max() / spread < 0.05
 
 
 @pytest.mark.parametrize("text", REFUSED)
-@pytest.mark.parametrize("parse", [lab.parse, upstream.parse], ids=["lab", "upstream"])
+@pytest.mark.parametrize("parse", [Delay.parse, upstream.parse], ids=["lab", "upstream"])
 def test_both_refuse_the_same(text, parse):
     """Client and server refuse the same delays, each with a reason."""
     with pytest.raises(ValueError, match=r"\w{3}"):

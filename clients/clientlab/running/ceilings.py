@@ -57,7 +57,7 @@ _NOT_OF_THE_REQUEST: dict[str, Any] = {
 
 
 @dataclass
-class Target:
+class CeilingTarget:
     """A server with one request. `workload`: closed, for a duration, and without delay. `arms`: their names."""
 
     upstream: str
@@ -88,9 +88,9 @@ class _Sent:
     servers: ServerCounters
 
 
-def targets_of(plan: Plan) -> list[Target]:
+def targets_of(plan: Plan) -> list[CeilingTarget]:
     """Each upstream, route, version of HTTP and request of the plan once, in the order of its arms."""
-    found: list[Target] = []
+    found: list[CeilingTarget] = []
     for arm in plan.arms:
         given, strategy = plan.workloads[arm.workload], strategies.find(arm.strategy)
         workload = replace(given, **_NOT_OF_THE_REQUEST)
@@ -98,7 +98,7 @@ def targets_of(plan: Plan) -> list[Target]:
         place = (arm.upstream, arm.route, strategies.client_spec(strategy.client).http)
         same = next((one for one in found if (one.place, one.workload) == (place, workload)), None)
         if same is None:
-            found.append(same := Target(*place, workload, [], many, delayed=False))
+            found.append(same := CeilingTarget(*place, workload, [], many, delayed=False))
         same.arms.append(arm.name)
         same.connections, same.delayed = max(same.connections, many), same.delayed or given.delay is not None
     return found
@@ -125,7 +125,7 @@ def measured_ceilings(
     return found
 
 
-def _by_program(target: Target, testbed: Testbed, cpus: Collection[int]) -> _Sent | None:
+def _by_program(target: CeilingTarget, testbed: Testbed, cpus: Collection[int]) -> _Sent | None:
     """By the fastest generator that is installed; None if none can send the requests of the workload."""
     if varies(target.workload):
         return None
@@ -146,7 +146,7 @@ def _by_program(target: Target, testbed: Testbed, cpus: Collection[int]) -> _Sen
     )
 
 
-def _by_strategy(target: Target, testbed: Testbed, cpus: Collection[int]) -> _Sent:
+def _by_strategy(target: CeilingTarget, testbed: Testbed, cpus: Collection[int]) -> _Sent:
     """By the first strategy that is installed. Raises TrialFailed."""
     name, where = _strategy_for(target), (target.upstream, target.route)
     workload = replace(target.workload, concurrency=target.connections)
@@ -179,7 +179,7 @@ def _usable(cpus: Collection[int]) -> float:
     return min(len(cpus) or cpu_usable(), cpu_usable())
 
 
-def _strategy_for(target: Target) -> str:
+def _strategy_for(target: CeilingTarget) -> str:
     """The first strategy that is installed. Raises TrialFailed if none is."""
     names = STRATEGIES[target.http]
     for name in names:
@@ -188,7 +188,7 @@ def _strategy_for(target: Target) -> str:
     raise TrialFailed(f"no load generator is installed, and none of {', '.join(names)}")
 
 
-def _unmeasured(target: Target, reason: str) -> Ceiling:
+def _unmeasured(target: CeilingTarget, reason: str) -> Ceiling:
     return Ceiling(
         upstream=target.upstream,
         route=target.route,
@@ -200,7 +200,7 @@ def _unmeasured(target: Target, reason: str) -> Ceiling:
     )
 
 
-def _ceiling(target: Target, sent: _Sent, placement: Placement | None) -> Ceiling:
+def _ceiling(target: CeilingTarget, sent: _Sent, placement: Placement | None) -> Ceiling:
     """The rate, and what limited it; without both where no request succeeded."""
     return Ceiling(
         upstream=target.upstream,
@@ -223,7 +223,7 @@ def _ceiling(target: Target, sent: _Sent, placement: Placement | None) -> Ceilin
     )
 
 
-def _limit_of(target: Target, sent: _Sent, placement: Placement | None) -> Bound | None:
+def _limit_of(target: CeilingTarget, sent: _Sent, placement: Placement | None) -> Bound | None:
     """What limited the generator; None for a server without counters."""
     if sent.servers.upstream is None:
         return None

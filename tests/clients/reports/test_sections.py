@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from clientlab.cli import exports
+from clientlab.cli import reporting
 from clientlab.reports import as_html, as_markdown, as_terminal, contents
 from clientlab.reports.charts.shapes import DataTable
 from clientlab.reports.contents import text_sections
@@ -132,13 +132,13 @@ def test_formats_of_text_draw_no_chart(monkeypatch):
 
 def test_a_new_format_is_a_function_and_one_entry(monkeypatch):
     """A format that is added to the list gets its option, and writes what it renders."""
-    words = exports.Format("words", "Write words.", lambda run, _: f"{run.run} in words\n", bare=True)
-    monkeypatch.setattr(exports, "FORMATS", [*exports.FORMATS, words])
+    words = reporting.Format("words", "Write words.", lambda run, _: f"{run.run} in words\n", bare=True)
+    monkeypatch.setattr(reporting, "FORMATS", [*reporting.FORMATS, words])
 
     @click.command()
-    @exports.exports
+    @reporting.exports
     def report(**formats) -> None:
-        exports.export(a_run(a_trial()), formats, [])
+        reporting.export(a_run(a_trial()), formats, [])
 
     found = CliRunner().invoke(report, ["--words"])
     assert (found.exit_code, found.output) == (0, f"{a_run().run} in words\n")

@@ -94,7 +94,7 @@ def test_an_open_load_whose_counts_differ_fails_the_trial():
     times = times_of(np.full(4, 1e-3), NONE)
     load = ShardLoad(counts=counts, lateness=times, sent=times)
     reports = [a_shard_report(PLANNED, place, 2, load=load) for place in range(2)]
-    trial = reported_trial(PLANNED, Workload(rate="100", duration=0.08, requests=None, shards=2), reports)
+    trial = reported_trial(PLANNED, Workload(rate=100.0, duration=0.08, requests=None, shards=2), reports)
     assert (trial.status, "its load has 400 sent and 0 dropped requests" in trial.reason) == ("failed", True)
 
 
