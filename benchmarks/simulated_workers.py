@@ -178,7 +178,7 @@ class SimulatedWorkers:
         times = self.times[place % _KINDS]
         requests = share.requests or 0
         return ShardReport(
-            place=place, planned=planned, started=utc_now(), host=host, machine="one", cores=1.0, machine_cores=2.0,
+            index=place, planned=planned, started=utc_now(), host=host, machine="one", cores=1.0, machine_cores=2.0,
             outcome=Outcome(
                 began=began + place / 1e5, wall_seconds=0.2, cpu_seconds=0.1, idle_rss_bytes=None, peak_rss_bytes=None,
                 connections_begun=4, connections_opened=4, connections_in_all=4, processes=1,

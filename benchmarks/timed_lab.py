@@ -18,7 +18,7 @@ from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.service import given_trial, run_manager
 from clientlab.service.dispatcher import Dispatcher
-from clientlab.service.given_trial import GivenTrial, Reported, TrialPlace
+from clientlab.service.given_trial import GivenTrial, Reported, ShardSlot
 from clientlab.worker.assignment import Assignment
 from clientlab.workload.workload import Workload
 
@@ -38,9 +38,9 @@ def note_into(path: Path) -> None:
         note(event="given", order=planned.order, at=time.monotonic())
         return await give(self, run, experiment, planned, *more, **named)
 
-    def noted_assignment(self: GivenTrial, place: TrialPlace) -> Assignment:
-        note(event="turn", order=self.planned.order, shard=place.number, at=time.monotonic())
-        return assignment(self, place)
+    def noted_assignment(self: GivenTrial, slot: ShardSlot) -> Assignment:
+        note(event="turn", order=self.planned.order, shard=slot.number, at=time.monotonic())
+        return assignment(self, slot)
 
     def noted_merge(planned: PlannedTrial, workload: Workload, reports: Sequence[ShardReport]) -> Trial:
         began = time.monotonic()

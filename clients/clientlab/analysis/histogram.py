@@ -156,5 +156,5 @@ def _check_header(packed: bytes) -> None:
 def _tops(lowest: int, highest: int, digits: int) -> Floats:
     """The highest value of each bucket of a histogram of that range and precision."""
     empty = HdrHistogram(lowest, highest, digits)
-    lows = [empty.get_value_from_index(place) for place in range(empty.counts_len)]
+    lows = [empty.get_value_from_index(index) for index in range(empty.counts_len)]
     return np.array([empty.get_highest_equivalent_value(low) for low in lows], np.float64)

@@ -68,7 +68,7 @@ def spreads(x: Floats) -> tuple[Floats, Floats]:
     """Median difference between two values, over the last axis, and that without each of the values."""
     n = x.shape[-1]
     if n < FEWEST_ROUNDS or (n <= _FEW and x.ndim > 1):
-        return _spread(x), np.stack([_spread(np.delete(x, place, axis=-1)) for place in range(n)], axis=-1)
+        return _spread(x), np.stack([_spread(np.delete(x, index, axis=-1)) for index in range(n)], axis=-1)
     found = [medians(row) for row in x.reshape(-1, n)]
     whole, without = (np.array(part) for part in zip(*found, strict=True))
     return whole.reshape(x.shape[:-1]), without.reshape(x.shape)

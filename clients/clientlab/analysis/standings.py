@@ -60,14 +60,14 @@ def _typical_gaps(logs: Floats) -> Floats:
     """Medians of the differences of each two rows over the columns that both have; NaN where there is none."""
     found = np.full((len(logs), len(logs)), np.nan)
     whole = not np.isnan(logs).any()
-    for place, row in enumerate(logs):
+    for index, row in enumerate(logs):
         if whole:
-            found[place] = np.median(row - logs, axis=1)
+            found[index] = np.median(row - logs, axis=1)
         else:
             own = ~np.isnan(row)
             differences = row[own] - logs[:, own]
             some = ~np.isnan(differences).all(axis=1)
-            found[place, some] = np.nanmedian(differences[some], axis=1)
+            found[index, some] = np.nanmedian(differences[some], axis=1)
     return found
 
 

@@ -106,8 +106,8 @@ def spread(hundredths: Sequence[float], requests: int) -> list[float]:
     """A time for each request in ascending order, interpolated linearly between the percentiles."""
     last = len(hundredths) - 1
     times = []
-    for place in range(requests):
-        at = place * last / max(1, requests - 1)
+    for index in range(requests):
+        at = index * last / max(1, requests - 1)
         below = min(int(at), last - 1)
         times.append(hundredths[below] + (at - below) * (hundredths[below + 1] - hundredths[below]))
     return times

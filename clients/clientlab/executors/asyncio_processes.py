@@ -66,7 +66,7 @@ class AsyncioProcesses:
         parts = share_out(list(numbers), self._chunks, self._context.concurrency)
         if self._context.schedule is not None:  # the warm-up warms the clients that the schedule will use
             every, processes = list(numbers), self._processes
-            parts = [(every[place::processes], self._part()[2]) for place in range(processes)]
+            parts = [(every[index::processes], self._part()[2]) for index in range(processes)]
         deque(self._pool.map(_gather, [(self._context, self._loop, *part) for part in parts]), maxlen=0)
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ class AsyncioThreads:
         self._warms_up = context.warm
 
     def open(self) -> None:
-        shares = [len(range(place, self._context.concurrency, self._threads)) for place in range(self._threads)]
+        shares = [len(range(index, self._context.concurrency, self._threads)) for index in range(self._threads)]
         self._loops = [_LoopThread(self._context, self._loop, share) for share in shares]
         _wait(thread.do(thread.open) for thread in self._loops)
 
@@ -44,7 +44,7 @@ class AsyncioThreads:
             return [*numbers.split(self._threads)]
         if self._warms_up:  # the first thread could take them all before the last one has begun
             every = list(numbers)
-            return [iter(every[place :: self._threads]) for place in range(self._threads)]
+            return [iter(every[index :: self._threads]) for index in range(self._threads)]
         shared = iter(numbers)
         return [shared] * self._threads
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from clientlab import strategies
 from clientlab.errors import FieldError, LabError, PluginError, UnavailableStrategy
-from clientlab.experiments.expansion import place_of, table_of
+from clientlab.experiments.expansion import key_of, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
 from clientlab.strategies import Strategy
@@ -33,7 +33,7 @@ def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str] = TLS
             if plan.find_max is not None and error.key == ("rate",):
                 message = f"strategy {arm.strategy!r} follows no rate, so it has no capacity to find; leave it out"
                 raise FieldError(["find_max"], message) from error
-            raise error.within(*place_of(experiment, arm, error.key[0])) from error
+            raise error.within(*key_of(experiment, arm, error.key[0])) from error
         except PluginError:
             raise  # it names the plug-in's file and line
         except LabError as error:

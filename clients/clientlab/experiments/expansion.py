@@ -1,4 +1,4 @@
-"""From the tables of an experiment to its arms: every workload, upstream, route, link and place on an axis."""
+"""From the tables of an experiment to its arms: every workload, upstream, route, link and point on an axis."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def expand(
 ) -> list[tuple[Arm, Workload]]:
     """Every arm with its workload: by workload, upstream and route, then in the order of the file.
 
-    `replaced`: strategy → the strategy in its place. `left_out`: listed strategies that make no arms.
+    `replaced`: strategy → the strategy that replaces it. `left_out`: listed strategies that make no arms.
     """
     listed = [replaced.get(name, name) for name in experiment.strategies if name not in left_out]
     tables = [(name, ArmTable(strategy=name)) for name in listed]
     tables += [(name, _replaced(table, replaced)) for name, table in experiment.arms.items()]
     parts: _Parts = (list(experiment.workloads), experiment.upstreams, experiment.routes)
-    every = [_with_own(part, [_own(table)[place] for _, table in tables]) for place, part in enumerate(parts)]
+    every = [_with_own(part, [_own(table)[index] for _, table in tables]) for index, part in enumerate(parts)]
     found: list[tuple[Arm, Workload]] = []
     for workload, upstream, route in itertools.product(*every):
         way = (workload, upstream, route)
@@ -77,7 +77,7 @@ def _runs(table: ArmTable, way: _Way, parts: _Parts) -> bool:
 def _arms(
     name: str, table: ArmTable, way: _Way, parts: _Parts, workload: WorkloadTable
 ) -> Iterator[tuple[Arm, Workload]]:
-    """One arm for each place on the axes of the workload, of the link and of the table."""
+    """One arm for each point on the axes of the workload, of the link and of the table."""
     triples = zip(way, _own(table), parts, strict=True)
     varied = [part for part, own, choices in triples if own is None and len(choices) > 1]
     full_name = f"{name} ({', '.join(varied)})" if varied else name
@@ -88,19 +88,19 @@ def _arms(
     own = {"concurrency": table.concurrency, **link_parts, **table.settings}
     axes = {*workload.axes, *(key for key, value in own.items() if isinstance(value, list))}
     links, settings_axes = (_axes(one) for one in (link_parts, table.settings))
-    for changes, link, settings in itertools.product(*map(_places, (fields, links, settings_axes))):
+    for changes, link, settings in itertools.product(*map(_points, (fields, links, settings_axes))):
         shown = {part: part_text(part, value) for part, value in link.items()}
-        place = {key: value for key, value in {**changes, **shown, **settings}.items() if key in axes}
+        point = {key: value for key, value in {**changes, **shown, **settings}.items() if key in axes}
         arm = Arm(
-            name=full_name + suffix_of(place),
-            label=name + suffix_of(place),
+            name=full_name + suffix_of(point),
+            label=name + suffix_of(point),
             strategy=_with_settings(table.strategy, settings),
             workload=way[0] + suffix_of(changes),
             upstream=way[1],
             route=way[2],
             group=way[0],
-            axes=place,
-            sweep=full_name if place else None,
+            axes=point,
+            sweep=full_name if point else None,
             control=table.control,
             link=link_of(link.get("rtt"), link.get("bandwidth")),
         )
@@ -115,7 +115,7 @@ def _values(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _places(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def _points(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """Every combination of the axes' values."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
@@ -134,7 +134,7 @@ def table_of(experiment: Experiment, arm: Arm) -> FieldKey:
 
 
 def entry_of(arm: Arm) -> str:
-    """The name of an arm in the file: without its place on axes."""
+    """The name of an arm in the file: without its point on axes."""
     label = arm.label or ""
     if arm.environment is not None:
         label = label.removesuffix(f" in {arm.environment}")
@@ -171,7 +171,7 @@ def _nearest(name: str, names: Sequence[str]) -> str:
     return f"; nearest: {', '.join(near)}" if near else ""
 
 
-def place_of(experiment: Experiment, arm: Arm, field: str | int) -> FieldKey:
+def key_of(experiment: Experiment, arm: Arm, field: str | int) -> FieldKey:
     """The table of the file that holds a field of the arm's workload."""
     table = experiment.arms.get(entry_of(arm))
     if table is not None and table.concurrency is not None and field == "concurrency":

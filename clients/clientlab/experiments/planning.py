@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from clientlab import redaction
 from clientlab.errors import FieldError
 from clientlab.experiments.claim_tables import planned_claims
-from clientlab.experiments.expansion import expand, place_of, resolve, table_of
+from clientlab.experiments.expansion import expand, key_of, resolve, table_of
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import Arm, EnvironmentSpec, Plan
@@ -86,7 +86,7 @@ def _check_values(experiment: Experiment, expanded: Sequence[tuple[Arm, Workload
         try:
             check_values(workload)
         except FieldError as error:
-            raise error.within(*place_of(experiment, arm, error.key[0])) from error
+            raise error.within(*key_of(experiment, arm, error.key[0])) from error
 
 
 def _pinned(arm: Arm, workload: Workload) -> Workload:

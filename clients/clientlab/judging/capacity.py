@@ -247,7 +247,7 @@ def _ranked(group: GroupKey, arms: list[ArmCapacity]) -> list[ArmCapacity]:
     ]
     places = {standing.name: standing for standing in standings(costs).get(group, [])}
     ranked = [ArmCapacity(one.arm, one.name, one.searches, places.get(one.name)) for one in arms]
-    order = {name: place for place, name in enumerate(places)}
+    order = {name: index for index, name in enumerate(places)}
     # SearchBounds first: each is above all rates that were tried. Arms that held no rate are last.
     return sorted(ranked, key=lambda one: (not one.by_round, not one.at_least, order.get(one.name, 0)))
 

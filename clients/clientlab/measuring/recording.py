@@ -83,11 +83,11 @@ class Recording:
 
     def close(self) -> None:
         """Finish this caller's records, and with the last caller those of this process. No record may follow."""
-        place = os.getpid(), self.context.folder
+        key = os.getpid(), self.context.folder
         with _opening:
-            log, recordings = _logs.pop(place)
+            log, recordings = _logs.pop(key)
             if recordings > 1:
-                _logs[place] = log, recordings - 1
+                _logs[key] = log, recordings - 1
                 return
         connections.count_into(None, NOWHERE)
         log.close(usage.peak_rss())
@@ -102,19 +102,19 @@ def _budget(context: TrialContext, connections_limit: int) -> Budget:
 
 def _begun(context: TrialContext) -> SampleLog:
     """This process's log, which counts the connections of the process from now on."""
-    place = os.getpid(), context.folder
+    key = os.getpid(), context.folder
     with _opening:
-        log, recordings = _logs.get(place) or (_log_of(context), 0)
+        log, recordings = _logs.get(key) or (_log_of(context), 0)
         log.begin()
         connections.count_into(log, context.address)
-        _logs[place] = log, recordings + 1
+        _logs[key] = log, recordings + 1
     return log
 
 
 def _log_of(context: TrialContext) -> SampleLog:
     """This process's log, in the file of the whole trial."""
     whole, own = context.whole or context, context.workload
-    shard, warm_up = own.place if context.whole and isinstance(own, ShardWorkload) else 0, whole.warm_up * whole.shards
+    shard, warm_up = own.index if context.whole and isinstance(own, ShardWorkload) else 0, whole.warm_up * whole.shards
     return SampleLog(Path(context.folder), -warm_up, warm_up + _expected(whole.workload), shard, whole.shards)
 
 

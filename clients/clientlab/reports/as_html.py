@@ -73,7 +73,7 @@ def _band_path(band: Sequence[tuple[float, float, float]]) -> str:
 def _area_path(heights: Sequence[float]) -> str:
     """A path around the area below heights (shares of the row) at even distances."""
     step = _SIZE / len(heights)
-    points = [f"{_short((place + 0.5) * step)} {_short(_SIZE * (1 - h))}" for place, h in enumerate(heights)]
+    points = [f"{_short((index + 0.5) * step)} {_short(_SIZE * (1 - h))}" for index, h in enumerate(heights)]
     return f"M0 {_SIZE}L{'L'.join(points)}L{_SIZE} {_SIZE}Z"
 
 

@@ -84,8 +84,8 @@ def _part(part: TextPart) -> Iterator[RenderableType]:
         case Lines():
             yield from map(Text, part.items)
         case Tables():
-            for place, table in enumerate(part.items):
-                yield from [Text()] if place else []
+            for index, table in enumerate(part.items):
+                yield from [Text()] if index else []
                 yield Text(table.title, style="bold")
                 yield _Fitted(table)
         case Verdicts():
@@ -156,7 +156,7 @@ class _Fitted:
                 no_wrap=not (text or lists),
                 min_width=None if column else _LEAST_NAME,
             )
-        for place, row in enumerate(self._table.rows):
-            style = "bold green" if place in self._table.best else None
+        for index, row in enumerate(self._table.rows):
+            style = "bold green" if index in self._table.best else None
             table.add_row(*(Text(row[column]) for column in shown), style=style)
         return table

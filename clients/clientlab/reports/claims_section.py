@@ -66,7 +66,7 @@ def ratio_chart(claims: Sequence[ClaimResult]) -> BarChart | None:
         rows=[_bar(claim, scale) for claim in found],
         ticks=scale.ticks_across(lambda value: f"{units.digits(value, 2)}×"),
         axis="figure of the second arm over that of the first (logarithmic); the dashed line is 1: no difference",
-        line=scale.place(1.0),
+        line=scale.position(1.0),
     )
 
 
@@ -77,8 +77,8 @@ def _bar(claim: ClaimResult, scale: Scale) -> Bar:
         look=NEUTRAL,
         value=ratio,
         title=f"{claim.name}: {claim.verdict}, ratio {ratio}",
-        span=(scale.place(claim.interval[0]), scale.place(claim.interval[1])) if claim.interval else None,
-        dots=[scale.place(claim.ratio or 1.0)],
+        span=(scale.position(claim.interval[0]), scale.position(claim.interval[1])) if claim.interval else None,
+        dots=[scale.position(claim.ratio or 1.0)],
     )
 
 

@@ -53,7 +53,7 @@ def figure_table(group: Group) -> DataTable:
     """The table of a group: a column for each figure that it has."""
     heads, cells = zip(*_columns(group), strict=True)
     rows = [(row.marked, *line) for row, *line in zip(group.rows, *cells, strict=True)]
-    best = [place for place, row in enumerate(group.rows) if row.first]
+    best = [index for index, row in enumerate(group.rows) if row.first]
     return DataTable((_head_of(group.rows), *heads), rows, group.title, best=best)
 
 

@@ -30,6 +30,6 @@ def code(text: str) -> str:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, texts: Collection[int] = ()) -> str:
     """A table. The first `left` columns and those of `texts` are aligned to the left, all others to the right."""
-    rule = ["---" if place < left or place in texts else "---:" for place in range(len(heads))]
+    rule = ["---" if index < left or index in texts else "---:" for index in range(len(heads))]
     lines = [list(map(escaped, heads)), rule, *(list(map(escaped, row)) for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

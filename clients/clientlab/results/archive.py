@@ -60,19 +60,19 @@ def unpack(store: Store, source: Path, *, force: bool) -> Run:
         with zipfile.ZipFile(source) as parcel:
             _check_members(parcel, source)
             run = run_of(parcel.read(RUN_FILE), f"{source}: {RUN_FILE}")
-            place = _place(store, run, source, force=force)
+            run_folder = _run_folder(store, run, source, force=force)
             store.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".import-", dir=store.folder) as folder:
                 coming = Path(folder) / run.run
                 coming.mkdir()
                 for member in parcel.infolist():
                     _take(parcel, member, coming, run, source)
-                if place.exists():
+                if run_folder.exists():
                     with store.hold(run.run):  # refused while it is measured
-                        place.rename(Path(folder) / "replaced")
-                        coming.replace(place)
+                        run_folder.rename(Path(folder) / "replaced")
+                        coming.replace(run_folder)
                 else:
-                    coming.replace(place)
+                    coming.replace(run_folder)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise LabError(f"{source}: not a whole zip of a run ({error})") from error
     except OSError as error:
@@ -101,17 +101,17 @@ def _check_members(parcel: zipfile.ZipFile, source: Path) -> None:
             raise LabError(f"{source}: {size:,} bytes{what}; no more than {most:,} are taken")
 
 
-def _place(store: Store, run: Run, source: Path, *, force: bool) -> Path:
+def _run_folder(store: Store, run: Run, source: Path, *, force: bool) -> Path:
     if not _SAFE_NAME.fullmatch(run.run):
         raise LabError(f"{source}: {RUN_FILE}: run: {run.run[:80]!r} can't be a folder's name; the file was changed")
-    place = store.folder / run.run
-    if place.is_symlink() or (place.exists() and not force):
+    run_folder = store.folder / run.run
+    if run_folder.is_symlink() or (run_folder.exists() and not force):
         raise FieldError([], f"{source}: run {run.run} is in {store.folder} already; replace it with `force`")
-    return place
+    return run_folder
 
 
 def _take(parcel: zipfile.ZipFile, member: zipfile.ZipInfo, coming: Path, run: Run, source: Path) -> None:
-    """One member to its place; zipfile reads no more of it than its checked size."""
+    """One member into the folder of the run; zipfile reads no more of it than its checked size."""
     target = coming / RUN_FILE
     if member.filename != RUN_FILE:
         target = coming / kept_samples.FOLDER / PurePosixPath(member.filename).name

@@ -27,7 +27,7 @@ FOLDER = "samples"
 FILE_NAME = re.compile(r"trial-\d{4,9}\.npz")
 
 COLUMNS = {
-    "trial": ("i", "its place in the run, `order` of the run document"),
+    "trial": ("i", "its number in the run, `order` of the run document"),
     "arm": ("U", "name of the arm"),
     "round": ("i", "from 1"),
     "number": ("i", "of the request; equal numbers of two trials ask for the same"),
@@ -48,17 +48,17 @@ def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began:
 
     `began`: of the trial, monotonic seconds.
     """
-    place = folder / FOLDER / f"trial-{trial.order:04d}.npz"
-    place.parent.mkdir(exist_ok=True)
-    beside = place.with_suffix(".part")
+    archive = folder / FOLDER / f"trial-{trial.order:04d}.npz"
+    archive.parent.mkdir(exist_ok=True)
+    beside = archive.with_suffix(".part")
     try:
         with beside.open("wb") as file:
             np.savez_compressed(file, **_columns(trial, workload, found, began))  # type: ignore[arg-type]
-        beside.replace(place)
+        beside.replace(archive)
     except OSError:
         beside.unlink(missing_ok=True)
         raise
-    return place
+    return archive
 
 
 def check(file: BinaryIO, name: str, most_bytes: int) -> None:

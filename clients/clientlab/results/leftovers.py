@@ -34,47 +34,47 @@ def begun(store: Store, name: str) -> Iterator[None]:
 
     A LabError before the run file is written takes the mark away by which a killed run is recognised.
     """
-    place = store.claim(name)
+    run_folder = store.claim(name)
     with store.hold(name):
         try:
             yield
         except LabError:
-            if not (place / RUN_FILE).exists():
-                (place / HOLD_FILE).unlink(missing_ok=True)
+            if not (run_folder / RUN_FILE).exists():
+                (run_folder / HOLD_FILE).unlink(missing_ok=True)
             raise
 
 
-def is_leftover(place: Path) -> bool:
+def is_leftover(run_folder: Path) -> bool:
     """Whether a folder was made for a run, has no run file, and is of no process that lives."""
-    if place.is_symlink() or not place.is_dir() or not _NAME.fullmatch(place.name):
+    if run_folder.is_symlink() or not run_folder.is_dir() or not _NAME.fullmatch(run_folder.name):
         return False
-    names = {path.name for path in place.iterdir()}
-    age = time.time() - place.stat().st_mtime
-    logs = list((place / _LOGS).iterdir()) if _LOGS in names else []
+    names = {path.name for path in run_folder.iterdir()}
+    age = time.time() - run_folder.stat().st_mtime
+    logs = list((run_folder / _LOGS).iterdir()) if _LOGS in names else []
     if not names <= _OWN_FILES or any(log.suffix != ".log" or not log.is_file() for log in logs):
         return False
     if HOLD_FILE in names:
-        return not is_held(place)
+        return not is_held(run_folder)
     return age > (_LOG_SECONDS if logs else _YOUNG_SECONDS)
 
 
 def sweep(store: Store) -> None:
     """Remove them all from a results folder."""
-    for place in store.folder.glob("*/"):
+    for run_folder in store.folder.glob("*/"):
         with contextlib.suppress(OSError, LabError):  # another start removes it just now, or it is another user's
-            if is_leftover(place):
-                remove(store, place.name)
-            elif _trials_of(place) and not is_held(place):
-                with store.hold(place.name):
-                    for trial in _trials_of(place):
+            if is_leftover(run_folder):
+                remove(store, run_folder.name)
+            elif _trials_of(run_folder) and not is_held(run_folder):
+                with store.hold(run_folder.name):
+                    for trial in _trials_of(run_folder):
                         shutil.rmtree(trial)
 
 
-def _trials_of(place: Path) -> list[Path]:
+def _trials_of(run_folder: Path) -> list[Path]:
     """The folders of trials that are measured now, or were when their lab was killed; of a run of this lab's only."""
-    if place.is_symlink() or not (place / HOLD_FILE).is_file():
+    if run_folder.is_symlink() or not (run_folder / HOLD_FILE).is_file():
         return []
-    found = [path for path in place.iterdir() if _TRIAL.fullmatch(path.name) and not path.is_symlink()]
+    found = [path for path in run_folder.iterdir() if _TRIAL.fullmatch(path.name) and not path.is_symlink()]
     return [path for path in found if any(not file.match(OUTPUT_FILES) for file in path.iterdir())]
 
 

@@ -82,7 +82,7 @@ class ShardSlices(MeasuredPart):
 class ShardReport(MeasuredPart):
     """A shard's measurements. `planned`: a trial that does no more than the shard's share."""
 
-    place: Annotated[int, Field(ge=0, lt=MOST_SHARDS, description="from 0")]
+    index: Annotated[int, Field(ge=0, lt=MOST_SHARDS, description="from 0")]
     planned: PlannedTrial
     started: Time
     host: Annotated[str, Field(max_length=200)]

@@ -46,12 +46,12 @@ class Store:
 
     def claim(self, name: str) -> Path:
         """Make the folder of a run. Raises LabError where that is not possible."""
-        place = self.folder / name
+        run_folder = self.folder / name
         try:
-            place.mkdir(parents=True)
+            run_folder.mkdir(parents=True)
         except OSError as error:
-            raise FieldError([], f"results folder {place}: {error.strerror}; name another with `out`") from error
-        return place
+            raise FieldError([], f"results folder {run_folder}: {error.strerror}; name another with `out`") from error
+        return run_folder
 
     def save(self, run: Run) -> None:
         """Write the run file, with all trials of the run, and remove the journal, which then holds nothing else.
@@ -151,20 +151,22 @@ class Store:
 
     def inside(self, name: str) -> str:
         """The whole name of a run in this folder. Raises LabError for a run in another one."""
-        place = self.find(name).parent
-        if place.is_symlink() or place.resolve().parent != self.folder.resolve():
-            raise FieldError([], f"{name!r}: {place} is not a run of {self.folder}; name its folder with `out`")
-        return place.resolve().name
+        run_folder = self.find(name).parent
+        if run_folder.is_symlink() or run_folder.resolve().parent != self.folder.resolve():
+            raise FieldError([], f"{name!r}: {run_folder} is not a run of {self.folder}; name its folder with `out`")
+        return run_folder.resolve().name
 
     def remove(self, name: str) -> None:
         """Remove a run of that whole name with all that is kept of it. Raises LabError, also while it is measured."""
-        place = self.folder / self.inside(name)
-        if is_held(place):
-            raise LabError(f"run {place.name} is being measured; stop it, or wait for its end")
+        run_folder = self.folder / self.inside(name)
+        if is_held(run_folder):
+            raise LabError(f"run {run_folder.name} is being measured; stop it, or wait for its end")
         try:
-            shutil.rmtree(place)
+            shutil.rmtree(run_folder)
         except OSError as error:
-            raise LabError(f"{error.filename}: {error.strerror}; run {place.name} is not wholly removed") from error
+            raise LabError(
+                f"{error.filename}: {error.strerror}; run {run_folder.name} is not wholly removed"
+            ) from error
 
     def read(self, name: str) -> Run:
         """The run of that name or path. Raises LabError."""

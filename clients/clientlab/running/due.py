@@ -100,10 +100,10 @@ def _next_probe(run: Run, search: CapacitySearch, order: Sequence[tuple[int, str
     """The next probe of a search; None where the search is over."""
     arms = {arm.name: arm for arm in run.experiment.arms}
     usual, behind = probes_of(search), len(order) * (1 + len(search.overload))
-    for place, (number, name) in enumerate(order):
+    for index, (number, name) in enumerate(order):
         found = search_of(run, arms[name], number)
         if (rate := found.next_rate) is not None:
-            later = max(0, usual - len(found.probes) - 1) + (len(order) - place - 1) * usual + behind
+            later = max(0, usual - len(found.probes) - 1) + (len(order) - index - 1) * usual + behind
             return Due([DueTrial(number, name, OfSearch(rate=rate, phase="probe"))], later)
     return None
 

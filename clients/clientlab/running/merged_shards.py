@@ -29,7 +29,7 @@ def merged_trial(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
 
     A report for each shard, in any order. The trial has failed where the reports contradict themselves.
     """
-    reports = sorted(reports, key=attrgetter("place"))
+    reports = sorted(reports, key=attrgetter("index"))
     if why := contradiction(begun, reports):
         return begun.ended("failed", why)
     outcomes = [one.outcome for one in reports]
@@ -89,8 +89,8 @@ def _shard(report: ShardReport, first: float) -> Shard:
 def _over_time(reports: Sequence[ShardReport]) -> list[Slice]:
     length, (ended, failed) = _coarse(reports, ("ended", "failed"))
     return [
-        Slice(at=place * length, requests=requests, errors=errors)
-        for place, (requests, errors) in enumerate(zip(ended, failed, strict=True))
+        Slice(at=index * length, requests=requests, errors=errors)
+        for index, (requests, errors) in enumerate(zip(ended, failed, strict=True))
     ]
 
 
@@ -105,11 +105,11 @@ def _coarse(reports: Sequence[ShardReport], names: Sequence[str]) -> tuple[float
         total: Counter[int] = Counter()
         for report in reports:
             finer = exponent - report.slices.exponent
-            for place, count in enumerate(getattr(report.slices, name)):
-                total[place >> finer] += count
+            for index, count in enumerate(getattr(report.slices, name)):
+                total[index >> finer] += count
         totals.append(total)
-    used = 1 + max((place for total in totals for place, count in total.items() if count), default=-1)
-    return 2.0**exponent, [[total[place] for place in range(used)] for total in totals]
+    used = 1 + max((index for total in totals for index, count in total.items() if count), default=-1)
+    return 2.0**exponent, [[total[index] for index in range(used)] for total in totals]
 
 
 def _load(begun: Begun, reports: Sequence[ShardReport]) -> OpenLoad | None:
@@ -123,7 +123,7 @@ def _load(begun: Begun, reports: Sequence[ShardReport]) -> OpenLoad | None:
         _load_counts([one.counts for one in parts]),
         lateness=quantiles_of_histograms([one.lateness for one in parts]),
         sent=quantiles_of_histograms([one.sent for one in parts]),
-        over_time=load_slices_of([place * length for place in range(len(planned))], planned, sent, dropped),
+        over_time=load_slices_of([index * length for index in range(len(planned))], planned, sent, dropped),
     )
 
 

@@ -31,9 +31,9 @@ def contradiction(begun: Begun, reports: Sequence[ShardReport]) -> str | None:
     """Why the reports cannot be those of the trial's shards, in one line; None where they add up."""
     planned = requests_in(begun.workload)
     for report in reports:
-        share = None if planned is None else part_of(planned, report.place, begun.workload.shards)
+        share = None if planned is None else part_of(planned, report.index, begun.workload.shards)
         if why := next(_problems(report, share, is_open_load=is_open(begun.workload)), None):
-            shard = f"shard {report.place + 1} of {begun.workload.shards} on {report.host}"
+            shard = f"shard {report.index + 1} of {begun.workload.shards} on {report.host}"
             return f"the report of {shard} does not add up: {why}"
     began = [report.outcome.began for report in reports]
     apart = max(began) - min(began)

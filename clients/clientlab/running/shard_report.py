@@ -94,7 +94,7 @@ def report_of(
     sent, timed = (found, found) if kept is None else (kept.sent, kept.from_planned)
     moments, counts = found.records["start"] + found.records["seconds"], counts_of(found, sent, share)
     return ShardReport(
-        place=share.place,
+        index=share.index,
         planned=begun.planned,
         started=begun.started,
         host=at.host,
@@ -143,8 +143,8 @@ def _slices(ended: Floats, found: Samples, kept: KeptSchedule | None, at: Agreed
         exponent += 1
 
     def counts(moments: Floats) -> tuple[int, ...]:
-        places = np.clip(np.floor(moments / 2.0**exponent), 0, SLICES - 1).astype(np.int64)
-        return tuple(np.bincount(places, minlength=SLICES).tolist())
+        indices = np.clip(np.floor(moments / 2.0**exponent), 0, SLICES - 1).astype(np.int64)
+        return tuple(np.bincount(indices, minlength=SLICES).tolist())
 
     of_load = {}
     if kept is not None:

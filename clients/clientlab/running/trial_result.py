@@ -110,12 +110,12 @@ def finished_trial(
 def _shards(begun: Begun, measurement: Measurement) -> list[Shard]:
     """Each shard with its own requests; empty for a trial that is not divided."""
     found, many, shards = measurement.samples, len(measurement.by_shard), []
-    for place, outcome in enumerate(measurement.by_shard):
-        own = found.only(found.numbers % many == place)
+    for index, outcome in enumerate(measurement.by_shard):
+        own = found.only(found.numbers % many == index)
         kept = kept_schedule(own, begun.workload)
         sent, timed = (own, own) if kept is None else (kept.sent, kept.from_planned)
         counts = counts_of(own, sent, begun.workload)
-        part = begun.planned.model_copy(update={"concurrency": part_of(begun.planned.concurrency, place, many)})
+        part = begun.planned.model_copy(update={"concurrency": part_of(begun.planned.concurrency, index, many)})
         latency = quantiles_of(*times_by_success(timed.records))
         began = outcome.began - measurement.outcome.began
         shards.append(shard_part(part, outcome, counts, latency, began, platform.node()))

@@ -93,16 +93,16 @@ class TrialRunner:
         where a server has ended, or is frozen. Then its figures are partial: those of the requests that had finished,
         and what its process wrote stays. Raises TrialInterrupted with such a trial, of which no file stays.
         """
-        begun, place = _begun(planned, workload), log_folder(folder, planned, workload)
-        if place.exists():  # of a trial that was killed with the lab: its records would count as this one's
-            shutil.rmtree(place)
+        begun, own_folder = _begun(planned, workload), log_folder(folder, planned, workload)
+        if own_folder.exists():  # of a trial that was killed with the lab: its records would count as this one's
+            shutil.rmtree(own_folder)
         testbed, target = self._testbed_of(planned), (planned.upstream, planned.route)
         watch, counters = TrialWatch(testbed, planned, workload, progressed), _Readings(self, testbed, target, start)
-        with self._leaving(place, workload):
+        with self._leaving(own_folder, workload):
             try:
                 testbed.serve(planned.upstream)
                 context = TrialContext(
-                    strategies.find(planned.strategy), workload, testbed.base_url(*target), str(place),
+                    strategies.find(planned.strategy), workload, testbed.base_url(*target), str(own_folder),
                     testbed.address(*target), testbed.ca_file(*target),
                 )  # fmt: skip
                 measurement = measure(
@@ -113,33 +113,33 @@ class TrialRunner:
                 )  # fmt: skip
                 found = self._result(begun, measurement, counters, folder)
             except (ServerLost, TrialFailed) as failure:
-                return self._ended_early(begun, place, *self._why(begun, failure))
+                return self._ended_early(begun, own_folder, *self._why(begun, failure))
             except KeyboardInterrupt as interrupt:
-                trial = self._ended_early(begun, place, "lost", "interrupted")
-                shutil.rmtree(place, ignore_errors=True)  # it may not exist yet
+                trial = self._ended_early(begun, own_folder, "lost", "interrupted")
+                shutil.rmtree(own_folder, ignore_errors=True)  # it may not exist yet
                 raise TrialInterrupted(trial) from interrupt
             except ValidationError as error:
                 return begun.ended("failed", f"impossible figure: {first_problem(error)}")
-            shutil.rmtree(place)
+            shutil.rmtree(own_folder)
             return found
 
     @contextmanager
-    def _leaving(self, place: Path, workload: Workload) -> Iterator[None]:
+    def _leaving(self, own_folder: Path, workload: Workload) -> Iterator[None]:
         """Whatever ends the trial: of its files, only what its processes wrote stays, without secrets."""
         try:
             yield
         finally:
             self.on_leave()
             try:
-                redact_texts(place, workload)
+                redact_texts(own_folder, workload)
             finally:  # also where the disk has no room for the texts
-                keep_output(place)
+                keep_output(own_folder)
 
     def shard(  # noqa: PLR0913, PLR0917 - a shard's particulars
         self,
         planned: PlannedTrial,
         workload: Workload,
-        place: int,
+        index: int,
         folder: Path,
         progressed: Callable[[int], None],
         start: AgreedStart,
@@ -148,11 +148,11 @@ class TrialRunner:
 
         The shard waits for all others when it is ready, and begins at the moment on which they agree.
         """
-        share = share_of(workload, place, planned.concurrency)
+        share = share_of(workload, index, planned.concurrency)
         found = self(planned.model_copy(update={"concurrency": share.concurrency}), share, folder, progressed, start)
         if isinstance(found, ShardReport):
             return found
-        reason = f"shard {place + 1} of {workload.shards} on {start.host}: {found.reason}"
+        reason = f"shard {index + 1} of {workload.shards} on {start.host}: {found.reason}"
         return _begun(planned, workload).ended("lost" if found.status == "lost" else "failed", reason)
 
     def _result(self, begun: Begun, measurement: Measurement, counters: _Readings, folder: Path) -> Trial | ShardReport:
@@ -178,15 +178,15 @@ class TrialRunner:
             )
         return "lost" if isinstance(failure, ServerLost) else "failed", "; ".join(filter(None, (str(failure), trouble)))
 
-    def _ended_early(self, begun: Begun, place: Path, status: _Ended, reason: str) -> Trial:
+    def _ended_early(self, begun: Begun, own_folder: Path, status: _Ended, reason: str) -> Trial:
         """The trial with partial figures, where requests of its measured part had finished."""
-        found = read_measured(place)
+        found = read_measured(own_folder)
         try:
             trial = partial_trial(begun, found, status, reason)
         except ValidationError as error:
             return begun.ended(status, f"{reason}; impossible figure: {first_problem(error)}")
         if self.keep_samples and trial.partial:
-            kept_samples.write(place.parent, trial, begun.workload, found, float(found.records["start"][0]))
+            kept_samples.write(own_folder.parent, trial, begun.workload, found, float(found.records["start"][0]))
         return trial
 
 
@@ -217,7 +217,7 @@ class _Readings:
 
 def log_folder(folder: Path, planned: PlannedTrial, workload: Workload) -> Path:
     """Where the sample log of a trial, or of the share that a shard does, is written."""
-    shard = f"-shard-{workload.place}" if isinstance(workload, ShardWorkload) else ""
+    shard = f"-shard-{workload.index}" if isinstance(workload, ShardWorkload) else ""
     return folder / f"trial-{planned.order:04d}{shard}"
 
 

@@ -153,9 +153,9 @@ def _known(lab: Lab, found: AssignmentResult) -> ResultAnswer | None:
 
 def _holds(trial: Trial, report: ShardReport) -> bool:
     """Whether a divided trial was made with a shard's report."""
-    if trial.status != "done" or report.place >= len(trial.by_shard):
+    if trial.status != "done" or report.index >= len(trial.by_shard):
         return False
-    held, sent = trial.by_shard[report.place], (report.host, report.counts.finished, report.outcome.wall_seconds)
+    held, sent = trial.by_shard[report.index], (report.host, report.counts.finished, report.outcome.wall_seconds)
     return (held.host, held.requests, held.wall_seconds) == sent
 
 

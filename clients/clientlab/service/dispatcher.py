@@ -70,9 +70,9 @@ class Dispatcher:
             return trial.result.result()
         finally:
             self._trial, self._last = None, trial
-            for place in trial.places:
-                if place.begun and not place.over and place.worker is not None:
-                    self._busy[place.worker] = place.seen + 2 * trial.heartbeat + 1.0
+            for slot in trial.slots:
+                if slot.begun and not slot.over and slot.worker is not None:
+                    self._busy[slot.worker] = slot.seen + 2 * trial.heartbeat + 1.0
 
     def saved(self) -> None:
         """The trial that was given last is in the run's file."""
@@ -98,11 +98,11 @@ class Dispatcher:
         for name in gone:
             self._busy.pop(name, None)
         self._recruiter.dismiss(gone)
-        places = [] if trial is None else [one for one in trial.places if one.worker in gone and not one.over]
-        for place in places:
-            place.over = True  # nothing has to stop
-        if trial is not None and places:
-            self.end(TrialLost(f"{trial.named(places, lambda _: host)}: {cause}" if trial.divided else cause))
+        slots = [] if trial is None else [one for one in trial.slots if one.worker in gone and not one.over]
+        for slot in slots:
+            slot.over = True  # nothing has to stop
+        if trial is not None and slots:
+            self.end(TrialLost(f"{trial.named(slots, lambda _: host)}: {cause}" if trial.divided else cause))
 
     def refuse(self, strategy: str, cause: str) -> None:
         """No worker for a strategy will come: its trials fail at once, until one does come.
@@ -140,11 +140,11 @@ class Dispatcher:
         """A trial, or a shard of it, is alive; whether it is wanted."""
         self._workers.heard_of(heartbeat.worker)
         trial = self._present(heartbeat.run, heartbeat.order)
-        place = None if trial is None else trial.place_for(heartbeat.worker, heartbeat.shard)
-        if trial is None or place is None or trial.result.done():
+        slot = None if trial is None else trial.slot_for(heartbeat.worker, heartbeat.shard)
+        if trial is None or slot is None or trial.result.done():
             return False
-        trial.hold(place, heartbeat.worker, time.monotonic())
-        trial.progress(place, heartbeat.finished)
+        trial.hold(slot, heartbeat.worker, time.monotonic())
+        trial.progress(slot, heartbeat.finished)
         return True
 
     async def meet(self, request: MeetingRequest) -> float | None:
@@ -155,11 +155,11 @@ class Dispatcher:
         trial = self._present(request.run, request.order)
         if trial is None:
             raise NoMeeting(f"trial {request.order} of run {request.run!r} is over")
-        place = trial.place_for(request.worker, request.shard)
-        if place is None:
+        slot = trial.slot_for(request.worker, request.shard)
+        if slot is None:
             raise NoMeeting(f"another worker has shard {request.shard + 1} of trial {request.order} now")
-        trial.hold(place, request.worker, now := time.monotonic())
-        return await trial.meet(place, now, self.clock)
+        trial.hold(slot, request.worker, now := time.monotonic())
+        return await trial.meet(slot, now, self.clock)
 
     def given(self, run: str, order: int) -> bool:
         """Whether this trial is the present one, or was given last."""
@@ -175,12 +175,12 @@ class Dispatcher:
         trial = next(found, None)
         if trial is None or not trial.expects(result):
             return None
-        place = trial.place_of(result)
-        if place is None:
+        slot = trial.slot_of(result)
+        if slot is None:
             return ResultAnswer(taken=False, message="another worker has this trial now")
         if not trial.result.done():
             self._workers.heard_of(result.worker)
-            trial.take(place, result, self.clock())
+            trial.take(slot, result, self.clock())
         return await trial.answer(result)
 
     def close(self) -> None:
@@ -194,7 +194,7 @@ class Dispatcher:
     def workers(self) -> list[WorkerState]:
         """All that were heard of lately."""
         trial = self._trial
-        held = {} if trial is None else {place.worker: trial.state_of(place) for place in trial.places if place.worker}
+        held = {} if trial is None else {slot.worker: trial.state_of(slot) for slot in trial.slots if slot.worker}
         return self._workers.states(held)
 
     def shards(self) -> str | None:
@@ -212,31 +212,31 @@ class Dispatcher:
         if is_new:
             self._recruiter.came(worker)
         trial = self._trial
-        place = None if trial is None else trial.held_by(request.worker)
-        if trial is None or place is None or place.over:
+        slot = None if trial is None else trial.held_by(request.worker)
+        if trial is None or slot is None or slot.over:
             return worker
-        who = trial.named([place], self._workers.host)
-        if place.begun:
-            place.over = True
+        who = trial.named([slot], self._workers.host)
+        if slot.begun:
+            slot.over = True
             self.end(TrialLost(f"{who} polled for an assignment during its trial"))
-        elif place.hands[request.worker] >= _MOST_HANDS:
+        elif slot.hands[request.worker] >= _MOST_HANDS:
             self.end(TrialLost(f"{who} was given it {_MOST_HANDS} times and never began; see its log"))
         else:
-            trial.release(place)  # the answer that gave it never arrived
+            trial.release(slot)  # the answer that gave it never arrived
         return worker
 
     def _assign(self) -> None:
-        """Give all free places of the present trial to workers that wait, if there are enough of them."""
+        """Give all free slots of the present trial to workers that wait, if there are enough of them."""
         trial, now = self._trial, time.monotonic()
         if trial is None or trial.result.done() or now < trial.not_before or not trial.lacking or trial.half_resumed:
             return
         self._busy = {name: until for name, until in self._busy.items() if now < until}
         if self._busy:
             return
-        for place, poll in zip(trial.free, self._recruiter.chosen(trial, now), strict=False):
+        for slot, poll in zip(trial.free, self._recruiter.chosen(trial, now), strict=False):
             trial.resumed = False  # its worker from before the restart has lost it
-            trial.give(place, poll.name, now)
-            poll.turn.set_result(trial.assignment(place))
+            trial.give(slot, poll.name, now)
+            poll.turn.set_result(trial.assignment(slot))
 
     def _look_after(self, trial: GivenTrial, now: float) -> None:
         """End a trial that no worker takes, whose workers send no heartbeat, or whose shards do not get ready."""
@@ -248,14 +248,14 @@ class Dispatcher:
                 trial.fail(reason)
             else:
                 self._assign()  # it may be a generic worker's by now
-        for place in trial.places:
-            bound = self.bounds.silence(len(trial.places), begun=place.begun)
-            if place.worker is not None and not place.over and now - place.seen >= bound:
-                who = trial.named([place], self._workers.host)
+        for slot in trial.slots:
+            bound = self.bounds.silence(len(trial.slots), begun=slot.begun)
+            if slot.worker is not None and not slot.over and now - slot.seen >= bound:
+                who = trial.named([slot], self._workers.host)
                 self.end(TrialLost(f"{who} was not heard of for {bound:g} s"))
-                place.over = True
+                slot.over = True
         if trial.agreed is None and trial.first_ready is not None and now - trial.first_ready >= self.bounds.ready:
-            missing = trial.named([place for place in trial.places if not place.ready], self._workers.host)
+            missing = trial.named([slot for slot in trial.slots if not slot.ready], self._workers.host)
             reason = f"not all shards were ready within {self.bounds.ready:g} s after the first; waited for {missing}"
             if trial.resumed:  # a shard that met the others before the restart does not meet them again
                 self.end(TrialLost(reason))

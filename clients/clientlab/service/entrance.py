@@ -164,7 +164,7 @@ class Entrance:
     def _enqueue(self, waiting: _Waiting) -> None:
         if not any(self._queues):
             self._loop.call_soon(self._admit_some)
-        matched = (place for place, pattern in enumerate(_FIRST) if pattern.match(waiting.received))
+        matched = (index for index, pattern in enumerate(_FIRST) if pattern.match(waiting.received))
         wanted = self._queues[next(matched, len(_FIRST))]
         if len(wanted) >= self._most:
             self._inside.crowded += 1

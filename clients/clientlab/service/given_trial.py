@@ -1,6 +1,6 @@
-"""The trial that workers have: a place for each shard, who holds it, how far it is, and where the shards meet.
+"""The trial that workers have: a slot for each shard, who holds it, how far it is, and where the shards meet.
 
-A trial that is not divided has one place.
+A trial that is not divided has one slot.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class NoMeeting(Exception):
 
 
 @dataclass(eq=False)
-class TrialPlace:
+class ShardSlot:
     """One shard of a trial, or all of a trial that is not divided.
 
     `begun`: its worker has sent a heartbeat. `ready`: it waits for the other shards, or has waited for them. `over`:
     its worker has sent its result, or is known to do something else. `hands`: by worker, how often it was given the
-    place.
+    slot.
     """
 
     number: int
@@ -67,7 +67,7 @@ class GivenTrial:
     """A trial, and what became of it. Times are monotonic.
 
     `resumed`: workers may have it already, from before the lab's restart; nobody is given it before `not_before`.
-    `heartbeat`: seconds between two heartbeats of a place. `turned`: set when all shards are ready, or the trial is
+    `heartbeat`: seconds between two heartbeats of a slot. `turned`: set when all shards are ready, or the trial is
     over. `settled`: set when it is in the run's file (`saved`), or never will be.
     """
 
@@ -81,7 +81,7 @@ class GivenTrial:
     not_before: float
     heartbeat: float
     result: asyncio.Future[Reported] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    places: list[TrialPlace] = field(init=False)
+    slots: list[ShardSlot] = field(init=False)
     finished: int = 0
     first_ready: float | None = None
     agreed: float | None = None  # the start, by the lab's clock
@@ -90,9 +90,9 @@ class GivenTrial:
     saved: bool = False
 
     def __post_init__(self) -> None:
-        self.places = [TrialPlace(number) for number in range(self.workload.shards)]
-        self._free = dict(enumerate(self.places))
-        self._held: dict[str, TrialPlace] = {}
+        self.slots = [ShardSlot(number) for number in range(self.workload.shards)]
+        self._free = dict(enumerate(self.slots))
+        self._held: dict[str, ShardSlot] = {}
         self._ready: set[int] = set()
         self._reports: dict[int, ShardReport] = {}
         self.result.add_done_callback(self._ended)
@@ -103,91 +103,91 @@ class GivenTrial:
 
     @property
     def divided(self) -> bool:
-        return len(self.places) > 1
+        return len(self.slots) > 1
 
     @property
-    def free(self) -> list[TrialPlace]:
-        """The places that nobody holds."""
+    def free(self) -> list[ShardSlot]:
+        """The slots that nobody holds."""
         return [self._free[number] for number in sorted(self._free)]
 
     @property
     def lacking(self) -> int:
-        """How many places nobody holds."""
+        """How many slots nobody holds."""
         return len(self._free)
 
     @property
     def half_resumed(self) -> bool:
         """Whether some of its shards went on over the lab's restart, and others were not heard of yet."""
-        return self.resumed and 0 < self.lacking < len(self.places)
+        return self.resumed and 0 < self.lacking < len(self.slots)
 
-    def assignment(self, place: TrialPlace) -> Assignment:
-        """What the worker that gets a place has to do."""
+    def assignment(self, slot: ShardSlot) -> Assignment:
+        """What the worker that gets a slot has to do."""
         return Assignment(
             run=self.run,
             experiment=self.experiment,
             trial=self.planned,
             workload=self.workload,
-            shard=place.number if self.divided else None,
+            shard=slot.number if self.divided else None,
             heartbeat_seconds=self.heartbeat,
         )
 
-    def held_by(self, worker: str) -> TrialPlace | None:
-        """The place that a worker holds."""
+    def held_by(self, worker: str) -> ShardSlot | None:
+        """The slot that a worker holds."""
         return self._held.get(worker)
 
-    def give(self, place: TrialPlace, worker: str, now: float) -> None:
-        """A worker is given a place, and has yet to begin."""
-        self.hold(place, worker, now)
-        place.begun = False
-        place.hands[worker] += 1
+    def give(self, slot: ShardSlot, worker: str, now: float) -> None:
+        """A worker is given a slot, and has yet to begin."""
+        self.hold(slot, worker, now)
+        slot.begun = False
+        slot.hands[worker] += 1
 
-    def hold(self, place: TrialPlace, worker: str, now: float) -> None:
-        """A worker has a place, and was heard of."""
-        place.worker, place.seen, place.begun = worker, now, True
-        self._held[worker] = place
-        self._free.pop(place.number, None)
+    def hold(self, slot: ShardSlot, worker: str, now: float) -> None:
+        """A worker has a slot, and was heard of."""
+        slot.worker, slot.seen, slot.begun = worker, now, True
+        self._held[worker] = slot
+        self._free.pop(slot.number, None)
 
-    def release(self, place: TrialPlace) -> None:
-        """The worker that was given a place does not know of it."""
-        if place.worker is not None:
-            del self._held[place.worker]
-        place.worker, self._free[place.number] = None, place
+    def release(self, slot: ShardSlot) -> None:
+        """The worker that was given a slot does not know of it."""
+        if slot.worker is not None:
+            del self._held[slot.worker]
+        slot.worker, self._free[slot.number] = None, slot
 
-    def place_for(self, worker: str, shard: int | None) -> TrialPlace | None:
-        """The place that a worker holds, or had before the lab's restart; None where it can't be that worker's."""
-        if (shard is not None) != self.divided or (shard or 0) >= len(self.places):
+    def slot_for(self, worker: str, shard: int | None) -> ShardSlot | None:
+        """The slot that a worker holds, or had before the lab's restart; None where it can't be that worker's."""
+        if (shard is not None) != self.divided or (shard or 0) >= len(self.slots):
             return None
-        place = self.places[shard or 0]
-        return place if place.worker == worker or self._may_have(place, worker) else None
+        slot = self.slots[shard or 0]
+        return slot if slot.worker == worker or self._may_have(slot, worker) else None
 
-    def _may_have(self, place: TrialPlace, worker: str) -> bool:
-        """Whether a worker may have been given a free place before the lab's restart. It has no other place then."""
-        return self.resumed and place.worker is None and worker not in self._held
+    def _may_have(self, slot: ShardSlot, worker: str) -> bool:
+        """Whether a worker may have been given a free slot before the lab's restart. It has no other slot then."""
+        return self.resumed and slot.worker is None and worker not in self._held
 
-    def progress(self, place: TrialPlace, finished: int) -> None:
-        """So many requests of a place have finished."""
-        self.finished += finished - place.finished
-        place.finished = finished
+    def progress(self, slot: ShardSlot, finished: int) -> None:
+        """So many requests of a slot have finished."""
+        self.finished += finished - slot.finished
+        slot.finished = finished
         self.progressed(self.finished)
 
     def extend_deadlines(self, late: float, now: float) -> None:
         """Extend all deadlines: while the service was suspended, no heartbeat could arrive."""
         self.since = min(now, self.since + late)
-        for place in self.places:
-            place.seen = min(now, place.seen + late)
+        for slot in self.slots:
+            slot.seen = min(now, slot.seen + late)
         if self.first_ready is not None:
             self.first_ready = min(now, self.first_ready + late)
 
-    async def meet(self, place: TrialPlace, now: float, clock: Callable[[], float]) -> float | None:
+    async def meet(self, slot: ShardSlot, now: float, clock: Callable[[], float]) -> float | None:
         """The start on which all shards agree, by `clock`; None after a while, while some are not ready.
 
         Raises NoMeeting, and TimeoutError where the service ends.
         """
         if not self.result.done():
-            place.ready, self.first_ready = True, self.first_ready or now
-            self._ready.add(place.number)
-            if self.agreed is None and len(self._ready) == len(self.places):
-                self.agreed = clock() + START_AFTER + START_AFTER_PER_SHARD * len(self.places)
+            slot.ready, self.first_ready = True, self.first_ready or now
+            self._ready.add(slot.number)
+            if self.agreed is None and len(self._ready) == len(self.slots):
+                self.agreed = clock() + START_AFTER + START_AFTER_PER_SHARD * len(self.slots)
                 self.turned.set()
         try:
             async with asyncio.timeout(_HELD_SECONDS):
@@ -205,34 +205,34 @@ class GivenTrial:
         if result.shard is None:
             trial = result.trial
             return trial is not None and not (self.divided and trial.status == "done") and self._same(trial)
-        place = result.shard.place
-        share = part_of(self.planned.concurrency, place, len(self.places))
-        return self.divided and place < len(self.places) and self._same(result.shard.planned, concurrency=share)
+        index = result.shard.index
+        share = part_of(self.planned.concurrency, index, len(self.slots))
+        return self.divided and index < len(self.slots) and self._same(result.shard.planned, concurrency=share)
 
-    def place_of(self, result: AssignmentResult) -> TrialPlace | None:
-        """The place that a result is of; None where another worker has it."""
+    def slot_of(self, result: AssignmentResult) -> ShardSlot | None:
+        """The slot that a result is of; None where another worker has it."""
         if result.shard is not None:
-            return self.place_for(result.worker, result.shard.place)
-        free = (place for place in self.free if self._may_have(place, result.worker))
+            return self.slot_for(result.worker, result.shard.index)
+        free = (slot for slot in self.free if self._may_have(slot, result.worker))
         return self.held_by(result.worker) or next(free, None)
 
-    def take(self, place: TrialPlace, result: AssignmentResult, now: float) -> None:
+    def take(self, slot: ShardSlot, result: AssignmentResult, now: float) -> None:
         """Take a result. The trial is over with the last report of a shard, and with the first shard that failed.
 
         `now`: by the lab's clock. A report of another time fails the trial.
         """
-        self.hold(place, result.worker, place.seen)
-        place.over = True
+        self.hold(slot, result.worker, slot.seen)
+        slot.over = True
         if result.shard is None:
             if result.trial is not None:
                 self.result.set_result(result.trial)
             return
         if why := self._wrong_time(result.shard, now):
-            self.fail(f"shard {place.number + 1} of {len(self.places)} on {result.shard.host}: {why}")
+            self.fail(f"shard {slot.number + 1} of {len(self.slots)} on {result.shard.host}: {why}")
             return
-        self._reports[place.number] = result.shard
-        self.progress(place, result.shard.counts.finished)
-        if len(self._reports) == len(self.places):
+        self._reports[slot.number] = result.shard
+        self.progress(slot, result.shard.counts.finished)
+        if len(self._reports) == len(self.slots):
             self.result.set_result([self._reports[number] for number in sorted(self._reports)])
 
     def _wrong_time(self, report: ShardReport, now: float) -> str | None:
@@ -278,18 +278,18 @@ class GivenTrial:
         self.turned.set()
         self.settled.set()
 
-    def state_of(self, place: TrialPlace) -> ShardState | None:
+    def state_of(self, slot: ShardSlot) -> ShardState | None:
         """How far a shard is; None for a trial that is not divided."""
         if not self.divided:
             return None
-        if place.over:
+        if slot.over:
             phase = "done"
         elif self.agreed is not None:
             phase = "measuring"
         else:
-            phase = "ready" if place.ready else "preparing"
+            phase = "ready" if slot.ready else "preparing"
         return ShardState.model_validate(
-            {"place": place.number, "of": len(self.places), "finished": place.finished, "phase": phase}
+            {"index": slot.number, "of": len(self.slots), "finished": slot.finished, "phase": phase}
         )
 
     def progress_of_shards(self) -> str | None:
@@ -297,21 +297,21 @@ class GivenTrial:
         if not self.divided:
             return None
         if self._free:
-            return f"it waits for {self.lacking} of {len(self.places)} workers"
+            return f"it waits for {self.lacking} of {len(self.slots)} workers"
         if self.agreed is None:
-            return f"{len(self._ready)} of {len(self.places)} shards are ready"
-        return f"{sum(place.over for place in self.places)} of {len(self.places)} shards have reported"
+            return f"{len(self._ready)} of {len(self.slots)} shards are ready"
+        return f"{sum(slot.over for slot in self.slots)} of {len(self.slots)} shards have reported"
 
-    def named(self, places: Iterable[TrialPlace], host: Callable[[str], str]) -> str:
+    def named(self, slots: Iterable[ShardSlot], host: Callable[[str], str]) -> str:
         """Shards with their workers' hosts, as in "shard 2 of 4 on pod-1"; the host alone where there are no shards."""
         return ", ".join(
             " on ".join(
                 [
-                    *([f"shard {place.number + 1} of {len(self.places)}"] if self.divided else []),
-                    *([host(place.worker)] if place.worker is not None else []),
+                    *([f"shard {slot.number + 1} of {len(self.slots)}"] if self.divided else []),
+                    *([host(slot.worker)] if slot.worker is not None else []),
                 ]
             )
-            for place in places
+            for slot in slots
         )
 
     def _same(self, done: PlannedTrial, **other: int) -> bool:

@@ -111,17 +111,17 @@ class Recruiter:
                 poll.turn.set_result(None)
 
     def able(self, trial: GivenTrial, now: float) -> list[Poll]:
-        """A request of each worker that may take a place of the trial; generic ones behind those of its strategy."""
+        """A request of each worker that may take a slot of the trial; generic ones behind those of its strategy."""
         strategy = trial.planned.strategy
         polls = {poll.name: poll for poll in self._waiting if not poll.turn.done()}.values()
         named = [poll for poll in polls if poll.worker.named(strategy)]
         waited = strategy in self._by_name or now - trial.since >= self.bounds.generic
-        if not waited or self.workers.named(strategy) >= len(trial.places):
+        if not waited or self.workers.named(strategy) >= len(trial.slots):
             return named
         return named + [poll for poll in polls if poll.worker.generic() and not poll.worker.named(strategy)]
 
     def chosen(self, trial: GivenTrial, now: float) -> list[Poll]:
-        """As many requests as the trial has free places, by the names of hosts; none where there are fewer."""
+        """As many requests as the trial has free slots, by the names of hosts; none where there are fewer."""
         needed = trial.lacking
         if len(self._waiting) < needed or len(found := self.able(trial, now)) < needed:
             return []
@@ -131,7 +131,7 @@ class Recruiter:
 
     def lack(self, trial: GivenTrial, now: float) -> str | None:
         """Why the trial fails for lack of workers; None while they may come."""
-        strategy, needed = trial.planned.strategy, len(trial.places)
+        strategy, needed = trial.planned.strategy, len(trial.slots)
         if cause := self._refused.get(strategy):
             return f"no worker for strategy {strategy!r} will come: {cause}"
         in_vain = strategy in self._uncovered and self.workers.able(strategy) < needed

@@ -162,7 +162,7 @@ class Started(_Schema):
 class ShardState(_Schema):
     """How far a shard of the present trial is."""
 
-    place: Annotated[int, Field(description="from 0")]
+    index: Annotated[int, Field(description="from 0")]
     of: Annotated[int, Field(description="shards of the trial")]
     finished: Annotated[int, Field(description="requests so far")]
     phase: Annotated[

@@ -21,35 +21,35 @@ class ShardWorkload(Workload):
     """What one shard does of a workload: its requests and its concurrency are its own, the rest is that of the whole.
 
     An open load keeps the number of requests and the rate of its whole schedule, of which the shard sends every
-    `of`-th request from `place` on. `place`: from 0.
+    `of`-th request from `index` on. `index`: from 0.
     """
 
-    place: int
+    index: int
     of: int
 
     def number_of(self, k: int) -> int:
         """The number of the share's request k in the whole trial. A number below 0, of a warm-up, stays below 0."""
-        return self.place + k * self.of
+        return self.index + k * self.of
 
 
-def share_of(workload: Workload, place: int, in_flight: int) -> ShardWorkload:
-    """The share of shard `place` (from 0) of a workload with so many requests in flight in all shards together."""
+def share_of(workload: Workload, index: int, in_flight: int) -> ShardWorkload:
+    """The share of shard `index` (from 0) of a workload with so many requests in flight in all shards together."""
     own = {field.name: getattr(workload, field.name) for field in fields(Workload)}
     if workload.requests is not None and workload.rate is None and workload.stages is None:
-        own["requests"] = part_of(workload.requests, place, workload.shards)
+        own["requests"] = part_of(workload.requests, index, workload.shards)
     return ShardWorkload(
-        **{**own, "concurrency": part_of(in_flight, place, workload.shards)}, place=place, of=workload.shards
+        **{**own, "concurrency": part_of(in_flight, index, workload.shards)}, index=index, of=workload.shards
     )
 
 
-def part_of(whole: int, place: int, shards: int) -> int:
+def part_of(whole: int, index: int, shards: int) -> int:
     """The part of a whole number that a shard gets. The parts add up to the whole, and differ by 1 at most."""
-    return len(range(place, whole, shards))
+    return len(range(index, whole, shards))
 
 
 def schedule_of(workload: Workload, whole: arrivals.Arrivals) -> arrivals.Arrivals:
     """The planned starts of a workload's own requests, of the whole schedule."""
-    return arrivals.EveryNth(whole, workload.place, workload.of) if isinstance(workload, ShardWorkload) else whole
+    return arrivals.EveryNth(whole, workload.index, workload.of) if isinstance(workload, ShardWorkload) else whole
 
 
 def check_shards(shards: int, requests: int | None, in_flight: int, strategy: str) -> None:

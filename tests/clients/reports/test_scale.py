@@ -12,8 +12,8 @@ from clientlab.reports.charts.shapes import HALF, NARROW, Scale, even, logarithm
 
 def test_places_are_shares_of_the_axis():
     """Evenly or by logarithms; what lies beyond an end stands at it."""
-    assert [Scale(0, 10).place(value) for value in (-1, 0, 5, 10, 11)] == [0, 0, 50, 100, 100]
-    assert [Scale(1, 100, log=True).place(value) for value in (0.1, 1, 10, 100)] == pytest.approx([0, 0, 50, 100])
+    assert [Scale(0, 10).position(value) for value in (-1, 0, 5, 10, 11)] == [0, 0, 50, 100, 100]
+    assert [Scale(1, 100, log=True).position(value) for value in (0.1, 1, 10, 100)] == pytest.approx([0, 0, 50, 100])
 
 
 def test_an_even_scale_begins_at_nothing():
@@ -54,7 +54,7 @@ def test_ticks_beside_each_other_do_not_touch(low, times, log, pixels):
     assert ticks
     spans = [tick.span(pixels) for tick in ticks]
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
-    assert all(0 <= tick.place <= 100 for tick in ticks)
+    assert all(0 <= tick.position <= 100 for tick in ticks)
 
 
 @pytest.mark.parametrize(

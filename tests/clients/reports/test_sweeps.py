@@ -100,7 +100,7 @@ def test_places_that_are_words_stand_in_the_order_written():
     """Axis values that are words are drawn in the order written, at even distances."""
     (plot,) = plots(swept({"small": 2.0, "medium": 1.0, "large": 1.5}))
     assert [tick.text for tick in plot.x_ticks] == ["small", "medium", "large"]
-    first, second, third = (tick.place for tick in plot.x_ticks)
+    first, second, third = (tick.position for tick in plot.x_ticks)
     assert second - first == pytest.approx(third - second)
 
 

@@ -52,7 +52,7 @@ def test_the_description_is_valid_and_has_every_route(store):
         ("/api/heartbeats", {"worker": "a" * 16, "run": "r", "order": 0, "finished": 10**4299}, "finished: "),
         ("/api/meetings", {"worker": "a" * 16, "run": "r", "order": 10**4299, "shard": 0}, "order: "),
         ("/api/results", {"worker": "a" * 16, "run": "r", "trial": {"arm": "x"}}, "trial.strategy: "),
-        ("/api/results", {"worker": "a" * 16, "run": "r", "shard": {"place": -1}}, "shard.place: "),
+        ("/api/results", {"worker": "a" * 16, "run": "r", "shard": {"index": -1}}, "shard.index: "),
         ("/api/results", {"worker": "a" * 16, "run": "r"}, "body: "),
         ("/api/meetings", {"worker": "a" * 16, "run": "r", "order": 0, "shard": 1000}, "shard: "),
         ("/api/runs", {"experiment": "demo", "shards": 0}, "shards: "),

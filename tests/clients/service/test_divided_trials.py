@@ -283,7 +283,7 @@ def test_after_a_restart_the_shards_that_go_on_keep_their_places():
         await asyncio.sleep(0)
         assert beat(dispatcher, "a", 0)
         taken = [report(dispatcher, "b", 1, 2), report(dispatcher, "a", 0, 2)]
-        assert [found.place for found in await given] == [0, 1]
+        assert [found.index for found in await given] == [0, 1]
         dispatcher.saved()
         assert all(answer.taken for answer in await asyncio.gather(*taken))
         second = give(dispatcher, 2, order=1, resumed=True)

@@ -16,7 +16,7 @@ WORK = {"requests": 60, "delay": "40ms", "concurrency": 4, "warmup": 1}
 def shards_of(lab: Program) -> dict[int, dict]:
     """How far each shard of the present trial is."""
     found = (worker["shard"] for worker in state(lab)["workers"])
-    return {shard["place"]: shard for shard in found if shard is not None}
+    return {shard["index"]: shard for shard in found if shard is not None}
 
 
 def measuring(lab: Program, shards: int) -> bool:

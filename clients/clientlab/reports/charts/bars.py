@@ -153,9 +153,9 @@ def _bar(row: Row, panel: _Panel, charted: ChartedSeconds, scale: Scale, look: L
         look=look,
         value=units.time(median(seconds)) + (" ⚠ errors" if row.errors else ""),
         title=title,
-        length=scale.place(median(seconds)),
-        span=(scale.place(ends[0]), scale.place(ends[1])) if ends else None,
-        dots=[scale.place(value) for value in seconds],
+        length=scale.position(median(seconds)),
+        span=(scale.position(ends[0]), scale.position(ends[1])) if ends else None,
+        dots=[scale.position(value) for value in seconds],
         first=panel.is_first(row),
     )
 
@@ -204,7 +204,7 @@ def _cost_bar(arm: ChartArm, values: list[float], text: Callable[[float], str], 
         look=arm.look,
         value=text(median_value),
         title=f"{arm.name}: median {text(median_value)} of {len(values)} rounds ({rounds})",
-        length=None if scale.log else scale.place(median_value),
-        dots=[scale.place(value) for value in values],
+        length=None if scale.log else scale.position(median_value),
+        dots=[scale.position(value) for value in values],
         first=arm.row.first,
     )

@@ -52,7 +52,7 @@ DASHES: tuple[tuple[int, ...], ...] = ((), (8, 4), (2, 4), (10, 4, 2, 4), (4, 3)
 
 @dataclass(frozen=True)
 class Look:
-    """Places of a hue and of a dash in the lists above."""
+    """Positions of a hue and of a dash in the lists above."""
 
     colour: int = 0
     dash: int = 0
@@ -68,12 +68,12 @@ NEUTRAL = Look(6)
 
 
 def colour_of(strategy: str) -> int:
-    """The place of the strategy's hue. Settings change no colour: ``NAME?pool=8`` has the hue of ``NAME``.
+    """The position of the strategy's hue. Settings change no colour: ``NAME?pool=8`` has the hue of ``NAME``.
 
     A name in no list has a hue by its checksum, so that a new strategy changes the colour of no other.
     """
     name = _without_settings(strategy)
-    listed = (place for place, hue in enumerate(HUES) if name in hue.strategies)
+    listed = (index for index, hue in enumerate(HUES) if name in hue.strategies)
     return next(listed, zlib.crc32(name.encode()) % len(HUES))
 
 

@@ -40,7 +40,7 @@ def _percentiles(group: ChartGroup) -> LineChart | None:
     return LineChart(
         title=group.title,
         lines=lines,
-        x_ticks=[Tick(x.place(_rarity(percent / 100)), f"{percent:g}") for percent in _TICKS if _fits(percent, x)],
+        x_ticks=[Tick(x.position(_rarity(percent / 100)), f"{percent:g}") for percent in _TICKS if _fits(percent, x)],
         y_ticks=y.ticks(units.time),
         x_axis="percentile of the requests of all rounds of an arm",
         y_axis="latency",
@@ -65,7 +65,7 @@ def _line(arm: ChartArm, found: Latencies, x: Scale, y: Scale, *, faint: bool = 
 
 
 def _rarity(share: float) -> float:
-    """The place on the axis: 90 % at 1, 99 % at 2, 99.9 % at 3."""
+    """The position on the axis: 90 % at 1, 99 % at 2, 99.9 % at 3."""
     return -math.log10(1 - share)
 
 
@@ -152,7 +152,7 @@ def _area(arm: ChartArm, scale: Scale) -> Bar:
         look=arm.look,
         value=f"{_time(p50)}{mark} · {_time(p99)}{mark}",
         title=f"{arm.name}: p50 {_time(p50)}{mark}, p99 {_time(p99)}{mark}{_failed(latencies)}",
-        rings=[scale.place(one.value) for one in (p50, p99) if not one.at_least],
+        rings=[scale.position(one.value) for one in (p50, p99) if not one.at_least],
         area=(shares / shares.max()).tolist(),
         first=arm.row.first,
     )
@@ -187,9 +187,9 @@ def _range(arm: ChartArm, scale: Scale) -> Bar:
         look=arm.look,
         value=f"{_time(p50)} · {_time(p99)}",
         title=f"{arm.name}: overhead p50 {_time(p50)}, p99 {_time(p99)} (medians of {len(p50s)} rounds)",
-        span=None if p50.at_least or p99.at_least else (scale.place(p50.value), scale.place(p99.value)),
-        dots=[scale.place(one.value) for one in p50s if not one.at_least],
-        rings=[scale.place(one.value) for one in p99s if not one.at_least],
+        span=None if p50.at_least or p99.at_least else (scale.position(p50.value), scale.position(p99.value)),
+        dots=[scale.position(one.value) for one in p50s if not one.at_least],
+        rings=[scale.position(one.value) for one in p99s if not one.at_least],
         first=arm.row.first,
     )
 

@@ -48,15 +48,15 @@ def write(run: Run, path: Path) -> None:
         mpl.rc_context({"svg.hashsalt": run.run, "font.size": 9.5, "text.parse_math": False}),
         warnings.catch_warnings(),
     ):
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # the picture has a box in its place
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # the picture has a box instead
         metadata = {"Date": None} if path.suffix == ".svg" else None
         drawing(run.experiment.question, drawn).savefig(path, dpi=_DPI, metadata=metadata)
 
 
 def drawing(title: str, charts: list[BarChart | LineChart]) -> Drawing:
     """The charts below each other. The last bar chart explains what a bar is."""
-    last = max((place for place, chart in enumerate(charts) if isinstance(chart, BarChart)), default=None)
-    below = [_below(chart, explained=place == last) for place, chart in enumerate(charts)]
+    last = max((index for index, chart in enumerate(charts) if isinstance(chart, BarChart)), default=None)
+    below = [_below(chart, explained=index == last) for index, chart in enumerate(charts)]
     inches = [_inches(chart) + len(lines) * _LINE_INCHES for chart, lines in zip(charts, below, strict=True)]
     found = Drawing(figsize=(_WIDTH_INCHES, sum(inches) + 0.4), layout="constrained")
     found.suptitle(_folded(title, _TITLE_LETTERS, 3), fontsize=11, fontweight="bold")
@@ -84,15 +84,15 @@ def _inches(chart: BarChart | LineChart) -> float:
 
 def _bars(panel: Axes, chart: BarChart, below: list[str]) -> None:
     _frame(panel, chart.title, chart.ticks, below)
-    for place, row in enumerate(chart.rows):
-        panel.barh(place, row.length or 0.0, color=_colour(row.look), height=0.72)
+    for index, row in enumerate(chart.rows):
+        panel.barh(index, row.length or 0.0, color=_colour(row.look), height=0.72)
         if row.span:
-            panel.plot(row.span, [place] * 2, color=_INK, linewidth=1, marker="|", markersize=6)
-        panel.plot(row.dots, [place] * len(row.dots), "o", color=_INK, **_DOT)
+            panel.plot(row.span, [index] * 2, color=_INK, linewidth=1, marker="|", markersize=6)
+        panel.plot(row.dots, [index] * len(row.dots), "o", color=_INK, **_DOT)
         weight = "bold" if row.first else "normal"
         name = _folded(row.name, _NAME_LETTERS, 2)
-        panel.text(-1, place, name, va="center", ha="right", color=_INK, fontweight=weight)
-        panel.text(101, place, row.value, va="center", color=_INK, fontweight=weight)
+        panel.text(-1, index, name, va="center", ha="right", color=_INK, fontweight=weight)
+        panel.text(101, index, row.value, va="center", color=_INK, fontweight=weight)
     panel.set_yticks([])
     panel.set_ylim(len(chart.rows) - 0.4, -0.6)
 
@@ -102,7 +102,7 @@ def _lines(panel: Axes, chart: LineChart, below: list[str]) -> None:
     for line in chart.lines:
         _line(panel, line)
     panel.set_ylim(0, 100)
-    panel.set_yticks([tick.place for tick in chart.y_ticks], [tick.text for tick in chart.y_ticks])
+    panel.set_yticks([tick.position for tick in chart.y_ticks], [tick.text for tick in chart.y_ticks])
     panel.set_ylabel(chart.y_axis)
     panel.grid(axis="y", alpha=0.25)
     # Above the plot, a line for each: within it, the names of many lines would hide them.
@@ -134,7 +134,7 @@ def _frame(panel: Axes, title: str, ticks: list[Tick], below: list[str], above: 
     panel.spines[["top", "right"]].set_visible(False)
     panel.set_axisbelow(True)
     panel.set_xlim(0, 100)
-    panel.set_xticks([tick.place for tick in ticks], [_folded(tick.text, _TICK_LETTERS, 2) for tick in ticks])
+    panel.set_xticks([tick.position for tick in ticks], [_folded(tick.text, _TICK_LETTERS, 2) for tick in ticks])
     panel.grid(axis="x", alpha=0.25)
     panel.set_xlabel("\n".join(below), color=_SOFT, fontsize=8.5)
 

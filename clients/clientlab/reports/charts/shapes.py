@@ -1,4 +1,4 @@
-"""Scales of the charts: from values to places in per cent of an axis, and the ticks of the axis."""
+"""Scales of the charts: from values to positions in per cent of an axis, and the ticks of the axis."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _EDGE = 4.0  # per cent; a text closer to an end is not centred on its tick
 
 @dataclass(frozen=True)
 class Tick:
-    """A place on an axis, in per cent of its length, and the text there."""
+    """A position on an axis, in per cent of its length, and the text there."""
 
-    place: float
+    position: float
     text: str
 
     @property
     def edge(self) -> str:
         """The end that the tick is close to: its text must not go beyond that end."""
-        return "first" if self.place < _EDGE else "last" if self.place > 100 - _EDGE else ""
+        return "first" if self.position < _EDGE else "last" if self.position > 100 - _EDGE else ""
 
     def span(self, pixels: float) -> tuple[float, float]:
         """Both ends of its text, in per cent of an axis of that length."""
         width = 100 * (len(self.text) + 1) * _LETTER / pixels
-        start = self.place - {"first": 0.0, "": width / 2, "last": width}[self.edge]
+        start = self.position - {"first": 0.0, "": width / 2, "last": width}[self.edge]
         return start, start + width
 
 
@@ -51,8 +51,8 @@ class Scale:
     high: float
     log: bool = False
 
-    def place(self, value: float) -> float:
-        """The place of a value in per cent of the axis."""
+    def position(self, value: float) -> float:
+        """The position of a value in per cent of the axis."""
         value = min(max(value, self.low), self.high)
         if self.log:
             share = math.log(value / self.low) / math.log(self.high / self.low)
@@ -63,7 +63,7 @@ class Scale:
     def ticks(self, text: Formatter, most: int = MOST_TICKS) -> list[Tick]:
         """About `most` ticks at round values."""
         values = _log_values(self.low, self.high, most) if self.log else _even_values(self.low, self.high, most)
-        return [Tick(self.place(value), shortened(text(value))) for value in values]
+        return [Tick(self.position(value), shortened(text(value))) for value in values]
 
     def ticks_across(self, text: Formatter, pixels: float = NARROW) -> list[Tick]:
         """As many ticks at round values as have room on a horizontal axis of that length."""
@@ -124,12 +124,12 @@ MOST_ROWS = 20
 """Rows of a chart that the HTML page shows at once; the others are folded."""
 
 Point = tuple[float, float | None]
-"""A place on both axes; without a height it makes a gap in its line."""
+"""A position on both axes; without a height it makes a gap in its line."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A row: `length`, `span` (both ends), `dots` and `rings` are places on the axis; None is not drawn.
+    """A row: `length`, `span` (both ends), `dots` and `rings` are positions on the axis; None is not drawn.
 
     `area`: heights of a distribution at even distances, as shares of the highest. `value`: the text beside the row;
     `title`: a description of the row.
@@ -149,7 +149,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarChart:
-    """Rows with one axis below them. `notes` are sentences; `line`: a place that all rows are compared with."""
+    """Rows with one axis below them. `notes` are sentences; `line`: a position that all rows are compared with."""
 
     title: str
     rows: list[Bar]
@@ -169,7 +169,7 @@ class BarChart:
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points; `faint` ones stand back. `band`: place, lower and upper end. `ring`: a marked point."""
+    """A line through points; `faint` ones stand back. `band`: position, lower and upper end. `ring`: a marked point."""
 
     name: str
     look: Look
@@ -233,5 +233,5 @@ class ChartPanel:
 
 
 def placed(points: Iterable[Point], x: Scale, y: Scale) -> list[Point]:
-    """Points of data as places on both axes."""
-    return [(x.place(across), None if height is None else y.place(height)) for across, height in points]
+    """Points of data as positions on both axes."""
+    return [(x.position(across), None if height is None else y.position(height)) for across, height in points]

@@ -261,8 +261,8 @@ def _across(numbers: dict[Value, float | None]) -> tuple[Scale, list[Tick], dict
     across = {value: number for value, number in numbers.items() if number is not None}
     if len(across) < len(numbers):
         x = Scale(-0.2, len(numbers) - 0.8)
-        across = {value: float(place) for place, value in enumerate(numbers)}
-        return x, [Tick(x.place(across[value]), str(value)) for value in numbers], across
+        across = {value: float(index) for index, value in enumerate(numbers)}
+        return x, [Tick(x.position(across[value]), str(value)) for value in numbers], across
     ordered = list(across.values())
     x = Scale(ordered[0], ordered[-1], log=_is_far(ordered))
     return x, _apart(x, across), across
@@ -272,10 +272,10 @@ def _apart(x: Scale, across: dict[Value, float]) -> list[Tick]:
     """The values themselves, from the last one down, without those that would touch the one after."""
     ticks: list[Tick] = []
     for value, number in reversed(across.items()):
-        room = _ROOM if len(ticks) > 1 else 1.5 * _ROOM  # the text of the last tick ends at its place
-        if not ticks or ticks[-1].place - x.place(number) >= room:
+        room = _ROOM if len(ticks) > 1 else 1.5 * _ROOM  # the text of the last tick ends at its position
+        if not ticks or ticks[-1].position - x.position(number) >= room:
             text = value if isinstance(value, str) else shortened(units.digits(number))
-            ticks.append(Tick(x.place(number), text))
+            ticks.append(Tick(x.position(number), text))
     return ticks
 
 
@@ -295,8 +295,8 @@ def _line(curve: Curve, look: Look, x: Scale, y: Scale, across: dict[Value, floa
         look=look,
         points=placed([(across[point.value], point.typical.value) for point in curve.points], x, y),
         title=curve.summary,
-        band=[(x.place(at), y.place(ends[0]), y.place(ends[1])) for at, ends in intervals if ends],
-        dots=[(x.place(across[point.value]), y.place(value)) for point in curve.points for value in point.rounds],
+        band=[(x.position(at), y.position(ends[0]), y.position(ends[1])) for at, ends in intervals if ends],
+        dots=[(x.position(across[point.value]), y.position(value)) for point in curve.points for value in point.rounds],
         ring=_ring(curve, x, y, across),
     )
 
@@ -305,7 +305,7 @@ def _ring(curve: Curve, x: Scale, y: Scale, across: dict[Value, float]) -> tuple
     """Around the knee, if the rounds leave no other point for it."""
     if not curve.knee_is_sure:
         return None
-    return x.place(across[curve.knee.value]), y.place(curve.knee.typical.value)
+    return x.position(across[curve.knee.value]), y.position(curve.knee.typical.value)
 
 
 def _table(axis: str, values: Iterable[Value], curves: list[Curve]) -> DataTable:

@@ -123,8 +123,8 @@ def _throughput(trial: Trial) -> Iterator[tuple[float, float]]:
     parts, length = trial.over_time, _length(trial)
     mean = sum(part.requests for part in parts) / len(parts)
     joined = next((count for count in _JOINED if count * mean >= _STEADY), _JOINED[-1])
-    for place in range(0, len(parts), joined):
-        some = parts[place : place + joined]
+    for index in range(0, len(parts), joined):
+        some = parts[index : index + joined]
         width = min(length * len(some), (trial.wall_seconds or 0.0) - some[0].at)
         if width > 0:  # slices of a divided trial begin at the agreed start, a moment before its wall time does
             yield some[0].at + width / 2, sum(part.requests for part in some) / width

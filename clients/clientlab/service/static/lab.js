@@ -108,7 +108,7 @@ async function rank(state) {
 
 function shard(found) {
   if (!found) return "";
-  return `${found.place + 1} of ${found.of}, ${found.phase}, ${found.finished.toLocaleString("en")} requests`;
+  return `${found.index + 1} of ${found.of}, ${found.phase}, ${found.finished.toLocaleString("en")} requests`;
 }
 
 function strategies(worker) {
