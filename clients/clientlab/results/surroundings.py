@@ -22,7 +22,8 @@ from clientlab.measuring import usage
 from clientlab.measuring.cgroups import cpu_quota, memory_limit
 from clientlab.measuring.limits import free_memory
 from clientlab.results.document import Environment, Placement, Surroundings, SystemLimits
-from clientlab.results.libraries import compiled_into, dependencies_of
+from clientlab.results.compiled import compiled_into
+from clientlab.results.dependencies import dependencies_of
 from clientlab.strategies import plugin_names
 from clientlab.strategies.executors import loop_of
 

@@ -21,7 +21,7 @@ import clientlab.measuring.trial_process
 from clientlab import strategies
 from clientlab.errors import FieldError, LabError
 from clientlab.redaction import without_queries
-from clientlab.results.libraries import compiled_into
+from clientlab.results.compiled import compiled_into
 from clientlab.results.surroundings import python_build
 from clientlab.strategies import plugins
 from clientlab.strategies.availability import missing
