@@ -1,4 +1,8 @@
-"""Typical figures of several arms over the same rounds, on one scale: the base of rankings and of sweeps."""
+"""The standings of a run: arms of each group on one scale, by typical figures over the same rounds, and who is first.
+
+The fastest of many equal arms always looks faster than the rest. So the ratios of a group have simultaneous
+intervals: all of them hold the truth in 95 of 100 runs, whichever arm comes out as the fastest.
+"""
 
 from __future__ import annotations
 

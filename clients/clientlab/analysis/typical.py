@@ -1,4 +1,9 @@
-"""Quantiles of Student's t distribution, with what NumPy and the standard library have."""
+"""The typical value of a few figures: their median, with an interval, and the quantiles of Student's t that it needs.
+
+The mean of ten rounds of which one took three times as long lies 12 % above what nine of them took. Its interval
+holds the ratio of undisturbed rounds in 55 to 85 of 100 simulations, the fewer the more rounds there are. The median
+moves by a fraction of the rounds' spread. `scripts/bench truth` shows how often the intervals hold the truth.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""aiohttp with one `ClientSession`: connections are kept and used again."""
+"""aiohttp with one `ClientSession`, which keeps connections, or with a new session for each request.
+
+aiohttp's documentation warns against the second use.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pycurl with one easy handle per thread. libcurl keeps the connection of the handle."""
+"""pycurl with one easy handle per thread, over HTTP/1.1 or HTTP/2. libcurl keeps the connection of the handle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pyreqwest (Rust's reqwest) with one blocking `SyncClient`: connections are kept and used again."""
+"""pyreqwest (Rust's reqwest) with one `SyncClient` or one asyncio `Client`: connections are kept and used again."""
 
 from __future__ import annotations
 

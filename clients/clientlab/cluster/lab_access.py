@@ -1,4 +1,10 @@
-"""Calls of `kubectl`. It finds the cluster and its credentials as always: by KUBECONFIG and its present context."""
+"""The lab service of a cluster as this machine reaches it, by `kubectl`, and a run there with the Jobs of its workers.
+
+`kubectl` finds the cluster and its credentials as always: by KUBECONFIG and its present context.
+
+The forwarded connection begins in the pod's own network, so that no NetworkPolicy has to permit it, and nothing of the
+lab is open to the cluster or beyond. `kubectl exec` would start a Python in the lab's container for each question.
+"""
 
 from __future__ import annotations
 

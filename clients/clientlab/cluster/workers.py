@@ -1,4 +1,8 @@
-"""The workers of a cluster: the Jobs whose pods they are, and what keeps a pod from working."""
+"""The workers of a cluster: the Jobs whose pods they are, and what keeps a pod from working.
+
+All Jobs are made of one template, the suspended CronJob `worker` (deploy/kubernetes/base/worker.yaml). `kubectl create
+job --from=cronjob/worker` makes them as well. A pod knows its run and its strategy by two environment variables.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The scenario of faults: each fault of a server has one error kind for every strategy. No request is sent again."""
+"""The scenarios of faults, of a server and of connecting: each has one error kind for every strategy.
+
+No request is sent again.
+"""
 
 from __future__ import annotations
 

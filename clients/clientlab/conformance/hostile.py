@@ -1,7 +1,9 @@
-"""Answers of a hostile server over HTTP/1.1, and the kinds of error that a client may make of each.
+"""The scenarios of a hostile server over HTTP/1.1: whatever it sends, the error has a kind, and every answer an end.
 
 `NOT_ANSWERS` are no answers by RFC 9112: to take one for a success is an error. Others are answers that a client may
 refuse or forgive. Each has an end; those without one are in `ENDLESS`.
+
+Each answer is a trial of its own. All of them run at the same time.
 """
 
 from __future__ import annotations

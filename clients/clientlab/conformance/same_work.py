@@ -1,4 +1,4 @@
-"""The answers of the counting server in the scenarios of equal budgets: each request gets its own body."""
+"""Equal budgets: whether a strategy did the same work as all others, each request once, with its own answer."""
 
 from __future__ import annotations
 

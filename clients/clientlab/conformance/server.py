@@ -1,4 +1,4 @@
-"""A listener on loopback, and a thread that accepts its connections."""
+"""A server on raw sockets that shares no code with the lab. It records each request as it came."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scenario of a hostile TLS handshake: connection k gets the k-th answer to its ClientHello."""
+"""The scenarios of TLS: hostile handshakes, and wrong certificates, with which no request is sent."""
 
 from __future__ import annotations
 

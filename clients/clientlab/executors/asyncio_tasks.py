@@ -1,4 +1,4 @@
-"""asyncio in one process: all requests at once, bounded by a semaphore, or sent by worker tasks."""
+"""asyncio in one process: all requests at once, bounded by a semaphore, by worker tasks, or in a trap of asyncio."""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""Timers that end neither early nor late: for threads, for event loops, and for the poll of an executor.
+"""The numbers of an open load: each is passed on at its planned time, by timers that end neither early nor late.
 
 Medians of 400 waits, measured on two busy cores in one run: asyncio.sleep ends 0.7 ms late, because the selector waits
 for whole milliseconds. uvloop's timers end up to 1.3 ms early, because libuv's clock has whole milliseconds. Linux has
 a timer of nanoseconds that can be watched like a socket, timerfd: 0.07 ms late under both loops. time.sleep: 0.08 ms.
+
+A thread waits in the iterator, a task in the asynchronous iterator, and an executor with a poll of its own watches
+`next_start`. Several threads or tasks may share the numbers; processes share a counter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the executors with a pool of processes share: how a process starts, where all meet, and whose number is next."""
+"""A process pool with one request or one chunk per task, and what all executors with a pool of processes share.
+
+Each process has its own client and its own connection.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The line of a key in a TOML text. The standard library's parser reports no positions."""
+"""Reading experiments from TOML files, in full or in their quick form, with the line of a wrong key.
+
+Errors name the line, which is looked for in the text: the standard library's parser reports no positions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that replace those of an experiment, and the rules by which they do.
+"""Values that replace those of an experiment, the rules by which they do, and what they changed.
 
 The command line and the service use them. A broken rule is a FieldError with the name of the field.
 """

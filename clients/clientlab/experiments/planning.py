@@ -1,4 +1,4 @@
-"""The plan of a run: the experiment, expanded once to its arms and claims."""
+"""The plan of a run: the experiment, expanded once to its arms and claims, or with a search for capacities."""
 
 from __future__ import annotations
 

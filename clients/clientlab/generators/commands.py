@@ -1,4 +1,17 @@
-"""The command line of each load generator, and how its report is read."""
+"""The command line of each load generator, and how its report is read.
+
+ApacheBench as a generator for a length of time. As a strategy, which sends a number of requests, it is a client.
+
+hey: goroutines, one for each connection. It sends a `User-Agent` of its own.
+
+Its summary is text; its CSV has a row for each request.
+
+k6: a JavaScript interpreter for each connection. It runs a script, and writes its summary as a JSON document.
+
+oha: asyncio of Rust (tokio, hyper). Its report is a JSON document.
+
+wrk: event loops in C. Without a script in Lua, it sends GET only.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a trial held its rate: the conditions of a search for capacities, and the backlog of an open load."""
+"""Capacities: whether a trial held its rate, the search of each arm in each round, and the capacity that follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The knee of a sweep in a phrase. Its interval is stated with it, or no knee is claimed."""
+"""Claims of a run with their verdicts, from its trials; the knee of a sweep in a phrase.
+
+The interval of a knee is stated with it, or no knee is claimed.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""How the surroundings of two runs differ: machine, Python, versions of libraries and programs.
+"""Comparison of runs with a baseline: what changed in each arm, and how their surroundings differ.
 
 No difference forbids a comparison: a comparison of two surroundings may be the very question. Reports list them all,
 `clientlab_run_info` has a hash that is equal where all are but `load_average`, `host`, `limits`, `lab_commit` and
 `lab_tree`.
+
+Runs can be compared where their arms, workloads and concurrency are equal. Surroundings may differ; they are listed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the claims of a run are judged by: figures by round and cautions, each found once for the same arms."""
+"""Figures by round and cautions of arms, and arms that differ in their environment only, or in their link only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a run that is about to begin can be judged by its thresholds: nobody should measure an hour to learn it."""
+"""Thresholds of one run: whether the plan can be judged by them, and how its figures and ratios stand."""
 
 from __future__ import annotations
 

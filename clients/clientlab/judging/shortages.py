@@ -1,4 +1,7 @@
-"""What the arms of a plan need of the system at once: open files, connections, memory."""
+"""What a plan needs of the system, and what of it is lacking: open files, connections, memory.
+
+A shortage is fatal where trials would surely fail. All others may make figures worse.
+"""
 
 from __future__ import annotations
 

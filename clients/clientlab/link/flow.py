@@ -1,4 +1,4 @@
-"""TCP's congestion window of one sender: slow start, without loss, and its restart after idle time.
+"""One direction of a connection through the link: delay, bandwidth, and the sender's congestion window.
 
 RFC 6928: the initial window is 10 segments, here of 1,460 bytes. RFC 5681, 3.1, and RFC 3465: in slow start, the window
 grows by the bytes that are acknowledged, so it doubles in a round trip. RFC 2861, 3.1: the window does not grow while
@@ -6,6 +6,15 @@ the sender does not use it, and is halved for each retransmission time-out (RTO)
 RFCs leave a choice, the rule is that of Linux: `tcp_is_cwnd_limited` for "used", `tcp_cwnd_restart` for the restart.
 
 A network without loss never ends slow start, so there is no threshold.
+
+Bytes leave one after the other: the last of `size` bytes leaves `size * 8 / bandwidth` seconds after the first, and
+the next ones wait until then. That is a token bucket without a burst. It is first come, first served, as in a router
+with one queue. Only payload counts: headers would take 3 % of the bandwidth more with full segments.
+
+Buffers are bounded. At most `READ_AHEAD` bytes and one read wait for the window; then the socket is no longer read, and
+the peer's own kernel stops it. Bytes in flight are bounded by the window, and those of all connections together by
+`MOST_HELD` (one_way). If the receiver does not read, nothing leaves any more, as with a receive window of 0, once
+`UNREAD` bytes wait for it in this process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A connection through the link: the client's socket, the upstream's, TCP's handshake, and how a connection ends.
+"""The servers of a link, and its connections: the client's socket, the upstream's, TCP's handshake, and how one ends.
 
 The kernel has finished the client's handshake with this process before the link can know of it. So `connect()` returns
 at once, and the round trip of the handshake is paid by the first bytes. With t, the time at which the link accepted,

@@ -1,9 +1,11 @@
-"""Count the connections that the measured process opens, so that the counts need no special server.
+"""Count the connections that the measured process opens, by an audit hook and by event loops of the lab's own making.
 
 Python raises an audit event for each `connect` of its sockets, whichever library calls it, blocking or not. The hook
 costs nothing between connections. Libraries in C or Rust, and uvloop, do not use Python's sockets: their clients and
 loops call the log's `connected` themselves. Tests check both against a server on raw sockets. Failed attempts are
 counted separately, where the error is recorded.
+
+Event loops have names. Each counts the connections that it opens.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Busy time of the cores that the lab may use, whoever uses them."""
+"""What disturbed a trial: counters of the kernel before and after it, and busy cores, whoever uses them.
+
+They are read by the process that started the trial, while the trial waits: nothing is read inside the clock. All of
+them are Linux'. A counter that cannot be read is None.
+"""
 
 from __future__ import annotations
 

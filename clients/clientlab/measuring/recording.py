@@ -1,4 +1,4 @@
-"""A caller's part of a trial, apart from the clock: its sample log, its client, its requests, its error codes."""
+"""A caller's part of a trial, apart from the clock: its sample log, client, requests, error codes, and admission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python that runs a trial: the lab's own, or that of an environment."""
+"""A process of a trial as its parent sees it, and the Python that runs it: the lab's own, or that of an environment."""
 
 from __future__ import annotations
 

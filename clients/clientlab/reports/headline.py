@@ -1,4 +1,8 @@
-"""Thresholds as lines of text, for the terminal, Markdown and JUnit."""
+"""The head of a report: the question, what to know before the answer, thresholds, and who is ahead.
+
+The answer has a line for each group of arms. It claims no difference that an interval does not show. Arms of unlike
+concurrency are not compared: each concurrency has its own sentence.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bottleneck of an arm as reports show it, with the shares that led to it."""
+"""A run as groups of rows, one row per arm, with its bottleneck: the data of tables and charts."""
 
 from __future__ import annotations
 

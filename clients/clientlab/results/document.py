@@ -1,4 +1,7 @@
-"""The ceiling of a server, as the run document holds it."""
+"""The run document: what one execution of an experiment measured, its failed trials and its servers' ceilings.
+
+`report`, `compare` and `claims` read nothing else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The figures that only open loads have: how well a trial kept to its schedule, and latency from the real start."""
+"""The list of figures: each is defined once, and read by tables, charts, metrics and claims.
+
+A figure is a number of one finished trial. A new one is an entry of `FIGURES`, and what measures it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides how fast a machine runs a trial, besides its CPU: governor, SMT, virtualisation, and Python's build."""
+"""Where a run is measured: machine, Python, versions, and the limits of the system that the run may reach."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from clientlab import strategies
 from clientlab.measuring import usage
 from clientlab.measuring.cgroups import cpu_quota, memory_limit
 from clientlab.measuring.limits import free_memory
-from clientlab.results.document import Environment, Placement, Surroundings, SystemLimits
 from clientlab.results.compiled import compiled_into
 from clientlab.results.dependencies import dependencies_of
+from clientlab.results.document import Environment, Placement, Surroundings, SystemLimits
 from clientlab.strategies import plugin_names
 from clientlab.strategies.executors import loop_of
 

@@ -1,4 +1,4 @@
-"""How long the requests of a trial were on their way through its link, and how much of the bandwidth they took."""
+"""The shares that a trial's verdict rests on, from its samples, CPU times, and its requests' waits in the link."""
 
 from __future__ import annotations
 

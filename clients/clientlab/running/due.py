@@ -1,4 +1,4 @@
-"""What a run measures next: the trials of its schedule, those to repeat, and the probes of a search for capacities.
+"""What a run measures next, how long that takes, and when its rounds are enough.
 
 It follows from the run document alone, so a run that stopped goes on where it was.
 """

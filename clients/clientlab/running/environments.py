@@ -1,4 +1,4 @@
-"""Environments that uv builds from a version of Python and requirements, and keeps in the user's cache."""
+"""The environments of a plan: built by uv or found, each inspected and checked before anything is measured."""
 
 from __future__ import annotations
 

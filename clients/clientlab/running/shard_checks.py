@@ -1,4 +1,4 @@
-"""Whether the reports of a trial's shards add up: counts, histograms and times of one report have to agree.
+"""Whether what a worker reports adds up: counts, histograms and times of a shard, or of a whole trial.
 
 A report comes from another machine. One that contradicts itself was not measured, and its trial has failed.
 """

@@ -1,4 +1,4 @@
-"""The start on which the shards of a trial agree, where each of them is on a machine with a clock of its own."""
+"""The report of a shard, from its samples and the servers' counters, and the start on which all shards agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the processes of a trial wrote, without secrets: the folder of a trial that failed stays."""
+"""What stays of a trial's folder when the trial has ended: output of its processes, without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The deadline of a trial: long enough for any trial that gets on, and an end for one that does not."""
+"""Ends a trial that cannot go on: its deadline is over, its servers are gone, or its requests do not end."""
 
 from __future__ import annotations
 

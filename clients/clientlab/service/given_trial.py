@@ -1,4 +1,4 @@
-"""The trial that workers have: a slot for each shard, who holds it, how far it is, and where the shards meet.
+"""The trial that workers have: a slot for each shard, who holds it, how far it is, and its checked result.
 
 A trial that is not divided has one slot.
 """

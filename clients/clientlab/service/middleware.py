@@ -1,4 +1,4 @@
-"""A limit on lines in the log that any client can cause: an attack must not fill the disk."""
+"""What every answer of the service has: security headers, and one line in a log that no client can flood."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How long the lab waits for workers."""
+"""Finding workers for a trial: who waits for an assignment, who may do it, and how long the lab waits for them.
+
+Only workers that get an assignment are woken.
+"""
 
 from __future__ import annotations
 

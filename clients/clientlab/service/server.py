@@ -1,4 +1,4 @@
-"""The service as a web application: its routes, its middleware, its metrics."""
+"""The service as a web application, and as a process: a lab behind uvicorn, until a signal ends both."""
 
 from __future__ import annotations
 

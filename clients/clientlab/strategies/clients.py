@@ -1,4 +1,7 @@
-"""The clients of httpx, of httpx2, which continues it, and of both on aiohttp."""
+"""The list of clients. A new client is one file in `clientlab/clients/` and one spec in this list.
+
+The specs of native libraries are in native_specs.py.
+"""
 
 from __future__ import annotations
 

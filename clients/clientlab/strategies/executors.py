@@ -1,4 +1,7 @@
-"""The event loops that a strategy on asyncio may run on: the values of its setting ``loop``."""
+"""The list of executors, and the event loops that those on asyncio may run on.
+
+A new concurrency model is one file in `clientlab/executors/` and one spec in this list.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The specs of clients and executors. A spec names its class and imports no library."""
+"""The specs of clients and executors, listed or made from a user's classes. A listed one imports no library.
+
+A class with the methods `open`, `send` and `close` is a client; one with `open`, `run` and `close` is an executor.
+Class attributes set the fields of its spec, and all have defaults: `policy`, `http` and `native` of a client; `needs`,
+`needs_count`, `concurrent`, `unbounded`, `threads` and `clock_first` of an executor.
+"""
 
 from __future__ import annotations
 

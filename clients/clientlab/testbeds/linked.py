@@ -1,4 +1,4 @@
-"""The link as a process of this machine: how it is started, and how its death is found out."""
+"""A testbed behind an emulated link: the same servers, whose addresses are those of the link's process."""
 
 from __future__ import annotations
 

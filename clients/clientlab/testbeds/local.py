@@ -1,4 +1,4 @@
-"""The CAs that clients trust on a route with TLS: that of the lab's proxy, and all that libraries trust by default."""
+"""Local testbed: upstreams and Caddy as processes of this machine, on loopback, and the CAs that clients trust."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers as processes of this machine: their listening sockets, and the wait until they answer."""
+"""Servers as processes of this machine: sockets, the wait until they answer, and the commands of upstreams."""
 
 from __future__ import annotations
 

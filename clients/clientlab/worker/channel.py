@@ -1,4 +1,7 @@
-"""The worker's log: lines on standard error."""
+"""The connection between a worker's agent and its job, and the log of both.
+
+The job sends its metrics when it is ready, after each empty message, which is a scrape, and when it ends.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Talking to the lab service over HTTP. Nothing but the standard library: a waiting worker is to be small."""
+"""Talking to the lab service over HTTP, and the lab's clock as a worker knows it, from round trips.
+
+Nothing but the standard library is imported: a waiting worker is to be small.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""The connections of a worker's HTTP server: one thread reads all requests and writes all answers, and waits for none.
+"""The worker's HTTP server: `/metrics` for Prometheus. One thread reads all requests and writes all answers.
 
 A client that is slow or silent holds a connection for some seconds, and no thread. If there are too many, the oldest
 one that has not sent its whole request goes first.
+
+One thread answers one scrape after the other. prometheus-client's own server starts a thread for each request and takes
+three times the CPU time, and Prometheus scrapes every worker each second, beside the trial of one of them.
 """
 
 from __future__ import annotations

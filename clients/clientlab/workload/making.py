@@ -1,4 +1,4 @@
-"""Bodies of streamed uploads: bytes that a seed decides, made while they are sent and never held whole."""
+"""The requests of a workload: a function from k to request k, with its body, made off the clock."""
 
 from __future__ import annotations
 

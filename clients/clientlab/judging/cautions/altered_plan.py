@@ -1,4 +1,4 @@
-"""Cautions about what was measured: strategies, forms and rounds other than the experiment has."""
+"""Cautions about what was measured: strategies, forms and rounds not of the experiment, and the system's limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trials and arms that a caution is about."""
+"""Cautions about trials: failed, with errors, not warm, too short, or far longer or shorter than the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One look for each strategy, the same in reports and on dashboards: a colour, and a dash where colours are equal."""
+"""The data that charts draw: groups of arms, and one look for each strategy, the same wherever it is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Scales of the charts: from values to positions in per cent of an axis, and the ticks of the axis."""
+"""The shapes of charts and tables, on scales from values to positions in per cent of an axis.
+
+Two renderers draw the charts: `picture` and the HTML page.
+
+Every position on an axis is in per cent of its length.
+"""
 
 from __future__ import annotations
 
