@@ -14,7 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from clientlab.results.surroundings import changed_code
+from clientlab.results.machine import changed_code
 from findings.page import run_file, write
 
 BULKY = ("histogram", "over_time")

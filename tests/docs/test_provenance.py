@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clientlab.judging.judgement import read_judged
-from clientlab.results import surroundings
+from clientlab.results import machine
 from findings import __main__ as findings
 from findings.page import ATLAS, run_file, runs
 
@@ -75,5 +75,5 @@ def test_nothing_is_measured_with_code_that_no_commit_has(changed, says, monkeyp
 
 def test_the_code_is_what_measures(tmp_path):
     """The folders and files whose change counts as one are there."""
-    assert all((ROOT / name).exists() for name in surroundings._CODE)
-    assert surroundings.changed_code(tmp_path) is None
+    assert all((ROOT / name).exists() for name in machine._CODE)
+    assert machine.changed_code(tmp_path) is None

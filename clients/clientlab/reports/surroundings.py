@@ -8,7 +8,7 @@ from dataclasses import fields
 from clientlab import units
 from clientlab.reports.sections import Command, Facts, Lines, Part, Report, Section
 from clientlab.results.document import Environment, Run
-from clientlab.results.surroundings import is_free_threaded
+from clientlab.results.machine import is_free_threaded
 from clientlab.workload.workload import Workload
 from clientlab.workload.written import Written
 

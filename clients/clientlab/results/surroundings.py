@@ -9,7 +9,6 @@ import platform
 import resource
 import ssl
 import subprocess
-import sysconfig
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,9 +17,9 @@ from types import MappingProxyType
 import psutil
 
 from clientlab import strategies
-from clientlab.measuring import usage
 from clientlab.measuring.cgroups import cpu_quota, memory_limit
 from clientlab.measuring.limits import free_memory
+from clientlab.results import machine
 from clientlab.results.compiled import compiled_into
 from clientlab.results.dependencies import dependencies_of
 from clientlab.results.document import Environment, Placement, Surroundings, SystemLimits
@@ -28,109 +27,6 @@ from clientlab.strategies import plugin_names
 from clientlab.strategies.executors import loop_of
 
 _ROOT = Path("/")
-_PATIENCE = 10.0
-_REPOSITORY = Path(__file__).parents[3]
-_CODE = ("clients", "servers", "requirements", "pyproject.toml")
-"""What a measurement depends on. Pages and run files that were written since do not change it."""
-_FREE_THREADED = "free-threading"
-_CONTAINER_MARKS = (".dockerenv", "run/.containerenv", "var/run/secrets/kubernetes.io")
-
-
-def cpu_governor(root: Path = _ROOT) -> str | None:
-    """The governor of the cores' frequency; several, if they differ. None where the system shows none."""
-    paths = sorted((root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"))
-    return ", ".join(sorted({text for path in paths if (text := _text(path))})) or None
-
-
-def smt(root: Path = _ROOT) -> bool | None:
-    """Whether two threads share a core. None where the system does not show it."""
-    active = _text(root / "sys/devices/system/cpu/smt/active")
-    return None if active not in {"0", "1"} else active == "1"
-
-
-def virtualization(root: Path = _ROOT) -> str | None:
-    """``none``, or what is between the lab and the hardware, as ``virtual machine (QEMU), container``.
-
-    A hypervisor shows by the flag of that name in /proc/cpuinfo, which only x86 has, or by the machine's name. None
-    where neither is readable.
-    """
-    info = _text(root / "proc/cpuinfo") or ""
-    vendor = _text(root / "sys/class/dmi/id/sys_vendor")
-    flags = next((line.split() for line in info.splitlines() if line.startswith("flags")), None)
-    if flags is None and vendor is None:
-        return None
-    found = []
-    if flags is not None and "hypervisor" in flags:
-        found.append(f"virtual machine ({vendor})" if vendor else "virtual machine")
-    if any((root / mark).exists() for mark in _CONTAINER_MARKS):
-        found.append("container")
-    return ", ".join(found) or "none"
-
-
-def python_build() -> str:
-    """How this Python was built: GIL, compiler, optimisation; PGO and LTO by the options of its configure script."""
-    options = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    level = next((flag for flag in (sysconfig.get_config_var("OPT") or "").split() if flag.startswith("-O")), "")
-    parts = [
-        _gil(),
-        platform.python_compiler(),
-        level,
-        f"PGO {'on' if '--enable-optimizations' in options else 'off'}",
-        f"LTO {'on' if '--with-lto' in options else 'off'}",
-        "debug build" if sysconfig.get_config_var("Py_DEBUG") else "",
-    ]
-    return ", ".join(filter(None, parts))
-
-
-def _gil() -> str:
-    """A library without support for free threading switches the GIL on when it is imported, in the trial too."""
-    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return "GIL"
-    return f"{_FREE_THREADED}, GIL {'on' if usage.has_gil() else 'off'}"
-
-
-def is_free_threaded(build: str | None) -> bool:
-    """Whether a Python was built for free threading, by the text of `python_build`."""
-    return (build or "").startswith(_FREE_THREADED)
-
-
-def lab_commit(repository: Path = _REPOSITORY) -> str | None:
-    """The commit of the lab's clone, and whether code differs from it. None without a clone or without git."""
-    commit, changed = _hash_of("HEAD", repository), changed_code(repository)
-    return None if commit is None or changed is None else f"{commit}{', changed' if changed else ''}"
-
-
-def lab_tree(repository: Path = _REPOSITORY) -> str | None:
-    """The hash of all files of that commit, which a new message or a new parent leaves as it is. None as above."""
-    return _hash_of("HEAD^{tree}", repository)
-
-
-def changed_code(repository: Path = _REPOSITORY) -> list[str] | None:
-    """What measures and differs from the clone's commit, as `git status` writes it. None as above."""
-    found = _git(repository, "status", "--porcelain", "--", *_CODE) if (repository / ".git").exists() else None
-    return None if found is None else found.splitlines()
-
-
-def _hash_of(revision: str, repository: Path) -> str | None:
-    return _git(repository, "rev-parse", "--short=12", revision) if (repository / ".git").exists() else None
-
-
-def _git(repository: Path, *arguments: str) -> str | None:
-    command = ["git", "-C", str(repository), *arguments]
-    try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return None if ended.returncode else ended.stdout.strip()
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return None
-
-
 _NO_LIMIT = (1 << 63) - 1
 
 
@@ -179,6 +75,7 @@ def _words(path: Path) -> list[str]:
 
 
 _CPU_INFO = Path("/proc/cpuinfo")
+_PATIENCE = 10.0
 NONE: Mapping[str, Environment] = MappingProxyType({})
 _SERVED_BY = {
     "flask": ("flask", "gunicorn", "werkzeug"),
@@ -216,12 +113,12 @@ def surroundings(
         dependencies=dependencies_of(name for name in distributions if not name.endswith(".py")),
         compiled=compiled_into(distributions),
         openssl=ssl.OPENSSL_VERSION,
-        python_build=python_build(),
-        cpu_governor=cpu_governor(),
-        smt=smt(),
-        virtualization=virtualization(),
-        lab_commit=lab_commit(),
-        lab_tree=lab_tree(),
+        python_build=machine.python_build(),
+        cpu_governor=machine.cpu_governor(),
+        smt=machine.smt(),
+        virtualization=machine.virtualization(),
+        lab_commit=machine.lab_commit(),
+        lab_tree=machine.lab_tree(),
         environments=dict(environments) or None,
         placement=placement,
         limits=system_limits(),

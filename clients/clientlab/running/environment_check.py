@@ -22,7 +22,7 @@ from clientlab import strategies
 from clientlab.errors import FieldError, LabError
 from clientlab.redaction import without_queries
 from clientlab.results.compiled import compiled_into
-from clientlab.results.surroundings import python_build
+from clientlab.results.machine import python_build
 from clientlab.strategies import plugins
 from clientlab.strategies.availability import missing
 from clientlab.workload.workload import Workload

@@ -32,7 +32,8 @@ from clientlab.testbeds.compose import ComposeTestbed, check_link
 from clientlab.worker.assignment import Assignment
 from clientlab.worker.channel import JobInput, MetricsSender, log
 from clientlab.worker.exporter import Exporter
-from clientlab.worker.lab_client import LOST_ERRORS, POLL_TIMEOUT, EstimatedClock, LabClient, Refused, WrongToken
+from clientlab.worker.lab_client import LOST_ERRORS, POLL_TIMEOUT, LabClient, Refused, WrongToken
+from clientlab.worker.lab_clock import EstimatedClock
 from clientlab.workload.shard_workload import share_of
 
 

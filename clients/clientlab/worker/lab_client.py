@@ -1,7 +1,4 @@
-"""Talking to the lab service over HTTP, and the lab's clock as a worker knows it, from round trips.
-
-Nothing but the standard library is imported: a waiting worker is to be small.
-"""
+"""Talking to the lab service over HTTP. Nothing but the standard library: a waiting worker is to be small."""
 
 from __future__ import annotations
 
@@ -10,14 +7,12 @@ import http.client
 import json
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from clientlab.errors import LabError
-from clientlab.results.trial import ClockOffset
-from clientlab.running.shard_report import LabClock
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0
@@ -143,67 +138,3 @@ def _understood(status: int, content: bytes) -> dict[str, Any] | None:
     if 400 <= status < 500 and status != http.HTTPStatus.REQUEST_TIMEOUT:  # a body that was late may be in time again
         raise Refused(status, str(line))
     raise http.client.HTTPException(f"answered {status}: {line}")
-
-
-_MOST_ROUND_TRIPS = 20
-_OF_ALL_SHARDS = 2000
-_FEWEST_ROUND_TRIPS = 3
-"""The lab answers about a thousand requests per second, and all shards of a trial ask at the same time."""
-
-_EXACT_ENOUGH = 0.0005
-"""Seconds of error, after which no more round trips are made."""
-
-_PAUSE = 0.01
-"""Seconds between two of them: what disturbs the first may be over before the second."""
-
-
-@dataclass(frozen=True)
-class RoundTrip:
-    """When a request was sent and its answer came, by the worker's clock, and the time in the answer. Unix seconds."""
-
-    sent: float
-    lab: float
-    received: float
-
-    @property
-    def offset(self) -> ClockOffset:
-        """The lab's clock minus the worker's, if both ways took equally long."""
-        return ClockOffset(
-            seconds=self.lab - (self.sent + self.received) / 2, error_seconds=(self.received - self.sent) / 2
-        )
-
-
-def offset_of(round_trips: Iterable[RoundTrip]) -> ClockOffset:
-    """The offset by the shortest round trip: the difference of its two ways is the smallest."""
-    return min((one.offset for one in round_trips), key=lambda offset: offset.error_seconds)
-
-
-class EstimatedClock:
-    """The lab's clock, estimated anew with each `estimate`.
-
-    `shards`: of the trial, each of which asks. `clock`: the seconds of the worker's own.
-    """
-
-    def __init__(self, lab: LabClient, shards: int = 1, clock: Callable[[], float] = time.time) -> None:
-        self._lab = lab
-        self._most = min(_MOST_ROUND_TRIPS, max(_FEWEST_ROUND_TRIPS, _OF_ALL_SHARDS // shards))
-        self._clock = clock
-        self.now: LabClock | None = None
-
-    def estimate(self) -> None:
-        """Estimate the offset. A lab that is away, or refuses this worker, leaves the last estimate."""
-        difference = self._clock() - time.perf_counter()
-        made: list[RoundTrip] = []
-        try:
-            with self._lab.connected() as ask:
-                while len(made) < self._most:
-                    sent = time.perf_counter()
-                    answer = ask("/api/clock")
-                    made.append(RoundTrip(sent + difference, answer["seconds"], time.perf_counter() + difference))
-                    if len(made) >= _FEWEST_ROUND_TRIPS and offset_of(made).error_seconds <= _EXACT_ENOUGH:
-                        break
-                    time.sleep(_PAUSE)
-        except (*LOST_ERRORS, Refused, WrongToken):
-            pass  # heartbeats and the result tell the same
-        if made:
-            self.now = LabClock(offset_of(made), difference)

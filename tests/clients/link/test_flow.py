@@ -199,7 +199,7 @@ def test_all_connections_of_a_direction_together_hold_a_bounded_number_of_bytes(
 
     for each, _ in flows:
         each.feed(bytes(2_000_000))
-        flow.stall()
+        each.stall()
     timeline.run()
     held = timeline.direction.held
     assert most <= held <= most + 5 * INITIAL_WINDOW

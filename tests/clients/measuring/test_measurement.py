@@ -171,7 +171,7 @@ def test_the_pause_before_the_end_is_no_part_of_the_trial(server, monkeypatch):
     def slow(*_arguments):
         time.sleep(0.5)
 
-    monkeypatch.setattr(measurement.memory, "footprint", slow)
+    monkeypatch.setattr(measurement.usage, "footprint", slow)
     outcome = measure("http.client", Workload(requests=2, warmup=0), server.url).outcome
     assert outcome.wall_seconds < 0.4
     assert outcome.disturbance.seconds >= 0.5

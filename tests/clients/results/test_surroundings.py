@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import pytest
 
-from clientlab.results import surroundings as module
+from clientlab.results import machine
 from clientlab.results.surroundings import cpu_usable, distributions_of, surroundings
 
 
@@ -73,7 +73,7 @@ def test_the_build_of_python_and_its_tls_library_are_told():
 
 def test_a_governor_smt_and_a_hypervisor_are_read_where_the_system_shows_them(tmp_path):
     """Governors that differ are all named. Where nothing is shown, all is unknown."""
-    assert (module.cpu_governor(tmp_path), module.smt(tmp_path), module.virtualization(tmp_path)) == (None,) * 3
+    assert (machine.cpu_governor(tmp_path), machine.smt(tmp_path), machine.virtualization(tmp_path)) == (None,) * 3
     files = {
         "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
         "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "performance\n",
@@ -84,14 +84,14 @@ def test_a_governor_smt_and_a_hypervisor_are_read_where_the_system_shows_them(tm
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert module.cpu_governor(tmp_path) == "performance, powersave"
-    assert module.smt(tmp_path) is True
-    assert module.virtualization(tmp_path) == "virtual machine (QEMU)"
+    assert machine.cpu_governor(tmp_path) == "performance, powersave"
+    assert machine.smt(tmp_path) is True
+    assert machine.virtualization(tmp_path) == "virtual machine (QEMU)"
     (tmp_path / ".dockerenv").touch()
-    assert module.virtualization(tmp_path) == "virtual machine (QEMU), container"
+    assert machine.virtualization(tmp_path) == "virtual machine (QEMU), container"
     (tmp_path / ".dockerenv").unlink()
     (tmp_path / "proc/cpuinfo").write_text("flags : fpu sse\n")
-    assert module.virtualization(tmp_path) == "none"
+    assert machine.virtualization(tmp_path) == "none"
 
 
 def test_the_labs_commit_is_that_of_its_clone(tmp_path):
@@ -101,21 +101,21 @@ def test_the_labs_commit_is_that_of_its_clone(tmp_path):
         who = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
         subprocess.run(["git", "-C", str(tmp_path), *who, *arguments], check=True, capture_output=True)
 
-    assert module.lab_commit(tmp_path) is module.lab_tree(tmp_path) is module.changed_code(tmp_path) is None
+    assert machine.lab_commit(tmp_path) is machine.lab_tree(tmp_path) is machine.changed_code(tmp_path) is None
     git("init")
     (tmp_path / "clients").mkdir()
     (tmp_path / "clients" / "a").write_text("1")
     git("add", "clients")
     git("commit", "-m", "a")
-    commit, tree = module.lab_commit(tmp_path), module.lab_tree(tmp_path)
+    commit, tree = machine.lab_commit(tmp_path), machine.lab_tree(tmp_path)
     assert (len(commit), len(tree)) == (12, 12)
     (tmp_path / "page").write_text("written by a measurement")
-    assert module.lab_commit(tmp_path) == commit
+    assert machine.lab_commit(tmp_path) == commit
     git("commit", "--amend", "-m", "another message")
-    assert (module.lab_commit(tmp_path) == commit, module.lab_tree(tmp_path)) == (False, tree)
+    assert (machine.lab_commit(tmp_path) == commit, machine.lab_tree(tmp_path)) == (False, tree)
     (tmp_path / "clients" / "b").write_text("2")
-    assert module.lab_commit(tmp_path).endswith(", changed")
-    assert module.changed_code(tmp_path) == ["?? clients/b"]
+    assert machine.lab_commit(tmp_path).endswith(", changed")
+    assert machine.changed_code(tmp_path) == ["?? clients/b"]
 
 
 def test_the_measured_libraries_are_those_of_the_strategies():

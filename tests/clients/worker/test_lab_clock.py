@@ -9,7 +9,8 @@ import pytest
 
 from clientlab.results.store import Store
 from clientlab.worker.job import by_lab_clock
-from clientlab.worker.lab_client import EstimatedClock, LabClient, RoundTrip, offset_of
+from clientlab.worker.lab_client import LabClient
+from clientlab.worker.lab_clock import EstimatedClock, RoundTrip, offset_of
 from clients.documents import a_trial
 from clients.service.requests_to_lab import TOKEN, listening
 

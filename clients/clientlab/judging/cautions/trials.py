@@ -16,7 +16,7 @@ from clientlab.judging.ranking import finished_by_group
 from clientlab.judging.verdict import SHORT_SECONDS
 from clientlab.results.document import Caution, Run, failed_for_good
 from clientlab.results.figures import cost_of
-from clientlab.results.surroundings import is_free_threaded
+from clientlab.results.machine import is_free_threaded
 from clientlab.results.trial import Trial
 
 
