@@ -1,4 +1,4 @@
-"""What all tests share: the option that says how much of the conformance checks is run, and the order of files."""
+"""What all tests share: the options that say how many clients and scenarios are tested, and the order of files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from signal_handlers import IN_A_TERMINAL, handling
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--full", action="store_true", help="every conformance scenario with every strategy, not the selection alone"
+        "--every-client", action="store_true", help="slow tests with every client, not with one of each library alone"
     )
+    parser.addoption("--full", action="store_true", help="the same, and every conformance scenario with every strategy")
+
+
+def pytest_configure(config):
+    if config.getoption("full"):
+        config.option.every_client = True
 
 
 @pytest.fixture
@@ -21,7 +27,14 @@ def terminal_signals():
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """Files with slow tests come first: of several at a time, none then runs on by itself at the end."""
+def pytest_collection_modifyitems(config, items):
+    """Files with slow tests come first: of several at a time, none then runs on by itself at the end.
+
+    Slow tests with a further client of a library are left out unless they are asked for.
+    """
+    if not config.getoption("every_client"):
+        left_out = [item for item in items if item.get_closest_marker("further_client")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("further_client")]
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)

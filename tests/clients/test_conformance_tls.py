@@ -21,6 +21,7 @@ from clientlab.strategies import EXECUTORS, STRATEGIES
 from clientlab.workload.making import requests_of
 from clientlab.workload.workload import Workload
 from clients.ahead import begun_ahead
+from clients.each_library import one_of_each_library
 from clients.measured import counted, measure
 from tls_servers import HANDSHAKE_FAULTS, handshake_faults
 
@@ -100,7 +101,7 @@ def unfinished(request):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", one_of_each_library(CLIENTS))
 def test_a_handshake_that_is_not_finished_is_no_connection(client, unfinished):
     """Reset or closed: connect; silent: timeout-connect; no TLS at all: tls. Each attempt is counted."""
     found, accepted = unfinished(client)
@@ -109,7 +110,7 @@ def test_a_handshake_that_is_not_finished_is_no_connection(client, unfinished):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", [name for name in CLIENTS if name not in H2_CLIENTS])
+@pytest.mark.parametrize("client", one_of_each_library(name for name in CLIENTS if name not in H2_CLIENTS))
 def test_faults_are_of_the_same_kind_over_tls(client):
     """Dropped without an answer: reset; cut short: protocol. The next connection is a new one, and is counted."""
 
@@ -153,7 +154,7 @@ def test_http2_strategies_reach_their_concurrency_on_the_connections_they_promis
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", H2_CLIENTS)
+@pytest.mark.parametrize("client", one_of_each_library(H2_CLIENTS))
 def test_a_server_without_http2_is_an_error_of_kind_protocol(client):
     """No client falls back to HTTP/1.1 without saying so, on the first request or on a later one."""
     with counting_server() as server, tls_relay(server.port, [server_context(SOUND)]) as relay:
@@ -163,7 +164,7 @@ def test_a_server_without_http2_is_an_error_of_kind_protocol(client):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", H2_CLIENTS)
+@pytest.mark.parametrize("client", one_of_each_library(H2_CLIENTS))
 def test_faults_are_of_the_same_kind_over_http2(client, url):
     """Statuses, an answer cut short, and nobody there; the requests after a fault are not spoiled."""
     workload = Workload(path="/faults/{k}", requests=6, warmup=0)
@@ -186,7 +187,8 @@ def silenced(request):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "client", [name for name, spec in CLIENTS.items() if spec.http == "2" or spec.kind == "asyncio"]
+    "client",
+    one_of_each_library(name for name, spec in CLIENTS.items() if spec.http == "2" or spec.kind == "asyncio"),
 )
 def test_silence_is_a_time_out_over_tls(client, silenced):
     """And not a fault of TLS, which waits for bytes by exceptions of its own."""

@@ -13,6 +13,7 @@ from clientlab.conformance.server import counting_server
 from clientlab.conformance.tls import CA_FILE
 from clientlab.workload.making import requests_of
 from clientlab.workload.workload import Workload
+from clients.each_library import one_of_each_library
 from clients.measured import measure
 from running import eventually
 
@@ -54,7 +55,7 @@ def url(behind):
         yield running.url
 
 
-@pytest.mark.parametrize("client", STREAMING)
+@pytest.mark.parametrize("client", one_of_each_library(STREAMING))
 def test_a_large_body_read_in_chunks_is_not_held(client, request, behind):
     """32 MiB without a length take less than one body above idle, first request included; all of it is received."""
     workload = Workload(path="/large", requests=2, warmup=0, read="chunks")
@@ -67,7 +68,7 @@ def test_a_large_body_read_in_chunks_is_not_held(client, request, behind):
     assert measured.outcome.peak_pss_bytes - measured.outcome.idle_pss_bytes <= MOST_ABOVE_IDLE
 
 
-@pytest.mark.parametrize("client", H2_CLIENTS)
+@pytest.mark.parametrize("client", one_of_each_library(H2_CLIENTS))
 def test_the_whole_body_comes_in_chunks_over_http2(client, url):
     """Every byte once and in order, and in more than one piece."""
     spec, chunks = STREAMING[client], []
@@ -93,7 +94,7 @@ def test_the_whole_body_comes_in_chunks_over_http2(client, url):
     assert len(chunks) > 3
 
 
-@pytest.mark.parametrize("client", H2_CLIENTS)
+@pytest.mark.parametrize("client", one_of_each_library(H2_CLIENTS))
 def test_a_connection_is_used_again_after_a_body_streamed_over_http2(client, url, behind):
     """As after one that was read whole."""
     workload = Workload(requests=6, warmup=0, read="chunks")

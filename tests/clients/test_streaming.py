@@ -15,6 +15,7 @@ from clientlab.strategies import STRATEGIES, check_capabilities
 from clientlab.workload.making import Upload, requests_of
 from clientlab.workload.workload import Workload
 from clients.ahead import begun_ahead
+from clients.each_library import one_of_each_library
 from clients.measured import counted, measure
 from running import eventually
 
@@ -72,7 +73,7 @@ def test_the_whole_body_comes_in_chunks_of_the_size_asked_for(client, answer):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", STREAMING)
+@pytest.mark.parametrize("client", one_of_each_library(STREAMING))
 def test_a_connection_is_used_again_after_a_streamed_body(client):
     """As after one that was read whole; bytes are counted, errors of status as well.
 
@@ -95,7 +96,7 @@ def test_a_connection_is_used_again_after_a_streamed_body(client):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", STREAMING)
+@pytest.mark.parametrize("client", one_of_each_library(STREAMING))
 def test_a_stream_that_is_cut_short_is_of_kind_protocol(client):
     """With and without a length. What came before the cut is no success; the next request is not spoiled."""
     cut = {"/1": Last(ok(BODY)[:-5]), "/3": Last(chunked(BODY)[:-900])}
@@ -115,14 +116,14 @@ def silenced(request):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", STREAMING)
+@pytest.mark.parametrize("client", one_of_each_library(STREAMING))
 def test_silence_between_chunks_is_a_time_out(client, silenced):
     """A server that pauses too long between two chunks causes an error of kind timeout-read."""
     assert silenced(client).samples.errors == {"timeout-read": 2}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", UPLOADING)
+@pytest.mark.parametrize("client", one_of_each_library(UPLOADING))
 @pytest.mark.parametrize("upload", ["whole", "stream"])
 def test_an_upload_arrives_whole_with_its_length(client, upload):
     """The same bytes for a seed, framed alike by all, streamed or not, on one connection or many."""

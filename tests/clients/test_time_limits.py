@@ -14,6 +14,7 @@ from clientlab import strategies
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.workload.workload import Workload
 from clients.ahead import begun_ahead
+from clients.each_library import one_of_each_library
 from clients.measured import Measured, measure
 
 pytestmark = pytest.mark.slow
@@ -76,7 +77,7 @@ def silenced(request):
     yield from begun_ahead(request, "strategy", trial)
 
 
-@pytest.mark.parametrize("strategy", [*CLIENTS, "pycurl@multi"])
+@pytest.mark.parametrize("strategy", [*one_of_each_library(CLIENTS), "pycurl@multi"])
 def test_a_body_that_comes_slowly_but_steadily_is_no_error(strategy, read_slowly):
     """Though all of it takes longer than the time limit."""
     times = LONGER if late(strategy) else 1
@@ -86,7 +87,7 @@ def test_a_body_that_comes_slowly_but_steadily_is_no_error(strategy, read_slowly
     assert measured.samples.records["seconds"][0] > times * LIMIT
 
 
-@pytest.mark.parametrize("strategy", [*CLIENTS, "pycurl@multi"])
+@pytest.mark.parametrize("strategy", [*one_of_each_library(CLIENTS), "pycurl@multi"])
 def test_silence_in_a_body_is_a_time_out(strategy, silenced):
     """Within the time limit, and later only for a library with that quirk."""
     measured = silenced(strategy)

@@ -18,6 +18,7 @@ from clientlab.conformance.tls import CA_FILE, OTHER_CA, SOUND, server_context, 
 from clientlab.testbeds.local import ca_bundle
 from clientlab.workload.workload import Workload
 from clients.ahead import begun_ahead
+from clients.each_library import one_of_each_library
 from clients.measured import measure
 
 CLIENTS = [
@@ -50,7 +51,7 @@ def trusted(request, plain):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", one_of_each_library(CLIENTS))
 def test_the_librarys_own_trust_verifies_the_target_too(client, trusted):
     """A server of another CA is an error of kind tls, before a byte is sent; the lab's upstream is trusted."""
     errors, (to_other, to_sound) = trusted(client)

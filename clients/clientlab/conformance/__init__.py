@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clientlab.conformance.scenario import CheckResult, Scenario
-from clientlab.conformance.selection import SCENARIOS, product, scenarios_of, selection
+from clientlab.conformance.selection import SCENARIOS, brief_selection, product, scenarios_of, selection
 from clientlab.strategies import Strategy
 
-__all__ = ["SCENARIOS", "CheckResult", "Scenario", "conform", "product", "scenarios_of", "selection"]
+__all__ = [
+    "SCENARIOS",
+    "CheckResult",
+    "Scenario",
+    "brief_selection",
+    "conform",
+    "product",
+    "scenarios_of",
+    "selection",
+]
 
 
 def conform(strategy: Strategy) -> Iterator[CheckResult]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from clientlab.conformance.ending import DURATION, STOP
@@ -60,18 +60,41 @@ def selection(strategies: Iterable[Strategy]) -> list[Pair]:
     """Each scenario once with each value of each part that it depends on.
 
     Strategies that send one request after the other come first: of the clients alone they show most, because
-    each request then meets the connection of the one before it.
+    each request then meets the connection of the one before it. Those that keep connections come first of them.
     """
+    return _covering(strategies, lambda part, _scenario: (part,))
+
+
+def brief_selection(strategies: Iterable[Strategy]) -> list[Pair]:
+    """The same with each library and each executor, in place of each client and each pair of them.
+
+    One request is sent with every client all the same: that shows whether its file works at all.
+    """
+    return _covering(strategies, lambda part, scenario: (part,) if scenario is ONE else _COARSER.get(part, (part,)))
+
+
+_COARSER: Mapping[Part, tuple[Part, ...]] = {
+    "strategy": ("way of sending", "executor"),
+    "client": ("way of sending",),
+}
+
+
+def _covering(strategies: Iterable[Strategy], parts: Callable[[Part, Scenario[Any]], tuple[Part, ...]]) -> list[Pair]:
+    """Each scenario once with each value of the parts that stand for each one that it depends on."""
     done: set[Hashable] = set()
     pairs = []
-    for strategy, scenario in product(
-        sorted(strategies, key=lambda strategy: executor_spec(strategy.executor).concurrent)
-    ):
-        met = {(scenario.name, part, _value(part, strategy)) for part in scenario.depends_on}
+    for strategy, scenario in product(sorted(strategies, key=_telling)):
+        wanted = {part for needed in scenario.depends_on for part in parts(needed, scenario)}
+        met = {(scenario.name, part, _value(part, strategy)) for part in wanted}
         if not met <= done:
             pairs.append((strategy, scenario))
             done |= met
     return pairs
+
+
+def _telling(strategy: Strategy) -> tuple[bool, bool]:
+    """Sorts strategies: those of which a scenario shows most of the client come first."""
+    return executor_spec(strategy.executor).concurrent, client_spec(strategy.client).policy == "per call"
 
 
 def _value(part: StrategyPart, strategy: Strategy) -> Hashable:
@@ -84,6 +107,8 @@ def _value(part: StrategyPart, strategy: Strategy) -> Hashable:
     if part in {"library", "library kind"}:
         spec = client_spec(strategy.client)
         return (spec.distribution, spec.http) if part == "library" else (spec.kind, spec.native)
+    if part == "way of sending":
+        return _value("library", strategy), _own_way_of_sending(strategy)
     return strategy.client, settings, _own_way_of_sending(strategy)
 
 

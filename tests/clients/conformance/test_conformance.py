@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.conformance import product, selection
+from clientlab.conformance import brief_selection, product, selection
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
 
 
 def pytest_generate_tests(metafunc):
-    """The checks of the selection; with --full, of every scenario that a strategy can do.
+    """The checks of the brief selection, or of that with every client; with --full, of all that a strategy can do.
 
     One request with every client and every executor is quick, and shows whether it works at all.
     """
     if "asked" in metafunc.fixturenames:
-        choose = product if metafunc.config.getoption("full") else selection
+        option = metafunc.config.getoption
+        choose = product if option("full") else selection if option("every_client") else brief_selection
         checks = [
             pytest.param(
                 (strategy.name, scenario.name, check),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.conformance import product, scenarios_of, selection
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, find
+from clientlab.conformance import brief_selection, product, scenarios_of, selection
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, client_spec, find
 
 LISTED = list(STRATEGIES.values())
 SELECTED = selection(LISTED)
+BRIEF = brief_selection(LISTED)
 
 
 def names(pairs):
@@ -47,6 +48,45 @@ def test_an_executor_that_changes_how_a_client_sends_meets_the_faults_too(strate
     """It drives the client, wraps or patches it, or runs it on another event loop."""
     done = {scenario.name for chosen, scenario in SELECTED if chosen.name == strategy}
     assert {"faults", "tls", "refused", "unanswered"} < done
+
+
+@pytest.mark.parametrize(
+    "strategy", ["pycurl@multi", "requests-session@futures", "requests-session@gevent", "urllib3@gevent"]
+)
+def test_an_executor_that_changes_how_a_library_sends_meets_the_faults_in_the_brief_selection(strategy):
+    """As in the selection: the library is another one then."""
+    assert {"faults", "tls", "refused", "unanswered"} < {row.name for chosen, row in BRIEF if chosen.name == strategy}
+
+
+@pytest.mark.parametrize("library", sorted({(spec.distribution, spec.http) for spec in CLIENTS.values()}))
+def test_the_brief_selection_does_each_scenario_of_the_selection_with_every_library(library):
+    """In each version of HTTP that it speaks. A program has no scenarios."""
+
+    def done(pairs):
+        return {
+            scenario.name
+            for strategy, scenario in pairs
+            if (client_spec(strategy.client).distribution, client_spec(strategy.client).http) == library
+            and not scenario.depends_on <= {"executor", "library kind"}
+        }
+
+    assert done(BRIEF) == done(SELECTED)
+
+
+@pytest.mark.parametrize("executor", [name for name in EXECUTORS if name != "program"])
+def test_the_brief_selection_sends_the_thousand_requests_with_every_executor(executor):
+    """And does what else depends on the executor."""
+    done = {scenario.name for strategy, scenario in BRIEF if strategy.executor == executor}
+    assert {"budget", "one", "seven", "stop"} <= done
+    assert ("duration" in done) >= (not EXECUTORS[executor].needs_count)
+
+
+def test_the_brief_selection_is_a_part_of_the_selection_and_sends_one_request_with_every_client():
+    """So that what it leaves out is what `--every-client` adds."""
+    assert set(names(BRIEF)) < set(names(SELECTED))
+    assert [strategy.name for strategy, scenario in BRIEF if scenario.name == "one"] == [
+        strategy.name for strategy, scenario in SELECTED if scenario.name == "one"
+    ]
 
 
 def test_nothing_is_done_twice_and_about_half_of_the_product_is_left_out():

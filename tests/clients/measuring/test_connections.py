@@ -10,6 +10,7 @@ import pytest
 from clientlab import strategies
 from clientlab.conformance.server import counting_server
 from clientlab.workload.workload import Workload
+from clients.each_library import one_of_each_library
 from clients.measured import counted, measure, trial_processes
 
 pytestmark = pytest.mark.slow
@@ -26,7 +27,7 @@ FEW = 16
 WANTED = 40
 
 
-@pytest.mark.parametrize("strategy", [*CLIENTS, *UVLOOP])
+@pytest.mark.parametrize("strategy", [*one_of_each_library(CLIENTS), *UVLOOP])
 def test_a_name_that_is_not_found_opens_no_connection(strategy):
     """Its errors take nothing off the connections that others opened."""
     measured = measure(strategy, Workload(requests=2, warmup=0, timeout=20), "http://nowhere.invalid:9")
@@ -44,7 +45,7 @@ def leave_few_descriptors():
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux sets another process's limit")
 @pytest.mark.parametrize(
     "strategy",
-    [*CONCURRENT, "urllib3@gevent", "pycurl@multi", "aiohttp-uvloop@workers", "httpx-async-uvloop@workers"],
+    [*one_of_each_library(CONCURRENT), "urllib3@gevent", "pycurl@multi", "aiohttp-uvloop@workers", "httpx-async-uvloop@workers"],
 )
 def test_a_process_out_of_descriptors_says_so_and_counts_what_it_opened(strategy):
     """Kind other:EMFILE, and no fault of the network; connections are those that the server accepted."""

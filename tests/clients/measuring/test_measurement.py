@@ -24,6 +24,7 @@ from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.samples import log_reader
 from clientlab.samples.log import SampleLog
 from clientlab.workload.workload import Workload
+from clients.each_library import one_of_each_library
 from clients.measured import is_alive, measure, trial_processes
 from running import eventually
 
@@ -377,7 +378,7 @@ def test_proxies_of_the_environment_are_not_used(server, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", one_of_each_library(CLIENTS))
 def test_no_client_sends_a_password_of_the_environment_or_a_cookie_back(client, tmp_path, monkeypatch):
     """No entry of ~/.netrc, nor of the file that NETRC names, is used. What a server sets is not sent again."""
     (tmp_path / ".netrc").write_text("default login mine password secret\n", encoding="ascii")  # for any host
