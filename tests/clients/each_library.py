@@ -11,9 +11,9 @@ from clientlab.strategies import client_spec, find
 
 
 def one_of_each_library(names: Iterable[str]) -> list[Any]:
-    """Values for a parameter of slow tests: strategies, all but the first of their library marked as further ones.
+    """Values for a parameter of slow tests: strategies; all but the first of a library are marked as further ones.
 
-    The first is one that keeps its connections, if the library has one. A library counts anew with each version of HTTP.
+    The first keeps its connections, if the library has such a client. A library counts anew with each version of HTTP.
     """
     specs = {name: client_spec(find(name).client) for name in names}
     first: dict[tuple[str, str], str] = {}

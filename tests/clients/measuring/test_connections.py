@@ -45,7 +45,13 @@ def leave_few_descriptors():
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux sets another process's limit")
 @pytest.mark.parametrize(
     "strategy",
-    [*one_of_each_library(CONCURRENT), "urllib3@gevent", "pycurl@multi", "aiohttp-uvloop@workers", "httpx-async-uvloop@workers"],
+    [
+        *one_of_each_library(CONCURRENT),
+        "urllib3@gevent",
+        "pycurl@multi",
+        "aiohttp-uvloop@workers",
+        "httpx-async-uvloop@workers",
+    ],
 )
 def test_a_process_out_of_descriptors_says_so_and_counts_what_it_opened(strategy):
     """Kind other:EMFILE, and no fault of the network; connections are those that the server accepted."""

@@ -7,13 +7,23 @@ import contextlib
 import pytest
 
 from clientlab.results.store import Store
+from clientlab.service import dispatcher
 from clients.labs import Labs
+from clients.service.virtual_clock import VirtualClock
 from running import gunicorn
 
 
 @pytest.fixture
 def store(tmp_path):
     return Store(tmp_path / "results")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of a dispatcher and of its event loop, on which a wait costs nothing."""
+    made = VirtualClock()
+    monkeypatch.setattr(dispatcher, "time", made)
+    return made
 
 
 @pytest.fixture(scope="module")

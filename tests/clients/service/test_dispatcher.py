@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -56,7 +55,7 @@ def result(worker: str, trial: Trial, run: str = RUN) -> AssignmentResult:
     return AssignmentResult(worker=worker * 16, run=run, trial=trial)
 
 
-def test_one_trial_at_a_time_over_all_workers():
+def test_one_trial_at_a_time_over_all_workers(clock):
     """Of two that can do it one gets it; the next trial is for the other as well."""
 
     async def go() -> None:
@@ -75,10 +74,10 @@ def test_one_trial_at_a_time_over_all_workers():
         assert (await waits.pop()).trial.order == 1
         second.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_generic_worker_takes_only_what_no_other_is_there_for():
+def test_a_generic_worker_takes_only_what_no_other_is_there_for(clock):
     """A strategy of a worker's own waits for it; settings make no other strategy of it."""
 
     async def go() -> None:
@@ -94,10 +93,10 @@ def test_a_generic_worker_takes_only_what_no_other_is_there_for():
         assert (await generic).trial.strategy == "pycurl"
         second.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_strategy_without_a_worker_fails_in_time_and_once_is_enough():
+def test_a_strategy_without_a_worker_fails_in_time_and_once_is_enough(clock):
     """The reason says so; the second time nobody waits, until a worker has come."""
 
     async def go() -> None:
@@ -112,10 +111,10 @@ def test_a_strategy_without_a_worker_fails_in_time_and_once_is_enough():
         assert (await asked).trial.order == 2
         third.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_the_worker_of_a_host_that_is_gone_has_lost_its_trial_at_once():
+def test_the_worker_of_a_host_that_is_gone_has_lost_its_trial_at_once(clock):
     """With the cause. What is said of another host changes nothing."""
 
     async def go() -> None:
@@ -129,10 +128,10 @@ def test_the_worker_of_a_host_that_is_gone_has_lost_its_trial_at_once():
             await given
         assert dispatcher.workers() == []
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_strategy_that_no_worker_can_come_for_fails_at_once_with_the_cause():
+def test_a_strategy_that_no_worker_can_come_for_fails_at_once_with_the_cause(clock):
     """The present trial and those after it, until the cause is gone or the run is over; other strategies wait."""
 
     async def go() -> None:
@@ -154,10 +153,10 @@ def test_a_strategy_that_no_worker_can_come_for_fails_at_once_with_the_cause():
         assert (await ask(dispatcher, "b", "urllib3")).trial.order == 4
         fourth.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_worker_that_is_not_heard_of_has_lost_its_trial():
+def test_a_worker_that_is_not_heard_of_has_lost_its_trial(clock):
     """And one that has beaten has not; what it sends later is not taken, and it is told to stop."""
 
     async def go() -> None:
@@ -177,10 +176,10 @@ def test_a_worker_that_is_not_heard_of_has_lost_its_trial():
         assert not late.taken
         assert "was not heard of" in late.message
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_lab_that_was_stopped_itself_has_not_lost_the_worker(monkeypatch):
+def test_a_lab_that_was_stopped_itself_has_not_lost_the_worker(monkeypatch, clock):
     """After SIGCONT, what the worker had sent meanwhile is still unread."""
     monkeypatch.setattr(dispatcher_module, "_TICK", 0.05)
 
@@ -190,16 +189,16 @@ def test_a_lab_that_was_stopped_itself_has_not_lost_the_worker(monkeypatch):
         await asked
         heartbeat = Heartbeat(worker="a" * 16, run=RUN, order=0, finished=5)
         assert dispatcher.heartbeat(heartbeat)
-        time.sleep(2 * QUICK.lost)  # noqa: ASYNC251 - nothing else can run
+        clock.advance(2 * QUICK.lost)  # nothing else can run
         await asyncio.sleep(0.01)
         assert dispatcher.heartbeat(heartbeat)
         with pytest.raises(TrialLost, match=r"a was not heard of for 0.2 s"):
             await given
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_the_first_sign_of_a_worker_may_take_longer():
+def test_the_first_sign_of_a_worker_may_take_longer(clock):
     """The process of its job is being started, which takes a while on a busy machine."""
 
     async def go() -> None:
@@ -209,10 +208,10 @@ def test_the_first_sign_of_a_worker_may_take_longer():
         with pytest.raises(TrialLost, match=r"a was not heard of for 0.7 s"):
             await given
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_worker_that_asks_again_in_its_trial_has_lost_it_unless_the_turn_never_arrived():
+def test_a_worker_that_asks_again_in_its_trial_has_lost_it_unless_the_turn_never_arrived(clock):
     """An assignment whose answer was lost on its way is given again."""
 
     async def go() -> None:
@@ -226,10 +225,10 @@ def test_a_worker_that_asks_again_in_its_trial_has_lost_it_unless_the_turn_never
             await given
         asked.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_worker_whose_process_never_begins_loses_the_trial_and_is_not_asked_for_ever():
+def test_a_worker_whose_process_never_begins_loses_the_trial_and_is_not_asked_for_ever(clock):
     """It asks again each time it dies: the third time the trial is lost, and the reason says where to look."""
 
     async def go() -> None:
@@ -242,10 +241,10 @@ def test_a_worker_whose_process_never_begins_loses_the_trial_and_is_not_asked_fo
             await given
         asked.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_after_a_restart_the_worker_that_has_the_trial_keeps_it():
+def test_after_a_restart_the_worker_that_has_the_trial_keeps_it(clock):
     """It sends a heartbeat or its result; nobody else is given the trial meanwhile."""
 
     async def go() -> None:
@@ -261,10 +260,10 @@ def test_after_a_restart_the_worker_that_has_the_trial_keeps_it():
         assert not other.done()
         other.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_worker_that_was_assigned_nothing_takes_no_trial():
+def test_a_worker_that_was_assigned_nothing_takes_no_trial(clock):
     """Neither by a heartbeat nor by a result; after a restart, a worker that has a shard takes no second one."""
 
     async def go() -> None:
@@ -283,13 +282,13 @@ def test_a_worker_that_was_assigned_nothing_takes_no_trial():
         assert list(map(dispatcher.heartbeat, beats)) == [True, False]
         given.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
 @pytest.mark.parametrize(
     "change", [{"run": "20240506-070809-other-abcd"}, {"order": 1}, {"strategy": "pycurl"}, {"route": "proxy"}]
 )
-def test_a_result_that_is_not_of_the_trial_is_not_taken(change):
+def test_a_result_that_is_not_of_the_trial_is_not_taken(change, clock):
     """Another run's, another trial's, or one with another strategy or route in it."""
 
     async def go() -> None:
@@ -301,10 +300,10 @@ def test_a_result_that_is_not_of_the_trial_is_not_taken(change):
         assert await dispatcher.take(result("a", trial, run)) is None
         given.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_result_is_taken_when_it_is_saved_and_as_often_as_it_is_sent():
+def test_a_result_is_taken_when_it_is_saved_and_as_often_as_it_is_sent(clock):
     """A worker lets go of nothing that is not kept; a run that ends unsaved takes nothing."""
 
     async def go() -> None:
@@ -327,4 +326,4 @@ def test_a_result_is_taken_when_it_is_saved_and_as_often_as_it_is_sent():
         dispatcher.over()
         assert await dispatcher.take(result("a", done(planned(order=1)))) is None
 
-    asyncio.run(go())
+    clock.run(go())

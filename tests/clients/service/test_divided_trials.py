@@ -71,7 +71,7 @@ def failed(dispatcher: Dispatcher, worker: str, reason: str):
     return asyncio.ensure_future(dispatcher.take(AssignmentResult(worker=worker * 16, run=RUN, trial=trial)))
 
 
-def test_each_shard_goes_to_a_worker_of_its_own_and_all_at_once():
+def test_each_shard_goes_to_a_worker_of_its_own_and_all_at_once(clock):
     """In the order of their hosts; while one is missing, nobody is given anything. The sum is the trial."""
 
     async def go() -> None:
@@ -109,13 +109,13 @@ def test_each_shard_goes_to_a_worker_of_its_own_and_all_at_once():
         assert [answer.taken for answer in await asyncio.gather(*taken)] == [True] * 3
         assert (await report(dispatcher, "a", 0, 3)).taken  # sent twice, without harm
 
-    asyncio.run(go())
+    clock.run(go())
 
 
 @pytest.mark.parametrize(
     ("began", "why"), [(1.2e9, "s before the agreed start by its report"), (NOW + 60.0, "s after its report arrived")]
 )
-def test_a_report_of_another_time_fails_the_trial(began, why):
+def test_a_report_of_another_time_fails_the_trial(began, why, clock):
     """By the lab's clock: it began long before the agreed start, or ends after its report has come."""
 
     async def go() -> None:
@@ -130,10 +130,10 @@ def test_a_report_of_another_time_fails_the_trial(began, why):
         dispatcher.saved()
         assert not (await sent).taken
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_workers_for_any_strategy_take_shards_where_too_few_others_are_there():
+def test_workers_for_any_strategy_take_shards_where_too_few_others_are_there(clock):
     """Workers for any strategy take shards only if too few workers of the strategy are connected."""
 
     async def go() -> None:
@@ -145,10 +145,10 @@ def test_workers_for_any_strategy_take_shards_where_too_few_others_are_there():
         assert {(await poll).shard for poll in polls} == {0, 1}
         given.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_worker_whose_connection_has_ended_gets_nothing():
+def test_a_worker_whose_connection_has_ended_gets_nothing(clock):
     """The next one that comes takes its place."""
 
     async def go() -> None:
@@ -165,10 +165,10 @@ def test_a_worker_whose_connection_has_ended_gets_nothing():
         assert (await stays_there).shard == 0
         given.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_too_few_workers_fail_the_trial_with_their_number():
+def test_too_few_workers_fail_the_trial_with_their_number(clock):
     """The second trial does not wait for them, until one more comes."""
 
     async def go() -> None:
@@ -191,10 +191,10 @@ def test_too_few_workers_fail_the_trial_with_their_number():
         assert {(await poll).shard for poll in polls} == {0, 1, 2, 3}
         given.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_shard_that_is_not_heard_of_ends_the_trial_for_all():
+def test_a_shard_that_is_not_heard_of_ends_the_trial_for_all(clock):
     """The others learn it by their next heartbeat, and at the meeting; what they report later is not taken."""
 
     async def go() -> None:
@@ -215,10 +215,10 @@ def test_a_shard_that_is_not_heard_of_ends_the_trial_for_all():
         assert not answer.taken
         assert "shard 2 of 2 on host-b was not heard of" in answer.message
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_nothing_is_given_while_another_shard_of_an_ended_trial_may_go_on():
+def test_nothing_is_given_while_another_shard_of_an_ended_trial_may_go_on(clock):
     """Until its worker polls again, which it does when it has stopped; two trials would measure each other."""
 
     async def go() -> None:
@@ -243,10 +243,10 @@ def test_nothing_is_given_while_another_shard_of_an_ended_trial_may_go_on():
         for poll in (other, stopped):
             poll.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_shard_that_is_never_ready_fails_the_trial_with_its_host():
+def test_a_shard_that_is_never_ready_fails_the_trial_with_its_host(clock):
     """After a deadline that begins with the first that is ready."""
 
     async def go() -> None:
@@ -270,10 +270,10 @@ def test_a_shard_that_is_never_ready_fails_the_trial_with_its_host():
             with pytest.raises(NoMeeting, match="not all shards were ready"):
                 await meeting
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_after_a_restart_the_shards_that_go_on_keep_their_places():
+def test_after_a_restart_the_shards_that_go_on_keep_their_places(clock):
     """Their reports make the trial; a shard that is not heard of loses it, since none is repeated alone."""
 
     async def go() -> None:
@@ -296,10 +296,10 @@ def test_after_a_restart_the_shards_that_go_on_keep_their_places():
         assert not idle.done()
         idle.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_worker_that_is_known_to_be_gone_loses_its_trial_at_once_and_another_loses_nothing():
+def test_a_worker_that_is_known_to_be_gone_loses_its_trial_at_once_and_another_loses_nothing(clock):
     """As a pod that was evicted: its cause is known, and named."""
 
     async def go() -> None:
@@ -314,10 +314,10 @@ def test_a_worker_that_is_known_to_be_gone_loses_its_trial_at_once_and_another_l
             await given
         assert {worker.host for worker in dispatcher.workers()} == {"host-a"}
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_a_strategy_whose_workers_will_not_come_fails_at_once_until_one_comes():
+def test_a_strategy_whose_workers_will_not_come_fails_at_once_until_one_comes(clock):
     """Trials of other strategies wait as before."""
 
     async def go() -> None:
@@ -336,10 +336,10 @@ def test_a_strategy_whose_workers_will_not_come_fails_at_once_until_one_comes():
         assert {(await poll).shard for poll in polls} == {0, 1}
         third.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_the_service_that_ends_keeps_nobody_waiting_and_takes_nothing_that_it_can_not_keep():
+def test_the_service_that_ends_keeps_nobody_waiting_and_takes_nothing_that_it_can_not_keep(clock):
     """A shard's report is sent again, to the service that comes after."""
 
     async def go() -> None:
@@ -355,10 +355,10 @@ def test_the_service_that_ends_keeps_nobody_waiting_and_takes_nothing_that_it_ca
                 await waiter
         given.cancel()
 
-    asyncio.run(go())
+    clock.run(go())
 
 
-def test_only_workers_that_get_something_are_woken():
+def test_only_workers_that_get_something_are_woken(clock):
     """Of a hundred that wait, one trial wakes one."""
 
     async def go() -> int:
@@ -379,4 +379,4 @@ def test_only_workers_that_get_something_are_woken():
         await asyncio.gather(*polls)
         return found
 
-    assert asyncio.run(go()) == 1
+    assert clock.run(go()) == 1
