@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from signal_handlers import IN_A_TERMINAL, handling
+
+CONTAINERS = "tests/containers/"
 
 
 def pytest_addoption(parser):
@@ -28,7 +33,9 @@ def terminal_signals():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Files with slow tests come first: of several at a time, none then runs on by itself at the end.
+    """Files with many slow tests come first: of several at a time, none then runs on by itself at the end.
+
+    The containers come before all: they take longest, and mostly wait.
 
     Slow tests with a further client of a library are left out unless they are asked for.
     """
@@ -36,5 +43,16 @@ def pytest_collection_modifyitems(config, items):
         left_out = [item for item in items if item.get_closest_marker("further_client")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("further_client")]
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: (not item.nodeid.startswith(CONTAINERS), -slow[item.path]))
+
+
+class _ByFile(LoadFileScheduling):
+    """Gives each process a file at a time. All files of the containers go to one: their tests share a lab."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return CONTAINERS if nodeid.startswith(CONTAINERS) else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return _ByFile(config, log)

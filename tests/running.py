@@ -91,11 +91,15 @@ def ask(
 
 
 def eventually(holds: Callable[[], bool], what: str, patience: float = _PATIENCE) -> None:
-    """Return as soon as `holds()`; fail with `what` when it never does."""
-    deadline = time.monotonic() + patience
+    """Return as soon as `holds()`; fail with `what` when it never does.
+
+    The longer it takes, the more seldom it looks, up to ten times a second: many a look costs the lab a request.
+    """
+    began = time.monotonic()
     while not holds():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.01)
+        waited = time.monotonic() - began
+        assert waited < patience, f"never: {what}"
+        time.sleep(min(0.1, max(0.01, waited / 20)))
 
 
 @contextlib.contextmanager

@@ -17,6 +17,8 @@ from clients.documents import a_run, a_trial, quantiles
 from containers.compose import ROOT
 from running import eventually
 
+pytestmark = pytest.mark.timeout(900)  # their waits are bounded by 300 s each; the images are built within the first
+
 FOLDER = ROOT / "dashboards" / "grafana" / "dashboards"
 SWEEP = "20240506-070809-sweep-abcd"
 ELSEWHERE = "20240506-080910-sweep-abcd"
