@@ -33,21 +33,24 @@ def why_not() -> str | None:
 
 @dataclass
 class Project:
-    """One Compose project of the repository's compose.yaml, on ports of its own."""
+    """One Compose project of the repository's compose.yaml, on ports of its own.
+
+    `environment`: values of its variables, in place of those of its file.
+    """
 
     name: str
     env_file: Path
     ports: dict[str, int]
     leave_out: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
 
     def compose(
         self, *words: str, check: bool = True, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess:
         """`docker compose WORDS`; with its output in the error where it fails."""
         command = ["docker", "compose", "-p", self.name, "--env-file", ".env", "--env-file", str(self.env_file), *words]
-        done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, **(env or {})}
-        )
+        variables = {**os.environ, **self.environment, **(env or {})}
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=variables)
         assert not check or done.returncode == 0, f"{' '.join(words)}: {done.stderr[-2000:]}"
         return done
 

@@ -89,11 +89,15 @@ rate = 25
 
 @pytest.fixture(scope="session")
 def troubled(finished):
-    """The document of another run of that lab: an open load, all of whose requests were answered with 503."""
+    """The document of another run of that lab: an open load, all of whose requests were answered with 503.
+
+    The lab keeps this experiment: with another one, the next `up` would make it anew, and it would do the demo again.
+    """
     project, _ = finished
     project.up()
     project.idle()
     project.write("lab", "/results/faulty.toml", FAULTY)
-    project.compose("up", "-d", "--pull", "never", "--no-build", "lab", env={"EXPERIMENT": "/results/faulty.toml"})
+    project.environment["EXPERIMENT"] = "/results/faulty.toml"
+    project.up("lab")
     eventually(lambda: project.answers() and project.state()["experiment"] == "faulty", "the run", 60)
     return project.run(project.idle()["run"])

@@ -73,13 +73,15 @@ def brief_selection(strategies: Iterable[Strategy]) -> list[Pair]:
     return _covering(strategies, lambda part, scenario: (part,) if scenario is ONE else _COARSER.get(part, (part,)))
 
 
-_COARSER: Mapping[Part, tuple[Part, ...]] = {
+_COARSER: Mapping[StrategyPart, tuple[StrategyPart, ...]] = {
     "strategy": ("way of sending", "executor"),
     "client": ("way of sending",),
 }
 
 
-def _covering(strategies: Iterable[Strategy], parts: Callable[[Part, Scenario[Any]], tuple[Part, ...]]) -> list[Pair]:
+def _covering(
+    strategies: Iterable[Strategy], parts: Callable[[StrategyPart, Scenario[Any]], tuple[StrategyPart, ...]]
+) -> list[Pair]:
     """Each scenario once with each value of the parts that stand for each one that it depends on."""
     done: set[Hashable] = set()
     pairs = []

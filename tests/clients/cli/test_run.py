@@ -650,7 +650,7 @@ def test_limits_of_a_run_decide_its_exit_code_and_stand_in_junit_and_page(client
 def test_an_overload_shows_where_each_request_begins_when_it_is_due(hold, verdict, clientlab, results):
     """None is late or dropped: they queue inside the client. More of them than it has places are there at the end."""
     with counting_server(hold=hold) as server:
-        words = ("-t", "aiohttp@gather", "--rate", "100", "-n", 60, "-c", 2, "--rounds", 1, "--warmup", 0)
+        words = ("-t", "aiohttp@gather", "--rate", "40", "-n", 24, "-c", 2, "--rounds", 1, "--warmup", 0)
         assert clientlab("run", *words, "--url", server.url).code == 0
     (trial,) = results.read("last").trials
     assert (trial.status, trial.verdict, trial.open_load.dropped) == ("done", verdict, 0)

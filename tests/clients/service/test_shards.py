@@ -79,7 +79,7 @@ def test_a_worker_that_is_killed_loses_the_trial_and_all_shards_are_measured_aga
 @pytest.mark.slow
 def test_a_job_that_is_killed_loses_the_trial_with_that_cause(labs):
     """Its worker reports it; both workers do the repetition."""
-    asked = experiment(["http.client@threads"], **WORK | {"requests": 400})
+    asked = experiment(["http.client@threads"], **WORK | {"requests": 800})
     lab = labs.serve(asked, "--shards", "2", "--lost-after", "3")  # so that workers tell often how far they are
     workers = [labs.work(lab, "http.client@threads") for _ in range(2)]
     eventually(lambda: measuring(lab, 2), "both shards are measured")
@@ -136,7 +136,7 @@ def test_an_experiment_that_can_not_be_divided_is_refused_with_one_line(labs):
 
 def test_the_page_shows_who_has_which_shard(labs):
     """And how far it is, as the state for programs does."""
-    asked = experiment(["http.client@threads"], **WORK | {"requests": 400})
+    asked = experiment(["http.client@threads"], **WORK | {"requests": 4000})
     lab = labs.serve(asked, "--shards", "2", "--lost-after", "3")
     for _ in range(2):
         labs.work(lab, "http.client@threads")

@@ -186,20 +186,20 @@ def test_a_closed_load_has_no_schedule(tmp_path, log):  # noqa: ARG001
 def test_the_metrics_of_shards_add_up_to_those_of_their_trial(tmp_path):
     """Each counts its part of the seconds and its own requests' delays; all have one start, by the lab's clock."""
     workload = Workload(requests=5, delay=Delay.parse("uniform:1ms,9ms"), shards=2)
-    found = []
+    found, began = [], time.time() - 10.0
     for place in range(2):
         folder = tmp_path / str(place)
         log = SampleLog(folder, 0, 3)
         log.begin()
         page = Page(folder, share_of(workload, place, 4))
-        page.exporter.started(time.time() - 10.0, agreed=2e9)
+        page.exporter.started(began, agreed=2e9)
         for number in range(3 - place):
             log.write_late(number, 1.0, 0.004, 7, 200, 0)
         page.exporter.ended()
         found.append(page.scrape())
         log.close(0)
     assert [one["requests_total ok"] for one in found] == [3, 2]
-    assert sum(one["measured_seconds_total"] for one in found) == pytest.approx(10.0, abs=0.5)
+    assert 10.0 <= sum(one["measured_seconds_total"] for one in found) <= time.time() - began
     assert {one["trial_started_timestamp_seconds"] for one in found} == {2e9}
     delay = delay_of(workload)
     assert sum(one["delay_seconds_total"] for one in found) == pytest.approx(sum(map(delay, range(5))))
