@@ -6,6 +6,7 @@ import pytest
 
 from clientlab.conformance import brief_selection, product, scenarios_of, selection
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, client_spec, find
+from clients.each_library import one_of_each_library
 
 LISTED = list(STRATEGIES.values())
 SELECTED = selection(LISTED)
@@ -95,6 +96,15 @@ def test_nothing_is_done_twice_and_about_half_of_the_product_is_left_out():
     assert len(set(names(SELECTED))) == len(SELECTED)
     assert set(names(SELECTED)) < set(everything)
     assert 2 * len(SELECTED) < 1.1 * len(everything)
+
+
+def test_of_each_library_slow_tests_take_one_client_that_keeps_connections_and_mark_the_others():
+    """In each version of HTTP; strategies of one list stand in its order."""
+    asked = ["requests", "httpx-async", "requests-session", "httpx-client", "httpx-client-h2", "pycurl@multi"]
+    values = one_of_each_library(asked)
+    assert [value.values for value in values] == [(name,) for name in asked]
+    further = [value.values[0] for value in values if value.marks]
+    assert further == ["requests", "httpx-client"]
 
 
 @pytest.mark.parametrize("name", ["requests@threads", "aiohttp@gather", "niquests-h2", "pycurl@multi"])
