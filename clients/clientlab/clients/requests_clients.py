@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import requests
@@ -32,16 +33,13 @@ REQUESTS_ERRORS: ErrorTable = (
 )
 
 
-class RequestsPerCall:
-    """`requests.request` for each request."""
+class _RequestsClient(ABC):
+    """What both clients do with a response, however it was asked for."""
 
     errors: ClassVar[ErrorTable] = REQUESTS_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
+    def __init__(self, budget: Budget) -> None:
         self._budget = budget
-
-    def open(self) -> None:
-        """Do nothing: a call keeps nothing for the next."""
 
     def send(self, request: Request) -> StatusAndBody:
         response = self._response(request)
@@ -56,6 +54,19 @@ class RequestsPerCall:
     def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = self._response(request)
         return response.status_code, response.content, response.elapsed.total_seconds()
+
+    @abstractmethod
+    def _response(self, request: Request, *, stream: bool = False) -> requests.Response: ...
+
+
+class RequestsPerCall(_RequestsClient):
+    """`requests.request` for each request."""
+
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
+        super().__init__(budget)
+
+    def open(self) -> None:
+        """Do nothing: a call keeps nothing for the next."""
 
     def close(self) -> None:
         """Do nothing: each call closed its own session."""
@@ -76,10 +87,8 @@ class RequestsPerCall:
         return response
 
 
-class RequestsSession:
+class RequestsSession(_RequestsClient):
     """One session, shared by all threads of the process, with a pool of the budget's size."""
-
-    errors: ClassVar[ErrorTable] = REQUESTS_ERRORS
 
     def __init__(
         self,
@@ -89,7 +98,7 @@ class RequestsSession:
         pool_connections: int = 1,
         pool_block: bool = False,
     ) -> None:
-        self._budget = budget
+        super().__init__(budget)
         self._pool_connections = pool_connections
         self._pool_block = pool_block
 
@@ -107,20 +116,6 @@ class RequestsSession:
             adapter = HTTPAdapter(self._pool_connections, pool, pool_block=self._pool_block)
             self.session.mount("http://", adapter)
             self.session.mount("https://", adapter)
-
-    def send(self, request: Request) -> StatusAndBody:
-        response = self._response(request)
-        return response.status_code, response.content
-
-    def stream(self, request: Request, sink: Sink) -> int:
-        with self._response(request, stream=True) as response:
-            for chunk in response.iter_content(self._budget.chunk_size):
-                sink(chunk)
-            return response.status_code
-
-    def timed(self, request: Request) -> tuple[int, bytes, float]:
-        response = self._response(request)
-        return response.status_code, response.content, response.elapsed.total_seconds()
 
     def close(self) -> None:
         self.session.close()
