@@ -220,12 +220,17 @@ def test_the_stack_has_a_link_if_one_is_asked_for(lab):
     words = ["run", "-T", "--rm", "terminal", "run", "-t", "urllib3", "-n", "20", *ways, "--rounds", "1", "--json"]
     try:
         lab.compose("--profile", "link", "up", "-d", "--wait", "--pull", "never", "--no-build", "link", env=env)
-        trials = json.loads(lab.compose(*words, env=env).stdout)["trials"]
+        for _ in range(3):  # a busy machine adds to a median; none can take the round trip from it
+            trials = json.loads(lab.compose(*words, env=env).stdout)["trials"]
+            assert [trial["status"] for trial in trials] == ["done"] * 2
+            medians = [trial["latency_seconds"]["p50"] for trial in trials]
+            assert min(medians) >= 0.02
+            if max(medians) < 0.06:
+                break
     finally:
         lab.compose("--profile", "link", "rm", "-s", "-f", "link")
-    assert [trial["status"] for trial in trials] == ["done"] * 2
     assert [trial["link"] for trial in trials] == [{"rtt": 0.02, "bandwidth": 1e8}] * 2
-    assert all(0.02 <= trial["latency_seconds"]["p50"] < 1.0 for trial in trials)  # a busy machine adds to it
+    assert max(medians) < 0.06
 
 
 def test_a_trial_is_divided_over_the_containers_of_its_strategy(lab):
