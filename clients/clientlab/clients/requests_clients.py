@@ -33,7 +33,7 @@ REQUESTS_ERRORS: ErrorTable = (
 )
 
 
-class _RequestsClient(ABC):
+class RequestsClient(ABC):
     """What both clients do with a response, however it was asked for."""
 
     errors: ClassVar[ErrorTable] = REQUESTS_ERRORS
@@ -59,7 +59,7 @@ class _RequestsClient(ABC):
     def _response(self, request: Request, *, stream: bool = False) -> requests.Response: ...
 
 
-class RequestsPerCall(_RequestsClient):
+class RequestsPerCall(RequestsClient):
     """`requests.request` for each request."""
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
@@ -87,7 +87,7 @@ class RequestsPerCall(_RequestsClient):
         return response
 
 
-class RequestsSession(_RequestsClient):
+class RequestsSession(RequestsClient):
     """One session, shared by all threads of the process, with a pool of the budget's size."""
 
     def __init__(
