@@ -12,11 +12,11 @@ from generate.cli import cell, purpose
 
 
 def workload_table() -> str:
-    """Every field: its default, and the meaning of the option that sets it; a field without one brings its meaning."""
+    """Every field: its default, and the meaning of the option that sets it, or else the meaning that it brings."""
     options = {option.name: option for option in commands.commands["run"].params}
     rows = []
     for field in dataclasses.fields(Workload):
-        option = options.get(field.name)
+        option = None if "meaning" in field.metadata else options.get(field.name)  # --seed is that of the run
         names = [] if option is None else option.opts
         meaning = field.metadata["meaning"] if option is None else purpose(option)[0]
         rows.append(

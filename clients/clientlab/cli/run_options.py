@@ -147,7 +147,10 @@ class RunOptions:
             "--ceilings", "Measure before round 1 how many requests per second each server answers at most (2 s each)."
         ),
     ] = False
-    seed: Annotated[int | None, _Option("--seed", "Decides orders, payloads and delays.  [default: 1]")] = None
+    seed: Annotated[
+        int | None,
+        _Option("--seed", "Decides the order of trials, and all random draws of each round.  [default: a new seed]"),
+    ] = None
     environments: Annotated[
         dict[str, str] | None,
         _Option(
@@ -317,8 +320,9 @@ class RunOptions:
         return [one.name for one in fields(self) if self.has(one.name) and getattr(self, one.name) != one.default]
 
     def workload_fields(self) -> dict[str, Any]:
-        """The fields of the workload that were given."""
-        return {one.name: getattr(self, one.name) for one in fields(Workload) if self.has(one.name)}
+        """The fields of the workload that were given. The seed is the run's."""
+        names = [one.name for one in fields(Workload) if one.name != "seed"]
+        return {name: getattr(self, name) for name in names if self.has(name)}
 
 
 _HINTS = get_type_hints(RunOptions, include_extras=True)

@@ -11,9 +11,9 @@ from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
 from clientlab.strategies import Strategy
 from clientlab.strategies.executors import loop_of
-from clientlab.workload.load import check_load, requests_in
+from clientlab.workload.load import check_load, expected_requests
 from clientlab.workload.shard_workload import check_shards, share_of
-from clientlab.workload.workload import Workload, check
+from clientlab.workload.workload import Workload, check, is_drawn
 
 TLS_ROUTES = frozenset({"proxy-tls"})
 
@@ -108,11 +108,21 @@ def _lack_of(name: str) -> str | None:
 def check_stored(plan: Plan) -> None:
     """Raises LabError where the plan of a run file, which anybody may have written, cannot or must not be measured."""
     check_served(plan)
+    check_draws(plan)
     for arm in plan.arms:
         workload = plan.workloads[arm.workload]
         check(workload)
         check_load(workload)
         _check_strategy(arm, workload, TLS_ROUTES)
+
+
+def check_draws(plan: Plan) -> None:
+    """Raises LabError for the plan of an older version whose rounds would all repeat one random draw."""
+    if plan.draws == "run" and any(map(is_drawn, plan.workloads.values())):
+        raise LabError(
+            "an older version planned it, in which all rounds have the same random delays and arrivals; measure anew "
+            f"with {plan.command!r}"
+        )
 
 
 def check_served(plan: Plan) -> None:
@@ -153,7 +163,7 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
     if arm.environment is None:  # else the libraries are the environment's, where `running.environments` checks them
         strategies.check_settings(strategy)
         strategies.check_capabilities(strategy, workload)
-    if strategies.executor_spec(strategy.executor).needs_count and requests_in(workload) is None:
+    if strategies.executor_spec(strategy.executor).needs_count and expected_requests(workload) is None:
         message = f"strategy {arm.strategy!r} starts all its requests at once and cannot run for a duration"
         raise FieldError(["duration"], f"{message}; set `requests` instead", value=f"{workload.duration:g}")
     client = strategies.client_spec(strategy.client)
@@ -167,7 +177,7 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
             f"strategy {arm.strategy!r} speaks HTTP/2, which needs TLS, and the route {arm.route} has none; "
             "use the route proxy-tls alone, or an https:// URL"
         )
-    in_flight = strategy.in_flight(workload.concurrency, requests_in(workload))
+    in_flight = strategy.in_flight(workload.concurrency, expected_requests(workload))
     if "concurrency" in arm.axes and in_flight != workload.concurrency:
         raise FieldError(
             ["concurrency"], f"it is an axis, but strategy {arm.strategy!r} always has {in_flight:,} requests in flight"
@@ -178,14 +188,14 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
 
 def _check_shards(strategy: Strategy, workload: Workload, in_flight: int) -> None:
     """Raises FieldError where the strategy's trials cannot be divided into so many shards."""
-    check_shards(workload.shards, requests_in(workload), in_flight, strategy.name)
+    check_shards(workload.shards, expected_requests(workload), in_flight, strategy.name)
     if strategies.client_spec(strategy.client).program:
         raise FieldError(
             ["shards"], f"strategy {strategy.name!r} is a program, whose load is not divided; leave it out"
         )
     for place in (0, workload.shards - 1):
         share = share_of(workload, place, in_flight)
-        if strategy.in_flight(share.concurrency, requests_in(share)) != share.concurrency:
+        if strategy.in_flight(share.concurrency, expected_requests(share)) != share.concurrency:
             message = (
                 f"a setting of strategy {strategy.name!r} fixes its {in_flight:,} requests in flight; leave out one"
             )

@@ -11,6 +11,7 @@ from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.workload.link import LINK_PARTS, Link, bandwidth_of, rtt_of
+from clientlab.workload.seeds import MOST_SEED
 from clientlab.workload.workload import Workload
 
 NAME = r"^[a-z0-9][a-z0-9.-]*$"
@@ -159,7 +160,7 @@ class Experiment(Table):
     ceilings: bool = False  # of each server, measured before the first round
     find_max: CapacitySearch | None = None
     rounds: int = Field(default=3, ge=1, le=MOST_ROUNDS_OF_A_RUN)
-    seed: int = 1
+    seed: int | None = Field(default=None, ge=0, le=MOST_SEED)  # None: a new one for each run
     pin: bool = False  # each part of the testbed to CPUs of its own
     environments: dict[EnvironmentName, EnvironmentSpec] = {}
     workloads: dict[str, WorkloadTable] = {}

@@ -17,6 +17,7 @@ from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.workload import replay
 from clientlab.workload.link import LINK_PARTS, part_text
+from clientlab.workload.seeds import MOST_SEED
 from clientlab.workload.withheld import withheld
 from clientlab.workload.workload import NOT_MEASURED, Workload
 
@@ -73,10 +74,17 @@ def _changes(base: Experiment, given: Overrides) -> dict[str, Any]:
         changes["environments"] = {name: EnvironmentSpec(folder=path) for name, path in given.environments.items()}
     changes |= {name: True for name in ("ceilings", "pin") if getattr(given, name)}
     if given.seed is not None:
-        changes["seed"] = given.seed
+        changes["seed"] = _checked_seed(given.seed)
     if (search := _search(base, given)) is not None:
         changes["find_max"] = search
     return changes
+
+
+def _checked_seed(seed: int) -> int:
+    """The seed. Raises FieldError for a number that is none."""
+    if not 0 <= seed <= MOST_SEED:
+        raise FieldError(["seed"], f"a seed; write 0 to {MOST_SEED:,}", value=seed)
+    return seed
 
 
 def _search(base: Experiment, given: Overrides) -> CapacitySearch | None:

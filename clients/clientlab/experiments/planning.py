@@ -18,6 +18,7 @@ from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import Arm, EnvironmentSpec, Plan
 from clientlab.upstreams import MOST, UPSTREAMS
 from clientlab.workload.load import check_values
+from clientlab.workload.seeds import new_seed
 from clientlab.workload.workload import Workload, pinned
 
 
@@ -55,8 +56,10 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
     return _validated(
         {
             **experiment.model_dump(
-                include={"name", "question", "rounds", "seed", "uncontrolled", "workers", "pin", "ceilings"}
+                include={"name", "question", "rounds", "uncontrolled", "workers", "pin", "ceilings"}
             ),
+            "seed": new_seed() if experiment.seed is None else experiment.seed,
+            "draws": "round",
             "source": experiment.source,
             "find_max": experiment.find_max,
             "environments": {name: _absolute(spec) for name, spec in experiment.environments.items()},

@@ -8,6 +8,7 @@ from clientlab.results.document import Run
 from clientlab.results.figures import cost_of, ranked_by
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
+from clientlab.workload.load import expected_schedule
 
 OfferedLoad = tuple[int | None, Schedule | None]
 """Requests in flight, None if concurrency does not distinguish arms; and the schedule of an open load."""
@@ -39,12 +40,15 @@ def load_of(run: Run, trial: Trial) -> OfferedLoad:
     """The load of a trial: requests in flight, and of an open load its rate, and its stages if it has several.
 
     Behind a search for capacities, arms are compared at equal rates whatever their requests in flight: how many a
-    strategy can have in flight is a part of its capacity.
+    strategy can have in flight is a part of its capacity. The rate is equal in all rounds, also if each draws arrivals.
     """
     concurrency = trial.concurrency if trial.search is None else None
     if trial.open_load is None:
         return concurrency, None
-    return concurrency, (trial.open_load.planned_per_second, run.experiment.workloads[trial.workload].stages)
+    workload, rate = run.experiment.workloads[trial.workload], trial.open_load.planned_per_second
+    if workload.arrivals == "poisson" and (schedule := expected_schedule(workload)) is not None:
+        rate = schedule.count / schedule.length
+    return concurrency, (rate, workload.stages)
 
 
 def baseline_of(run: Run) -> tuple[GroupKey, str] | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from clientlab.measuring.connections import PeerAddress
 from clientlab.strategies import Strategy
-from clientlab.workload.load import requests_in
+from clientlab.workload.load import expected_requests
 from clientlab.workload.shard_workload import ShardWorkload, share_of
 from clientlab.workload.workload import Workload
 
@@ -62,7 +62,7 @@ class TrialContext:
     @property
     def concurrency(self) -> int:
         """Largest number of requests in flight at once, over all processes."""
-        return self.strategy.in_flight(self.workload.concurrency, requests_in(self.workload))
+        return self.strategy.in_flight(self.workload.concurrency, expected_requests(self.workload))
 
 
 def output_file(shard: int, shards: int) -> str:

@@ -50,8 +50,8 @@ def reproduction(report: Report) -> Section[Part]:
     plan = run.experiment
     rounds, arms = _counted(plan.rounds, "round"), _counted(len(plan.arms), "arm")
     line = (
-        f"With clientlab {run.clientlab}: {rounds}, seed {plan.seed}, {arms}. The seed determines the order of the "
-        "trials, the payloads and the delays."
+        f"With clientlab {run.clientlab}: {rounds}, seed {plan.seed}, {arms}. --seed {plan.seed} repeats the order of "
+        "the trials, and the delays, bodies and arrivals of each round."
     )
     workloads = [(f"Workload {name}", list(_fields_of(workload))) for name, workload in plan.workloads.items()]
     parts: list[Part] = [Command((plan.command,)), Lines([line]), Facts(workloads, noun="workload", shown=4)]

@@ -29,7 +29,7 @@ from clientlab.results.surroundings import cpu_usable
 from clientlab.results.trial import Bound, PlannedTrial
 from clientlab.running.busy_shares import client_cores, server_shares
 from clientlab.running.testbed import Testbed
-from clientlab.workload.load import requests_in
+from clientlab.workload.load import expected_requests
 from clientlab.workload.making import requests_of
 from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import Workload, varies
@@ -94,7 +94,8 @@ def targets_of(plan: Plan) -> list[CeilingTarget]:
     for arm in plan.arms:
         given, strategy = plan.workloads[arm.workload], strategies.find(arm.strategy)
         workload = replace(given, **_NOT_OF_THE_REQUEST)
-        many = min(max(strategy.in_flight(given.concurrency, requests_in(given)), FEWEST_CONNECTIONS), MOST_CONNECTIONS)
+        in_flight = strategy.in_flight(given.concurrency, expected_requests(given))
+        many = min(max(in_flight, FEWEST_CONNECTIONS), MOST_CONNECTIONS)
         place = (arm.upstream, arm.route, strategies.client_spec(strategy.client).http)
         same = next((one for one in found if (one.place, one.workload) == (place, workload)), None)
         if same is None:

@@ -23,7 +23,8 @@ from clientlab.results.document import Run
 from clientlab.results.plan import Arm, Plan
 from clientlab.results.trial import OfSearch, PlannedTrial, Trial
 from clientlab.workload.arrivals import Stage, Stages
-from clientlab.workload.load import arrivals_of, requests_in
+from clientlab.workload.load import expected_requests, expected_schedule
+from clientlab.workload.seeds import in_round
 from clientlab.workload.workload import Workload
 
 _Arm = TypeVar("_Arm")
@@ -147,6 +148,8 @@ def planned_trial(run: Run, due: DueTrial, whole: Plan | None = None) -> tuple[P
     workload = (whole or run.experiment).workloads[arm.workload]
     if due.search is not None:
         workload = _searched(run, workload, due.search)
+    if run.experiment.draws == "round":
+        workload = in_round(workload, run.experiment.seed, due.round)
     trial = PlannedTrial(
         arm=arm.name,
         strategy=arm.strategy,
@@ -155,7 +158,7 @@ def planned_trial(run: Run, due: DueTrial, whole: Plan | None = None) -> tuple[P
         workload=arm.workload,
         round=due.round,
         order=run.measured,
-        concurrency=strategies.find(arm.strategy).in_flight(workload.concurrency, requests_in(workload)),
+        concurrency=_in_flight(arm, workload),
         environment=arm.environment,
         link=arm.link,
         search=due.search,
@@ -229,11 +232,12 @@ def most_in_flight(plan: Plan) -> int:
 
 
 def _in_flight(arm: Arm, workload: Workload) -> int:
-    return strategies.find(arm.strategy).in_flight(workload.concurrency, requests_in(workload))
+    """Equal in all rounds, also where each of them draws how many requests arrive."""
+    return strategies.find(arm.strategy).in_flight(workload.concurrency, expected_requests(workload))
 
 
 def _trial(arm: Arm, workload: Workload) -> float:
-    if (schedule := arrivals_of(workload)) is not None:
+    if (schedule := expected_schedule(workload)) is not None:
         return _TRIAL_SECONDS + schedule.length
     if workload.requests is None:
         return _TRIAL_SECONDS + (workload.duration or 0.0)

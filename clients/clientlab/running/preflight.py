@@ -14,7 +14,7 @@ from clientlab.measuring import usage
 from clientlab.results.plan import Plan
 from clientlab.results.surroundings import system_limits
 from clientlab.samples.log import RECORD_SIZE
-from clientlab.workload.load import requests_in
+from clientlab.workload.load import expected_requests
 
 
 def check_system(plan: Plan, folder: Path, served: Collection[str], tell: Callable[[str], None]) -> None:
@@ -38,7 +38,7 @@ def _check_disk(plan: Plan, folder: Path) -> None:
     there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
     free = shutil.disk_usage(there).free
     for arm in plan.arms:
-        size = (requests_in(plan.workloads[arm.workload]) or 0) * RECORD_SIZE
+        size = (expected_requests(plan.workloads[arm.workload]) or 0) * RECORD_SIZE
         if size > free:
             raise LabError(
                 f"the sample log of {arm.name} takes {units.memory(size)}, and {units.memory(free)} are free in "

@@ -3,10 +3,10 @@
     RATE      requests per second (``500``, ``500/s``) or per minute (``30/m``)
     STAGES    TIME:RATE,TIME:RATE: from each time on, requests arrive at that rate; the first time is 0s
 
-The planned start of request k is a function of (seed, k). Every process of a trial computes it, and so does the
-analysis. Uniform arrivals are evenly spaced. Poisson arrivals have independent, exponentially distributed gaps. With
-several stages, arrivals of rate 1 are mapped through the inverse of the cumulative rate (Çinlar 1975, Introduction to
-Stochastic Processes, 4.7).
+The planned start of request k is a function of (seed, k); each round has a seed of its own. Every process of a trial
+computes it, and so does the analysis. Uniform arrivals are evenly spaced. Poisson arrivals have independent,
+exponentially distributed gaps. With several stages, arrivals of rate 1 are mapped through the inverse of the cumulative
+rate (Çinlar 1975, Introduction to Stochastic Processes, 4.7).
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class EveryNth(Arrivals):
         return self._step * self._whole.longest_gap
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def planned(  # noqa: PLR0913, PLR0917 - the fields of a workload that decide it
     rate: float | None, stages: Stages | None, spacing: Spacing, seed: int, count: int | None, length: float | None
 ) -> Arrivals:

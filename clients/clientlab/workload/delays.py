@@ -1,4 +1,4 @@
-"""Delays that requests ask of the upstream: request k waits equally long in every strategy and round.
+"""Delays that requests ask of the upstream: request k of a round waits equally long in every strategy.
 
 The grammar is that of the upstreams; a test compares both:
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from clientlab.errors import FieldError
@@ -26,11 +27,7 @@ def arrivals_of(workload: Workload) -> Arrivals | None:
     """The schedule of an open load; None for a closed load."""
     if not is_open(workload):
         return None
-    # A duration decides the number of requests; with both, they agree.
-    whole = arrivals.planned(
-        workload.rate, workload.stages, workload.arrivals, workload.seed, workload.requests, workload.duration
-    )
-    return schedule_of(workload, whole)
+    return _schedule(workload)  # a duration decides the number of requests; with both, they agree
 
 
 def requests_in(workload: Workload) -> int | None:
@@ -42,11 +39,22 @@ def requests_in(workload: Workload) -> int | None:
 def expected_requests(workload: Workload) -> int | None:
     """How many requests a trial has, or of a random number of arrivals the mean. None where nobody knows it before.
 
-    It draws no arrival, so it takes a moment for any workload.
+    It draws no arrival, so it takes a moment for any workload, and it is equal in all rounds.
     """
-    if not is_open(workload) or workload.requests is not None:
-        return workload.requests
-    return arrivals.planned(workload.rate, workload.stages, "uniform", workload.seed, None, workload.duration).count
+    schedule = expected_schedule(workload)
+    return workload.requests if schedule is None else schedule.count
+
+
+def expected_schedule(workload: Workload) -> Arrivals | None:
+    """The schedule of an open load as if its arrivals were evenly spaced; None for a closed load."""
+    if not is_open(workload):
+        return None
+    return _schedule(replace(workload, arrivals="uniform"))
+
+
+def _schedule(workload: Workload) -> Arrivals:
+    fields = workload.rate, workload.stages, workload.arrivals, workload.seed
+    return schedule_of(workload, arrivals.planned(*fields, workload.requests, workload.duration))
 
 
 def most_late(workload: Workload) -> float:
@@ -111,7 +119,9 @@ def _check_count(workload: Workload) -> None:
     """Raises FieldError for a schedule without requests, with too many, or with other ones than `requests`."""
     fields = workload.rate, workload.stages
     _check_most(workload)
-    if workload.duration is not None:
+    if workload.duration is not None and workload.arrivals == "poisson":
+        _check_drawn(workload)
+    elif workload.duration is not None:
         count = arrivals.planned(*fields, workload.arrivals, workload.seed, None, workload.duration).count
         if not count:
             raise FieldError(["duration"], "no request arrives in it; write a longer one", value=workload.duration)
@@ -123,3 +133,22 @@ def _check_count(workload: Workload) -> None:
         if schedule is not None and schedule.length <= workload.stages.last_begins:
             message = f"{schedule.count:,} requests are over before the last stage begins; set `duration` instead"
             raise FieldError(["stages"], message)
+
+
+_FEWEST_DRAWN = 12
+"""Mean number of Poisson arrivals in a trial. With fewer, one round in 160,000 or more would have no request."""
+
+
+def _check_drawn(workload: Workload) -> None:
+    """Raises FieldError where each round draws how many requests arrive, and some may have none, or `requests` says."""
+    mean = expected_requests(workload) or 0
+    if workload.requests is not None:
+        message = "each round draws how many requests arrive in the duration; leave out one of them"
+        raise FieldError(["requests"], message, value=workload.requests, also=["duration"])
+    if mean < _FEWEST_DRAWN * workload.shards:
+        each = "" if workload.shards == 1 else " for each shard"
+        message = (
+            f"{mean:,} requests arrive in it on average, so a round may have none; write a duration in which "
+            f"{_FEWEST_DRAWN} arrive{each}"
+        )
+        raise FieldError(["duration"], message, value=workload.duration)

@@ -68,7 +68,8 @@ class Workload:
 
     Open model: requests arrive by `rate` or `stages` (see `load`). Durations are in seconds. The body of a request is
     one of three: `body` as text; a JSON object whose field ``data`` has `payload_size` random letters and digits; or
-    `upload_size` random bytes, in memory (``whole``) or made while they are sent (``stream``). The seed decides them.
+    `upload_size` random bytes, in memory (``whole``) or made while they are sent (``stream``). The seed decides them,
+    in a trial that of its round (`seeds.in_round`).
     With `read` ``chunks``, the client reads at most `chunk_size` bytes of a response at a time and keeps none.
     `elapsed` also records the library's own time. `replay`: a file of recorded requests, which take the place of path,
     method and body; `replay_sha256`: its digest. A trial fails `deadline` seconds after the start of its process; None
@@ -108,7 +109,7 @@ class Workload:
     connections: Literal["cold", "warm"] = "cold"
     warmup: WarmUp = 10
     shards: Shards = 1
-    seed: Seed = 1
+    seed: Seed = field(default=1, metadata={"meaning": "Workloads with unlike seeds have independent random draws"})
 
     def __post_init__(self) -> None:
         if self.requests is None and self.duration is None:
@@ -131,6 +132,11 @@ def varies(workload: Workload) -> bool:
     """Whether requests of the workload differ, or each one is encoded anew."""
     drawn = workload.delay is not None and workload.delay.constant is None
     return NUMBER_FIELD in workload.path or drawn or encodes_each(workload) or workload.replay is not None
+
+
+def is_drawn(workload: Workload) -> bool:
+    """Whether chance decides when requests are sent, or how long they wait."""
+    return workload.arrivals == "poisson" or (workload.delay is not None and workload.delay.constant is None)
 
 
 def encodes_each(workload: Workload) -> bool:

@@ -25,6 +25,8 @@ from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.store import Store
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.target import Target
+from clientlab.workload.delays import Delay
+from clientlab.workload.workload import Workload
 from clients.documents import a_run, a_trial
 from clients.measured import is_alive
 from running import eventually
@@ -95,8 +97,9 @@ def test_options_become_the_requests_that_are_sent(clientlab, server, results):
     for seen in server.seen:
         assert (seen.method, seen.headers["x-mine"], seen.headers["accept"]) == ("PUT", "a b", "text/x")
         assert len(json.loads(seen.body)["data"]) == 50
-    (workload,) = results.read("last").experiment.workloads.values()
-    assert (workload.requests, workload.timeout, workload.seed, workload.method) == (4, 2.0, 7, "PUT")
+    plan = results.read("last").experiment
+    (workload,) = plan.workloads.values()
+    assert (workload.requests, workload.timeout, plan.seed, workload.method) == (4, 2.0, 7, "PUT")
 
 
 @pytest.mark.slow
@@ -460,6 +463,21 @@ def test_a_run_whose_file_lacks_its_target_is_refused_and_can_be_read(clientlab,
         "its file does not hold what it measured against; measure anew with 'clientlab run -t urllib3'\n"
     )
     assert clientlab("report", run.run).code == 0
+
+
+def test_a_run_whose_rounds_all_have_one_random_draw_is_refused_and_can_be_read(clientlab, results):
+    """An older version planned it. Its report says what its intervals leave out; more rounds would be more copies."""
+    trials = [a_trial("urllib3", number) for number in (1, 2, 3)]
+    plan = {"rounds": 4, "draws": "run", "command": "clientlab run -t urllib3", "seed": 7}
+    run = a_run(*trials, **plan, workloads={"workload": Workload(delay=Delay.parse("exponential:1ms"))})
+    results.claim(run.run)
+    results.save(run.model_copy(update={"status": "incomplete"}))
+    said = clientlab("run", "--resume", run.run)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "same random delays and arrivals; measure anew with 'clientlab run -t urllib3'" in said.err
+    shown = clientlab("report", run.run, "--markdown")
+    assert shown.code == 0
+    assert "--seed 7 repeats the order of the trials, and the delays" in shown.out
 
 
 def test_a_run_file_cannot_hide_where_load_goes(clientlab, results):

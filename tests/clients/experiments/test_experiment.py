@@ -76,7 +76,7 @@ def test_a_file_needs_little_and_the_rest_has_defaults(tmp_path):
     """Its name is the file's; three rounds against the aiohttp upstream, directly."""
     found = read_experiment(written(tmp_path, SMALLEST)).experiment
     assert found == experiment(question="Which?")
-    assert (found.upstreams, found.routes, found.rounds, found.seed) == (["aiohttp"], ["direct"], 3, 1)
+    assert (found.upstreams, found.routes, found.rounds, found.seed) == (["aiohttp"], ["direct"], 3, None)
     assert found.workloads["w"].first.requests == 1000
 
 
@@ -126,6 +126,8 @@ def test_the_most_in_flight_is_that_of_the_widest_strategy(strategies, asked, mo
         (SMALLEST + 'encode = "never"\n', "workloads.w.encode: .*'once' or 'each'"),
         (SMALLEST + 'timeout = "soon"\n', "workloads.w.timeout: "),
         ("rounds = 0\n" + SMALLEST, "rounds: "),
+        ("seed = -1\n" + SMALLEST, "line 1: seed: .*greater than or equal to 0"),
+        ('seed = "x"\n' + SMALLEST, "line 1: seed: .*valid integer"),
         ('routes = ["proxi"]\n' + SMALLEST, "routes.0: .*'direct', 'proxy' or 'proxy-tls'"),
         ("routes = []\n" + SMALLEST, "routes: "),
         ("upstreams = []\n" + SMALLEST, "upstreams: "),

@@ -7,6 +7,7 @@ import pytest
 from clientlab.judging.cautions import cautions_of
 from clientlab.results.server_counters import ServerUse
 from clientlab.results.trial import Noise, Shard
+from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
 
@@ -47,8 +48,10 @@ def test_a_sound_run_has_no_cautions():
         ([*rounds(), *rounds("pycurl", wall=0.19)], "short-trials", ["pycurl", "less than 0.2 s", "-n"]),
         ([*rounds(), *rounds("pycurl", duration_extended=True)], "extended-durations",
          ["trials of pycurl went on beyond their duration", "raise -d"]),
-        ([*rounds(concurrency=1000), *rounds("sync_threads", concurrency=1000, requests=500)],
+        ([*rounds(concurrency=2000, requests=2000), *rounds("sync_threads", concurrency=2000, requests=1500)],
          "fewer-requests-than-concurrency", ["sync_threads", "raise -n or lower -c"]),
+        ([*rounds(), *rounds("pycurl", requests=300)], "few-beyond-p99",
+         ["the slowest 1 % of a trial of pycurl are 3 requests", "few slow requests decide", "-n 1,000"]),
     ],
 )  # fmt: skip
 def test_a_reason_for_doubt_is_told_with_whom_it_concerns_and_what_to_do(trials, kind, words):
@@ -181,7 +184,7 @@ def test_a_machine_is_busy_when_half_of_its_cores_were(load, fires):
         rounds(wall=0.2),
         rounds(concurrency=1000),
         rounds(errors={}),
-        rounds(concurrency=100, requests=100),
+        rounds(concurrency=1000, requests=1000),
     ],
 )
 def test_what_is_just_enough_is_no_reason_for_doubt(trials):
@@ -241,3 +244,14 @@ def test_a_warm_trial_that_opened_connections_is_named():
     assert list(cautions) == ["not-warm"]
     assert "pycurl opened up to 2 of them in the measured time" in cautions["not-warm"]
     assert found(*rounds("pycurl", connections_opened=2)) == {}
+
+
+@pytest.mark.parametrize("drawn", [{"delay": Delay.parse("exponential:60ms")}, {"rate": 9.0, "arrivals": "poisson"}])
+def test_rounds_that_repeat_one_random_draw_are_named(drawn):
+    """Those of older versions. Nothing is drawn for a constant delay, and a single round is no copy."""
+    workloads = {"workload": Workload(**drawn)}
+    (text,) = found(*rounds(), workloads=workloads).values()
+    assert "all rounds of urllib3 have the same random delays and arrivals" in text
+    assert found(*rounds(), workloads=workloads, draws="round") == {}
+    assert "one-draw" not in found(*rounds(count=1), workloads=workloads)
+    assert found(*rounds(), workloads={"workload": Workload(delay=Delay.parse("60ms"))}) == {}

@@ -64,7 +64,8 @@ def planned(*strategies: str, rounds: int = 1, **workload) -> Run:
     """A run that has not begun, of a dozen requests a trial unless told."""
     workload = {"requests": 12, "warmup": 2, "timeout": 5.0} | workload
     tables = {"w": WorkloadTable(first=Workload(**workload))}
-    experiment = Experiment(name="mine", question="?", strategies=list(strategies), rounds=rounds, workloads=tables)
+    fields = {"name": "mine", "question": "?", "strategies": list(strategies), "rounds": rounds, "seed": 1}
+    experiment = Experiment(**fields, workloads=tables)
     return new_run(NAME, make_plan(experiment), Target(testbed="local"), SURROUNDINGS)
 
 

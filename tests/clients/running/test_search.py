@@ -29,7 +29,7 @@ CAPACITY = {"http.client": 70.0, "urllib3": 640.0}
 def planned(rounds: int = 2, **search):
     """A run that has not begun."""
     experiment = Experiment(
-        name="mine", question="?", strategies=list(CAPACITY), rounds=rounds,
+        name="mine", question="?", strategies=list(CAPACITY), rounds=rounds, seed=1,
         find_max=CapacitySearch(conditions="p99<250ms", **search),
         workloads={"w": WorkloadTable(first=Workload(duration=5.0))},
     )  # fmt: skip

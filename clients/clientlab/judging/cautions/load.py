@@ -10,6 +10,8 @@ from clientlab.judging.ranking import finished_by_group
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Trial
+from clientlab.workload.load import expected_requests
+from clientlab.workload.workload import is_drawn
 
 _WAITING = ": where they wait for the upstream's delay, the ratio between unlike ones is mostly the ratio of c"
 
@@ -43,13 +45,35 @@ def unlike_concurrency(run: Run) -> Iterator[Caution]:
 
 def fewer_requests_than_concurrency(run: Run) -> Iterator[Caution]:
     """Trials that never had as many requests in flight as they were to have."""
-    starved = [trial for trial in finished(run) if trial.requests < trial.concurrency]
+    starved = [trial for trial in finished(run) if _planned_requests(run, trial) < trial.concurrency]
     if starved:
         yield Caution(
             kind="fewer-requests-than-concurrency",
             arms=arms_of(starved),
             text=f"trials of {names_of(starved)} had fewer requests than their concurrency",
             advice="the concurrency was never reached: raise -n or lower -c",
+        )
+
+
+def _planned_requests(run: Run, trial: Trial) -> int:
+    """Requests of a trial; where each round draws how many arrive, the mean."""
+    workload = run.experiment.workloads[trial.workload]
+    drawn = workload.arrivals == "poisson" and trial.search is None
+    return (expected_requests(workload) if drawn else None) or trial.requests
+
+
+def one_draw(run: Run) -> Iterator[Caution]:
+    """Rounds of an older version, which all had the same random delays and arrivals."""
+    if run.experiment.draws == "round":
+        return
+    workloads = run.experiment.workloads
+    copies = [one for one in finished(run) if is_drawn(workloads[one.workload])]
+    if len({trial.round for trial in copies}) > 1:
+        yield Caution(
+            kind="one-draw",
+            arms=arms_of(copies),
+            text=f"all rounds of {names_of(copies)} have the same random delays and arrivals",
+            advice="their intervals leave out how much another draw changes: measure anew, with a draw in each round",
         )
 
 

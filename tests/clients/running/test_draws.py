@@ -1,0 +1,140 @@
+"""What chance decides in a run: equal for all arms of a round, anew in each round, and repeatable by the run's seed."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from itertools import pairwise
+
+import pytest
+
+from clientlab.conformance.server import counting_server, ok
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.planning import make_plan
+from clientlab.results.document import Run
+from clientlab.results.store import Store
+from clientlab.results.target import Target
+from clientlab.running.due import due_trials, planned_trial
+from clientlab.running.execute import execute, new_run, resumed
+from clientlab.running.trial_runner import TrialRunner
+from clientlab.workload.delays import Delay
+from clientlab.workload.load import arrivals_of, requests_in
+from clientlab.workload.making import requests_of
+from clientlab.workload.workload import Workload, delay_of
+from clients.documents import SURROUNDINGS, a_trial
+from clients.fake_testbed import FakeTestbed
+from clients.running.test_execute import Recorder
+
+NAME = "20240506-070809-mine-abcd"
+RANDOM = {"delay": Delay.parse("exponential:10ms"), "requests": 30}
+
+
+def a_new_run(*strategies: str, rounds: int = 3, seed: int | None = None, own_seed: int = 1, **workload) -> Run:
+    """A run that has not begun. `own_seed`: of its workload."""
+    table = WorkloadTable(first=Workload(**RANDOM | {"seed": own_seed, "timeout": 5.0} | workload))
+    named = {"name": "mine", "question": "?", "strategies": list(strategies or ["urllib3", "pycurl"])}
+    experiment = Experiment(**named, rounds=rounds, seed=seed, workloads={"w": table})
+    return new_run(NAME, make_plan(experiment), Target(testbed="local"), SURROUNDINGS)
+
+
+def workloads_of(run: Run) -> dict[tuple[int, str], Workload]:
+    """(round, arm) → the workload that its trial does."""
+    return {(due.round, due.arm): planned_trial(run, due)[1] for due in due_trials(run).trials}
+
+
+def drawn(run: Run) -> dict[int, list[list[float]]]:
+    """Round → for each arm, the delays of its first requests."""
+    found: dict[int, list[list[float]]] = {}
+    for (number, _), workload in workloads_of(run).items():
+        found.setdefault(number, []).append(list(map(delay_of(workload), range(5))))
+    return found
+
+
+def all_differ(values) -> bool:
+    """Whether no two of the values are equal."""
+    found = list(values)
+    return all(one != other for place, one in enumerate(found) for other in found[place + 1 :])
+
+
+def test_arms_of_a_round_have_the_same_delays_and_rounds_have_others():
+    """Ratios are paired by round, and their interval covers the draw."""
+    found = drawn(a_new_run(rounds=4))
+    assert len(found) == 4
+    assert all(one == other for delays in found.values() for one, other in pairwise(delays))
+    assert all_differ(delays[0] for delays in found.values())
+
+
+def test_arrivals_and_bodies_are_drawn_in_each_round():
+    """Also how many requests arrive in a duration, though arms have the same requests in flight in all rounds."""
+    opened = {"rate": 200.0, "arrivals": "poisson", "requests": None, "duration": 5.0, "upload_size": 50, "delay": None}
+    run = a_new_run("aiohttp@unbounded", rounds=4, **opened)
+    workloads = [workload for _, workload in sorted(workloads_of(run).items())]
+    assert all_differ(arrivals_of(one).start_of(3) for one in workloads)
+    assert all_differ(requests_of(one, "http://h")(0).body for one in workloads)
+    assert len({requests_in(one) for one in workloads}) > 1
+    assert {planned_trial(run, due)[0].concurrency for due in due_trials(run).trials} == {1000}
+
+
+def test_recorded_requests_are_drawn_in_each_round(tmp_path):
+    """By weight, in an order of its own for each round."""
+    path = tmp_path / "recorded.jsonl"
+    path.write_text('{"path": "/a", "weight": 1}\n{"path": "/b", "weight": 1}\n')
+    workloads = workloads_of(a_new_run("urllib3", replay=str(path), delay=None)).values()
+    assert all_differ([requests_of(one, "http://h")(k).url for k in range(60)] for one in workloads)
+
+
+def test_a_run_repeats_the_draws_of_another_by_its_seed_alone():
+    """Order, delays and all else. A run without a given seed has a new one, which its file states."""
+    one, other = a_new_run(), a_new_run()
+    assert one.experiment.seed != other.experiment.seed
+    again = a_new_run(seed=one.experiment.seed)
+    assert list(workloads_of(again).items()) == list(workloads_of(one).items())
+    assert drawn(other) != drawn(one)
+
+
+def test_workloads_with_unlike_seeds_draw_apart():
+    """An experiment gives a workload a seed of its own where it is to be independent of the others."""
+    assert drawn(a_new_run(seed=5, own_seed=2)) != drawn(a_new_run(seed=5)) == drawn(a_new_run(seed=5, own_seed=1))
+
+
+def test_a_run_that_was_read_again_goes_on_with_its_own_draws(tmp_path):
+    """What is left of it is planned as it was before it stopped."""
+    store, run = Store(tmp_path), a_new_run(rounds=3)
+    store.claim(NAME)
+    before = workloads_of(run)
+    first = due_trials(run).trials[0]
+    stopped = run.with_trial(a_trial(first.arm, first.round, workload="w", order=0))
+    store.save(stopped.model_copy(update={"status": "incomplete"}))
+    after = workloads_of(resumed(store.read(NAME), SURROUNDINGS))
+    assert list(after.items()) == list(before.items())[1:]
+
+
+def test_rounds_of_an_older_version_repeat_one_draw():
+    """Its run file does not state that draws are by round; what it measured is read as it was."""
+    document = a_new_run().model_dump(mode="json")
+    del document["experiment"]["draws"]
+    found = drawn(Run.model_validate(document))
+    assert found[1] == found[2] == found[3]
+
+
+@pytest.mark.parametrize("strategy", ["urllib3", "aiohttp@workers"])
+def test_overhead_leaves_out_the_delay_that_the_server_was_asked_for_in_this_round(strategy, tmp_path):
+    """Lab and upstream agree on the delay of request k of each round, to the microsecond."""
+    asked: list[float] = []
+
+    def answer(seen):
+        delay = float(seen.target.partition("delay=")[2])
+        asked.append(delay)
+        time.sleep(delay)
+        return ok(b"")
+
+    store = Store(tmp_path)
+    store.claim(NAME)
+    run = a_new_run(strategy, rounds=2, requests=12, warmup=0, delay=Delay.parse("uniform:1ms,20ms"))
+    with counting_server(answer) as server:
+        done = execute(run, TrialRunner(FakeTestbed(server)), store, Recorder())
+    rounds = asked[:12], asked[12:]
+    assert sorted(rounds[0]) != sorted(rounds[1])
+    for trial, delays in zip(done.trials, rounds, strict=True):
+        known = trial.latency_seconds.mean - trial.overhead_seconds.mean
+        assert known == pytest.approx(statistics.fmean(delays), abs=1e-6)
