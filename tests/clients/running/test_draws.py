@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import statistics
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from benchmarks.truth import draws
 
+from clientlab.analysis.ratios import CONFIDENCE
+from clientlab.analysis.typical import typical, typical_interval
 from clientlab.conformance.server import counting_server, ok
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
@@ -138,3 +142,17 @@ def test_overhead_leaves_out_the_delay_that_the_server_was_asked_for_in_this_rou
     for trial, delays in zip(done.trials, rounds, strict=True):
         known = trial.latency_seconds.mean - trial.overhead_seconds.mean
         assert known == pytest.approx(statistics.fmean(delays), abs=1e-6)
+
+
+def test_intervals_hold_the_typical_p99_of_fresh_draws():
+    """Runs that repeat one draw in all rounds do not: theirs are far too narrow. `scripts/bench truth` draws more."""
+    workload, rounds, runs = replace(draws.LOADS["closed"], requests=100), range(1, 6), range(60)
+    truth = typical(draws.trials(workload, [(2**40, number) for number in range(300)], [1])[0])
+    fresh = draws.trials(workload, [(run, number) for run in runs for number in rounds], [2])[0].reshape(60, 5)
+    copies = draws.trials(workload, [(run, 1) for run in runs for _ in rounds], [2])[0].reshape(60, 5)
+    shares = []
+    for logs in (fresh, copies):
+        low, high = typical_interval(logs, CONFIDENCE)
+        shares.append(((low <= truth) & (high >= truth)).mean())
+    assert shares[0] >= 0.9
+    assert shares[1] < 0.2
