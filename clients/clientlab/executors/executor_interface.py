@@ -156,7 +156,7 @@ class RequestNumbers:
     Several threads or tasks may share this iterator. `deadline` is in seconds of `time.perf_counter`, a clock that
     all processes of a machine share. Without a count, `first` and `step` divide the numbers among processes. `least`
     requests begin even after the deadline; then `extended` becomes true: on a busy machine, a pool of processes may be
-    ready only when the time is over.
+    ready only when the time is over. `over`: the deadline has ended the numbers.
     """
 
     def __init__(
@@ -166,6 +166,7 @@ class RequestNumbers:
         self.deadline = deadline
         self.least = least
         self.extended = False
+        self.over = False
         self._counted = None if count is None else _IN_TURN(range(first, first + count))
         self._next = itertools.count(first, step).__next__
         self._enough = first + least * step
@@ -182,9 +183,17 @@ class RequestNumbers:
         """The next number after the deadline. Raises StopIteration where `least` numbers were taken."""
         number = self._next()
         if number >= self._enough:
+            self.over = True
             raise StopIteration
         self.extended = True
         return number
+
+
+TASKS_AHEAD = 3
+"""Of a closed load with a duration: tasks that run or wait in the queue of a pool, for each request in flight.
+
+With a number of requests, all are queued at once. With a duration, at least as many wait as run: no thread is idle.
+"""
 
 
 class Executor(Protocol):

@@ -8,17 +8,18 @@ from __future__ import annotations
 import contextlib
 import itertools
 import multiprocessing
+import queue
 import sys
 import threading
 from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import util
 from multiprocessing.context import BaseContext
 from multiprocessing.synchronize import Barrier
 
 from clientlab.errors import LabError
-from clientlab.executors.executor_interface import Caller, ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import TASKS_AHEAD, Caller, ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers, prepare
 
 # Explicit, because Python 3.14 changed the default. The articles ran fork, which is cheap;
@@ -66,9 +67,10 @@ _sources: list[tuple[ExecutorContext, SharedCounter]] = []  # in a pool process:
 
 
 class Processes:
-    """`ProcessPoolExecutor.map` with chunks of one. With a duration, each process takes its own numbers.
+    """`ProcessPoolExecutor.map` with chunks of one: a task for each request.
 
-    In an open load, all processes are there before the schedule begins, and whichever is free takes the next number.
+    With a duration, a task for each request too, with few ahead. In an open load, all processes are there before the
+    schedule begins, and whichever is free takes the next number.
     """
 
     def __init__(self, context: ExecutorContext, *, start_method: str = START_METHOD) -> None:
@@ -91,10 +93,7 @@ class Processes:
         if numbers.count is not None:
             self._map(numbers)
             return
-        processes = self._context.concurrency
-        least = -(-numbers.least // processes)
-        shares = [(numbers.deadline, first, processes, least) for first in range(processes)]
-        numbers.extended = any(list(self._pool.map(_send_until, shares)))  # all of them have to end
+        self._run_until_over(numbers)
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -102,9 +101,27 @@ class Processes:
     def _map(self, numbers: Iterable[int]) -> None:
         deque(self._pool.map(_send, numbers), maxlen=0)
 
+    def _run_until_over(self, numbers: RequestNumbers) -> None:
+        """A process looks at the clock before it sends: no task that is queued behind the deadline sends a request."""
+        ended, left = queue.SimpleQueue[Future[bool]](), 0
+        extended = False
+        for number in numbers:
+            task = numbers.deadline, number, 1, int(number < numbers.least)
+            self._pool.submit(_send_until, task, most=1).add_done_callback(ended.put)
+            left += 1
+            if left == TASKS_AHEAD * self._context.concurrency:
+                extended |= ended.get().result()
+                left -= 1
+        for _ in range(left):
+            extended |= ended.get().result()
+        numbers.extended = extended
+
 
 class ProcessChunks(Processes):
-    """`Processes` with one chunk of nearly equal size per process, so that one task covers many requests."""
+    """`Processes` with one chunk of nearly equal size per process, so that one task covers many requests.
+
+    With a duration, the chunk of each process is every n-th number.
+    """
 
     def _map(self, numbers: Iterable[int]) -> None:
         every, processes = list(numbers), self._context.concurrency
@@ -112,6 +129,12 @@ class ProcessChunks(Processes):
         ends = [size * i + min(i, longer) for i in range(processes + 1)]
         chunks = [every[start:end] for start, end in itertools.pairwise(ends) if start < end]
         deque(self._pool.map(_send_chunk, chunks), maxlen=0)
+
+    def _run_until_over(self, numbers: RequestNumbers) -> None:
+        processes = self._context.concurrency
+        least = -(-numbers.least // processes)
+        shares = [(numbers.deadline, first, processes, least) for first in range(processes)]
+        numbers.extended = any(list(self._pool.map(_send_until, shares)))  # all of them have to end
 
 
 def _start(context: ExecutorContext, meeting: Barrier | None, counter: SharedCounter | None) -> None:
@@ -153,9 +176,9 @@ def _meet() -> None:
         _meetings.pop().wait(MEETING_SECONDS)
 
 
-def _send_until(share: tuple[float | None, int, int, int]) -> bool:
-    """Send a share of the numbers. Whether requests were begun after the deadline."""
+def _send_until(share: tuple[float | None, int, int, int], most: int | None = None) -> bool:
+    """Send a share of the numbers, or the first of them. Whether requests were begun after the deadline."""
     deadline, first, step, least = share
     numbers = RequestNumbers(None, deadline, first, step, least=least)
-    _callers[0].send_all(numbers)
+    _callers[0].send_all(itertools.islice(numbers, most))
     return numbers.extended

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import queue
 import threading
 from collections import deque
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 
-from clientlab.executors.executor_interface import LOOP, AsyncCaller, ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import LOOP, TASKS_AHEAD, AsyncCaller, ExecutorContext, RequestNumbers
+from clientlab.executors.pacing import PacedNumbers
 
 
 class Serial:
@@ -47,8 +50,39 @@ class AsyncSerial:
         self._runner.close()
 
 
+class _Batches:
+    """Tasks of a pool that are handed over in batches of `size`: to wake for each that ends would cost CPU time."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._count = itertools.count(1).__next__
+        self._ended = queue.SimpleQueue[None]()
+
+    def end_one(self) -> None:
+        """A task has ended."""
+        if self._count() % self._size == 0:
+            self._ended.put(None)
+
+    def keep_ahead(self, hand_over: Callable[[], None], over: Callable[[], bool]) -> None:
+        """Hand over tasks until it is over. Returns when all of them have ended."""
+        left = TASKS_AHEAD
+        for _ in range(left * self._size):
+            hand_over()
+        while left:
+            self._ended.get()
+            if over():
+                left -= 1
+                continue
+            for _ in range(self._size):
+                hand_over()
+
+
 class Threads:
-    """`ThreadPoolExecutor.map` over the requests. With a duration, each thread takes the next number."""
+    """`ThreadPoolExecutor.map` over the requests: a future for each.
+
+    With a duration, a future for each request too, with few ahead. In an open load, each thread takes the next number
+    when it is due.
+    """
 
     def __init__(self, context: ExecutorContext) -> None:
         self._context = context
@@ -60,10 +94,28 @@ class Threads:
     def run(self, numbers: RequestNumbers) -> None:
         if numbers.count is not None:
             deque(self._pool.map(self._call, numbers), maxlen=0)
-            return
-        threads = range(self._context.concurrency)
-        for worker in [self._pool.submit(self._call.send_all, numbers) for _ in threads]:
-            worker.result()
+        elif isinstance(numbers, PacedNumbers):
+            threads = range(self._context.concurrency)
+            for worker in [self._pool.submit(self._call.send_all, numbers) for _ in threads]:
+                worker.result()
+        else:
+            self._run_until_over(numbers)
+
+    def _run_until_over(self, numbers: RequestNumbers) -> None:
+        """A thread takes its number with its task: none that is queued when the time is over sends a request."""
+        batches, faults = _Batches(self._context.concurrency), list[BaseException]()
+
+        def ended(task: Future[None]) -> None:
+            if (fault := task.exception()) is not None:
+                faults.append(fault)
+            batches.end_one()
+
+        def submit() -> None:
+            self._pool.submit(self._call.send_all, islice(numbers, 1)).add_done_callback(ended)
+
+        batches.keep_ahead(submit, lambda: numbers.over or bool(faults))
+        if faults:
+            raise faults[0]
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -71,7 +123,11 @@ class Threads:
 
 
 class ThreadQueue:
-    """Threads that take numbers from a `queue.Queue`. With a duration, each thread takes the next number itself."""
+    """Threads on a `queue.Queue` with an item for each request.
+
+    With a duration, an item for each request too, with few ahead. In an open load, each thread takes the next number
+    when it is due.
+    """
 
     def __init__(self, context: ExecutorContext) -> None:
         self._context = context
@@ -79,21 +135,31 @@ class ThreadQueue:
     def open(self) -> None:
         self._call = self._context.open(self._context.concurrency)
         self._queue = queue.Queue[Iterable[int] | None]()
+        self._batches = _Batches(self._context.concurrency)
         self._faults: list[Exception] = []
         self._threads = [threading.Thread(target=self._work) for _ in range(self._context.concurrency)]
         for thread in self._threads:
             thread.start()
 
     def run(self, numbers: RequestNumbers) -> None:
-        if numbers.count is None:
+        if isinstance(numbers, PacedNumbers):
             for _ in self._threads:
                 self._queue.put(numbers)
+        elif numbers.count is None:
+            self._put_until_over(numbers)
         else:
             for number in numbers:
                 self._queue.put((number,))
         self._queue.join()
         if self._faults:
             raise self._faults[0]
+
+    def _put_until_over(self, numbers: RequestNumbers) -> None:
+        """A thread takes its number with its item: none that is queued when the time is over sends a request."""
+        self._batches = _Batches(self._context.concurrency)  # without the requests of a warm-up
+        self._batches.keep_ahead(
+            lambda: self._queue.put(islice(numbers, 1)), lambda: numbers.over or bool(self._faults)
+        )
 
     def close(self) -> None:
         for _ in self._threads:
@@ -109,4 +175,5 @@ class ThreadQueue:
             except Exception as error:  # noqa: BLE001 - `run` raises it
                 self._faults.append(error)
             finally:
+                self._batches.end_one()
                 self._queue.task_done()

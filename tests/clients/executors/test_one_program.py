@@ -1,0 +1,115 @@
+"""A strategy is one program: a duration hands requests over as a number of requests does."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from clientlab import strategies
+from clientlab.executors.executor_interface import ExecutorContext, RequestNumbers
+
+CONCURRENCY = 3
+SECONDS = 0.3
+
+
+@dataclass
+class NotedCaller:
+    """A caller whose requests take 2 ms. It notes each number with its start, and how many a hand-over had."""
+
+    sent: list[tuple[int, float]]
+    sizes: list[int]
+    client: object = None
+
+    def __call__(self, number: int) -> None:
+        self.send_all((number,))
+
+    def send_all(self, numbers) -> None:
+        size = 0
+        for number in numbers:
+            self.sent.append((number, time.perf_counter()))
+            time.sleep(0.002)
+            size += 1
+        self.sizes.append(size)
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class NotingContext(ExecutorContext):
+    """What a trial would give. The lists may be those of another process."""
+
+    sent: list[tuple[int, float]] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    concurrency: int = CONCURRENCY
+    warm: bool = False
+    schedule: None = None
+
+    def open(self, connections: int) -> NotedCaller:  # noqa: ARG002
+        return NotedCaller(self.sent, self.sizes)
+
+
+@pytest.fixture
+def context():
+    """A context whose notes are there for all processes."""
+    with multiprocessing.Manager() as manager:
+        yield NotingContext(manager.list(), manager.list())
+
+
+def run(executor: str, context: NotingContext, numbers: RequestNumbers) -> None:
+    """Do all numbers with an executor."""
+    made = strategies.load(strategies.executor_spec(executor).import_path)(context)
+    made.open()
+    made.run(numbers)
+    made.close()
+
+
+def for_a_time(least: int = 0) -> RequestNumbers:
+    """Numbers for a short while."""
+    return RequestNumbers(None, time.perf_counter() + SECONDS, least=least)
+
+
+@pytest.mark.parametrize("executor", ["threads", "queue", "processes", "gevent"])
+def test_each_request_is_handed_over_by_itself_with_a_number_of_requests_and_with_a_duration(executor, context):
+    """A future, a place in a queue, a message to a process or a greenlet for each request costs the same then."""
+    run(executor, context, RequestNumbers(12))
+    assert [*context.sizes] == [1] * 12
+    context.sent[:] = context.sizes[:] = []
+    numbers = for_a_time()
+    run(executor, context, numbers)
+    found = sorted(number for number, _ in context.sent)
+    assert sum(context.sizes) == len(found) > 2 * CONCURRENCY
+    assert max(context.sizes) == 1
+    assert found == list(range(len(found)))
+
+
+@pytest.mark.parametrize("executor", ["threads", "queue", "processes", "process-chunks", "gevent"])
+def test_no_request_begins_behind_the_duration_but_the_least_number(executor, context):
+    """What waits in a queue when the time is over is not sent. A pool that is ready too late sends the least number."""
+    numbers = for_a_time()
+    run(executor, context, numbers)
+    assert sum(start >= numbers.deadline for _, start in context.sent) <= CONCURRENCY
+    assert not numbers.extended
+    context.sent[:] = []
+    late = RequestNumbers(None, time.perf_counter() - 1, least=CONCURRENCY)
+    run(executor, context, late)
+    assert sorted(number for number, _ in context.sent) == list(range(CONCURRENCY))
+    assert late.extended
+
+
+@pytest.mark.parametrize("executor", ["threads", "queue"])
+def test_a_fault_of_the_executors_own_ends_a_duration(executor, context):
+    """It is raised, as with a number of requests, and no thread is left."""
+
+    def broken(_numbers):
+        raise RuntimeError("no more threads")
+
+    context.open = lambda _: NotedCaller(context.sent, context.sizes)
+    made = strategies.load(strategies.executor_spec(executor).import_path)(context)
+    made.open()
+    made._call.send_all = broken
+    with pytest.raises(RuntimeError, match="no more threads"):
+        made.run(for_a_time())
+    made.close()
