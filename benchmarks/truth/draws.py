@@ -39,14 +39,14 @@ LOADS = {
 
 def rows(seed: int) -> Iterator[BenchmarkRow]:
     """Two rows for each load and number of rounds: of the p99 of an arm, and of the ratio of both arms."""
-    for place, (name, workload) in enumerate(LOADS.items()):
+    for index, (name, workload) in enumerate(LOADS.items()):
         # Runs have seeds of 31 bits here; those of the trials behind the truth are no such numbers.
-        other = trials(workload, [(2**40 + seed, number) for number in range(_TRUE_TRIALS)], [seed, place])
+        other = trials(workload, [(2**40 + seed, number) for number in range(_TRUE_TRIALS)], [seed, index])
         truth, true_ratio = typical(other[0]), typical(other[1] - other[0])
         for rounds in ROUNDS:
-            runs = np.random.default_rng([seed, place, rounds]).integers(2**31, size=_RUNS)
+            runs = np.random.default_rng([seed, index, rounds]).integers(2**31, size=_RUNS)
             drawn = [(int(run), number) for run in runs for number in range(1, rounds + 1)]
-            logs = trials(workload, drawn, [seed, place, rounds]).reshape(2, _RUNS, rounds)
+            logs = trials(workload, drawn, [seed, index, rounds]).reshape(2, _RUNS, rounds)
             for figure, values, true in (("p99", logs[0], truth), ("ratio of p99", logs[1] - logs[0], true_ratio)):
                 low, high = typical_interval(values, CONFIDENCE)
                 yield covered(f"{figure} of fresh draws, {name}, {rounds} rounds", (low <= true) & (high >= true))
@@ -66,9 +66,9 @@ def p99(workload: Workload, overhead: float) -> float:
     free = [0.0] * IN_FLIGHT
     latencies = []
     for number in range(count):
-        place = free[0]
-        planned = place if schedule is None else schedule.start_of(number)
-        ended = max(place, planned) + overhead + (delay(number) if delay else 0.0)
+        slot_free = free[0]
+        planned = slot_free if schedule is None else schedule.start_of(number)
+        ended = max(slot_free, planned) + overhead + (delay(number) if delay else 0.0)
         heapq.heapreplace(free, ended)
         latencies.append(ended - planned)
     return sorted(latencies)[-(-99 * count // 100) - 1]

@@ -73,7 +73,7 @@ def for_a_time(least: int = 0) -> RequestNumbers:
 
 @pytest.mark.parametrize("executor", ["threads", "queue", "processes", "gevent"])
 def test_each_request_is_handed_over_by_itself_with_a_number_of_requests_and_with_a_duration(executor, context):
-    """A future, a place in a queue, a message to a process or a greenlet for each request costs the same then."""
+    """A future, an item in a queue, a message to a process or a greenlet for each request costs the same then."""
     run(executor, context, RequestNumbers(12))
     assert [*context.sizes] == [1] * 12
     context.sent[:] = context.sizes[:] = []

@@ -57,7 +57,7 @@ def drawn(run: Run) -> dict[int, list[list[float]]]:
 def all_differ(values) -> bool:
     """Whether no two of the values are equal."""
     found = list(values)
-    return all(one != other for place, one in enumerate(found) for other in found[place + 1 :])
+    return all(one != other for index, one in enumerate(found) for other in found[index + 1 :])
 
 
 def test_arms_of_a_round_have_the_same_delays_and_rounds_have_others():
