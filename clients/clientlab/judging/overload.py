@@ -12,7 +12,7 @@ from functools import cached_property
 from statistics import mean, median
 from typing import Literal
 
-from clientlab.judging.capacity import GROWN_REQUESTS, backlog_of
+from clientlab.judging.backlog import GROWN_REQUESTS, backlog_of
 from clientlab.judging.ranking import group_of
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY
@@ -117,7 +117,7 @@ def _recovery(trial: Trial, seconds: float) -> tuple[float, bool] | None:
     """Seconds until the backlog was as before, and whether it was not within the calm part: then it took longer."""
     if trial.open_load is None:
         return None
-    backlog = backlog_of(trial, trial.open_load)
+    backlog = backlog_of(trial.open_load, trial.over_time, trial.wall_seconds or 0.0)
     before = [count for end, count in backlog if seconds / 2 <= end <= seconds]
     if len(before) < _FEWEST_SLICES:
         return None

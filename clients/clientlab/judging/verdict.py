@@ -115,15 +115,24 @@ def verdict(shares: Shares, concurrency: int, *, threads: bool = False, ceiling:
 
 
 def of_schedule(
-    *, planned_per_second: float, achieved_per_second: float, dropped: int, queued: int = 0, **_others: object
+    *,
+    planned_per_second: float,
+    achieved_per_second: float,
+    dropped: int,
+    queued: int = 0,
+    grows: bool = False,
+    **_others: object,
 ) -> Bound:
     """The verdict of an open load. Its rate is limited by the schedule, unless the strategy fell behind.
 
     `queued`: requests beyond the trial's concurrency that the strategy had begun and not ended at the schedule's end.
-    Where each request begins when it is due, and waits inside the client, only they show an overload.
+    Where each request begins when it is due, and waits inside the client, only they show an overload. `grows`: whether
+    the backlog grew, inside a limit of requests in flight that is large enough to hide it.
     """
     kept = not dropped and not queued and achieved_per_second >= KEPT * planned_per_second
-    return "on-schedule" if kept else "behind-schedule"
+    if not kept:
+        return "behind-schedule"
+    return "overloaded" if grows else "on-schedule"
 
 
 def _full_part(shares: Shares) -> Bound | None:

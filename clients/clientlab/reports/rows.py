@@ -29,6 +29,7 @@ _NAMES = {
     "upstream-threads": "upstream's threads",
     "on-schedule": "none, on schedule",
     "behind-schedule": "behind schedule",
+    "overloaded": "overloaded",
 }
 """Verdicts whose name in reports differs."""
 

@@ -53,8 +53,9 @@ Bound = Literal[
     "mixed",
     "on-schedule",
     "behind-schedule",
+    "overloaded",
 ]
-"""What limited a trial; the last two are of open loads."""
+"""What limited a trial; the last three are of open loads."""
 
 BUSY_PARTS = {
     "client": "CPU time of the client, of the cores that it can use",
@@ -120,6 +121,13 @@ class LoadSlice(MeasuredPart):
     sent: Annotated[Count, Field(description="requests that were sent in it")]
     dropped: Annotated[Count, Field(description="requests that were dropped in it")]
     backlog: Annotated[Count, Field(description="requests that were due and neither sent nor dropped, at its end")]
+    delayed: Annotated[
+        Count | None,
+        Field(
+            description="requests that their requested delay, or the link's round trip, alone keeps in flight at its "
+            "end, had they been sent as planned; null: unknown"
+        ),
+    ] = None
 
 
 class OpenLoad(MeasuredPart):

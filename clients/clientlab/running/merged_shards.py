@@ -11,16 +11,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 
+import numpy as np
+
 from clientlab.measuring.measurement import summed
 from clientlab.measuring.noise import most_disturbed, over_known
 from clientlab.results.server_counters import first_of, last_of
 from clientlab.results.shard import RequestCounts, ScheduleCounts, ShardReport
 from clientlab.results.trial import OpenLoad, Shard, Slice, Trial
-from clientlab.running.open_load import load_slices_of, open_load
+from clientlab.running.open_load import delayed_at, load_slices_of, open_load, seconds_of
 from clientlab.running.quantiles import added_part, quantiles_of_histograms
 from clientlab.running.request_figures import RequestFigures
 from clientlab.running.shard_checks import contradiction
 from clientlab.running.trial_result import Begun, WholeTrial, judged, shard_part
+from clientlab.workload.link import unavoidable_of
 from clientlab.workload.load import arrivals_of
 
 
@@ -118,12 +121,16 @@ def _load(begun: Begun, reports: Sequence[ShardReport]) -> OpenLoad | None:
     if schedule is None or len(parts) < len(reports):
         return None
     length, (planned, sent, dropped) = _coarse(reports, ("planned", "sent", "dropped"))
+    numbers = range(schedule.count)
+    starts = np.fromiter(map(schedule.start_of, numbers), np.float64, schedule.count)
+    seconds = seconds_of(unavoidable_of(begun.workload, begun.planned.link), numbers)
+    edges = length * np.arange(len(planned) + 1)
     return open_load(
         schedule,
         _load_counts([one.counts for one in parts]),
         lateness=quantiles_of_histograms([one.lateness for one in parts]),
         sent=quantiles_of_histograms([one.sent for one in parts]),
-        over_time=load_slices_of([index * length for index in range(len(planned))], planned, sent, dropped),
+        over_time=load_slices_of(edges[:-1].tolist(), planned, sent, dropped, delayed_at(starts, seconds, edges)),
     )
 
 

@@ -7,7 +7,7 @@ Latency). From the planned start, each request counts the whole time that a user
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -68,8 +68,13 @@ class KeptSchedule:
             in_flight_at_end=int(((sent["start"] <= end) & (ends > end)).sum()),
         )
 
-    def figures(self, began: float, wall: float) -> OpenLoad:
-        """The figures of a trial that began then (monotonic seconds) and took so many seconds."""
+    def figures(self, began: float, wall: float, unavoidable: Callable[[int], float] | None = None) -> OpenLoad:
+        """The figures of a trial that began then (monotonic seconds) and took so many seconds.
+
+        `unavoidable`: a function from the number of a request to its delay and round trip, in seconds.
+        """
+        edges = began + np.linspace(0.0, wall, SLICES + 1)
+        delayed = delayed_at(self.planned, seconds_of(unavoidable, self._found.numbers.tolist()), edges)
         starts = self._found.records["start"]
         moments = self.planned, starts[~self.dropped], starts[self.dropped]
         return open_load(
@@ -77,7 +82,7 @@ class KeptSchedule:
             self.counts(),
             lateness=quantiles_of(self.late[~self.dropped], self.late[self.dropped]),
             sent=quantiles_of(*times_by_success(self.sent.records)),
-            over_time=load_slices(*moments, began + np.linspace(0.0, wall, SLICES + 1)),
+            over_time=load_slices(*moments, edges, delayed),
         )
 
 
@@ -144,22 +149,47 @@ def most_at_once(records: Records) -> int:
     return int((np.arange(1, len(starts) + 1) - ended).max()) if len(starts) else 0
 
 
-def load_slices(planned: Floats, sent: Floats, dropped: Floats, edges: Floats) -> list[LoadSlice]:
+def seconds_of(unavoidable: Callable[[int], float] | None, numbers: Sequence[int]) -> Floats:
+    """The delay and the round trip of these requests, in seconds; 0 without both."""
+    if unavoidable is None:
+        return np.zeros(len(numbers))
+    return np.fromiter(map(unavoidable, numbers), np.float64, len(numbers))
+
+
+def delayed_at(planned: Floats, seconds: Floats, edges: Floats) -> list[int]:
+    """How many requests would be in flight at the end of each slice if each took only these seconds.
+
+    Shape of `planned` and `seconds`: one for each request; of `edges`: one more than there are slices.
+    """
+    begun, ended = (np.searchsorted(np.sort(moments), edges[1:], "right") for moments in (planned, planned + seconds))
+    found: list[int] = (begun - ended).tolist()
+    return found
+
+
+def load_slices(
+    planned: Floats, sent: Floats, dropped: Floats, edges: Floats, delayed: Counts | None = None
+) -> list[LoadSlice]:
     """Requests planned, sent and dropped in each slice of the trial, and the backlog at its end, from their moments.
 
-    Shape of `edges`: one more than there are slices; the first is the beginning of the trial.
+    Shape of `edges`: one more than there are slices; the first is the beginning of the trial. `delayed`: of each slice.
     """
     totals = [np.searchsorted(np.sort(moments), edges[1:], side="right") for moments in (planned, sent, dropped)]
     counts = [np.diff(total, prepend=0) for total in totals]
-    return load_slices_of((edges[:-1] - edges[0]).tolist(), *(count.tolist() for count in counts))
+    return load_slices_of((edges[:-1] - edges[0]).tolist(), *(count.tolist() for count in counts), delayed=delayed)
 
 
-def load_slices_of(begins: Sequence[float], planned: Counts, sent: Counts, dropped: Counts) -> list[LoadSlice]:
-    """Slices with the backlog at the end of each, from the counts of the slices. `begins`: seconds of the trial."""
+def load_slices_of(
+    begins: Sequence[float], planned: Counts, sent: Counts, dropped: Counts, delayed: Counts | None = None
+) -> list[LoadSlice]:
+    """Slices with the backlog at the end of each, from the counts of the slices. `begins`: seconds of the trial.
+
+    `delayed`: requests that their delay alone keeps in flight at the end of each slice; None: unknown.
+    """
     rows, backlog = [], 0
-    for at, *counts in zip(begins, planned, sent, dropped, strict=True):
-        backlog += counts[0] - counts[1] - counts[2]
-        row = LoadSlice(at=at, planned=counts[0], sent=counts[1], dropped=counts[2], backlog=max(0, backlog))
+    held = [None] * len(begins) if delayed is None else delayed
+    for at, due, begun, lost, kept in zip(begins, planned, sent, dropped, held, strict=True):
+        backlog += due - begun - lost
+        row = LoadSlice(at=at, planned=due, sent=begun, dropped=lost, backlog=max(0, backlog), delayed=kept)
         rows.append(row)
     return rows
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from clientlab import strategies
+from clientlab.judging.backlog import growth_of
 from clientlab.judging.verdict import Shares, of_schedule, verdict
 from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.measuring.tool_trials import ToolNote
@@ -98,10 +99,11 @@ def finished_trial(
     """
     outcome, found, workload = measurement.outcome, measurement.samples, begun.workload
     span, kept = (outcome.began, outcome.wall_seconds), kept_schedule(found, workload)
-    requests = figures_of(found, kept, workload, span, unavoidable_of(workload, begun.planned.link))
+    unavoidable = unavoidable_of(workload, begun.planned.link)
+    requests = figures_of(found, kept, workload, span, unavoidable)
     if measurement.tool is not None:  # it does not report when each request began
         requests = replace(requests, over_time=[])
-    load = None if kept is None else kept.figures(*span)
+    load = None if kept is None else kept.figures(*span, unavoidable)
     shards = _shards(begun, measurement)
     whole = WholeTrial(outcome, requests, servers, load, measurement.tool, by_shard=shards)
     return judged(begun, whole, ceiling, placement)
@@ -253,15 +255,19 @@ def _judgement(begun: Begun, whole: WholeTrial, ceiling: Ceiling | None, placeme
     # a small pool holds the trial back.
     at_once = counts.finished if load is None else load.most_in_flight
     waited = (executor.clock_first and at_once > planned.concurrency) or found == "client-connections"
-    return _Judgement(found if load is None else _of_schedule(load, planned), waited, shares, held, opened)
+    if load is not None:
+        grows = growth_of(load, whole.requests.over_time, wall) is not None
+        found = _of_schedule(load, planned, grows=grows)
+    return _Judgement(found, waited, shares, held, opened)
 
 
-def _of_schedule(load: OpenLoad, planned: PlannedTrial) -> Bound:
+def _of_schedule(load: OpenLoad, planned: PlannedTrial, *, grows: bool) -> Bound:
     return of_schedule(
         planned_per_second=load.planned_per_second,
         achieved_per_second=load.achieved_per_second,
         dropped=load.dropped,
         queued=max(0, (load.in_flight_at_end or 0) - planned.concurrency),
+        grows=grows,
     )
 
 

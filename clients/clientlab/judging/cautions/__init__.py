@@ -28,6 +28,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     percentiles.percentiles_of_failures,
     load.one_draw,
     load.behind_schedule,
+    load.overloaded,
     load.late_starts,
     load.start_spread,
     load.unlike_concurrency,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clientlab import units
+from clientlab.judging.backlog import growth_in
 from clientlab.judging.cautions.trials import arms_of, by_arm, finished, names_of
 from clientlab.judging.ranking import finished_by_group
 from clientlab.results.document import Caution, Run
@@ -104,6 +105,28 @@ def behind_schedule(run: Run) -> Iterator[Caution]:
             arms=arms_of(behind),
             text=f"{names_of(behind)} fell behind the schedule: at worst, {arm} sent {sent}{dropped}",
             advice="these trials show an overload and not that rate: lower --rate, or raise -c where connections lack",
+        )
+
+
+def overloaded(run: Run) -> Iterator[Caution]:
+    """Trials that sent at the planned rate, to servers that did not answer at that rate: the backlog grew."""
+    found = [trial for trial in finished(run) if trial.verdict == "overloaded"]
+    if found:
+        grown = [(growth.per_second, trial.arm, growth) for trial in found if (growth := growth_in(trial)) is not None]
+        known = [(rate, arm, growth) for rate, arm, growth in grown if rate is not None]
+        worst = ""
+        if known:
+            rate, arm, growth = max(known, key=lambda one: one[0])
+            worst = (
+                f": at worst, that of {arm} grew by {units.rate(rate)} requests per second, and "
+                f"{units.rate(growth.answered_per_second)} requests/s were answered"
+            )
+        yield Caution(
+            kind="overloaded",
+            arms=arms_of(found),
+            text=f"the backlog of {names_of(found)} grew while requests were sent on schedule{worst}",
+            advice="latencies of these trials grow with their length, and show no rate that can be held: lower --rate, "
+            "or search for the highest one with --find-max",
         )
 
 
