@@ -44,8 +44,9 @@ class UpstreamCollector(Collector):
             yield CounterMetricFamily(name, text, sum(page.whole[cell] for page in pages))
         asked = sum(page.floats[ledger.ASKED] for page in pages)
         yield CounterMetricFamily("mockupstream_asked_delay_seconds", "Delays asked for.", asked)
-        cpu = sum(_cpu_seconds(page) for page in pages)
-        yield CounterMetricFamily("mockupstream_cpu_seconds", "CPU time of all workers, user and system.", cpu)
+        cpu = [_cpu_seconds(page) for page in pages]
+        yield CounterMetricFamily("mockupstream_cpu_seconds", "CPU time of all workers, user and system.", sum(cpu))
+        yield _by_worker(cpu)
         alive = [page for page in pages if page.alive]
         in_flight = sum(page.whole[ledger.IN_FLIGHT] for page in alive)
         yield GaugeMetricFamily("mockupstream_requests_in_flight", "Requests read and not yet sent.", in_flight)
@@ -93,6 +94,15 @@ def _requests(pages: list[ledger.Page]) -> Metric:
         if count:
             route, status = divmod(cell, ledger.STATUSES)
             family.add_metric([EVERY_ROUTE[route].template, str(status + FIRST_STATUS)], count)
+    return family
+
+
+def _by_worker(cpu: list[float]) -> Metric:
+    family = CounterMetricFamily(
+        "mockupstream_worker_cpu_seconds", "CPU time of each worker, in the order of their start.", labels=["worker"]
+    )
+    for number, seconds in enumerate(cpu):
+        family.add_metric([str(number)], seconds)
     return family
 
 

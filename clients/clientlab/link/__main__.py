@@ -1,8 +1,9 @@
 """The link's process: ``python -m clientlab.link --rtt 35ms [--bandwidth 20mbit] --forward HOST:PORT …``.
 
-It prints one line of JSON when it accepts connections: ``{"ports": [51234]}``, a port for each ``--forward``. It ends
-on SIGTERM and SIGINT, and when its standard input closes, if that is a pipe: so it does not outlive the process that
-started it.
+It prints one line of JSON when it accepts connections: ``{"ports": [51234]}``, a port for each ``--forward``. If its
+standard input is a pipe, it answers each line there with a line of the bytes that it has carried with a limited
+bandwidth, ``{"up": 5120, "down": 10240}``, and ends when the pipe closes: so it does not outlive the process that
+started it. It ends on SIGTERM and SIGINT, too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import NoReturn
 from clientlab.errors import LabError
 from clientlab.link import addresses
 from clientlab.link.addresses import HostPort
-from clientlab.link.relay import Forward, serving
+from clientlab.link.relay import Directions, Forward, serving
 from clientlab.measuring.usage import raise_descriptor_limit
 from clientlab.workload import delays
 from clientlab.workload.link import Link, bandwidth_of
@@ -85,14 +86,13 @@ async def _relay(link: Link, forwards: Sequence[Forward]) -> None:
     loop, told_to_end = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_end.set)
-    _end_with_stdin(loop, told_to_end)
-    async with serving(link, forwards):
+    async with serving(link, forwards) as directions:
+        _answer_stdin(loop, told_to_end, directions)
         gc.collect()
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER)
         ports = [forward.listener.getsockname()[1] for forward in forwards]
-        sys.stdout.write(json.dumps({"ports": ports}) + "\n")
-        sys.stdout.flush()
+        _print(ports=ports)
         await told_to_end.wait()
 
 
@@ -109,11 +109,20 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return asyncio.new_event_loop()
 
 
-def _end_with_stdin(loop: asyncio.AbstractEventLoop, told_to_end: asyncio.Event) -> None:
-    """Set the event when standard input closes, if that is a pipe."""
+def _print(**figures: object) -> None:
+    """A line of JSON, at once."""
+    sys.stdout.write(json.dumps(figures) + "\n")
+    sys.stdout.flush()
+
+
+def _answer_stdin(loop: asyncio.AbstractEventLoop, told_to_end: asyncio.Event, directions: Directions) -> None:
+    """Print what was carried for each line of standard input, and set the event when it closes, if it is a pipe."""
 
     def read() -> None:
-        if not os.read(_STDIN, 4096):
+        if found := os.read(_STDIN, 4096):
+            for _ in range(found.count(b"\n")):
+                _print(up=directions.up.carried, down=directions.down.carried)
+        else:
             loop.remove_reader(_STDIN)
             told_to_end.set()
 

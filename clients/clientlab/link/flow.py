@@ -99,13 +99,14 @@ _PIECE_SECONDS = 1e-3
 class OneWay:
     """A direction. `rtt`: seconds, half of which is this direction's delay; `bandwidth`: bits per second or None.
 
-    `held`: bytes that its flows have sent, and that are not delivered.
+    `held`: bytes that its flows have sent, and that are not delivered. `carried`: bytes that took some of a limited
+    bandwidth, since the start.
     """
 
     def __init__(self, agenda: Agenda, rtt: float, bandwidth: float | None) -> None:
         self.instant = rtt == 0 and bandwidth is None
         self.alarms = agenda.alarms
-        self.held = 0
+        self.held = self.carried = 0
         self._rtt = rtt
         self._arrivals = agenda.queue()
         self._delay = rtt / 2
@@ -140,6 +141,7 @@ class OneWay:
             action(at, argument)
             return at
         if self._seconds_per_byte:
+            self.carried += size
             at = self._free_at = max(at, self._free_at) + size * self._seconds_per_byte
         self._arrivals.add(at + self._delay, action, argument)
         return at

@@ -194,8 +194,8 @@ class Forward:
 
 
 @contextlib.asynccontextmanager
-async def serving(link: Link, forwards: Sequence[Forward]) -> AsyncIterator[None]:
-    """Accept connections. The listeners are closed in the end."""
+async def serving(link: Link, forwards: Sequence[Forward]) -> AsyncIterator[Directions]:
+    """Accept connections, which share the directions. The listeners are closed in the end."""
     loop = asyncio.get_running_loop()
     async with contextlib.AsyncExitStack() as stack:
         timer = stack.enter_context(contextlib.closing(precise_timer(loop)))
@@ -206,7 +206,7 @@ async def serving(link: Link, forwards: Sequence[Forward]) -> AsyncIterator[None
             accept = _accepting(directions, forward.target)
             server = await loop.create_server(accept, sock=forward.listener, backlog=_BACKLOG)
             stack.callback(server.close)
-        yield
+        yield directions
 
 
 def _accepting(directions: Directions, target: HostPort) -> Callable[[], asyncio.Protocol]:

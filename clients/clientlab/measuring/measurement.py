@@ -17,6 +17,7 @@ from clientlab.bounded_numbers import Count, NotNegative, Positive
 from clientlab.measuring import noise, usage
 from clientlab.measuring.context import WARM_UP_FOLDER, Done, TrialContext
 from clientlab.measuring.limits import Limits
+from clientlab.measuring.lock_waits import LockWaits
 from clientlab.measuring.noise import Disturbance, over_known
 from clientlab.measuring.tool_trials import ToolNote, read_note
 from clientlab.measuring.trial_handle import OWN, PATIENCE, Interpreter, TrialFailed
@@ -39,7 +40,10 @@ class Outcome:
     the trial's process had a GIL at its end. Memory at the end of the warm-up and at its peak:
     `rss` as sums of resident sets, `pss` with shared pages in proportion and without the sample log, which is None
     where the system does not count it. `extended`: whether requests were begun after the workload's duration, because
-    too few had begun; None without a duration.
+    too few had begun; None without a duration. `fullest_cpu_seconds`: CPU time of the process that used most, until the
+    last response; None where it is not readable. `startup_seconds`: until the last process that sent requests had
+    begun; 0 if all had begun before. `lock_waits`: share of the client's threads that waited for a lock, of those that
+    were looked at; None: none was.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # a worker sends it to the lab
@@ -59,6 +63,9 @@ class Outcome:
     extended: bool | None = None
     callers: Count = 1
     gil: bool = True
+    fullest_cpu_seconds: NotNegative | None = None
+    startup_seconds: NotNegative = 0.0
+    lock_waits: NotNegative | None = None
 
 
 @dataclass(frozen=True)
@@ -113,11 +120,12 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
         # An external tool reports nothing before its end, and enforces the workload's timeout itself.
         has_tool = bool(strategies.client_spec(context.strategy.client).program)
         rests = _Rests(processes, folder)
+        waits = LockWaits(processes.pids if _has_threads(context) else list)
         start = on_start()
         rests.start()
         limits.begin("measured", counted=not has_tool)
         processes.resume(_together(context) if start is None else start)
-        processes.event("sent", progress.look, math.inf if has_tool else stall_seconds)
+        processes.event("sent", _each(waits.look, progress.look), math.inf if has_tool else stall_seconds)
         rests.sent()
         limits.begin("end")
         processes.resume()
@@ -126,7 +134,24 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
         on_end()
         processes.resume()
         processes.wait()
+    parts = [replace(part, lock_waits=waits.share) for part in parts]
     return _measurement(folder, parts, disturbance)
+
+
+def _has_threads(context: TrialContext) -> bool:
+    """Whether each request in flight has a thread. Threads of a native library wait for work as they do for a lock."""
+    client = strategies.client_spec(context.strategy.client)
+    return strategies.executor_spec(context.strategy.executor).threads and not client.own_threads
+
+
+def _each(first: Callable[[], None], then: Callable[[], int]) -> Callable[[], int]:
+    """A function that calls both, and returns what the second returns."""
+
+    def call() -> int:
+        first()
+        return then()
+
+    return call
 
 
 def _together(context: TrialContext) -> float | None:
@@ -164,6 +189,9 @@ def summed(parts: Sequence[Outcome]) -> Outcome:
         extended=None if None in extended else any(extended),
         callers=sum(one.callers for one in parts),
         gil=all(one.gil for one in parts),
+        fullest_cpu_seconds=over_known(max, (one.fullest_cpu_seconds for one in parts)),
+        startup_seconds=max(one.began - first + one.startup_seconds for one in parts),
+        lock_waits=over_known(max, (one.lock_waits for one in parts)),
     )
 
 
@@ -176,6 +204,7 @@ def _of_tool(outcome: Outcome, tool: ToolNote) -> Outcome:
         outcome,
         wall_seconds=tool.wall_seconds,
         cpu_seconds=tool.cpu_seconds,
+        fullest_cpu_seconds=None,
         idle_rss_bytes=None,
         peak_rss_bytes=None,
         idle_pss_bytes=None,
@@ -238,12 +267,17 @@ class _Rests:
         """The measured part begins next."""
         self._before = _trees(self._processes, self._folder)
         self._settled = [_settle({tree.pid, *(note.pid for note in tree.notes)}) for tree in self._before]
+        self._cpu = self._processes.cpu_by_process()
         self._first_threads = noise.threads(self._processes.pids())
         self._machine = noise.machine()
 
     def sent(self) -> None:
         """All requests have ended, and all processes that sent them should be alive."""
         self._last_threads = noise.threads(self._processes.pids())
+        self._fullest = [
+            max((seconds - before.get(pid, 0.0) for pid, seconds in now.items()), default=None)
+            for before, now in zip(self._cpu, self._processes.cpu_by_process(), strict=True)
+        ]
         self._peak = [
             usage.footprint(process.pids(), {process.pid, *(note.pid for note in _notes(self._folder, process.shard))})
             for process in self._processes.each
@@ -254,7 +288,11 @@ class _Rests:
         found = noise.disturbance(self._machine, noise.machine(), self._first_threads, self._last_threads)
         trees = zip(self._before, _trees(self._processes, self._folder), strict=True)
         memories = zip(self._settled, self._idle, self._peak, strict=True)
-        return [_outcome(*parts) for parts in zip(done, trees, memories, strict=True)], found
+        outcomes = [_outcome(*parts) for parts in zip(done, trees, memories, strict=True)]
+        return [
+            replace(one, fullest_cpu_seconds=None if most is None else max(0.0, most))
+            for one, most in zip(outcomes, self._fullest, strict=True)
+        ], found
 
 
 @dataclass(frozen=True)
@@ -303,6 +341,7 @@ def _outcome(
         extended=done.extended,
         callers=max(1, after.count("callers")),
         gil=done.gil,
+        startup_seconds=max(0.0, *(note.began - done.began for note in after.notes)) if len(after.notes) > 1 else 0.0,
     )
 
 

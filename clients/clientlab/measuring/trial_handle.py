@@ -156,6 +156,11 @@ class TrialHandle:
             return [self.pid, *(child.pid for child in psutil.Process(self.pid).children(recursive=True))]
         return [self.pid]
 
+    def cpu_by_process(self) -> dict[int, float]:
+        """Process id → CPU seconds so far, of this process and its living descendants; empty if not readable."""
+        known = ((pid, usage.cpu_seconds_of(pid)) for pid in self.pids())
+        return {pid: seconds for pid, seconds in known if seconds is not None}
+
     def children_cpu(self) -> float:
         """CPU seconds so far of all living descendants of this process."""
         seconds = 0.0

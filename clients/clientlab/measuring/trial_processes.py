@@ -96,6 +96,10 @@ class TrialProcesses:
         """Process ids of all processes and of their living descendants."""
         return [pid for process in self.each for pid in process.pids()]
 
+    def cpu_by_process(self) -> list[dict[int, float]]:
+        """Process id → CPU seconds so far, for each of them with its living descendants."""
+        return [process.cpu_by_process() for process in self.each]
+
     def wait(self) -> None:
         """Wait until all have closed their connections and ended. Raises TrialFailed."""
         for process in self.each:

@@ -76,7 +76,7 @@ def _columns(group: Group) -> Iterator[_Column]:
             yield figure.column.heading, [_cell(row, figure) for row in rows]
         if figure.key == _RATIOS_AFTER[group.open_load]:
             yield from _ratios(group)
-    yield "bottleneck", [bottleneck_name(row.verdict) for row in rows]
+    yield "bottleneck", [bottleneck_name(row.verdict, row.shares) for row in rows]
     if any(row.shares for row in rows):
         yield "shares", [bottleneck_shares(row.verdict, row.shares) for row in rows]
 

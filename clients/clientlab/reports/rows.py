@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
+from types import MappingProxyType
 
 from clientlab import units
 from clientlab.analysis.ratios import Estimate, Ratio, typical_figure
 from clientlab.analysis.standings import GroupKey, Schedule, Standing
+from clientlab.judging.cautions.bottlenecks import is_on_full_machine
 from clientlab.judging.cautions.noise import is_noisy, is_wide
 from clientlab.judging.ranking import OfferedLoad, baseline_of, finished_by_group, load_of, ranked
 from clientlab.results.document import Run
@@ -25,11 +27,12 @@ _NAMES = {
     "bandwidth-bound": "link's bandwidth",
     "latency-bound": "latency",
     "client-connections": "client's connections",
+    "client-streams": "HTTP/2 streams",
     "client-lock": "client's lock",
     "upstream-threads": "upstream's threads",
+    "start-up": "start of the pool",
     "on-schedule": "none, on schedule",
     "behind-schedule": "behind schedule",
-    "overloaded": "overloaded",
 }
 """Verdicts whose name in reports differs."""
 
@@ -46,17 +49,23 @@ _PARTS = {
 _DECIDING = {
     "bandwidth-bound": ("bandwidth", "bandwidth"),
     "client-connections": ("connections", "connections"),
+    "client-streams": ("streams", "streams"),
     "client-lock": ("waiting", "waiting in the client"),
     "upstream-threads": ("upstream_threads", "threads"),
     "machine": ("machine", "machine"),
     "outside": ("outside", "outside"),
+    "start-up": ("startup", "start"),
+    "unaccounted": ("unaccounted", "unaccounted"),
 }
 """Verdict → the further share that led to it, and its name."""
 
 
-def bottleneck_name(verdict: str | None) -> str:
-    """The verdict in a table."""
-    return units.UNKNOWN if verdict is None else _NAMES.get(verdict, verdict)
+def bottleneck_name(verdict: str | None, shares: Mapping[str, float] = MappingProxyType({})) -> str:
+    """The verdict in a table. A client that was full on a full machine might do more on another machine."""
+    if verdict is None:
+        return units.UNKNOWN
+    beside = ", full machine" if is_on_full_machine(verdict, shares) else ""
+    return f"{_NAMES.get(verdict, verdict)}{beside}"
 
 
 def shares_of(trials: Iterable[Trial]) -> dict[str, float]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Annotated
 
 from pydantic import Field
 
 from clientlab.bounded_numbers import Count, NotNegative, Seconds
 from clientlab.results.part import MeasuredPart
+
+MOST_WORKERS = 1024
+"""Workers ever started of an upstream, as it counts them (mockupstream.ledger)."""
 
 
 class ServerUse(MeasuredPart):
@@ -24,9 +28,15 @@ class ServerUse(MeasuredPart):
     slots: Annotated[Count | None, Field(description="requests that it can hold at once; null: no limit")] = None
     cores: Annotated[NotNegative | None, Field(description="CPU cores that it may use")] = None
     cpu_step_seconds: Annotated[Seconds, Field(description="resolution of cpu_seconds; 0: nanoseconds")] = 0.01
+    worker_cpu_seconds: Annotated[
+        list[Seconds] | None,
+        Field(description="of each worker, in the order of their start; null: unknown", max_length=MOST_WORKERS),
+    ] = None
+    up_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the servers")] = None
+    down_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the client")] = None
 
 
-_COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds")
+_COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds", "up_bytes", "down_bytes")
 """Fields of a server's use that grow; the others are as the server reports them."""
 
 
@@ -60,12 +70,20 @@ def _combined(readings: Sequence[ServerCounters], of: Callable[[list[float]], fl
         if len(known) < len(uses) or not known:
             return None
         columns = {name: [getattr(one, name) for one in known] for name in _COUNTERS}
-        return known[0].model_copy(
-            update={name: None if None in values else of(values) for name, values in columns.items()}
-        )
+        found = {name: None if None in values else of(values) for name, values in columns.items()}
+        workers = [one.worker_cpu_seconds for one in known]
+        return known[0].model_copy(update={**found, "worker_cpu_seconds": _by_worker(workers, of)})
 
     return ServerCounters(
         upstream=use([one.upstream for one in readings]),
         proxy=use([one.proxy for one in readings]),
         link=use([one.link for one in readings]),
     )
+
+
+def _by_worker(readings: Sequence[list[float] | None], of: Callable[[list[float]], float]) -> list[float] | None:
+    """A counter of each worker computed from all readings. A worker that was not yet there had counted nothing."""
+    known = [one for one in readings if one is not None]
+    if len(known) < len(readings):
+        return None
+    return [of(list(values)) for values in zip_longest(*known, fillvalue=0.0)]

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from clientlab.analysis.latencies import SLICES
-from clientlab.bounded_numbers import Count, Positive, Seconds
+from clientlab.bounded_numbers import Count, NotNegative, Positive, Seconds
 from clientlab.measuring.measurement import Outcome
 from clientlab.results.part import MeasuredPart
 from clientlab.results.server_counters import ServerCounters
@@ -36,6 +36,13 @@ class RequestCounts(MeasuredPart):
     delay_seconds: Annotated[Seconds | None, Field(description="requested delays; null: there are none")] = None
     elapsed_seconds: Annotated[
         Seconds | None, Field(description="the library's own measure of the successful ones; null: not recorded")
+    ] = None
+    in_turn: Annotated[
+        NotNegative | None,
+        Field(
+            description="share of those that ended at least their own requested delay after the one before; "
+            "null: no delay, or several machines"
+        ),
     ] = None
 
     @property

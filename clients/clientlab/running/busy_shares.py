@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from clientlab import strategies
-from clientlab.judging.verdict import SHORT_SECONDS, Shares, busy, waited
+from clientlab.judging.verdict import SHORT_SECONDS, Shares, busy, unaccounted, waited
 from clientlab.measuring.measurement import Outcome
 from clientlab.results.document import Placement
 from clientlab.results.server_counters import ServerCounters, ServerUse
@@ -23,21 +23,39 @@ _BITS = 8
 
 @dataclass(frozen=True)
 class LinkTraffic:
-    """What a trial sent and received. `opened`: connections inside the clock; None where the client hides them."""
+    """What a trial sent and received. `opened`: connections inside the clock; None where the client hides them.
+
+    `upload_bytes`: of the bodies of requests; None if it is unknown. `carried_bytes`: that the link counted in its
+    fuller direction, heads and TLS included; None if it did not count.
+    """
 
     requests: int
     opened: int | None
     received_bytes: int
-    upload_bytes: int
+    upload_bytes: int | None
     wall_seconds: float
+    carried_bytes: int | None = None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether all bodies are surely within TCP's first window."""
+        if self.upload_bytes is None:
+            return False
+        return max(self.received_bytes, self.upload_bytes) <= FIRST_WINDOW * self.requests
+
+    @property
+    def largest_bytes(self) -> int:
+        """Bytes in the fuller direction: those that the link counted, or else those of bodies."""
+        bodies = max(self.received_bytes, self.upload_bytes or 0)
+        return bodies if self.carried_bytes is None else self.carried_bytes
 
 
 @dataclass(frozen=True)
 class LinkWaits:
     """`seconds`: round trips, summed over requests and connections. `exact`: nothing else of the link took time.
 
-    `bandwidth`: bytes of bodies over those that the bandwidth permits, in the direction that has more; None without a
-    limit.
+    `bandwidth`: the bytes that the link carried over those that the bandwidth permits, in the direction that has more;
+    None without a limit. Of a link that does not count them, only the bytes of bodies are known.
     """
 
     seconds: float
@@ -45,11 +63,9 @@ class LinkWaits:
     bandwidth: float | None
 
 
-def traffic_of(
-    workload: Workload, sent: int, received_bytes: int, opened: int | None, wall_seconds: float
-) -> LinkTraffic:
-    """What a trial of the workload sent. Of the bodies of requests, only generated uploads count."""
-    return LinkTraffic(sent, opened, received_bytes, sent * (workload.upload_size or 0), wall_seconds)
+def carried_by(link: ServerUse | None) -> int | None:
+    """The bytes that a link carried in its fuller direction; None if it did not count them."""
+    return None if link is None or link.up_bytes is None else max(link.up_bytes, link.down_bytes or 0)
 
 
 def link_waits(planned: PlannedTrial, sent: LinkTraffic) -> LinkWaits | None:
@@ -63,13 +79,11 @@ def link_waits(planned: PlannedTrial, sent: LinkTraffic) -> LinkWaits | None:
         return None
     handshakes = 2 if planned.route == "proxy-tls" else 1
     trips = sent.requests + handshakes * (sent.opened or 0)
-    largest = max(sent.received_bytes, sent.upload_bytes)
-    small = largest <= FIRST_WINDOW * sent.requests
     permitted = None if link.bandwidth is None else link.bandwidth / _BITS * sent.wall_seconds
     return LinkWaits(
         seconds=trips * link.rtt,
-        exact=small and permitted is None and sent.opened is not None,
-        bandwidth=None if permitted is None else largest / permitted,
+        exact=sent.is_small and permitted is None and sent.opened is not None,
+        bandwidth=None if permitted is None else sent.largest_bytes / permitted,
     )
 
 
@@ -77,13 +91,6 @@ def delays_in(workload: Workload, sent: Samples) -> float | None:
     """Seconds of the requested delays, over all requests; None without delays."""
     delay = delay_of(workload)
     return None if delay is None else sum(map(delay, sent.numbers.tolist()))
-
-
-_SLACK = 0.25
-"""So much of a core a process of CPython may use beyond the one that the GIL grants.
-
-System calls run without the GIL, beside another thread: 32 threads of requests used 1.05 to 1.06 cores.
-"""
 
 
 def in_flight(latencies: float, wall: float, servers: ServerCounters, waits: LinkWaits | None = None) -> InFlight:
@@ -121,16 +128,22 @@ def shares_of(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
     of_proxy, of_upstream = server_shares(proxy, upstream, wall, many, placement, link)
     of_servers = (one.cpu_seconds for one in (upstream, proxy, link) if one is not None)
     spent = [outcome.cpu_seconds, *of_servers, delays or 0.0]
+    chain, waiting = None if upstream is None else sum(spent) / wall / many, _waiting(planned, held, many)
+    left = unaccounted(chain=chain, waiting=waiting, cpu_seconds=outcome.cpu_seconds, wall=wall, concurrency=many)
     return Shares(
-        client=busy(outcome.cpu_seconds, wall, client_cores(planned, outcome, of_client)),
+        client=_of_client(planned, outcome, of_client),
         proxy=of_proxy,
         upstream=of_upstream,
         latency=None if delays is None else waited(delays, wall, many),
         upstream_threads=_of_threads(servers.upstream, held, many),
         connections=_of_connections(planned, outcome, held, servers),
+        streams=_of_streams(planned, outcome, held),
+        startup=busy(outcome.startup_seconds, wall, 1.0) if outcome.processes > 1 else None,
         machine=machine if wall >= SHORT_SECONDS else None,
-        chain=None if upstream is None else sum(spent) / wall / many,
-        waiting=_waiting(planned, held, many),
+        chain=chain,
+        waiting=waiting,
+        unaccounted=left,
+        locks=outcome.lock_waits,
         outside=_outside(outcome, held, many) if servers.upstream is None else None,
         link=_server_share(link, wall, many, cores),
     )
@@ -140,15 +153,25 @@ def client_cores(planned: PlannedTrial, outcome: Outcome, cores: float) -> float
     """Cores that the client can use at once, of those that there are.
 
     A process of CPython uses one core, because of the GIL. Without a GIL, or with a library that works outside of it,
-    each thread uses one, or each event loop. A client that used more cores than that can evidently do so.
+    each thread uses one, or each event loop. A client that used more cores than that can evidently do so: system calls
+    run without the GIL. How many more is unknown, so it was full.
     """
     strategy = strategies.find(planned.strategy)
     client, executor = strategies.client_spec(strategy.client), strategies.executor_spec(strategy.executor)
     at_once = outcome.processes
     if client.native or not outcome.gil:
         at_once = planned.concurrency if executor.threads or client.own_threads else outcome.callers
-    used = math.ceil(outcome.cpu_seconds / outcome.wall_seconds - _SLACK)
+    used = outcome.cpu_seconds / outcome.wall_seconds
     return min(max(min(at_once, planned.concurrency), used), cores)
+
+
+def _of_client(planned: PlannedTrial, outcome: Outcome, cores: float) -> float:
+    """CPU time of all processes of the client, or of the fullest if that is more: the others may wait for it."""
+    share = busy(outcome.cpu_seconds, outcome.wall_seconds, client_cores(planned, outcome, cores))
+    native = strategies.client_spec(strategies.find(planned.strategy).client).native
+    if outcome.fullest_cpu_seconds is None or native or not outcome.gil:
+        return share
+    return max(share, min(1.0, outcome.fullest_cpu_seconds / outcome.wall_seconds))
 
 
 def _timed(use: ServerUse | None, wall: float) -> ServerUse | None:
@@ -178,14 +201,16 @@ def server_shares(  # noqa: PLR0913, PLR0917 - what shares cores with them
 def _server_share(use: ServerUse | None, wall: float, many: int, cores: float, beside: float = 0.0) -> float | None:
     """A server's share of the cores that it can use: no more than its processes, nor than requests in flight.
 
-    `beside`: CPU seconds of servers that are pinned to the same cores; what they used is not there to be used.
+    `beside`: CPU seconds of servers that are pinned to the same cores; what they used is not there to be used. A worker
+    that is full while others are idle limits the requests of its connections, so the fullest counts.
     """
     if use is None:
         return None
     own = cores if use.cores is None else use.cores
     if beside:
         own = max(own - beside / wall, use.cpu_seconds / wall)
-    return busy(use.cpu_seconds, wall, min(own, many, use.processes or math.inf))
+    share = busy(use.cpu_seconds, wall, min(own, many, use.processes or math.inf))
+    return max(share, *(busy(one, wall, min(own, 1.0)) for one in use.worker_cpu_seconds or [0.0]))
 
 
 def _behind(planned: PlannedTrial, held: InFlight) -> float | None:
@@ -215,6 +240,23 @@ def _of_connections(planned: PlannedTrial, outcome: Outcome, held: InFlight, ser
     if servers.upstream is None or behind is None:
         behind = min(there, max(0.0, held.client - outcome.cpu_seconds / outcome.wall_seconds))
     return behind / there
+
+
+MOST_STREAMS = 250
+"""Requests at once on an HTTP/2 connection to the proxy: the limit that Go's server announces by default."""
+
+
+def _of_streams(planned: PlannedTrial, outcome: Outcome, held: InFlight) -> float | None:
+    """Share of the streams of the client's HTTP/2 connections that a request occupied.
+
+    None over HTTP/1.1, where connections are unknown, and where there are enough streams.
+    """
+    spec, behind = strategies.client_spec(strategies.find(planned.strategy).client), _behind(planned, held)
+    if spec.http != "2" or behind is None or spec.quirks.uncounted:
+        return None
+    each = 1 if spec.quirks.one_request_per_connection else min(spec.streams or MOST_STREAMS, MOST_STREAMS)
+    there = each * outcome.connections_in_all
+    return behind / there if 0 < there < planned.concurrency else None
 
 
 def _waiting(planned: PlannedTrial, held: InFlight, many: int) -> float | None:

@@ -13,6 +13,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from clientlab.analysis.histogram import Floats
 from clientlab.measuring.measurement import summed
 from clientlab.measuring.noise import most_disturbed, over_known
 from clientlab.results.server_counters import first_of, last_of
@@ -124,7 +125,7 @@ def _load(begun: Begun, reports: Sequence[ShardReport]) -> OpenLoad | None:
     numbers = range(schedule.count)
     starts = np.fromiter(map(schedule.start_of, numbers), np.float64, schedule.count)
     seconds = seconds_of(unavoidable_of(begun.workload, begun.planned.link), numbers)
-    edges = length * np.arange(len(planned) + 1)
+    edges: Floats = length * np.arange(len(planned) + 1, dtype=np.float64)
     return open_load(
         schedule,
         _load_counts([one.counts for one in parts]),

@@ -174,8 +174,8 @@ def load_slices(
     Shape of `edges`: one more than there are slices; the first is the beginning of the trial. `delayed`: of each slice.
     """
     totals = [np.searchsorted(np.sort(moments), edges[1:], side="right") for moments in (planned, sent, dropped)]
-    counts = [np.diff(total, prepend=0) for total in totals]
-    return load_slices_of((edges[:-1] - edges[0]).tolist(), *(count.tolist() for count in counts), delayed=delayed)
+    due, begun, lost = (np.diff(total, prepend=0).tolist() for total in totals)
+    return load_slices_of((edges[:-1] - edges[0]).tolist(), due, begun, lost, delayed)
 
 
 def load_slices_of(

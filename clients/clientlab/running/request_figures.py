@@ -15,7 +15,7 @@ from clientlab.running.busy_shares import delays_in
 from clientlab.running.open_load import KeptSchedule
 from clientlab.running.quantiles import histogram_part, quantiles_of, times_by_success
 from clientlab.samples.log_reader import Records, Samples
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import Workload, delay_of
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,27 @@ def counts_of(found: Samples, sent: Samples, workload: Workload) -> RequestCount
         received_bytes=int(sent.records["bytes"].sum()),
         in_flight_seconds=float(found.records["seconds"].sum()),
         delay_seconds=delays_in(workload, sent),
+        in_turn=in_turn(workload, sent),
         elapsed_seconds=float(found.records["elapsed"][good].sum(dtype="f8")) if workload.elapsed else None,
     )
+
+
+_TIMER = 0.9
+"""Share of its delay after which a request may end: clocks of client and server differ a little."""
+
+
+def in_turn(workload: Workload, sent: Samples) -> float | None:
+    """Share of the requests that ended at least their own requested delay after the one before; None without delays.
+
+    If the upstream holds one request at a time, it is 1. Requests that wait side by side end at any moment.
+    """
+    delay = delay_of(workload)
+    if delay is None or len(sent.records) <= 1:
+        return None
+    ends = sent.records["start"] + sent.records["seconds"]
+    order = np.argsort(ends)
+    least = np.fromiter(map(delay, sent.numbers[order][1:].tolist()), np.float64, len(order) - 1)
+    return float(np.mean(np.diff(ends[order]) >= _TIMER * least))
 
 
 def overheads_of(sent: Samples, unavoidable: Callable[[int], float]) -> tuple[Floats, Floats]:

@@ -17,16 +17,20 @@ from clientlab.results.document import Ceiling, Placement
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import RequestCounts
 from clientlab.results.trial import Bound, ClockOffset, InFlight, Noise, OpenLoad, PlannedTrial, Quantiles, Shard, Trial
-from clientlab.running.busy_shares import in_flight, link_waits, shares_of, traffic_of
+from clientlab.running.busy_shares import LinkTraffic, carried_by, in_flight, link_waits, shares_of
 from clientlab.running.open_load import kept_schedule
 from clientlab.running.quantiles import quantiles_of, times_by_success
 from clientlab.running.request_figures import RequestFigures, counts_of, figures_of
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
 from clientlab.workload.load import requests_in
+from clientlab.workload.making import body_size
 from clientlab.workload.shard_workload import part_of
 from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import Workload
+
+_OWN_QUEUES = ("client-connections", "client-streams")
+"""Verdicts of trials whose requests waited inside the client, after their clock had begun."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +242,7 @@ def _judgement(begun: Begun, whole: WholeTrial, ceiling: Ceiling | None, placeme
     planned, outcome, counts = begun.planned, whole.outcome, whole.requests.counts
     wall = outcome.wall_seconds
     opened = None if _hides_connections(planned) else outcome.connections_opened
-    waits = link_waits(planned, traffic_of(begun.workload, counts.sent, counts.received_bytes, opened, wall))
+    waits = link_waits(planned, _traffic(begun.workload, whole, opened))
     held = in_flight(counts.in_flight_seconds, wall, whole.servers, waits)
     delays = counts.delay_seconds
     if waits is not None:
@@ -246,6 +250,7 @@ def _judgement(begun: Begun, whole: WholeTrial, ceiling: Ceiling | None, placeme
     shares = shares_of(planned, outcome, delays, whole.servers, held, placement, whole.usable)
     if waits is not None:
         shares = replace(shares, bandwidth=waits.bandwidth)
+    shares = replace(shares, in_turn=counts.in_turn)
     if ceiling is not None and ceiling.requests_per_second is not None:
         shares = replace(shares, ceiling=counts.succeeded / wall / ceiling.requests_per_second)
     executor, load = strategies.executor_spec(strategies.find(planned.strategy).executor), whole.load
@@ -254,11 +259,24 @@ def _judgement(begun: Begun, whole: WholeTrial, ceiling: Ceiling | None, placeme
     # The clock of most requests started before a connection was free for them where all clocks start at once, and where
     # a small pool holds the trial back.
     at_once = counts.finished if load is None else load.most_in_flight
-    waited = (executor.clock_first and at_once > planned.concurrency) or found == "client-connections"
+    waited = (executor.clock_first and at_once > planned.concurrency) or found in _OWN_QUEUES
     if load is not None:
         grows = growth_of(load, whole.requests.over_time, wall) is not None
         found = _of_schedule(load, planned, grows=grows)
     return _Judgement(found, waited, shares, held, opened)
+
+
+def _traffic(workload: Workload, whole: WholeTrial, opened: int | None) -> LinkTraffic:
+    """What the trial sent and received. `opened`: connections; None where the client hides them."""
+    counts, size = whole.requests.counts, body_size(workload)
+    return LinkTraffic(
+        requests=counts.sent,
+        opened=opened,
+        received_bytes=counts.received_bytes,
+        upload_bytes=None if size is None else counts.sent * size,
+        wall_seconds=whole.outcome.wall_seconds,
+        carried_bytes=carried_by(whole.servers.link),
+    )
 
 
 def _of_schedule(load: OpenLoad, planned: PlannedTrial, *, grows: bool) -> Bound:

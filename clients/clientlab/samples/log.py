@@ -19,6 +19,7 @@ import mmap
 import os
 import struct
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,9 +54,9 @@ _LAST_CODE = 255
 NOTE_SUFFIX = ".process"
 """Of the name of each process's own file."""
 
-_PROCESS = struct.Struct("<8sqQQQQQ")
-"""Magic, process id, connections begun, peak RSS in bytes, connections not opened, callers, shard."""
-_PROCESS_MAGIC = b"CLABPRC4"
+_PROCESS = struct.Struct("<8sqQQQQQd")
+"""Magic, process id, connections begun, peak RSS in bytes, connections not opened, callers, shard, when it began."""
+_PROCESS_MAGIC = b"CLABPRC5"
 _CONNECTIONS_AT = 16
 _PEAK_AT = 24
 _UNOPENED_AT = 32
@@ -92,7 +93,8 @@ class SampleLog:
         with self._lock:
             self._callers += 1
             if self._callers == 1:
-                _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, os.getpid(), 0, 0, 0, 1, self._shard)
+                fields = os.getpid(), 0, 0, 0, 1, self._shard, time.perf_counter()
+                _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, *fields)
             else:
                 _COUNT.pack_into(self._process, _CALLERS_AT, self._callers)
 
@@ -180,7 +182,7 @@ class ProcessNote:
     """Figures that a process of a trial wrote about itself. `peak_rss_bytes` is 0 while the process runs.
 
     `connections`: attempts to connect. `unopened`: attempts that failed. `callers`: clients that sent requests.
-    `shard`: of a divided trial, from 0.
+    `shard`: of a divided trial, from 0. `began`: when its first client was made, in seconds of the monotonic clock.
     """
 
     pid: int
@@ -189,6 +191,7 @@ class ProcessNote:
     unopened: int = 0
     callers: int = 1
     shard: int = 0
+    began: float = 0.0
 
     @property
     def opened(self) -> int:

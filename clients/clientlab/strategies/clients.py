@@ -11,6 +11,8 @@ from clientlab.strategies.native_specs import NATIVE
 from clientlab.strategies.specs import ClientSpec, Quirks
 
 _CLIENTS = "clientlab.clients."
+_H2_STREAMS = 100
+"""httpcore's own limit: it announces 100 streams to the server, and opens no more itself."""
 _HTTPX = Quirks(confused_after=("two responses in one",))
 
 HTTPX = (
@@ -55,6 +57,7 @@ HTTPX = (
         "one httpx.Client over HTTP/2: one connection for all",
         # Without the executor threads, because threads cannot share its connection: docs/known-limits.md.
         http="2",
+        streams=_H2_STREAMS,
         needs=("h2",),
     ),
     ClientSpec(
@@ -65,6 +68,7 @@ HTTPX = (
         "pool",
         "one httpx.AsyncClient over HTTP/2: one connection for all",
         http="2",
+        streams=_H2_STREAMS,
         needs=("h2",),
         executors=("workers",),
     ),
@@ -107,6 +111,7 @@ HTTPX = (
         "pool",
         "one httpx2.Client over HTTP/2: one connection for all",
         http="2",
+        streams=_H2_STREAMS,
         needs=("h2",),
     ),
     ClientSpec(
@@ -117,6 +122,7 @@ HTTPX = (
         "pool",
         "one httpx2.AsyncClient over HTTP/2: one connection for all",
         http="2",
+        streams=_H2_STREAMS,
         needs=("h2",),
         executors=("workers",),
     ),

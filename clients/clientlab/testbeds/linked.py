@@ -66,6 +66,21 @@ class LinkProcess:
         """The port of 127.0.0.1 that leads to this target. It stays the same after a restart."""
         return self._ports[self._targets.index(target)]
 
+    def use(self) -> ServerUse | None:
+        """CPU time, and the bytes that were carried if the bandwidth is limited. Raises ServerLost."""
+        process = self._running()
+        found = _use(process.pid)
+        if found is None or self._link.bandwidth is None:
+            return found
+        assert process.stdin is not None  # noqa: S101 - it is a pipe
+        with contextlib.suppress(OSError):  # it has ended, which the missing answer shows
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+        if not (line := self._line(process)):
+            raise ServerLost(f"{self._name} does not tell what it carried (log: {self._log})")
+        carried = json.loads(line)
+        return found.model_copy(update={"up_bytes": carried["up"], "down_bytes": carried["down"]})
+
     def check(self) -> None:
         """Raises ServerLost if the process has ended, or if it is stopped, as by SIGSTOP."""
         process = self._running()
@@ -105,16 +120,21 @@ class LinkProcess:
 
     def _first_line(self, process: subprocess.Popen[bytes]) -> bytes:
         """What the process prints when it accepts connections. Raises LabError."""
-        assert process.stdout is not None  # noqa: S101 - it is a pipe
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            if not selector.select(_START_SECONDS):
-                raise LabError(f"{self._name} did not answer within {_START_SECONDS:g} s (log: {self._log})")
-        line = process.stdout.readline()
+        line = self._line(process)
+        if line is None:
+            raise LabError(f"{self._name} did not answer within {_START_SECONDS:g} s (log: {self._log})")
         if not line:
             how = child_processes.how_it_ended(process, self._log)
             raise LabError(f"{self._name} did not start: it {how} (log: {self._log})")
         return line
+
+    @staticmethod
+    def _line(process: subprocess.Popen[bytes]) -> bytes | None:
+        """The next line that the process prints; empty if it has ended, None if it prints none for long."""
+        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            return process.stdout.readline() if selector.select(_START_SECONDS) else None
 
     def _stop(self, patience: float) -> None:
         if self._process is None:
@@ -189,7 +209,7 @@ class LinkedTestbed:
     def reading(self, upstream: str, route: str) -> ServerCounters:
         """The counters now. Raises ServerLost where a server or the link has ended."""
         self._process.check()
-        return self._testbed.reading(upstream, route).model_copy(update={"link": _use(self._process.pid)})
+        return self._testbed.reading(upstream, route).model_copy(update={"link": self._process.use()})
 
     def check(self) -> None:
         """Raises ServerLost where a server or the link has ended, or is frozen."""

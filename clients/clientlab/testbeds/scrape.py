@@ -76,6 +76,7 @@ def upstream_use(endpoint: Endpoint) -> ServerUse:
         slots=int(_sum(figures, "mockupstream_request_slots")) or None,
         cores=_sum(figures, "mockupstream_cores") or None,
         cpu_step_seconds=0.0,
+        worker_cpu_seconds=_by_worker(figures, "mockupstream_worker_cpu_seconds_total"),
     )
 
 
@@ -112,3 +113,9 @@ def _figures(endpoint: Endpoint) -> _Figures:
 
 def _sum(figures: _Figures, name: str) -> float:
     return sum(value for (found, _), value in figures.items() if found == name)
+
+
+def _by_worker(figures: _Figures, name: str) -> list[float] | None:
+    """The counter of each worker by its number; None from an upstream that does not have it."""
+    found = {int(dict(labels)["worker"]): value for (of, labels), value in figures.items() if of == name}
+    return [found[number] for number in sorted(found)] or None

@@ -85,6 +85,14 @@ def requests_of(workload: Workload, base_url: str, *, awaited: bool = False) -> 
     return lambda number: Request(method, url_of(number), headers, body_of())
 
 
+def body_size(workload: Workload) -> int | None:
+    """Bytes of the body of each request; None for recorded requests, whose bodies differ."""
+    if workload.replay is not None:
+        return None
+    body = _bodies_of(workload, awaited=False)()
+    return 0 if body is None else len(body)
+
+
 def payload(workload: Workload) -> dict[str, str]:
     """The JSON object of `payload_size`: upper-case letters and digits, which the seed decides."""
     letters = string.ascii_uppercase + string.digits

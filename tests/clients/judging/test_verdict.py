@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from clientlab.judging.verdict import Shares, busy, verdict, waited
+from clientlab.judging.verdict import Shares, busy, unaccounted, verdict, waited
+
+DELAYED = Shares(client=0.2, upstream=0.1, latency=0.7 / 32, chain=1.0 / 32, waiting=0.97)
+"""Delays that take the wall time if they come one after the other."""
 
 
 @pytest.mark.parametrize(
@@ -37,11 +42,43 @@ def test_the_part_that_was_saturated_most_held_the_trial_back(shares, bound):
         (Shares(client=0.96, connections=0.9, waiting=0.9), "client-bound"),
         (Shares(client=0.1, upstream=0.05, connections=0.2, machine=0.3, chain=0.2), "mixed"),
         (Shares(client=0.1, upstream_threads=0.8, connections=0.99), "client-connections"),
+        (Shares(client=0.1, streams=0.75), "client-streams"),
     ],
 )
 def test_a_queue_is_found_where_no_part_is_saturated(shares, bound):
     """The upstream's threads, or the client's connections; a saturated CPU explains its own queue."""
     assert verdict(shares, 32) == bound
+
+
+@pytest.mark.parametrize(
+    ("shares", "bound"),
+    [
+        (Shares(client=0.2, latency=0.78, upstream_threads=0.99), "upstream-threads"),
+        (Shares(client=0.2, latency=0.52, upstream_threads=1.0), "upstream-threads"),
+        (Shares(client=0.2, latency=0.62, connections=0.98), "client-connections"),
+        (Shares(client=0.3, latency=0.66, streams=0.99), "client-streams"),
+        (Shares(client=0.3, latency=0.66, upstream_threads=0.8), "latency-bound"),
+        (Shares(client=0.2, upstream=0.75, latency=0.78, upstream_threads=0.99), "upstream-threads"),
+        (Shares(client=0.8, latency=0.78, upstream_threads=0.99), "client-bound"),
+    ],
+)
+def test_slots_that_are_taken_for_most_of_a_trial_outrank_the_delays_of_their_requests(shares, bound):
+    """With 50 threads and 100 ms: 64 in flight spend 78 % of their time in delays, 96 in flight 52 %."""
+    assert verdict(shares, 64) == bound
+
+
+@pytest.mark.parametrize(
+    ("shares", "bound"),
+    [
+        (Shares(client=0.3, startup=0.8), "start-up"),
+        (Shares(client=0.3, startup=0.4), "mixed"),
+        (Shares(client=0.9, startup=0.8), "client-bound"),
+        (Shares(client=0.3, startup=0.6, latency=0.55), "start-up"),
+    ],
+)
+def test_the_start_of_a_pool_can_be_most_of_a_trial(shares, bound):
+    """100 processes that were forked one after the other for 4 of 5 s."""
+    assert verdict(shares, 100) == bound
 
 
 @pytest.mark.parametrize(
@@ -83,6 +120,9 @@ def test_a_server_at_its_ceiling_limits_where_no_part_reached_its_own_limit(shar
         (Shares(client=0.1, upstream=0.1, latency=0.7, chain=0.9), 1, "latency-bound"),
         (Shares(client=0.4, upstream=0.6, chain=0.8, machine=0.7), 2, "chain"),
         (Shares(client=0.4, upstream=0.6, chain=0.1), 10, "mixed"),
+        (Shares(client=0.02, upstream=0.02, chain=0.05, unaccounted=0.95), 1, "unaccounted"),
+        (Shares(client=0.2, upstream=0.2, latency=0.2, chain=0.55, unaccounted=0.45), 1, "chain"),
+        (Shares(client=0.02, upstream=0.02, chain=0.05, unaccounted=0.95, machine=0.9), 1, "machine"),
     ],
 )
 def test_requests_that_pass_through_all_parts_in_turn_are_a_chain(shares, concurrency, bound):
@@ -93,20 +133,56 @@ def test_requests_that_pass_through_all_parts_in_turn_are_a_chain(shares, concur
 @pytest.mark.parametrize(
     ("shares", "threads", "bound"),
     [
-        (Shares(client=0.5, upstream=0.45, chain=0.95 / 32, waiting=0.99), True, "client-lock"),
-        (Shares(client=0.2, upstream=0.1, latency=0.7 / 32, chain=1.0 / 32, waiting=0.97), True, "client-lock"),
-        (Shares(client=0.2, upstream=0.1, latency=0.7 / 32, chain=1.0 / 32, waiting=0.97), False, "client-lock"),
-        (Shares(client=0.5, upstream=0.45, chain=0.95 / 32, waiting=0.99), False, "mixed"),
-        (Shares(client=0.1, latency=0.8 / 32, chain=0.9 / 32, waiting=0.97, machine=1.0), True, "client-lock"),
-        (Shares(client=0.5, upstream=0.3, chain=0.8 / 32, waiting=0.99, machine=1.0), True, "machine"),
-        (Shares(client=0.16, upstream=0.3, chain=2.5 / 32, waiting=0.9), True, "client-lock"),
-        (Shares(client=0.5, upstream=0.6, chain=1.5 / 32, waiting=0.9), True, "mixed"),
-        (Shares(client=0.5, upstream=0.6, chain=1.1 / 32, waiting=0.3), True, "mixed"),
+        (Shares(client=0.5, upstream=0.45, chain=0.95 / 32, waiting=0.99, locks=0.9), True, "client-lock"),
+        (Shares(client=0.5, upstream=0.45, chain=0.95 / 32, waiting=0.99, locks=0.9), False, "mixed"),
+        (replace(DELAYED, in_turn=0.99), True, "client-lock"),
+        (replace(DELAYED, in_turn=0.99), False, "client-lock"),
+        (replace(DELAYED, in_turn=0.99, machine=1.0), True, "client-lock"),
+        (Shares(client=0.5, upstream=0.3, chain=0.8 / 32, waiting=0.99, locks=0.9, machine=1.0), True, "machine"),
+        (Shares(client=0.16, upstream=0.3, chain=2.5 / 32, waiting=0.9, locks=0.8), True, "client-lock"),
+        (Shares(client=0.5, upstream=0.6, chain=1.5 / 32, waiting=0.9, locks=0.9), True, "mixed"),
+        (Shares(client=0.5, upstream=0.6, chain=1.1 / 32, waiting=0.3, locks=0.9), True, "mixed"),
     ],
 )
 def test_requests_that_no_server_sees_wait_for_a_lock_in_the_client(shares, threads, bound):
     """One after the other, or in threads while no server is busy. Event loops may work in turn without a lock."""
     assert verdict(shares, 32, threads=threads) == bound
+
+
+@pytest.mark.parametrize("locks", [None, 0.0, 0.4])
+@pytest.mark.parametrize("chain", [0.4 / 8, 0.95 / 8])
+def test_without_evidence_of_a_lock_nobody_is_said_to_have_one(locks, chain):
+    """Eight threads whose requests stall for 40 ms, also where their work adds up to that of one request at a time."""
+    stalled = Shares(client=0.1, upstream=0.1, chain=chain, waiting=0.98, unaccounted=0.96, locks=locks)
+    assert verdict(stalled, 8, threads=True) == "unaccounted"
+
+
+@pytest.mark.parametrize("in_turn", [None, 0.4])
+def test_delays_that_add_up_to_the_wall_time_by_chance_are_no_lock(in_turn):
+    """20 in flight with a delay of 2 ms and a stall of 38 ms: the ends of their requests show no turn."""
+    assert verdict(replace(DELAYED, in_turn=in_turn, unaccounted=0.96), 32, threads=True) == "unaccounted"
+
+
+def test_a_part_that_is_half_busy_may_have_a_queue_that_explains_the_rest():
+    """Then the trial is mixed, and not unaccounted for."""
+    assert verdict(Shares(client=0.6, upstream=0.2, waiting=0.9, unaccounted=0.88), 32) == "mixed"
+    assert verdict(Shares(client=0.2, upstream=0.6, waiting=0.9, unaccounted=0.88), 32) == "mixed"
+
+
+@pytest.mark.parametrize(
+    ("measured", "share"),
+    [
+        ({"chain": 0.05, "waiting": 0.9, "concurrency": 1}, 0.95),
+        ({"chain": 1.1, "waiting": 0.9, "concurrency": 1}, 0.0),
+        ({"chain": None, "waiting": 0.9, "concurrency": 1}, None),
+        ({"chain": 0.05, "waiting": 0.9, "concurrency": 8}, 0.85),
+        ({"chain": 0.05, "waiting": None, "concurrency": 8}, None),
+    ],
+)
+def test_what_is_unaccounted_for_is_the_rest_of_the_requests_time(measured, share):
+    """0.4 s of CPU time in 1 s are 5 % of the time of eight requests. A single request waits for nobody."""
+    found = unaccounted(cpu_seconds=0.4, wall=1.0, **measured)
+    assert found == (None if share is None else pytest.approx(share))
 
 
 @pytest.mark.parametrize(

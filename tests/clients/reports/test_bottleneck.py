@@ -24,6 +24,10 @@ SHARES = {"client": 0.49, "upstream": 0.4, "proxy": 0.11, "chain": 1.0}
         ("client-lock", {"client": 0.5, "upstream": 0.4, "waiting": 0.98},
          "waiting in the client 98 %, client 50 %, upstream 40 %"),
         ("outside", {"client": 0.2, "outside": 0.97}, "outside 97 %, client 20 %"),
+        ("unaccounted", {"client": 0.02, "unaccounted": 0.95}, "unaccounted 95 %, client 2 %"),
+        ("start-up", {"client": 0.3, "startup": 0.8}, "start 80 %, client 30 %"),
+        ("client-streams", {"client": 0.3, "latency": 0.66, "streams": 0.99},
+         "streams 99 %, delays 66 %, client 30 %"),
         ("client-bound", {"client": 0.98, "ceiling": 0.38}, "client 98 %, ceiling 38 %"),
         ("client-bound", {}, "–"),
         (None, {}, "–"),
@@ -41,6 +45,20 @@ def test_the_share_that_decided_comes_first(verdict, shares, text):
 def test_a_verdict_has_a_plain_name(verdict, name):
     """Each verdict has the plain name that the table shows."""
     assert bottleneck_name(verdict) == name
+
+
+@pytest.mark.parametrize(
+    ("verdict", "machine", "name"),
+    [
+        ("client-bound", 0.97, "client, full machine"),
+        ("client-bound", 0.84, "client"),
+        ("machine", 0.97, "machine"),
+        ("latency-bound", 0.97, "latency"),
+    ],
+)
+def test_a_client_that_was_full_on_a_full_machine_says_so(verdict, machine, name):
+    """On more cores, the client might have done more."""
+    assert bottleneck_name(verdict, {"client": 0.9, "machine": machine}) == name
 
 
 def test_shares_of_an_arm_are_medians_of_the_trials_that_have_them():

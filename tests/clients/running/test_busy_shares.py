@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from clientlab.measuring.measurement import Outcome
@@ -54,9 +56,8 @@ def planned(strategy: str, concurrency: int = 32):
         ("pyreqwest-async@workers", 2, 0.9, 1, 2),
         ("requests-session@processes", 32, 0.9, 32, 4),
         ("requests-session@processes", 3, 0.9, 3, 3),
-        ("requests-session@threads", 32, 1.8, 1, 2),
-        ("requests-session@threads", 32, 1.06, 1, 1),
-        ("requests-session@threads", 32, 1.3, 1, 2),
+        ("requests-session@threads", 32, 1.8, 1, 1.8),
+        ("requests-session@threads", 32, 5.0, 1, 4),
     ],
 )
 def test_a_client_can_use_a_core_for_each_process_or_thread_without_the_gil(
@@ -64,6 +65,69 @@ def test_a_client_can_use_a_core_for_each_process_or_thread_without_the_gil(
 ):
     """No more than requests in flight, nor than there are; one that used more can use more."""
     assert client_cores(planned(strategy, concurrency), outcome(cpu, processes=processes), CORES) == cores
+
+
+@pytest.mark.parametrize("cpu", [1.0, 1.2, 1.24, 1.26, 1.3, 1.9, 2.1])
+def test_threads_with_a_gil_that_use_a_core_or_more_are_full(cpu):
+    """Between 1.20 and 1.30 cores, the share of the client does not fall to half."""
+    found = shares_of(planned("requests-session@threads"), outcome(cpu), None, ServerCounters(), InFlight(client=32))
+    assert found.client == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "fullest", "share"),
+    [
+        ("requests-session@processes", 0.95, 0.95),
+        ("requests-session@processes", 0.2, 1.2 / 4),
+        ("requests-session@processes", 1.05, 1.0),
+        ("requests-session@processes", None, 1.2 / 4),
+        ("pycurl@processes", 0.95, 1.2 / 4),
+    ],
+)
+def test_the_fullest_process_of_the_client_counts(strategy, fullest, share):
+    """One full process of eight limits what waits for it. A native library may use several cores in one process."""
+    whole = replace(outcome(1.2, processes=8), fullest_cpu_seconds=fullest)
+    found = shares_of(planned(strategy), whole, None, ServerCounters(), InFlight(client=32))
+    assert found.client == pytest.approx(share)
+
+
+def test_the_fullest_worker_of_the_upstream_counts():
+    """One full worker of four is the bottleneck, although their sum is 25 % of the cores."""
+    workers = ServerUse(cpu_seconds=1.0, processes=4, cpu_step_seconds=0, worker_cpu_seconds=[0.01, 0.97, 0.01, 0.01])
+    found = shares_of(planned("urllib3"), outcome(), None, ServerCounters(upstream=workers), InFlight(client=32))
+    assert found.upstream == pytest.approx(0.97)
+    even = workers.model_copy(update={"worker_cpu_seconds": [0.25] * 4})
+    found = shares_of(planned("urllib3"), outcome(), None, ServerCounters(upstream=even), InFlight(client=32))
+    assert found.upstream == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("processes", "startup", "share"), [(100, 0.8, 0.8), (100, 0.0, 0.0), (1, 0.8, None)])
+def test_the_start_of_a_pool_of_processes_is_a_share(processes, startup, share):
+    """Of the wall time, until the last process had begun."""
+    whole = replace(outcome(processes=processes), startup_seconds=startup)
+    found = shares_of(planned("urllib3@processes"), whole, None, ServerCounters(), InFlight(client=32))
+    assert found.startup == share
+
+
+@pytest.mark.parametrize(
+    ("strategy", "concurrency", "connections", "behind", "share"),
+    [
+        ("httpx-async-h2@workers", 150, 1, 99.0, 0.99),
+        ("httpx-async-h2@workers", 500, 1, 100.0, 1.0),
+        ("httpx-async-h2@workers", 100, 1, 99.0, None),
+        ("httpx-async-h2@workers", 150, 2, 99.0, None),
+        ("punkreq-h2@workers", 300, 1, 240.0, 0.96),
+        ("punkreq-h2@workers", 150, 1, 140.0, None),
+        ("pycurl-h2@threads", 32, 32, 30.0, None),
+        ("aiohttp@workers", 500, 1, 100.0, None),
+    ],
+)
+def test_streams_of_http2_are_full_by_the_requests_on_them(strategy, concurrency, connections, behind, share):
+    """Httpx opens 100 on a connection, and the proxy accepts 250; a handle of libcurl has one request at a time."""
+    servers = ServerCounters(upstream=ServerUse(cpu_seconds=0.1), proxy=ServerUse(cpu_seconds=0.1))
+    held = InFlight(client=concurrency, proxy=behind, upstream=behind)
+    found = shares_of(planned(strategy, concurrency), outcome(connections=connections), None, servers, held)
+    assert found.streams == (None if share is None else pytest.approx(share))
 
 
 @pytest.mark.parametrize(

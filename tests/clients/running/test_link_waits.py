@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from clientlab.judging.verdict import Shares, verdict
@@ -11,6 +13,7 @@ from clientlab.running.busy_shares import LinkTraffic, LinkWaits, in_flight, lin
 from clientlab.running.trial_watch import deadline_of
 from clientlab.workload.delays import Delay
 from clientlab.workload.link import Link, unavoidable_of
+from clientlab.workload.making import body_size
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
 from clients.running.test_busy_shares import outcome
@@ -48,6 +51,33 @@ def test_bodies_beyond_the_first_window_take_more_than_round_trips(bodies):
     assert not link_waits(planned(Link(0.05)), sent(**bodies)).exact
     found = link_waits(planned(Link(0.05, 24e6)), sent(**bodies))
     assert (found.bandwidth, found.exact) == (pytest.approx(0.5), False)
+
+
+@pytest.mark.parametrize(("carried", "share"), [(28_500_000, 0.95), (None, 0.007)])
+def test_the_bytes_that_the_link_carried_fill_it_with_their_heads(carried, share):
+    """Bodies of 21 bytes with heads of 300: the link counts both. Where it does not count, bodies alone are known."""
+    traffic = replace(sent(received=210_000), carried_bytes=carried)
+    assert link_waits(planned(Link(0.05, 24e6)), traffic).bandwidth == pytest.approx(share)
+
+
+def test_recorded_uploads_of_unknown_size_may_be_beyond_the_first_window():
+    """Then nobody knows exactly how long requests were on their way."""
+    assert not link_waits(planned(Link(0.05)), replace(sent(), upload_bytes=None)).exact
+
+
+@pytest.mark.parametrize(
+    ("fields", "size"),
+    [
+        ({}, 0),
+        ({"body": "ünï"}, 5),
+        ({"payload_size": 50_000}, 50_000 + len('{"data": ""}')),
+        ({"upload_size": 70_000}, 70_000),
+        ({"upload_size": 70_000, "upload": "stream"}, 70_000),
+    ],
+)
+def test_all_uploads_count_and_not_only_generated_ones(fields, size):
+    """Bytes of the body as it is sent."""
+    assert body_size(Workload(method="POST", **fields)) == size
 
 
 def test_without_a_link_nothing_waits_in_it():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from clientlab.judging.cautions.percentiles import OF_LATENCY
 from clientlab.judging.cautions.trials import arms_of, finished, names_of
-from clientlab.judging.verdict import SATURATED, SHORT_SECONDS
+from clientlab.judging.verdict import FULL, SATURATED, SHORT_SECONDS
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Trial
@@ -43,6 +43,52 @@ def machine_bound(run: Run) -> Iterator[Caution]:
             f"the lab's parts took {own:.1f} of {run.surroundings.cpu_usable:g} cores",
             advice="the parts, or other programs, competed for the cores: "
             "stop what else runs, use fewer workers, or set a delay",
+        )
+
+
+def is_on_full_machine(verdict: str | None, shares: Mapping[str, float]) -> bool:
+    """Whether the client was the bottleneck while all cores were busy."""
+    return verdict == "client-bound" and shares.get("machine", 0.0) >= FULL
+
+
+def client_on_full_machine(run: Run) -> Iterator[Caution]:
+    """Trials that the client limited on a machine whose cores were all busy."""
+    trials = [
+        trial for trial in finished(run) if is_on_full_machine(trial.verdict, trial.busy) and not _drives(run, trial)
+    ]
+    if trials:
+        yield Caution(
+            kind="client-on-full-machine",
+            arms=arms_of(trials),
+            text=f"all cores were full in trials of {names_of(trials)}, whose bottleneck was the client",
+            advice="the client shared the cores with the servers: on more cores it may do more, and so may others",
+        )
+
+
+def unaccounted(run: Run) -> Iterator[Caution]:
+    """Trials whose requests waited for something that the lab does not know."""
+    trials = [trial for trial in finished(run) if trial.verdict == "unaccounted"]
+    if trials:
+        known = [trial.busy["unaccounted"] for trial in trials if "unaccounted" in trial.busy]
+        share = f": up to {100 * max(known):.0f} % of the requests' time is in no part" if known else ""
+        yield Caution(
+            kind="unaccounted",
+            arms=arms_of(trials),
+            text=f"nothing that the lab measures explains the latency of {names_of(trials)}{share}",
+            advice="look for what the client waits for: a sleep, DNS, Nagle's algorithm, a lock; "
+            "`py-spy dump` or `strace -f` of the trial's process shows it",
+        )
+
+
+def start_up(run: Run) -> Iterator[Caution]:
+    """Trials that took most of their time to start the processes of a pool."""
+    trials = [trial for trial in finished(run) if trial.verdict == "start-up"]
+    if trials:
+        yield Caution(
+            kind="start-up",
+            arms=arms_of(trials),
+            text=f"most of the time of {names_of(trials)} passed until the last process of the pool had begun",
+            advice="these trials measured the start of the pool: raise -n or -d, or use --connections warm",
         )
 
 
