@@ -1,4 +1,7 @@
-"""The verdict on real trials whose bottleneck is known: a row for each case, with the shares that led to it."""
+"""The verdict where the bottleneck is known: a row for each case, with the shares that led to it.
+
+Most cases are real trials. What a trial cannot be made to do is constructed from its figures.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.figures import BenchmarkRow
+from benchmarks.truth.constructed_cases import CONSTRUCTED
 from benchmarks.truth.verdict_cases import CASES, Case
+from clientlab.judging.verdict import verdict
 from clientlab.reports.rows import bottleneck_shares
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.testbed import Testbed
 from clientlab.running.trial_runner import TrialRunner
+from clientlab.strategies import plugins
 from clientlab.testbeds.external import ExternalTarget
+from clientlab.testbeds.linked import LinkedTestbed
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.server_process import WorkerCounts
 from clientlab.workload.delays import Delay
+from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 
 MOST_ATTEMPTS = 5
@@ -44,9 +52,18 @@ def rows(seed: int = 0) -> Iterator[BenchmarkRow]:  # noqa: ARG001 - nothing is 
         name = f"{case.name}: {trial.verdict} ({bottleneck_shares(trial.verdict, trial.busy)})"
         target = " or ".join(case.expected)
         yield BenchmarkRow(name, met, met, met, f"trial {attempts}", target, met, "right")
-    share = right / len(CASES)
+    for constructed in CONSTRUCTED:
+        shares = constructed.shares()
+        found = verdict(shares, constructed.planned.concurrency, threads=constructed.threads)
+        met = found == constructed.expected
+        right += met
+        known = {part: share for part, share in vars(shares).items() if share is not None}
+        name = f"{constructed.name}: {found} ({bottleneck_shares(found, known)})"
+        yield BenchmarkRow(name, met, met, met, "constructed", constructed.expected, met, "right")
+    count = len(CASES) + len(CONSTRUCTED)
+    share = right / count
     yield BenchmarkRow(
-        f"verdicts that are right, of {len(CASES)}", share, share, share, "one trial each", "1", share == 1, "of all"
+        f"verdicts that are right, of {count}", share, share, share, "one trial each", "1", share == 1, "of all"
     )
 
 
@@ -72,6 +89,7 @@ def others(trial: Trial) -> float:
 
 def _measure(case: Case, folder: Path) -> Trial:
     """Raises SystemExit if the trial fails."""
+    plugins.admit([case.strategy])
     workload = Workload(
         requests=case.requests,
         concurrency=case.concurrency,
@@ -80,10 +98,13 @@ def _measure(case: Case, folder: Path) -> Trial:
     )
     planned = PlannedTrial(
         arm="case", strategy=case.strategy, upstream=case.upstream, route=case.route, workload="workload",
-        round=1, order=0, concurrency=case.concurrency,
+        round=1, order=0, concurrency=case.concurrency, link=case.link,
     )  # fmt: skip
-    with _testbed(case, folder) as testbed:
-        trial = TrialRunner(testbed)(planned, workload, folder, lambda _: None)
+    with _testbed(case, folder) as testbed, contextlib.ExitStack() as stack:
+        links: dict[Link, Testbed] = {}
+        if case.link is not None and isinstance(testbed, LocalTestbed):
+            links[case.link] = stack.enter_context(LinkedTestbed(testbed, case.link, folder))
+        trial = TrialRunner(testbed, links=links)(planned, workload, folder, lambda _: None)
     if trial.status != "done" or trial.errors:
         raise SystemExit(f"{case.name}: {trial.reason or trial.error_examples}")
     return trial

@@ -1,15 +1,19 @@
-"""Clients of a user's own file for the verdict's cases: one has a lock, one works outside the GIL."""
+"""Clients of a user's own file for the verdict's cases: with a lock, with stalls, and with work outside the GIL."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
+import time
 
 from clientlab.clients.client_interface import Budget, Opened, StatusAndBody
 from clientlab.clients.http_client import HttpClient
 from clientlab.workload.workload import Request
 
 _HASHED = bytes(1_300_000)  # about a millisecond of SHA-1
+
+
+_SUMMED = 150_000  # some milliseconds of Python
 
 
 class Locked(HttpClient):
@@ -35,4 +39,26 @@ class Native(HttpClient):
     def send(self, request: Request) -> StatusAndBody:
         reply = super().send(request)
         hashlib.sha1(_HASHED, usedforsecurity=False).digest()
+        return reply
+
+
+class Stalled(HttpClient):
+    """Waits 40 ms before each request for nothing that the lab knows, as for Nagle's algorithm or DNS."""
+
+    policy = "per thread"
+
+    def send(self, request: Request) -> StatusAndBody:
+        time.sleep(0.04)
+        return super().send(request)
+
+
+class Half(HttpClient):
+    """Spends a sixth of its CPU time outside the GIL without a word about it: threads use more than a core."""
+
+    policy = "per thread"
+
+    def send(self, request: Request) -> StatusAndBody:
+        reply = super().send(request)
+        hashlib.sha1(_HASHED, usedforsecurity=False).digest()
+        sum(range(_SUMMED))
         return reply

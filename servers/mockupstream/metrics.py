@@ -46,7 +46,11 @@ class UpstreamCollector(Collector):
         yield CounterMetricFamily("mockupstream_asked_delay_seconds", "Delays asked for.", asked)
         cpu = [_cpu_seconds(page) for page in pages]
         yield CounterMetricFamily("mockupstream_cpu_seconds", "CPU time of all workers, user and system.", sum(cpu))
-        yield _by_worker(cpu)
+        yield _by_worker(
+            "mockupstream_worker_cpu_seconds", "CPU time of each worker, in the order of their start.", cpu
+        )
+        held = [page.floats[ledger.HELD] for page in pages]
+        yield _by_worker("mockupstream_worker_hold_seconds", "Time in which each worker held requests, summed.", held)
         alive = [page for page in pages if page.alive]
         in_flight = sum(page.whole[ledger.IN_FLIGHT] for page in alive)
         yield GaugeMetricFamily("mockupstream_requests_in_flight", "Requests read and not yet sent.", in_flight)
@@ -97,12 +101,10 @@ def _requests(pages: list[ledger.Page]) -> Metric:
     return family
 
 
-def _by_worker(cpu: list[float]) -> Metric:
-    family = CounterMetricFamily(
-        "mockupstream_worker_cpu_seconds", "CPU time of each worker, in the order of their start.", labels=["worker"]
-    )
-    for number, seconds in enumerate(cpu):
-        family.add_metric([str(number)], seconds)
+def _by_worker(name: str, text: str, values: list[float]) -> Metric:
+    family = CounterMetricFamily(name, text, labels=["worker"])
+    for number, value in enumerate(values):
+        family.add_metric([str(number)], value)
     return family
 
 

@@ -32,12 +32,16 @@ class ServerUse(MeasuredPart):
         list[Seconds] | None,
         Field(description="of each worker, in the order of their start; null: unknown", max_length=MOST_WORKERS),
     ] = None
+    worker_held_seconds: Annotated[
+        list[Seconds] | None, Field(description="held_seconds of each worker; null: unknown", max_length=MOST_WORKERS)
+    ] = None
     up_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the servers")] = None
     down_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the client")] = None
 
 
 _COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds", "up_bytes", "down_bytes")
-"""Fields of a server's use that grow; the others are as the server reports them."""
+_OF_WORKERS = ("worker_cpu_seconds", "worker_held_seconds")
+"""Fields of a server's use that grow, the latter with a value for each worker; the others are as it reports them."""
 
 
 class ServerCounters(MeasuredPart):
@@ -71,8 +75,8 @@ def _combined(readings: Sequence[ServerCounters], of: Callable[[list[float]], fl
             return None
         columns = {name: [getattr(one, name) for one in known] for name in _COUNTERS}
         found = {name: None if None in values else of(values) for name, values in columns.items()}
-        workers = [one.worker_cpu_seconds for one in known]
-        return known[0].model_copy(update={**found, "worker_cpu_seconds": _by_worker(workers, of)})
+        by_worker = {name: _by_worker([getattr(one, name) for one in known], of) for name in _OF_WORKERS}
+        return known[0].model_copy(update={**found, **by_worker})
 
     return ServerCounters(
         upstream=use([one.upstream for one in readings]),

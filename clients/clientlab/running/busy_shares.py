@@ -135,7 +135,7 @@ def shares_of(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
         proxy=of_proxy,
         upstream=of_upstream,
         latency=None if delays is None else waited(delays, wall, many),
-        upstream_threads=_of_threads(servers.upstream, held, many),
+        upstream_threads=_of_threads(servers.upstream, held, wall, many),
         connections=_of_connections(planned, outcome, held, servers),
         streams=_of_streams(planned, outcome, held),
         startup=busy(outcome.startup_seconds, wall, 1.0) if outcome.processes > 1 else None,
@@ -221,10 +221,15 @@ def _behind(planned: PlannedTrial, held: InFlight) -> float | None:
     return found + (held.link or 0.0)
 
 
-def _of_threads(use: ServerUse | None, held: InFlight, many: int) -> float | None:
+def _of_threads(use: ServerUse | None, held: InFlight, wall: float, many: int) -> float | None:
+    """Share of the upstream's threads that a request occupied, or of the fullest worker's; None if there are enough.
+
+    Connections are not shared out evenly: a worker may have requests queued while threads of another are free.
+    """
     if use is None or not use.slots or use.slots >= many or held.upstream is None:
         return None
-    return held.upstream / use.slots
+    each = use.slots / (use.processes or 1)
+    return max(held.upstream / use.slots, *(busy(one, wall, each) for one in use.worker_held_seconds or [0.0]))
 
 
 def _of_connections(planned: PlannedTrial, outcome: Outcome, held: InFlight, servers: ServerCounters) -> float | None:

@@ -77,6 +77,7 @@ def upstream_use(endpoint: Endpoint) -> ServerUse:
         cores=_sum(figures, "mockupstream_cores") or None,
         cpu_step_seconds=0.0,
         worker_cpu_seconds=_by_worker(figures, "mockupstream_worker_cpu_seconds_total"),
+        worker_held_seconds=_by_worker(figures, "mockupstream_worker_hold_seconds_total"),
     )
 
 

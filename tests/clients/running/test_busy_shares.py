@@ -213,6 +213,13 @@ def test_threads_of_the_upstream_are_full_by_the_requests_that_it_holds(slots, h
     assert found.upstream_threads == (None if share is None else pytest.approx(share))
 
 
+def test_threads_of_the_fullest_worker_count():
+    """64 connections on two workers with 25 threads: 45 on one, where 20 wait, and 19 on the other."""
+    upstream = ServerUse(cpu_seconds=0.1, slots=50, processes=2, worker_held_seconds=[25.0, 13.5])
+    servers, held = ServerCounters(upstream=upstream), InFlight(client=64, upstream=38.5)
+    assert shares_of(planned("aiohttp@workers", 64), outcome(), None, servers, held).upstream_threads == 1.0
+
+
 @pytest.mark.parametrize(
     ("strategy", "connections", "share"),
     [
