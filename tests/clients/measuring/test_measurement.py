@@ -391,3 +391,15 @@ def test_no_client_sends_a_password_of_the_environment_or_a_cookie_back(client, 
         assert [seen.headers.get("authorization") for seen in server.seen] == [None] * 4
         assert [seen.headers.get("cookie") for seen in server.seen] == [None] * 4
     assert measured.samples.errors == {}
+
+
+@linux
+def test_the_start_of_a_pool_and_its_fullest_process_are_measured(server):
+    """Eight processes that are forked inside the clock; a single process has no start of its own."""
+    pool = measure("http.client@processes", Workload(requests=80, concurrency=8, warmup=0), server.url).outcome
+    assert pool.processes == 8
+    assert 0 < pool.startup_seconds <= pool.wall_seconds
+    assert 0 < pool.fullest_cpu_seconds < pool.cpu_seconds
+    alone = measure("http.client", Workload(requests=20, warmup=0), server.url).outcome
+    assert alone.startup_seconds == 0
+    assert alone.fullest_cpu_seconds == pytest.approx(alone.cpu_seconds, rel=0.5)

@@ -10,8 +10,10 @@ from clientlab.analysis.histogram import histogram_of
 from clientlab.analysis.latencies import QUANTILES
 from clientlab.results.trial import Quantiles, Slice
 from clientlab.running.quantiles import quantiles_of
-from clientlab.running.request_figures import overheads_of, slices_of
+from clientlab.running.request_figures import in_turn, overheads_of, slices_of
 from clientlab.samples.log_reader import RECORD, Samples
+from clientlab.workload.delays import Delay
+from clientlab.workload.workload import Workload
 
 THREE_DIGITS = 1.1e-3  # of the value, with the histogram's rounding down to its bucket
 
@@ -189,3 +191,28 @@ def test_a_slice_has_the_quantiles_of_its_requests():
     assert rows[1] == Slice(at=1.0, requests=0, errors=0)
     assert rows[30] == Slice(at=30.0, requests=1, errors=1)
     assert rows[40] == Slice(at=40.0, requests=2, errors=1, p50=0.3)
+
+
+@pytest.mark.parametrize(
+    ("starts", "seconds", "share"),
+    [
+        (np.zeros(20), 0.011 * np.arange(1, 21), 1.0),
+        (np.zeros(20), np.full(20, 0.05), 0.0),
+        (np.arange(20) * 0.002, np.full(20, 0.05), 0.0),
+        (np.zeros(3), np.array([0.01, 0.02, 0.021]), 0.5),
+    ],
+    ids=["in turn", "at once", "stalled side by side", "half of them"],
+)
+def test_requests_in_turn_end_their_own_delay_after_the_one_before(starts, seconds, share):
+    """With a delay of 10 ms for each of them; the order of their numbers does not matter."""
+    made, numbers = records(starts, seconds)[::-1], np.arange(len(starts))
+    workload = Workload(delay=Delay.parse("10ms"))
+    assert in_turn(workload, Samples(made, numbers, {}, {}, {})) == pytest.approx(share)
+
+
+def test_without_a_delay_nobody_knows_whether_requests_were_in_turn():
+    """A single request has none before it, either."""
+    made = records(np.zeros(5), np.arange(1, 6))
+    assert in_turn(Workload(), Samples(made, np.arange(5), {}, {}, {})) is None
+    alone = Samples(made[:1], np.arange(1), {}, {}, {})
+    assert in_turn(Workload(delay=Delay.parse("10ms")), alone) is None

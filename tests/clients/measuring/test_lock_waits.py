@@ -1,0 +1,72 @@
+"""Threads that wait for a lock are seen as such, and others are not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clientlab.measuring.lock_waits import LockWaits
+
+THREADS = """
+import socket, sys, threading, time
+lock, pair = threading.Lock(), socket.socketpair()
+lock.acquire()
+waits = {"lock": lock.acquire, "sleep": lambda: time.sleep(60), "socket": lambda: pair[0].recv(1)}
+for name in sys.argv[1:]:
+    threading.Thread(target=waits[name], daemon=True).start()
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def is_asleep(task: Path) -> bool:
+    """Whether the kernel shows what the thread waits for."""
+    return (task / "wchan").read_text(encoding="ascii") not in {"", "0"}
+
+
+@pytest.mark.skipif(not Path("/proc/self/wchan").exists(), reason="the system shows no wait channel")
+@pytest.mark.parametrize(
+    ("waits", "share"),
+    [(["lock"] * 3, 1.0), (["sleep"] * 3, 0.0), (["socket"] * 3, 0.0), (["lock", "sleep", "socket", "lock"], 0.5)],
+)
+def test_only_threads_that_wait_for_a_lock_count(waits, share):
+    """A thread that sleeps, or waits for a socket, leaves its core as well."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", THREADS, *waits], stdin=pipe, stdout=pipe) as process:
+        try:
+            assert process.stdout.readline() == b"\n"
+            tasks = [task for task in Path(f"/proc/{process.pid}/task").iterdir() if task.name != str(process.pid)]
+            while not all(map(is_asleep, tasks)):
+                os.sched_yield()
+            found = LockWaits(lambda: [process.pid])
+            found.look()
+            assert found.share == share
+        finally:
+            process.kill()
+
+
+def test_a_system_that_shows_no_wait_channel_gives_no_evidence(tmp_path):
+    """All threads seem to run there, and no share of locks follows from it."""
+    for thread in ("1", "2", "3"):
+        task = tmp_path / "1" / "task" / thread
+        task.mkdir(parents=True)
+        (task / "wchan").write_text("0", encoding="ascii")
+    found = LockWaits(lambda: [1, 99], tmp_path)
+    found.look()
+    assert found.share is None
+    assert LockWaits(list).share is None
+
+
+def test_of_many_threads_a_part_is_looked_at(tmp_path):
+    """Every n-th of them, of which half wait for a lock."""
+    for thread in range(2, 1002):
+        task = tmp_path / "1" / "task" / str(thread)
+        task.mkdir(parents=True)
+        (task / "wchan").write_text("futex_do_wait", encoding="ascii")
+    found = LockWaits(lambda: [1], tmp_path)
+    found.look()
+    assert found.share == 1.0
