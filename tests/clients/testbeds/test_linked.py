@@ -67,6 +67,28 @@ def test_a_trial_behind_a_link_counts_connections_and_round_trips(
     assert trial.upstream_use.requests == 30
 
 
+def test_a_link_counts_the_bytes_of_heads_and_uploads(local, tmp_path):
+    """Of 20 requests with 5 kB each, the link carried no less than their bodies and heads; the trial's share has them.
+
+    Without a limit of its bandwidth, a link counts nothing.
+    """
+    narrow = Link(0.0, 20e6)
+    workload = Workload(requests=20, warmup=0, method="POST", path="/echo", body="x" * 5000, headers={"X": "y" * 300})
+    with LinkedTestbed(local, narrow, tmp_path / "narrow") as behind:
+        run_trial = TrialRunner(local, links={narrow: behind})
+        trial = run_trial(planned("urllib3", link=narrow), workload, tmp_path, lambda _: None)
+    assert (trial.status, trial.errors) == ("done", {})
+    heads = trial.link_use.up_bytes - 20 * 5000
+    assert 20 * 300 < heads < 20 * 1000
+    assert trial.busy["bandwidth"] == pytest.approx(8 * trial.link_use.up_bytes / 20e6 / trial.wall_seconds)
+
+
+def test_a_link_without_a_limit_counts_no_bytes(linked):
+    """Its bytes are unknown, and not 0."""
+    use = linked.reading("aiohttp", "direct").link
+    assert (use.up_bytes, use.down_bytes) == (None, None)
+
+
 def test_a_link_that_dies_ends_its_trial_with_the_cause_and_is_started_again(local, linked, tmp_path):
     """The trial is lost, so that the run measures it once more; the next one finds the link at its port."""
     before = linked.base_url("aiohttp", "direct")
