@@ -176,7 +176,7 @@ class SimulatedWorkers:
         share = share_of(assignment.workload, place, assignment.trial.concurrency)
         planned = PlannedTrial(**{**dict(assignment.trial), "concurrency": share.concurrency})
         times = self.times[place % _KINDS]
-        requests = share.requests or 0
+        requests, each = share.requests or 0, REQUESTS // 50
         return ShardReport(
             index=place, planned=planned, started=utc_now(), host=host, machine="one", cores=1.0, machine_cores=2.0,
             outcome=Outcome(
@@ -188,7 +188,7 @@ class SimulatedWorkers:
                 in_flight_seconds=times.sum_seconds, delay_seconds=1.0,
             ),
             latency=times, overhead=times,
-            slices=ShardSlices(exponent=-8, ended=(REQUESTS // 50,) * 50, failed=(0,) * 50),
+            slices=ShardSlices(exponent=-8, ended=(each,) * 50, failed=(0,) * 50, done=(each,) * 50),
             before=ServerCounters(), after=ServerCounters(),
         )  # fmt: skip
 

@@ -71,7 +71,7 @@ def a_shard_report(
         "index": place, "planned": own, "started": "2024-05-06T07:08:09+00:00", "host": f"host-{place}", "machine": "m",
         "cores": 1.0, "machine_cores": 4.0, "outcome": outcome, "counts": counts,
         "latency": times_of(seconds, seconds[:0]),
-        "slices": ShardSlices(exponent=-4, ended=(requests,), failed=(0,)),
+        "slices": ShardSlices(exponent=-4, ended=(requests,), failed=(0,), done=(requests,)),
         "before": ServerCounters(), "after": ServerCounters(),
     }  # fmt: skip
     return ShardReport(**(whole | changes))

@@ -50,6 +50,7 @@ _MORE = {
     "busy": {"client": 0.9, "upstream": 0.3}, "in_flight": InFlight(client=3.0, proxy=2.0, upstream=1.0, link=0.1),
     "idle_rss_bytes": 20 << 20, "idle_pss_bytes": 15 << 20, "kept_alive": 390, "driver": "ab", "gil": True,
     "elapsed_seconds_sum": 1.5, "waits_for_connection": True, "duration_extended": False, "deadline_seconds": 60.0,
+    "tail_seconds": 0.05,
 }  # fmt: skip
 
 

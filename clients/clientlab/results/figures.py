@@ -63,7 +63,7 @@ def _capacity_bounded(trial: Trial) -> bool:
 
 CAPACITY = Figure(
     "capacity", "capacity_per_second", "capacity",
-    "the highest uniform rate that the arm held in the search of the trial's round (`--find-max`)",
+    "the uniform rate that half of all trials hold, by the search of the trial's round (`--find-max`)",
     "per-second", _capacity, Direction("higher", "lower", less_is_better=False),
     column=Column("capacity/s", "known"), bounded=_capacity_bounded, before_send=True,
 )  # fmt: skip
@@ -137,8 +137,15 @@ def _latency(key: str, label: str, **shown: Any) -> Figure:
 
 
 def _seconds_per_request(trial: Trial) -> float:
-    """Wall seconds per successful request of a finished trial."""
-    return (trial.wall_seconds or 0.0) / (trial.requests - sum(trial.errors.values()))
+    """Seconds per successful request of a finished trial: the inverse of its rate."""
+    return _seconds_at_rate(trial) / (trial.requests - sum(trial.errors.values()))
+
+
+def _seconds_at_rate(trial: Trial) -> float:
+    """Seconds that the requests of a finished trial take at its rate: its wall time, unless it has a tail."""
+    if trial.tail_seconds is None or not trial.requests_per_second:
+        return trial.wall_seconds or 0.0
+    return (trial.requests - sum(trial.errors.values())) / trial.requests_per_second
 
 
 def _overhead(trial: Trial) -> float | None:
@@ -167,7 +174,7 @@ def _cpu_wait(trial: Trial) -> float | None:
 def _received(trial: Trial) -> float | None:
     if trial.bytes_received is None or not trial.wall_seconds:
         return None
-    return trial.bytes_received / trial.wall_seconds
+    return trial.bytes_received / _seconds_at_rate(trial)
 
 
 def _reuse(trial: Trial) -> float | None:
@@ -189,16 +196,23 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure(
         "throughput", "requests_per_second", "requests per second",
-        "successful requests per second of wall time",
+        "successful requests per second of wall time; where the trial has a tail, of the time before it",
         "per-second", lambda trial: trial.requests_per_second, Direction("faster", "slower", less_is_better=False),
         column=Column("req/s"), metric=Metric("requests_per_second"), compared=True, scheduled=True,
     ),
     Figure(
         "received", "bytes_received_per_second", "bytes received per second",
-        "bytes of the bodies of all responses per second of wall time",
+        "bytes of the bodies of all responses per second, of the same time as the requests per second",
         "bytes-per-second", _received, Direction("faster", "slower", less_is_better=False),
         column=Column("received", "large bodies"), metric=Metric("bytes_received_per_second"), compared=True,
         scheduled=True,
+    ),
+    Figure(
+        "tail", "tail_seconds", "tail",
+        "time from the end of the duration, or from the end of the first shard, to the last response: some requests in "
+        "flight stay away then",
+        "seconds", lambda trial: trial.tail_seconds, FASTER,
+        column=Column("tail", "known"), claimable=False, scheduled=True,
     ),
     _latency("mean", "mean latency"),
     _latency("p50", "median latency", column=Column("p50"), metric=Metric("latency_seconds", "0.5"), compared=True),
@@ -288,7 +302,7 @@ _BY_NAME = {name: figure for figure in FIGURES for name in (figure.key, figure.n
 
 
 _TIME_PER_REQUEST = Figure(
-    "cost", "seconds_per_request", "time per request", "wall time divided by the successful requests",
+    "cost", "seconds_per_request", "time per request", "the inverse of requests per second",
     "seconds", _seconds_per_request, FASTER,
 )  # fmt: skip
 """No column: it is the inverse of throughput."""

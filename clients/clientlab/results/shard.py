@@ -50,6 +50,14 @@ class RequestCounts(MeasuredPart):
         return self.finished - sum(self.errors.values())
 
 
+class WholeLoad(MeasuredPart):
+    """What a closed load did while it was whole: as many requests in flight as planned."""
+
+    seconds: Annotated[Positive, Field(description="until its deadline, or until the first shard had ended")]
+    requests: Annotated[Positive, Field(description="that end in this time at the rate of the load")]
+    in_flight_seconds: Annotated[Positive, Field(description="of requests, in this time")]
+
+
 class ScheduleCounts(MeasuredPart):
     """What was sent of an open load, and when. Where shards are added, `most_…` are upper bounds."""
 
@@ -75,12 +83,19 @@ _Slices = Annotated[tuple[Count, ...], Field(max_length=SLICES)]
 class ShardSlices(MeasuredPart):
     """Requests in slices of a power of two of seconds, from the agreed start on: two shards' slices share their ends.
 
-    `planned`, `sent` and `dropped` are of an open load, and else empty.
+    `planned`, `sent` and `dropped` are of an open load, `done` is of a closed one; else they are empty.
     """
 
     exponent: Annotated[int, Field(ge=-40, le=40, description="a slice is 2 to this power of seconds long")]
     ended: _Slices
     failed: _Slices
+    done: Annotated[
+        tuple[NotNegative, ...],
+        Field(
+            max_length=SLICES,
+            description="of a closed load: a request counts in each slice by the part of its time in it",
+        ),
+    ] = ()
     planned: _Slices = ()
     sent: _Slices = ()
     dropped: _Slices = ()
@@ -102,6 +117,9 @@ class ShardReport(MeasuredPart):
     latency: Annotated[ShardTimes, Field(description="of an open load: from the planned starts")]
     overhead: ShardTimes | None = None
     load: Annotated[ShardLoad | None, Field(description="null: a closed load")] = None
+    loaded: Annotated[
+        WholeLoad | None, Field(description="of a closed load with a duration; null: its wall time counts")
+    ] = None
     slices: ShardSlices
     before: ServerCounters
     after: ServerCounters

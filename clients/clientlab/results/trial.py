@@ -220,8 +220,8 @@ class OfSearch(MeasuredPart):
     capacity_per_second: Annotated[
         Positive | None,
         Field(
-            description="highest rate that the arm held in this round, of an overload over the rounds; "
-            "null: a probe, or none held",
+            description="rate that half of all trials hold, by the search of this round, of an overload over the "
+            "rounds; null: a probe, or none held",
         ),
     ] = None
     at_least: Annotated[
@@ -306,7 +306,16 @@ class Trial(PlannedTrial):
     requests: Annotated[Count, Field(description="finished, errors included")] = 0
     errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)] = {}
     error_examples: Annotated[dict[str, str], Field(max_length=MOST_KINDS)] = {}
-    requests_per_second: Annotated[NotNegative | None, Field(description="successful ones")] = None
+    requests_per_second: Annotated[
+        NotNegative | None, Field(description="successful ones; with a tail, of the time before it")
+    ] = None
+    tail_seconds: Annotated[
+        Seconds | None,
+        Field(
+            description="from the moment at which slots stayed empty, by the duration's end or because a shard had "
+            "ended, to the last response; rate and shares are of the time before it; null: they are of the wall time"
+        ),
+    ] = None
     connections_opened: Count | None = None
     driver: Annotated[
         str | None, Field(description="external program whose clock measured wall time and latencies")

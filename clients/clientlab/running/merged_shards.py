@@ -17,15 +17,16 @@ from clientlab.analysis.histogram import Floats
 from clientlab.measuring.measurement import summed
 from clientlab.measuring.noise import most_disturbed, over_known
 from clientlab.results.server_counters import first_of, last_of
-from clientlab.results.shard import RequestCounts, ScheduleCounts, ShardReport
+from clientlab.results.shard import RequestCounts, ScheduleCounts, ShardReport, ShardSlices, WholeLoad
 from clientlab.results.trial import OpenLoad, Shard, Slice, Trial
 from clientlab.running.open_load import delayed_at, load_slices_of, open_load, seconds_of
 from clientlab.running.quantiles import added_part, quantiles_of_histograms
 from clientlab.running.request_figures import RequestFigures
 from clientlab.running.shard_checks import contradiction
 from clientlab.running.trial_result import Begun, WholeTrial, judged, shard_part
+from clientlab.running.whole_load import first_end
 from clientlab.workload.link import unavoidable_of
-from clientlab.workload.load import arrivals_of
+from clientlab.workload.load import arrivals_of, is_open
 
 
 def merged_trial(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
@@ -46,6 +47,7 @@ def merged_trial(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
         load=_load(begun, reports),
         usable=_cores(reports),
         by_shard=[_shard(report, outcome.began) for report in reports],
+        loaded=_loaded(begun, reports),
     )
     return judged(begun, whole)
 
@@ -87,7 +89,38 @@ def _cores(reports: Sequence[ShardReport]) -> float:
 
 def _shard(report: ShardReport, first: float) -> Shard:
     began, latency = report.outcome.began - first, quantiles_of_histograms([report.latency])
-    return shard_part(report.planned, report.outcome, report.counts, latency, began, report.host, report.clock)
+    particulars = (report.planned, report.outcome, report.counts, latency, began, report.host, report.clock)
+    return shard_part(*particulars, report.loaded)
+
+
+def _loaded(begun: Begun, reports: Sequence[ShardReport]) -> WholeLoad | None:
+    """What the shards did while all of them had requests; None where the wall time counts."""
+    if is_open(begun.workload):
+        return None
+    if begun.workload.requests is None:
+        known = [one.loaded for one in reports if one.loaded is not None]
+        if len(known) < len(reports):
+            return None
+        return WholeLoad(
+            seconds=max(one.seconds for one in known),
+            requests=sum(one.requests for one in known),
+            in_flight_seconds=sum(one.in_flight_seconds for one in known),
+        )
+    first = min(one.outcome.began for one in reports)
+    until = first_end([one.outcome for one in reports])
+    # Until its end, a shard has as many in flight as it may.
+    spans = [(one, until - (one.outcome.began - first)) for one in reports]
+    in_flight = sum(one.counts.in_flight_seconds * span / one.outcome.wall_seconds for one, span in spans)
+    requests = sum(_done_until(one.slices, span) for one, span in spans)
+    if requests <= 0 or in_flight <= 0:
+        return None
+    return WholeLoad(seconds=until, requests=requests, in_flight_seconds=in_flight)
+
+
+def _done_until(slices: ShardSlices, seconds: float) -> float:
+    """Requests that a shard did in so many seconds, as if they were spread evenly over each slice."""
+    edges = 2.0**slices.exponent * np.arange(len(slices.done) + 1)
+    return float(np.interp(seconds, edges, np.cumsum([0.0, *slices.done])))
 
 
 def _over_time(reports: Sequence[ShardReport]) -> list[Slice]:

@@ -5,6 +5,7 @@ A report comes from another machine. One that contradicts itself was not measure
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -137,6 +138,9 @@ def _of_slices(report: ShardReport, load: ShardLoad | None) -> Iterator[str]:
     for name, count in wanted.items():
         if (found := sum(getattr(report.slices, name))) != count:
             yield f"slices.{name} has {found:,} requests, and not {count:,}"
+    done = sum(report.slices.done)
+    if load is None and not math.isclose(done, counts.finished, rel_tol=1e-6):
+        yield f"slices.done has {done:,g} requests, and not {counts.finished:,}"
 
 
 def _of_times(report: ShardReport, load: ShardLoad | None) -> Iterator[str]:
@@ -147,6 +151,10 @@ def _of_times(report: ShardReport, load: ShardLoad | None) -> Iterator[str]:
     least = (report.latency if load is None else load.sent).sum_seconds / MORE
     if not least <= counts.in_flight_seconds <= counts.finished * most:
         yield f"in_flight_seconds {counts.in_flight_seconds:g} of {counts.finished:,} requests in {wall:g} s"
+    if (whole := report.loaded) is not None and (
+        whole.requests > counts.finished * MORE or whole.in_flight_seconds > counts.in_flight_seconds * MORE
+    ):
+        yield f"{whole.requests:,g} of {counts.finished:,} requests while its load was whole"
 
 
 _MOST_APART = 86_400.0
@@ -197,9 +205,14 @@ def _trial_times(trial: Trial) -> Iterator[str]:
     if wall is None or wall <= 0:
         yield f"wall_seconds {wall} with {trial.requests:,} requests"
         return
-    rate = (trial.requests - sum(trial.errors.values())) / wall
+    tail = trial.tail_seconds or 0.0
+    if not 0 <= tail < wall:
+        yield f"tail_seconds {tail:g} of {wall:g} s"
+        return
+    succeeded = trial.requests - sum(trial.errors.values())
+    rate, most = succeeded / wall, succeeded / (wall - tail)  # without a tail both are the same
     shown = trial.requests_per_second  # None: unknown, as reports show it
-    if shown is not None and not rate / MORE <= shown <= rate * MORE:
+    if shown is not None and not rate / MORE <= shown <= most * MORE:
         yield f"requests_per_second {shown} with {rate:g} by its counts"
     longest = None if trial.latency_seconds is None else trial.latency_seconds.max
     # An external program has clocks of its own.

@@ -24,6 +24,7 @@ from clientlab.running.open_load import KeptSchedule, kept_schedule
 from clientlab.running.quantiles import times_by_success, times_of
 from clientlab.running.request_figures import counts_of, overheads_of
 from clientlab.running.trial_result import Begun
+from clientlab.running.whole_load import progress_of, whole_load_of
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
 from clientlab.workload.shard_workload import ShardWorkload
@@ -107,6 +108,7 @@ def report_of(
         latency=times_of(*times_by_success(timed.records)),
         overhead=None if unavoidable is None else _overhead(sent, unavoidable),
         load=None if kept is None else _load(kept),
+        loaded=whole_load_of(measurement, share),
         slices=_slices(at.clock.at(0.0) - at.agreed + moments, found, kept, at),
         before=before,
         after=after,
@@ -146,8 +148,13 @@ def _slices(ended: Floats, found: Samples, kept: KeptSchedule | None, at: Agreed
         indices = np.clip(np.floor(moments / 2.0**exponent), 0, SLICES - 1).astype(np.int64)
         return tuple(np.bincount(indices, minlength=SLICES).tolist())
 
-    of_load = {}
-    if kept is not None:
+    of_load: dict[str, tuple[int, ...]] = {}
+    done: tuple[float, ...] = ()
+    if kept is None:
+        edges = [2.0**exponent * index for index in range(1, SLICES)]
+        progress = progress_of(ended - found.records["seconds"], ended, edges)
+        done = tuple(np.diff(progress, prepend=0.0, append=float(len(ended))).tolist())
+    else:
         planned, starts = (at.clock.at(0.0) - at.agreed + moments for moments in (kept.planned, found.records["start"]))
         of_load = {
             "planned": counts(planned),
@@ -155,4 +162,4 @@ def _slices(ended: Floats, found: Samples, kept: KeptSchedule | None, at: Agreed
             "dropped": counts(starts[kept.dropped]),
         }
     failed = found.records["error"] != 0
-    return ShardSlices(exponent=exponent, ended=counts(ended), failed=counts(ended[failed]), **of_load)
+    return ShardSlices(exponent=exponent, ended=counts(ended), failed=counts(ended[failed]), done=done, **of_load)

@@ -15,12 +15,13 @@ from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.measuring.tool_trials import ToolNote
 from clientlab.results.document import Ceiling, Placement
 from clientlab.results.server_counters import ServerCounters
-from clientlab.results.shard import RequestCounts
+from clientlab.results.shard import RequestCounts, WholeLoad
 from clientlab.results.trial import Bound, ClockOffset, InFlight, Noise, OpenLoad, PlannedTrial, Quantiles, Shard, Trial
 from clientlab.running.busy_shares import LinkTraffic, carried_by, in_flight, link_waits, shares_of
 from clientlab.running.open_load import kept_schedule
 from clientlab.running.quantiles import quantiles_of, times_by_success
 from clientlab.running.request_figures import RequestFigures, counts_of, figures_of
+from clientlab.running.whole_load import divisors_of, whole_load_of
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
 from clientlab.workload.load import requests_in
@@ -65,7 +66,8 @@ class Begun:
 class WholeTrial:
     """What was measured of a whole trial, by one process or by all of its shards.
 
-    `load`: None for a closed one. `tool`: the report of an external tool; None where the recorder timed the requests.
+    `load`: None for a closed one. `loaded`: while the load was whole; None where the wall time counts. `tool`: the
+    report of an external tool; None where the recorder timed the requests.
     `usable`: cores of the client's machines; None: those of this machine. `by_shard`: of a divided trial.
     """
 
@@ -76,6 +78,7 @@ class WholeTrial:
     tool: ToolNote | None = None
     usable: float | None = None
     by_shard: Sequence[Shard] = ()
+    loaded: WholeLoad | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,8 @@ def finished_trial(
         requests = replace(requests, over_time=[])
     load = None if kept is None else kept.figures(*span, unavoidable)
     shards = _shards(begun, measurement)
-    whole = WholeTrial(outcome, requests, servers, load, measurement.tool, by_shard=shards)
+    loaded = whole_load_of(measurement, workload)
+    whole = WholeTrial(outcome, requests, servers, load, measurement.tool, by_shard=shards, loaded=loaded)
     return judged(begun, whole, ceiling, placement)
 
 
@@ -124,7 +128,8 @@ def _shards(begun: Begun, measurement: Measurement) -> list[Shard]:
         part = begun.planned.model_copy(update={"concurrency": part_of(begun.planned.concurrency, index, many)})
         latency = quantiles_of(*times_by_success(timed.records))
         began = outcome.began - measurement.outcome.began
-        shards.append(shard_part(part, outcome, counts, latency, began, platform.node()))
+        loaded = whole_load_of(Measurement(outcome, own), begun.workload)
+        shards.append(shard_part(part, outcome, counts, latency, began, platform.node(), loaded=loaded))
     return shards
 
 
@@ -136,6 +141,7 @@ def shard_part(  # noqa: PLR0913, PLR0917 - a shard's particulars
     began: float,
     host: str,
     clock: ClockOffset | None = None,
+    loaded: WholeLoad | None = None,
 ) -> Shard:
     """The figures of one shard. `planned`: with its own concurrency. `began`: seconds after the first shard."""
     return Shard(
@@ -146,7 +152,7 @@ def shard_part(  # noqa: PLR0913, PLR0917 - a shard's particulars
         concurrency=planned.concurrency,
         requests=counts.finished,
         errors=counts.errors,
-        requests_per_second=counts.succeeded / outcome.wall_seconds,
+        requests_per_second=counts.succeeded / divisors_of(loaded, outcome, counts).work,
         latency_seconds=latency,
         connections_opened=None if _hides_connections(planned) else outcome.connections_opened,
         cpu_seconds=outcome.cpu_seconds,
@@ -203,7 +209,8 @@ def judged(
         requests=counts.finished,
         errors=counts.errors,
         error_examples=begun.examples_of(counts),
-        requests_per_second=counts.succeeded / outcome.wall_seconds,
+        requests_per_second=counts.succeeded / divisors_of(whole.loaded, outcome, counts).work,
+        tail_seconds=None if whole.loaded is None else max(0.0, outcome.wall_seconds - whole.loaded.seconds),
         connections_opened=found.opened,
         driver=None if tool is None else strategies.client_spec(strategies.find(begun.planned.strategy).client).program,
         kept_alive=None if tool is None else tool.kept_alive,
@@ -240,19 +247,20 @@ def _hides_connections(planned: PlannedTrial) -> bool:
 
 def _judgement(begun: Begun, whole: WholeTrial, ceiling: Ceiling | None, placement: Placement | None) -> _Judgement:
     planned, outcome, counts = begun.planned, whole.outcome, whole.requests.counts
-    wall = outcome.wall_seconds
+    over = divisors_of(whole.loaded, outcome, counts)
     opened = None if _hides_connections(planned) else outcome.connections_opened
-    waits = link_waits(planned, _traffic(begun.workload, whole, opened))
-    held = in_flight(counts.in_flight_seconds, wall, whole.servers, waits)
-    delays = counts.delay_seconds
+    waits = link_waits(planned, _traffic(begun.workload, whole, opened, over.work))
+    held = in_flight(counts.in_flight_seconds, over.in_flight, whole.servers, over.waits(waits))
+    delays = over.delays(counts.delay_seconds)
     if waits is not None:
         delays = (delays or 0.0) + waits.seconds
-    shares = shares_of(planned, outcome, delays, whole.servers, held, placement, whole.usable)
+    loaded = over.outcome(outcome, whole.servers)
+    shares = shares_of(planned, loaded, delays, whole.servers, held, placement, whole.usable)
     if waits is not None:
         shares = replace(shares, bandwidth=waits.bandwidth)
     shares = replace(shares, in_turn=counts.in_turn)
     if ceiling is not None and ceiling.requests_per_second is not None:
-        shares = replace(shares, ceiling=counts.succeeded / wall / ceiling.requests_per_second)
+        shares = replace(shares, ceiling=counts.succeeded / over.work / ceiling.requests_per_second)
     executor, load = strategies.executor_spec(strategies.find(planned.strategy).executor), whole.load
     limit = None if ceiling is None else ceiling.verdict
     found = verdict(shares, planned.concurrency, threads=executor.threads, ceiling=limit)
@@ -261,20 +269,20 @@ def _judgement(begun: Begun, whole: WholeTrial, ceiling: Ceiling | None, placeme
     at_once = counts.finished if load is None else load.most_in_flight
     waited = (executor.clock_first and at_once > planned.concurrency) or found in _OWN_QUEUES
     if load is not None:
-        grows = growth_of(load, whole.requests.over_time, wall) is not None
+        grows = growth_of(load, whole.requests.over_time, outcome.wall_seconds) is not None
         found = _of_schedule(load, planned, grows=grows)
     return _Judgement(found, waited, shares, held, opened)
 
 
-def _traffic(workload: Workload, whole: WholeTrial, opened: int | None) -> LinkTraffic:
-    """What the trial sent and received. `opened`: connections; None where the client hides them."""
+def _traffic(workload: Workload, whole: WholeTrial, opened: int | None, seconds: float) -> LinkTraffic:
+    """What the trial sent and received in so many seconds. `opened`: connections; None where the client hides them."""
     counts, size = whole.requests.counts, body_size(workload)
     return LinkTraffic(
         requests=counts.sent,
         opened=opened,
         received_bytes=counts.received_bytes,
         upload_bytes=None if size is None else counts.sent * size,
-        wall_seconds=whole.outcome.wall_seconds,
+        wall_seconds=seconds,
         carried_bytes=carried_by(whole.servers.link),
     )
 

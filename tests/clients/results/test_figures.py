@@ -23,6 +23,7 @@ KNOWN = a_trial(
         planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007),
         sent_seconds=quantiles(0.001, 0.006), dropped=50, most_backlog=40, most_in_flight=7,
     ),
+    tail_seconds=0.5,
     search=OfSearch(rate=600.0, phase="comparison", capacity_per_second=1200.0),
 )  # fmt: skip
 
@@ -38,7 +39,8 @@ def test_every_figure_is_read_from_a_trial():
     """In its unit: seconds, bytes, counts and shares."""
     found = {figure.key: figure.of(KNOWN) for figure in FIGURES}
     expected = {
-        "wall": 2.0, "throughput": 500, "received": 3 << 19, "mean": 0.002, "p50": 0.002, "p90": 0.002, "p95": 0.009,
+        "wall": 2.0, "tail": 0.5, "throughput": 500, "received": 2 << 20, "mean": 0.002, "p50": 0.002, "p90": 0.002,
+        "p95": 0.009,
         "cpu_wait": 0.25e-3, "planned_rate": 600, "achieved_rate": 550, "late_p50": 0.003, "late_p99": 0.007,
         "sent_p50": 0.001, "sent_p99": 0.006, "dropped": 0.05, "backlog": 40, "capacity": 1200,
         "p99": 0.009, "p999": 0.009, "max": 0.009, "overhead": 0.001, "elapsed": 1.5, "errors": 0.25, "connections": 1,

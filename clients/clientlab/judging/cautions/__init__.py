@@ -52,6 +52,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     altered_plan.few_rounds,
     trials.short_trials,
     trials.extended,
+    trials.long_tails,
     load.fewer_requests_than_concurrency,
     percentiles.few_requests,
     percentiles.few_beyond_p99,
