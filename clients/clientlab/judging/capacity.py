@@ -8,8 +8,8 @@ from functools import cached_property
 from statistics import median
 
 from clientlab import units
-from clientlab.analysis.bisection import Bracket, SearchBounds, bracket_of, next_rate
-from clientlab.analysis.ratios import Estimate, Ratio, typical_figure
+from clientlab.analysis.bisection import Bracket, SearchBounds, bracket_of, jittered, next_rate, typical_capacity
+from clientlab.analysis.ratios import Estimate, Ratio
 from clientlab.analysis.standings import GroupKey, Standing, TrialCost, standings
 from clientlab.judging.backlog import growth_in
 from clientlab.judging.ranking import group_of
@@ -125,8 +125,8 @@ class ArmCapacity:
 
     @cached_property
     def by_round(self) -> dict[int, float]:
-        """Round → capacity, of the rounds that found one."""
-        return {one.round: one.bracket.held for one in self.searches if one.bracket.held is not None}
+        """Round → capacity, of the rounds that found one: the middle between the rates held and not held."""
+        return {one.round: one.bracket.middle for one in self.searches if one.bracket.middle is not None}
 
     @property
     def at_least(self) -> bool:
@@ -136,7 +136,7 @@ class ArmCapacity:
     @property
     def typical(self) -> Ratio | None:
         """The median over the rounds with its interval; None without a capacity."""
-        return typical_figure(self.by_round)
+        return typical_capacity({one.round: one.bracket for one in self.searches})
 
     @property
     def share(self) -> Estimate | None:
@@ -155,11 +155,12 @@ def rate_of(probe: Trial) -> float:
     return probe.search.rate
 
 
-def bounds_of(search: CapacitySearch, plan: Plan, arm: Arm) -> SearchBounds:
-    """What the search tries for an arm, whose workload has the length of a trial."""
+def bounds_of(search: CapacitySearch, plan: Plan, arm: Arm, number: int) -> SearchBounds:
+    """What the search of a round tries for an arm, whose workload has the length of a trial."""
     seconds = plan.workloads[arm.workload].duration or 1.0
     lowest, highest = search.fewest_requests() / seconds, MOST_REQUESTS / seconds
-    return SearchBounds(max(search.start, lowest), lowest, highest, search.resolution, search.tries)
+    start = jittered(search.start, f"{plan.seed}:{number}:{arm.name}")
+    return SearchBounds(min(max(start, lowest), highest), lowest, highest, search.resolution, search.tries)
 
 
 def search_of(run: Run, arm: Arm, number: int) -> ArmSearch:
@@ -173,7 +174,7 @@ def search_of(run: Run, arm: Arm, number: int) -> ArmSearch:
 
 def _search(run: Run, search: CapacitySearch, arm: Arm, number: int, probes: list[Trial]) -> ArmSearch:
     since = run.resumed[-1].trials if run.resumed else 0
-    return ArmSearch(search, bounds_of(search, run.experiment, arm), arm.name, number, probes, since)
+    return ArmSearch(search, bounds_of(search, run.experiment, arm, number), arm.name, number, probes, since)
 
 
 def capacities(run: Run) -> dict[GroupKey, list[ArmCapacity]]:

@@ -50,8 +50,8 @@ def overload(report: Report) -> Section[Part]:
 def _note(search: CapacitySearch) -> str:
     """What a capacity is, and at which load arms are compared."""
     return (
-        f"A capacity is the highest uniform rate at which a trial held {search.conditions}, sent at least "
-        f"{units.share(search.achieved)} of the planned requests, and its backlog did not grow: the median over the "
+        f"A capacity is the uniform rate at which half of all trials held {search.conditions}, sent at least "
+        f"{units.share(search.achieved)} of the planned requests, and their backlog did not grow: the median over the "
         f"rounds, each of which searches to {units.share(search.resolution)}. x largest is paired by round, whatever "
         "the arms have in flight. The rate beside it is the lowest one that was not held, with the reason and the busy "
         f"shares of a trial at it. The tables of latencies are of trials at {units.share(search.equal_load)} of the "
@@ -117,7 +117,7 @@ def _nearest(one: ArmCapacity) -> ArmSearch | None:
     if typical is None:
         return one.searches[-1] if one.searches else None
     held = [found for found in one.searches if found.bracket.held is not None]
-    return min(held, key=lambda found: abs((found.bracket.held or 0.0) - typical.value))
+    return min(held, key=lambda found: abs((found.bracket.middle or 0.0) - typical.value))
 
 
 def _capacity(one: ArmCapacity) -> str:

@@ -99,7 +99,9 @@ class CapacitySearch(MeasuredPart):
     resolution: Annotated[
         float, Field(ge=0.005, le=1, description="the search ends when held and not held rate are this close, a share")
     ] = 0.025
-    tries: Annotated[int, Field(ge=1, le=10, description="trials that must fail before a rate counts as not held")] = 2
+    tries: Annotated[
+        int, Field(ge=1, le=10, description="trials that must agree before a rate counts as held or as not held")
+    ] = 2
     most_probes: Annotated[int, Field(ge=1, le=1000, description="of an arm in a round")] = 40
     most_seconds: Annotated[
         Positive, Field(description="wall time of an arm's probes in a round, after which none is begun")

@@ -136,10 +136,10 @@ def _overloads(run: Run, search: CapacitySearch, rounds: int) -> Iterator[DueTri
 def probes_of(search: CapacitySearch) -> int:
     """About how many probes the search of an arm in a round takes: two to three to bracket it, then bisections.
 
-    Half of the bisections do not hold their rate, and neither does an end of the bracket: each is repeated.
+    Each bisection and both ends of the bracket take as many trials as have to agree.
     """
     bisections = ceil(log2(log(2) / log(1 + search.resolution)))
-    return 3 + bisections + (search.tries - 1) * (1 + bisections // 2)
+    return 1 + search.tries * (2 + bisections)
 
 
 def planned_trial(run: Run, due: DueTrial, whole: Plan | None = None) -> tuple[PlannedTrial, Workload]:

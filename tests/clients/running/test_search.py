@@ -61,7 +61,7 @@ def test_a_search_finds_each_capacity_and_then_compares_all_at_half_of_the_small
     jsonschema.validate(json.loads(run.model_dump_json()), schema())
     (arms,) = capacities(run).values()
     for arm in arms:
-        assert [0.965 < rate / CAPACITY[arm.name] < 1.02 for rate in arm.by_round.values()] == [True, True]
+        assert [0.965 < rate / CAPACITY[arm.name] < 1.05 for rate in arm.by_round.values()] == [True, True]
     assert [trial.order for trial in (*run.probes, *run.trials)] == list(range(run.measured))
     assert [probe.round for probe in run.probes] == sorted(probe.round for probe in run.probes)
     half = run.trials[0].search.rate
@@ -108,7 +108,8 @@ def test_a_probe_that_is_lost_twice_ends_its_search_and_the_run_is_incomplete(st
     (arms,) = capacities(run).values()
     assert {arm.name: list(arm.by_round) for arm in arms} == {"urllib3": [2], "http.client": [1, 2]}
     due = due_trials(resumed(run, SURROUNDINGS))
-    assert [(one.arm, one.round, one.search.rate) for one in due.trials] == [("urllib3", 1, 100)]
+    (first,) = {probe.search.rate for probe in run.probes if (probe.arm, probe.round) == ("urllib3", 1)}
+    assert [(one.arm, one.round, one.search.rate) for one in due.trials] == [("urllib3", 1, first)]
     again = execute(resumed(run, SURROUNDINGS), measured, store, Recorder())
     assert (again.status, len(again.trials)) == ("done", 4)
 
@@ -148,5 +149,5 @@ def test_overloads_follow_the_comparison_at_shares_of_each_capacity(store):
 
 
 def test_the_time_of_a_search_is_estimated():
-    """Some dozen probes of an arm in a round, each as long as a trial."""
-    assert seconds_of(planned(rounds=1).experiment) == pytest.approx(2 * 12 * 5.7, rel=0.1)
+    """Some sixteen probes of an arm in a round, each as long as a trial."""
+    assert seconds_of(planned(rounds=1).experiment) == pytest.approx(2 * 16 * 5.7, rel=0.1)
