@@ -14,6 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from clientlab.errors import LabError
 from clientlab.results.machine import changed_code
 from findings.page import run_file, write
 
@@ -49,4 +50,8 @@ def _without(fields: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:
 if __name__ == "__main__":
     if sys.argv[1:]:
         measure(sys.argv[1:])
-    write()
+    try:
+        write()
+    except LabError as error:  # a run file, or a sentence that its run does not bear out
+        sys.stderr.write(f"findings: {error}\n")
+        raise SystemExit(2) from error

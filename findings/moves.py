@@ -11,6 +11,7 @@ from clientlab.judging.changes import simultaneous
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row
 from findings.contest import costs_of
+from findings.statements import UnsureSentence
 
 _ASYNC, _BLOCKING = "httpx2", "httpx2_blocking"
 
@@ -72,6 +73,18 @@ def moves_table(old: str, moves: Sequence[Move], row: Callable[[str, str], Row])
     heads = ("how you send", "to", old, "the other", f"time with {old} over the other's (95 %)", "the other is")
     confidence = simultaneous(len(moves))
     return table(heads, [_cells(move, row, confidence) for move in moves], left=2)
+
+
+def none_slower(to: str, moves: Sequence[Move], row: Callable[[str, str], Row]) -> str:
+    """A sentence that no move to a library is measurably slower. Raises UnsureSentence where one is."""
+    confidence = simultaneous(len(moves))
+    chosen = [move for move in moves if move.to == to]
+    for move in chosen:
+        ratio = paired_ratio(costs_of(row(move.run, move.old)), costs_of(row(move.run, move.new)), confidence)
+        if _word(ratio) == "slower":
+            shown = units.ratio_of(ratio)
+            raise UnsureSentence(f"{move.run}, {move.situation}: {to} is slower, {shown}; change the answer")
+    return f"In none of {len(chosen)} situations is it measurably slower"
 
 
 def _cells(move: Move, row: Callable[[str, str], Row], confidence: float) -> list[str]:

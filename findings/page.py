@@ -9,9 +9,10 @@ from pathlib import Path
 import jinja2
 
 from clientlab import units
-from clientlab.analysis.ratios import CONFIDENCE
+from clientlab.analysis.ratios import CONFIDENCE, paired_ratio
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.judging.claim_verdicts import judged
+from clientlab.judging.contrasts import by_round
 from clientlab.judging.judgement import read_judged
 from clientlab.reports import as_markdown, servers
 from clientlab.reports.charts import picture
@@ -20,9 +21,11 @@ from clientlab.reports.claims_section import PAIRED, with_band
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row, groups_of
 from clientlab.results.document import ClaimResult, Run
+from clientlab.results.figures import BY_KEY
 from clientlab.results.plan import Claim, Plan
 from findings import distance, network, reuse
-from findings.moves import FROM_3_11, FROM_HTTPX, moves_table
+from findings.moves import FROM_3_11, FROM_HTTPX, moves_table, none_slower
+from findings.statements import Statement, borne_out
 
 HERE = Path(__file__).parent
 RUNS = HERE / "runs"
@@ -81,6 +84,41 @@ class Found:
         claim = self.claims[name]
         return units.ratio(claim.ratio, claim.interval)
 
+    def more(self, name: str) -> str:
+        """The same, in a sentence that states more than 1. Raises UnsureSentence where the interval does not."""
+        return self._borne_out(name, "more")
+
+    def less(self, name: str) -> str:
+        """The same, of less than 1."""
+        return self._borne_out(name, "less")
+
+    def alike(self, name: str) -> str:
+        """The same, in a sentence that both sides cannot be told apart."""
+        return self._borne_out(name, "no difference")
+
+    def _borne_out(self, name: str, statement: Statement) -> str:
+        claim = self.claims[name]
+        return borne_out(f"{self.run.experiment.name}, claim {name}", claim.ratio, claim.interval, statement)
+
+    def slower(self, slow: str, quick: str) -> str:
+        """How many times as long an arm takes as another, by round. Raises UnsureSentence where it may not."""
+        these, those = (by_round(self.run, arm, BY_KEY["wall"]) for arm in (slow, quick))
+        ratio = paired_ratio(these, those)
+        where = f"{self.run.experiment.name}, arms {slow} and {quick}"
+        value, interval = (None, None) if ratio is None else (ratio.value, ratio.interval)
+        return borne_out(where, value, interval, "more")
+
+    def saved(self, name: str) -> str:
+        """The share of the time that the quicker side of a claim saves, from end to end of its interval."""
+        self.more(name)
+        low, high = self.claims[name].interval or (1.0, 1.0)
+        return f"{100 * (1 - 1 / low):.0f} to {100 * (1 - 1 / high):.0f} %"
+
+    def surroundings(self) -> str:
+        """Machine, network and Python of the run, for a sentence."""
+        where = self.run.surroundings
+        return f"{where.cpu_model}, {where.cpu_usable:g} cores, {where.python}, over loopback"
+
     def verdict(self, name: str) -> str:
         return self.claims[name].verdict
 
@@ -136,6 +174,7 @@ def render(found: dict[str, Run]) -> str:
     return environment.get_template("findings.md.jinja").render(
         found=pages,
         from_httpx=moves_table("httpx", FROM_HTTPX, lambda run, arm: pages[run].row(arm)),
+        none_slower=none_slower("httpx2", FROM_HTTPX, lambda run, arm: pages[run].row(arm)),
         from_3_11=moves_table("Python 3.11", FROM_3_11, lambda run, arm: pages[run].row(arm)),
         articles=_tally(claim for name, claim in of_sources if name not in MOVING),
         moving=_tally(claim for name, claim in of_sources if name in MOVING),

@@ -77,16 +77,27 @@ def test_the_table_of_reuse_has_a_line_for_each_pair():
             ]
     lone = Arm(name="h2-kept", strategy="h2", upstream="aiohttp", route="proxy", workload="workload", link=Link(0.0))
     run = a_run(*trials, arms=[*arms, lone])
+    shares = ("0 % (0 to 0)", "17 % (17 to 17)", "67 % (67 to 67)")
     assert reuse.saved_table(run).splitlines() == [
         "| client | route | 0 ms | 20 ms | 100 ms | 10 % from | 50 % from |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
-        "| requests | proxy | 0 % | 17 % | 67 % | 12 ms | 73.3 ms |",
+        f"| requests | proxy | {' | '.join(shares)} | 12 ms (12 ms to 12 ms) | 73.3 ms (73.3 ms to 73.3 ms) |",
     ]
     assert reuse.answer(run, "proxy") == (
-        "A kept connection saves 10 % from a round trip of 12 ms on, with every client. "
-        "A kept connection saves 50 % from a round trip of 73.3 ms on, with every client."
+        "The server takes 0. "
+        "A kept connection saves 10 % from a round trip of 12 ms (12 ms to 12 ms) on, with every client. "
+        "A kept connection saves 50 % from a round trip of 73.3 ms (73.3 ms to 73.3 ms) on, with every client."
     )
-    assert "No client saves 10 % at a measured round trip." in reuse.answer(run, "proxy-tls")
+    assert "From which round trip on a client saves 10 % is not known" in reuse.answer(run, "proxy-tls")
+
+
+def test_a_round_trip_is_stated_only_with_both_ends_of_its_interval():
+    """It lies between the crossings of the upper and of the lower ends; noise that never crosses states nothing."""
+    steps = {0.0: (0.0, -0.1, 0.1), 0.1: (0.4, 0.3, 0.5), 0.2: (0.6, 0.5, 0.7)}
+    saving = {rtt: reuse.Saved(*shares) for rtt, shares in steps.items()}
+    found = reuse.threshold(saving, 0.45)
+    assert (found.value, found.low, found.high) == pytest.approx((0.125, 0.0875, 0.175))
+    assert reuse.threshold(saving, 0.55) is None
 
 
 def test_the_table_of_distance_shows_where_the_order_changes():
