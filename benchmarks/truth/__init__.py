@@ -8,9 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.figures import BenchmarkRow
-from benchmarks.truth import comparisons, coverage, draws, headlines, knees, limits, searches, spreads, tails, verdict
+from benchmarks.truth import (
+    comparisons,
+    coverage,
+    draws,
+    gates,
+    headlines,
+    knees,
+    limits,
+    searches,
+    spreads,
+    tails,
+    verdict,
+)
 
-GROUPS = (tails, searches, coverage, draws, spreads, headlines, comparisons, limits, knees)
+GROUPS = (tails, searches, coverage, draws, spreads, headlines, comparisons, gates, limits, knees)
 
 
 def rows(seed: int) -> Iterator[BenchmarkRow]:

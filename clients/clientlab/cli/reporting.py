@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,7 @@ from clientlab.errors import LabError
 from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.comparison import compare as compare_runs
 from clientlab.judging.judgement import find_judged
+from clientlab.judging.levels import Levels, gate_of_comparison, gate_of_run, levels_of, same_surroundings
 from clientlab.judging.run_thresholds import check_arms, check_changes, judge_run, threshold_of_run
 from clientlab.judging.thresholds import Threshold, ThresholdResult, change_threshold, judge_changes
 from clientlab.printable import printable
@@ -147,6 +149,12 @@ def tell(judged: list[ThresholdResult], *, stderr: bool) -> int:
     return THRESHOLD_FAILED if any(one.outcome == "failed" for one in judged) else 0
 
 
+def tell_gate(run: Run, limits: Sequence[Threshold], *, stderr: bool) -> None:
+    """Print what the thresholds of a run find."""
+    for line in gate_of_run(run, limits):
+        click.echo(line, err=stderr)
+
+
 def _write(path: Path, text: str, name: str) -> None:
     try:
         path.write_text(text, encoding="utf-8", errors="replace")
@@ -165,6 +173,7 @@ def report(name: str, chart: Path | None, html: Path | None, folder: Path, **for
     found = find_judged(Store(folder), name)
     judged = judged_by(found, formats)
     taken, code = export(found, formats, judged)
+    tell_gate(found, limits_of(formats["texts"], strict=formats["strict"]), stderr=taken)
     if not taken:
         show(found, stderr=False)
     draw(found, chart, stderr=taken)
@@ -218,7 +227,9 @@ def compare(  # noqa: PLR0913 - one argument per option
 
     A change is real if the confidence interval of its typical ratio excludes 1. All intervals together hold the truth
     in 95 of 100 comparisons. --fail-on fails if the whole interval lies beyond the threshold: where all arms are
-    exactly at it, one comparison in 40 fails. Errors are counted: a single error beyond the threshold fails.
+    exactly at it, one comparison in 40 fails. That holds if the runs differ by nothing as a whole, or if three stored
+    runs of the baseline's surroundings show by how much; the output says which. Errors are counted: a single error
+    beyond the threshold fails.
     """
     if as_markdown and as_json:
         raise LabError("--markdown and --json: leave out one of them")
@@ -232,14 +243,28 @@ def compare(  # noqa: PLR0913 - one argument per option
     base, *others = (find_judged(store, name) for name in names)
     found = compare_runs(base, others, [*more, *(one.figure for one in headline)], force=force)
     check_arms(headline, found.arms())
-    judged = judge_changes(found, headline, strict=strict)
+    levels = _levels(store, base, others, headline)
+    judged = judge_changes(found, headline, strict=strict, levels=levels)
+    gate = gate_of_comparison(found, headline, levels)
     if as_json:
-        click.echo(comparison.as_json(found, judged))
+        click.echo(comparison.as_json(found, judged, gate))
     elif as_markdown:
-        click.echo(comparison.as_markdown(found, judged), nl=False)
+        click.echo(comparison.as_markdown(found, judged, gate), nl=False)
     else:
-        console().print(comparison.as_text(found, judged), highlight=False)
+        console().print(comparison.as_text(found, judged, gate), highlight=False)
     return THRESHOLD_FAILED if any(one.outcome == "failed" for one in judged) else 0
+
+
+def _levels(store: Store, base: Run, others: Sequence[Run], thresholds: Sequence[Threshold]) -> Levels:
+    """How the runs of the results folder differ as a whole, of the figures that have thresholds."""
+    if not thresholds:
+        return {}
+    stored = []
+    for name in store.names():
+        with contextlib.suppress(LabError):  # a file that is no run, or of another version, shows nothing
+            stored.append(store.read(name))
+    figures = [one.figure for one in thresholds if not one.figure.of_failed]
+    return levels_of(same_surroundings(base, stored, [run.run for run in others]), figures)
 
 
 @click.command()

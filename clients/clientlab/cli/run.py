@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from clientlab.cli.reporting import code_of, draw, limits_of, show, tell, write_page
+from clientlab.cli.reporting import code_of, draw, limits_of, show, tell, tell_gate, write_page
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options
 from clientlab.cli.terminal import PatientConsole, say
 from clientlab.errors import FieldError, IncompleteRun, LabError
@@ -140,6 +140,7 @@ def _show(options: RunOptions, finished: Run, limits: list[Threshold]) -> int:
         _write_junit(finished, options, judged)
     except LabError as error:
         raise IncompleteRun(f"{error}; the run is saved in {options.folder / finished.run}") from error
+    tell_gate(finished, limits, stderr=options.as_json)
     failed = tell(judged, stderr=options.as_json)
     if finished.status == "incomplete":
         return IncompleteRun.exit_code

@@ -139,7 +139,7 @@ def compare(base: Run, others: Sequence[Run], more: Iterable[Figure] = (), *, fo
         Compared(
             other,
             differences(base, other),
-            list(_unlike(base, other)),
+            list(unlike(base, other)),
             {
                 arm: {figure.key: change_of(figure, of_arm[figure.key], level) for figure in figures}
                 for arm, of_arm in of_run.items()
@@ -162,7 +162,7 @@ def _figures(base: Run, others: Sequence[Run], more: Iterable[Figure]) -> tuple[
 
 def _pairs(base: Run, other: Run, figures: tuple[Figure, ...], *, force: bool) -> dict[str, dict[str, Trials]]:
     """Arm → key of a figure → the trials that count, of the arms that both runs have. Raises LabError."""
-    found = list(_unlike(base, other))
+    found = list(unlike(base, other))
     if found and not force:
         rest = f", and {len(found) - 1} more" if len(found) > 1 else ""
         message = f"runs {base.run} and {other.run} are not alike: {found[0]}{rest}; `force` compares them nevertheless"
@@ -195,7 +195,7 @@ def _comparable(figure: Figure, trials: list[Trial]) -> list[Trial]:
     return [trial for trial in trials if not trial.errors] if figure.total else trials
 
 
-def _unlike(base: Run, other: Run) -> Iterator[str]:
+def unlike(base: Run, other: Run) -> Iterator[str]:
     """Sentences on arms, workloads and concurrency that differ; none where the runs can be compared."""
     before, after = _arms(base), _arms(other)
     for run, names in ((base, before.keys() - after.keys()), (other, after.keys() - before.keys())):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate, typical_estimate
 from clientlab.errors import FieldError
@@ -106,8 +106,23 @@ def unusable(text: str, message: str) -> FieldError:
     return FieldError(["fail_on"], message, value=repr(text))
 
 
-def judge_changes(comparison: Comparison, thresholds: Sequence[Threshold], *, strict: bool) -> list[ThresholdResult]:
+class Widening(Protocol):
+    """What widens the interval of a change: runs differ as a whole, and no round of two runs shows it."""
+
+    def widened(self, ratio: Estimate, confidence: float) -> Estimate:
+        """The ratio with the wider interval."""
+
+
+def judge_changes(
+    comparison: Comparison,
+    thresholds: Sequence[Threshold],
+    *,
+    strict: bool,
+    levels: Mapping[tuple[str, str], Widening] | None = None,
+) -> list[ThresholdResult]:
     """Every threshold for every arm of every run except the baseline.
+
+    `levels`: (arm, key of a figure) → how its runs differ as a whole, where stored runs show it.
 
     A threshold fails if the whole interval of the change is beyond it; with `strict`, if the estimate is. The
     intervals of all thresholds and arms together hold the truth in 95 of 100 cases. Errors are counted, not
@@ -125,7 +140,12 @@ def judge_changes(comparison: Comparison, thresholds: Sequence[Threshold], *, st
         if one.applies_to(arm)
         for change in [changes[one.figure.key]]
         for lost in [lost_trials(one, compared.run, arm)]
-        for outcome in ["failed" if lost else _bounded(change) or _outcome(one, change, arm, None if strict else level)]
+        for outcome in [
+            "failed"
+            if lost
+            else _bounded(change)
+            or _outcome(one, change, arm, None if strict else level, (levels or {}).get((arm, one.figure.key)))
+        ]
     ]
 
 
@@ -196,7 +216,9 @@ def lost_trials(one: Threshold, run: Run, arm: str) -> int:
     return len(failed_for_good(run, arm)) if one.figure.of_failed else 0
 
 
-def _outcome(one: Threshold, change: Change, arm: str, confidence: float | None) -> ThresholdOutcome:
+def _outcome(
+    one: Threshold, change: Change, arm: str, confidence: float | None, levels: Widening | None
+) -> ThresholdOutcome:
     """`confidence`: of the interval that has to be beyond the threshold; None to judge by the estimate."""
     strict = confidence is None
     if not change.rounds[1]:
@@ -214,6 +236,8 @@ def _outcome(one: Threshold, change: Change, arm: str, confidence: float | None)
         if not beyond(change.after or 0.0, change.before or 0.0, less=less):
             return "held"
         return "failed" if strict or change.verdict == "worse" else "not sure"
+    if levels is not None and confidence is not None:
+        ratio = levels.widened(ratio, confidence)
     return outcome_of(one, ratio, strict=strict)
 
 

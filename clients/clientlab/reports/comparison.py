@@ -30,20 +30,20 @@ _LONGEST = 60
 _STYLES = {"better": "green", "worse": "bold red", "cannot say": "yellow"}
 
 
-def as_text(comparison: Comparison, judged: Sequence[ThresholdResult]) -> RenderableType:
-    """The whole comparison, for a rich console: a column for each run."""
+def as_text(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> RenderableType:
+    """The whole comparison, for a rich console: a column for each run. `gate`: sentences on its thresholds."""
     parts: list[RenderableType] = [Text.assemble("baseline ", (_heading(comparison.base), "bold"))]
     parts += [Text.assemble("against  ", (_heading(one.run), "bold")) for one in comparison.others]
     for name, lines in _notices(comparison):
         parts.append(Text.assemble(("! ", "bold yellow"), (f"{name}:", "yellow")))
         parts += [Text(f"    {line}") for line in lines]
     parts += [Text(), _table(comparison), Text(_summary(comparison), style="bold")]
-    parts += [Text(line, style="dim") for line in _notes(comparison)]
+    parts += [Text(line, style="dim") for line in (*_notes(comparison), *gate)]
     parts += [Text(line, style="bold red" if "FAILED" in line else "bold") for line in headline.lines(judged)]
     return Lines(*parts)
 
 
-def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
+def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> str:
     """The whole comparison, for a pull request or the summary of a build: three columns for each run."""
     escaped = markdown.escaped
     parts = [f"Baseline: {escaped(_heading(comparison.base))}  \n"]
@@ -56,16 +56,16 @@ def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult]) -> st
         for arm, figure, before, changes in _rows(comparison)
     ]
     parts.append("\n" + markdown.table(["arm", "figure", "baseline", *columns], rows, left=2))
-    parts += [f"\n{escaped(line)}\n" for line in (_summary(comparison), *_notes(comparison))]
+    parts += [f"\n{escaped(line)}\n" for line in (_summary(comparison), *_notes(comparison), *gate)]
     outcomes = [f"- **{escaped(line)}**\n" for line in headline.lines(judged)]
     return "".join([*parts, "\n" if outcomes else "", *outcomes])
 
 
-def as_json(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
+def as_json(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> str:
     """One object, with every figure in seconds, bytes, counts and shares.
 
     `baseline`: name of the run. `confidence`: of each interval. `runs`: surroundings that differ, and
-    changes by arm and figure. `thresholds`.
+    changes by arm and figure. `thresholds`. `gate`: sentences on what the thresholds find.
     """
     document = {
         "baseline": comparison.base.run,
@@ -86,6 +86,7 @@ def as_json(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
             {"threshold": one.threshold.text, "run": one.run, "arm": one.arm, "outcome": one.outcome}
             for one in judged
         ],
+        "gate": list(gate),
     }  # fmt: skip
     return json.dumps(document, indent=1, allow_nan=False)
 

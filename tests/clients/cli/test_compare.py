@@ -49,6 +49,21 @@ def test_a_comparison_exits_1_where_a_threshold_failed(words, code, form, client
         assert ("failed" in outcomes) == (code == 1)
 
 
+def test_a_comparison_counts_how_far_stored_runs_differ_as_a_whole(clientlab, results):
+    """Older runs of the same surroundings make a failure unsure; without them, the output says so."""
+    levels = {"a-base": 1.0, "b-after": 1.06, "c-old": 0.94, "d-old": 1.05, "e-old": 0.97}
+    for name, level in levels.items():
+        if name == "c-old":
+            said = clientlab("compare", "a", "b", "--fail-on", "wall +1%")
+            assert said.code == 1
+            assert "how far two runs differ as a whole is unknown" in " ".join(said.out.split())
+        results.claim(name)
+        results.save(a_run_at(level, name))
+    said = clientlab("compare", "a", "b", "--fail-on", "wall +1%", "--json")
+    assert said.code == 0
+    assert json.loads(said.out)["gate"][1].startswith("gate wall: 4 stored runs of these surroundings")
+
+
 def test_a_comparison_shows_the_figures_that_are_named(clientlab, runs):  # noqa: ARG001
     """By key or full name, beside those that are always shown and those of the thresholds; each once."""
     said = clientlab(

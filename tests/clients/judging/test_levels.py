@@ -1,0 +1,88 @@
+"""Gates between runs that differ as a whole, and what a gate says that it finds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from clientlab.analysis.ratios import Estimate
+from clientlab.judging.comparison import compare
+from clientlab.judging.levels import (
+    LevelSpread,
+    gate_of_comparison,
+    gate_of_run,
+    levels_of,
+    same_surroundings,
+)
+from clientlab.judging.thresholds import change_threshold, judge_changes, limit
+from clientlab.results.figures import BY_KEY
+from clients.documents import a_run, a_trial
+
+WALL = BY_KEY["wall"]
+DRAW = np.random.default_rng(4)
+
+
+def a_level(level: float, name: str = "run", spread: float = 0.01, rounds: int = 6, **changes):
+    """A run of one arm whose rounds vary around a level."""
+    walls = level * np.exp(DRAW.normal(0, spread, rounds))
+    return a_run(*(a_trial("urllib3", n, float(wall)) for n, wall in enumerate(walls, 1)), name=name, **changes)
+
+
+def test_the_spread_of_levels_is_what_the_rounds_do_not_explain():
+    """Levels that vary by 10 % are found among 40 runs; equal ones have next to no spread."""
+    apart = levels_of([a_level(math.exp(DRAW.normal(0, 0.1))) for _ in range(40)], [WALL])["urllib3", "wall"]
+    equal = levels_of([a_level(1.0) for _ in range(40)], [WALL])["urllib3", "wall"]
+    assert (apart.runs, apart.spread) == (40, pytest.approx(0.1, rel=0.4))
+    assert equal.spread < 0.004
+    assert levels_of([a_level(1.0)] * 2, [WALL]) == {}
+
+
+def test_runs_of_other_surroundings_or_plans_count_in_no_spread():
+    """Another kernel, another arm, a run that goes on, and the run that is judged are left out."""
+    base, alike = a_level(1.0, "base"), a_level(1.1, "alike")
+    other = a_level(1.0, "other")
+    other = other.model_copy(update={"surroundings": other.surroundings.model_copy(update={"kernel": "other"})})
+    more = a_run(a_trial("urllib3"), a_trial("pycurl"), name="more")
+    going = a_level(1.0, "going").model_copy(update={"status": "running"})
+    judged = a_level(1.2, "judged")
+    found = same_surroundings(base, [judged, other, more, going, alike, base], ["judged"])
+    assert [run.run for run in found] == ["base", "alike"]
+
+
+def test_a_threshold_counts_how_far_runs_differ_as_a_whole():
+    """A change of 8 % is beyond the noise of the rounds, but not beyond that of the runs."""
+    base, after = a_level(1.0, "base"), a_level(1.08, "after")
+    levels = levels_of([base, *(a_level(level) for level in (0.94, 1.05, 0.97, 1.06))], [WALL])
+    threshold = change_threshold("wall +2%")
+    comparison = compare(base, [after])
+    outcomes = [judge_changes(comparison, [threshold], strict=False, levels=one)[0].outcome for one in ({}, levels)]
+    assert outcomes == ["failed", "not sure"]
+    unknown, known = (gate_of_comparison(comparison, [threshold], one) for one in ({}, levels))
+    assert "how far two runs differ as a whole is unknown" in unknown[1]
+    assert known[1].startswith("gate wall: 5 stored runs of these surroundings differ by up to ")
+    assert unknown[0].startswith("gate wall +2%: at this noise and with these rounds it finds a change of ")
+    found = [float(line.partition("a change of ")[2].partition(" %")[0]) for line in (unknown[0], known[0])]
+    assert 2 < found[0] < 10 < found[1]
+
+
+def test_a_wider_interval_holds_the_narrow_one():
+    """The widths add up as independent errors do, and an unknown interval stays unknown."""
+    levels = LevelSpread(5, 0.03)
+    wide = levels.widened(Estimate(1.1, 1.05, 1.2), 0.95)
+    assert wide.low == pytest.approx(1.1 * math.exp(-math.hypot(math.log(1.1 / 1.05), 2.7764 * 2**0.5 * 0.03)), 1e-4)
+    assert wide.low < 1.05
+    assert wide.high > 1.2
+    assert levels.widened(Estimate(1.1, None, None), 0.95) == Estimate(1.1, None, None)
+    assert LevelSpread(5, 0.0).widened(Estimate(1.1, 1.05, 1.2), 0.95).low == pytest.approx(1.05)
+
+
+def test_the_gate_of_a_run_states_what_its_limits_find():
+    """For the arm that varies most; errors are counted and need no such sentence."""
+    trials = [a_trial(name, n, wall) for name, walls in (("urllib3", (0.99, 1.0, 1.01)), ("pycurl", (0.5, 1.0, 2.0)))
+              for n, wall in enumerate(walls, 1)]  # fmt: skip
+    (line,) = gate_of_run(a_run(*trials), [limit("wall > 1s"), limit("errors > 0")])
+    assert line.startswith("gate wall > 1s: at this noise and with these rounds it finds ")
+    assert line.endswith("beyond it in 80 of 100 builds (of 2 arms, pycurl varies most).")
+    assert gate_of_run(a_run(*trials), []) == []
