@@ -84,7 +84,7 @@ def test_the_table_of_reuse_has_a_line_for_each_pair():
         f"| requests | proxy | {' | '.join(shares)} | 12 ms (12 ms to 12 ms) | 73.3 ms (73.3 ms to 73.3 ms) |",
     ]
     assert reuse.answer(run, "proxy") == (
-        "The server takes 0. "
+        "The server takes 0 s. "
         "A kept connection saves 10 % from a round trip of 12 ms (12 ms to 12 ms) on, with every client. "
         "A kept connection saves 50 % from a round trip of 73.3 ms (73.3 ms to 73.3 ms) on, with every client."
     )
