@@ -7,6 +7,8 @@ sleeps, does not. Counts of context switches show no such difference: a thread t
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -16,15 +18,22 @@ _MOST_AT_ONCE = 64
 
 
 class LockWaits:
-    """Looks at the threads of processes. `pids`: a function that returns the ids of all of them."""
+    """Looks at the threads of processes. `pids`: a function that returns the ids of all of them.
+
+    `until`: a moment of `time.perf_counter` after which no look counts. Threads that have no more requests to send wait
+    for work then, and that is a lock, too.
+    """
 
     def __init__(self, pids: Callable[[], Iterable[int]], proc: Path = _PROC) -> None:
         self._pids = pids
         self._proc = proc
+        self.until = math.inf
         self._looked = self._locked = self._sleeping = 0
 
     def look(self) -> None:
         """Look at the threads now, at every n-th of many. Main threads wait for the others, and do not count."""
+        if time.perf_counter() >= self.until:
+            return
         threads = [task for pid in self._pids() for task in self._threads(pid)]
         for task in threads[:: -(-len(threads) // _MOST_AT_ONCE) or 1]:
             with contextlib.suppress(OSError):  # it has ended, or the system has no such file

@@ -124,7 +124,9 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
         start = on_start()
         rests.start()
         limits.begin("measured", counted=not has_tool)
-        processes.resume(_together(context) if start is None else start)
+        start = _together(context) if start is None else start
+        waits.until = (time.perf_counter() if start is None else start) + (context.workload.duration or math.inf)
+        processes.resume(start)
         processes.event("sent", _each(waits.look, progress.look), math.inf if has_tool else stall_seconds)
         rests.sent()
         limits.begin("end")

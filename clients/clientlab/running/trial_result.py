@@ -255,7 +255,7 @@ def _judgement(begun: Begun, whole: WholeTrial, ceiling: Ceiling | None, placeme
     if waits is not None:
         delays = (delays or 0.0) + waits.seconds
     loaded = over.outcome(outcome, whole.servers)
-    shares = shares_of(planned, loaded, delays, whole.servers, held, placement, whole.usable)
+    shares = shares_of(planned, loaded, delays, over.held(whole.servers), held, placement, whole.usable)
     if waits is not None:
         shares = replace(shares, bandwidth=waits.bandwidth)
     shares = replace(shares, in_turn=counts.in_turn)

@@ -30,15 +30,17 @@ from clientlab.workload.workload import Workload
 
 @dataclass(frozen=True)
 class Divisors:
-    """What the sums over all requests of a trial are divided by, in seconds: both are the wall time of a trial with -n.
+    """What the sums over all requests of a trial are divided by, in seconds: all are the wall time of a trial with -n.
 
     `work`: the time that all its work would take at the rate of the whole load. So a share is the demand of a request
     times that rate, by the utilisation law (Denning and Buzen 1978). `in_flight`: the same of the time that requests
-    were in flight, of which a straggler alone may have spent a large part after the load was whole.
+    were in flight, of which a straggler alone may have spent a large part after the load was whole. `load`: the time in
+    which the load was whole, for what happens once in a trial.
     """
 
     work: float
     in_flight: float
+    load: float
 
     def delays(self, seconds: float | None) -> float | None:
         """Delays of all requests as a part of `work`: they are time in flight."""
@@ -54,7 +56,20 @@ class Divisors:
             return outcome
         uses = (servers.upstream, servers.proxy, servers.link)
         own = outcome.cpu_seconds + sum(use.cpu_seconds for use in uses if use is not None)
-        return replace(outcome, wall_seconds=self.work, disturbance=self._busy(outcome.disturbance, own))
+        return replace(
+            outcome,
+            wall_seconds=self.work,
+            startup_seconds=outcome.startup_seconds * self.work / self.load,
+            disturbance=self._busy(outcome.disturbance, own),
+        )
+
+    def held(self, servers: ServerCounters) -> ServerCounters:
+        """What each worker of the upstream held, as a part of `work`: it is time in flight."""
+        use = servers.upstream
+        if use is None or use.worker_held_seconds is None:
+            return servers
+        held = [self.delays(seconds) for seconds in use.worker_held_seconds]
+        return servers.model_copy(update={"upstream": use.model_copy(update={"worker_held_seconds": held})})
 
     def _busy(self, found: Disturbance | None, own: float) -> Disturbance | None:
         """The busy share of the machine: the trial's own work is done in `work` seconds, that of others goes on."""
@@ -68,9 +83,9 @@ class Divisors:
 def divisors_of(loaded: WholeLoad | None, outcome: Outcome, counts: RequestCounts) -> Divisors:
     """What the sums of a trial are divided by. `loaded`: None where its wall time counts."""
     if loaded is None:
-        return Divisors(outcome.wall_seconds, outcome.wall_seconds)
+        return Divisors(outcome.wall_seconds, outcome.wall_seconds, outcome.wall_seconds)
     work = loaded.seconds * counts.finished / loaded.requests
-    return Divisors(work, loaded.seconds * counts.in_flight_seconds / loaded.in_flight_seconds)
+    return Divisors(work, loaded.seconds * counts.in_flight_seconds / loaded.in_flight_seconds, loaded.seconds)
 
 
 def whole_load_of(measurement: Measurement, workload: Workload) -> WholeLoad | None:

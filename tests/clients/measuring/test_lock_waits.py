@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,20 @@ def test_a_system_that_shows_no_wait_channel_gives_no_evidence(tmp_path):
     found.look()
     assert found.share is None
     assert LockWaits(list).share is None
+
+
+def test_threads_without_more_work_are_not_looked_at(tmp_path):
+    """After the trial's duration, threads wait for work: that is no lock."""
+    for thread, channel in {"2": "futex_do_wait", "3": "unix_stream_read_generic"}.items():
+        task = tmp_path / "1" / "task" / thread
+        task.mkdir(parents=True)
+        (task / "wchan").write_text(channel, encoding="ascii")
+    found = LockWaits(lambda: [1], tmp_path)
+    found.look()
+    (tmp_path / "1/task/3/wchan").write_text("futex_do_wait", encoding="ascii")
+    found.until = time.perf_counter()
+    found.look()
+    assert found.share == 0.5
 
 
 def test_of_many_threads_a_part_is_looked_at(tmp_path):

@@ -24,7 +24,10 @@ from clients.documents import a_planned_trial, a_run, a_shard_report
 from clients.fake_testbed import FakeTestbed
 
 C = 64
-COMMON = {"idle_rss_bytes": None, "peak_rss_bytes": None, "connections_begun": C, "connections_opened": C}
+COMMON = {
+    "cpu_seconds": 0.0, "processes": 1, "idle_rss_bytes": None, "peak_rss_bytes": None, "connections_begun": C,
+    "connections_opened": C, "connections_in_all": C,
+}  # fmt: skip
 
 
 def closed_loop(draw, duration: float, in_flight: int = C) -> Samples:
@@ -40,23 +43,21 @@ def closed_loop(draw, duration: float, in_flight: int = C) -> Samples:
     return Samples(np.sort(made, order="start"), np.arange(len(made)), {}, {}, {})
 
 
-def judged(found: Samples, cpu_seconds: float = 0.0, servers: ServerCounters | None = None, **workload):
-    """The finished trial of these samples, whose clock began at 0."""
+def judged(found: Samples, servers: ServerCounters | None = None, outcome=None, **workload):
+    """The finished trial of these samples, whose clock began at 0. `outcome`: fields of its outcome."""
     wall = float((found.records["start"] + found.records["seconds"]).max())
-    outcome = Outcome(
-        began=0.0, wall_seconds=wall, cpu_seconds=cpu_seconds, connections_in_all=C, processes=1,
-        extended=None if "requests" in workload else False, **COMMON,
-    )  # fmt: skip
+    ended = {"began": 0.0, "wall_seconds": wall, "extended": None if "requests" in workload else False}
+    measured = Outcome(**{**COMMON, **ended, **(outcome or {})})
     planned = PlannedTrial(
         arm="a", strategy="aiohttp", upstream="aiohttp", route="direct", workload="w", round=1, order=0, concurrency=C
     )
     begun = Begun(planned, Workload(concurrency=C, **workload), "2024-05-06T07:08:09+00:00")
-    return finished_trial(begun, Measurement(outcome, found), servers or ServerCounters())
+    return finished_trial(begun, Measurement(measured, found), servers or ServerCounters())
 
 
-def used(held_seconds: float) -> ServerCounters:
+def used(held_seconds: float, **fields) -> ServerCounters:
     """What an upstream with little work spent."""
-    return ServerCounters(upstream=ServerUse(cpu_seconds=1.0, held_seconds=held_seconds))
+    return ServerCounters(upstream=ServerUse(cpu_seconds=1.0, held_seconds=held_seconds, **fields))
 
 
 DRAW = np.random.default_rng(5)
@@ -83,17 +84,36 @@ def test_a_straggler_changes_neither_rate_nor_shares_nor_the_verdict():
     """One request of 30 s keeps a trial of 10 s waiting; the client stays full, and the run has a caution."""
     found = closed_loop(lambda many: np.full(many, 0.032), 10.0)
     held = float(found.records["seconds"].sum()) * 0.9
-    spent = {"cpu_seconds": 9.0, "duration": 10.0}
+    spent = {"outcome": {"cpu_seconds": 9.0}, "duration": 10.0}
     before = judged(found, servers=used(held), **spent)
     found.records["seconds"][-1] = 30.0
     after = judged(found, servers=used(held + 30.0), **spent)
     assert (before.wall_seconds < 11, after.wall_seconds > 30) == (True, True)
     assert after.requests_per_second == pytest.approx(before.requests_per_second, rel=0.02)
-    assert {**after.busy, "waiting": 0.1} == pytest.approx({**before.busy, "waiting": 0.1}, rel=0.02)
+    assert after.busy == pytest.approx(before.busy, abs=0.01)
     assert after.in_flight.client == pytest.approx(C, rel=0.02)
     assert (before.verdict, after.verdict) == ("client-bound", "client-bound")
     run = a_run(after.model_copy(update={"workload": "workload"}), workloads={"workload": Workload(duration=10.0)})
     assert [one.arms for one in cautions_of(run) if one.kind == "long-tail"] == [["a"]]
+
+
+def test_time_that_workers_held_requests_after_the_duration_fills_no_worker():
+    """Both workers hold 28 of their 32 requests on average, and go on so for twice the duration with the last ones."""
+    found = closed_loop(lambda many: np.full(many, 0.1), 10.0)
+    found.records["seconds"][-C:] = 10.0
+    held = float(found.records["seconds"].sum()) * 28 / 32
+    servers = used(held, slots=60, processes=2, worker_held_seconds=[held / 2, held / 2])
+    trial = judged(found, servers=servers, duration=10.0)
+    assert trial.tail_seconds == pytest.approx(trial.wall_seconds - 10.0)
+    assert trial.busy["upstream_threads"] == pytest.approx(28 / 30, rel=0.02)
+
+
+def test_the_start_of_a_pool_is_a_share_of_the_time_in_which_the_load_was_whole():
+    """The last of 64 processes began after 4 of 5 s, and their last responses took 7 s more."""
+    found = closed_loop(lambda many: np.full(many, 2.4), 5.0)
+    found.records["seconds"][-C:] = 7.5
+    trial = judged(found, outcome={"processes": C, "startup_seconds": 4.0}, duration=5.0)
+    assert trial.busy["startup"] == pytest.approx(0.8)
 
 
 def test_a_number_of_requests_keeps_its_wall_time():
