@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from clientlab.judging.verdict import Shares
 from clientlab.measuring.measurement import Outcome
+from clientlab.results.bottleneck import Bound, InFlight
 from clientlab.results.server_counters import ServerCounters, ServerUse
-from clientlab.results.trial import Bound, InFlight, PlannedTrial
+from clientlab.results.trial import PlannedTrial
 from clientlab.running.busy_shares import shares_of
 
 

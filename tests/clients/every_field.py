@@ -7,22 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from clientlab.results.bottleneck import InFlight
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Caution, Ceiling, Environment, Placement, Resumption, Run, SystemLimits
 from clientlab.results.plan import Arm, Claim, EnvironmentSpec
 from clientlab.results.target import Target
-from clientlab.results.trial import (
-    ClockOffset,
-    InFlight,
-    LoadSlice,
-    Noise,
-    OfSearch,
-    OpenLoad,
-    ServerUse,
-    Shard,
-    Slice,
-    Trial,
-)
+from clientlab.results.trial import ClockOffset, LoadSlice, Noise, OfSearch, OpenLoad, ServerUse, Shard, Slice, Trial
 from clientlab.workload.arrivals import Stages
 from clientlab.workload.delays import Delay
 from clientlab.workload.link import Link

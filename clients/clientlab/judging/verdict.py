@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clientlab.results.trial import Bound
+from clientlab.results.bottleneck import Bound
 
 SATURATED = 0.7
 """From this share of its cores' time on, a part counts as the bottleneck; the same of threads and connections."""

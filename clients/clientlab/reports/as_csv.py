@@ -11,10 +11,11 @@ import json
 from typing import Any
 
 from clientlab.judging.cautions.load import spread_of
+from clientlab.results.bottleneck import BUSY_PARTS, InFlight
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
 from clientlab.results.server_counters import ServerUse
-from clientlab.results.trial import BUSY_PARTS, InFlight, Noise, Quantiles, Trial, quantile_of
+from clientlab.results.trial import Noise, Quantiles, Trial, quantile_of
 
 _PARTS = (
     "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",

@@ -13,10 +13,11 @@ from clientlab.judging.verdict import FULL
 from clientlab.reports.charts.shapes import DataTable
 from clientlab.reports.rows import bottleneck_shares
 from clientlab.reports.sections import Part, Report, Section, Tables
+from clientlab.results.bottleneck import Bound
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY
-from clientlab.results.trial import Bound, Trial
+from clientlab.results.trial import Trial
 
 _CAPACITY_HEADS = (
     "arm", "capacity/s (95 %)", "x largest (95 %)", "rounds", "probes", "not held at", "because", "busy then",

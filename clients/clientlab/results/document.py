@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Seconds, Whole
+from clientlab.results.bottleneck import Bound
 from clientlab.results.part import DocumentPart, MeasuredPart
 from clientlab.results.plan import (
     MOST_CLAIMS,
@@ -27,7 +28,7 @@ from clientlab.results.plan import (
 )
 from clientlab.results.server_counters import ServerUse
 from clientlab.results.target import Target
-from clientlab.results.trial import Bound, PlannedTrial, Time, Trial
+from clientlab.results.trial import PlannedTrial, Time, Trial
 
 
 class Ceiling(MeasuredPart):

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.analysis.histogram import checked_histogram
 from clientlab.bounded_numbers import Count, NotNegative, Positive, Rate, Seconds
+from clientlab.results.bottleneck import Bound, InFlight
 from clientlab.results.part import MeasuredPart
 from clientlab.results.server_counters import ServerUse
 from clientlab.workload.link import Link
@@ -36,51 +37,6 @@ def _time(text: str) -> str:
 
 
 Time = Annotated[str, AfterValidator(_time), Field(description="UTC, ISO 8601")]
-
-Bound = Literal[
-    "client-bound",
-    "proxy-bound",
-    "upstream-bound",
-    "link-bound",
-    "bandwidth-bound",
-    "latency-bound",
-    "client-connections",
-    "client-streams",
-    "client-lock",
-    "upstream-threads",
-    "start-up",
-    "machine",
-    "chain",
-    "outside",
-    "unaccounted",
-    "mixed",
-    "on-schedule",
-    "behind-schedule",
-    "overloaded",
-]
-"""What limited a trial; the last three are of open loads."""
-
-BUSY_PARTS = {
-    "client": "CPU time of the client, of the cores that it can use; of its fullest process, if that is more",
-    "proxy": "CPU time of the proxy, of the cores that it can use",
-    "upstream": "CPU time of the upstream, of the cores that it can use; of its fullest worker, if that is more",
-    "link": "CPU time of the link's process, of one core",
-    "bandwidth": "bytes that passed the link, of those that its bandwidth permits, in the fuller direction",
-    "latency": "requested delays and round trips of the link, of the time of the requests in flight",
-    "upstream_threads": "requests in the upstream's threads, where these are fewer than the requests in flight",
-    "connections": "requests on the client's connections, where these are fewer than the requests in flight",
-    "streams": "requests on the streams of the client's HTTP/2 connections, if these are fewer than those in flight",
-    "startup": "time until the last process of a pool had begun, of the trial",
-    "machine": "busy time of all cores, whoever used them",
-    "chain": "delays, round trips and CPU time of all parts, of the time of the requests in flight",
-    "waiting": "requests in flight that neither link, proxy nor upstream held",
-    "unaccounted": "time of the requests that neither a delay, nor a server, nor CPU time of the client explains",
-    "locks": "threads of the client that were seen blocked on a lock, of those that were looked at",
-    "in_turn": "requests that ended at least their own delay after the one before, of all",
-    "outside": "time of each request that is not the client's CPU time, for a server without counters",
-    "ceiling": "successful requests per second, of the ceiling of upstream and route where it was measured",
-}
-"""The keys of `Trial.busy`: part → what its share is a share of."""
 
 
 class Quantiles(MeasuredPart):
@@ -164,17 +120,6 @@ class OpenLoad(MeasuredPart):
         Count | None, Field(description="requests sent and not answered when the schedule ended; null: not counted")
     ] = None
     over_time: Annotated[list[LoadSlice], Field(max_length=MOST_SLICES)] = []
-
-
-class InFlight(MeasuredPart):
-    """Mean number of requests in flight, by Little's law: the sum of their times over the wall time."""
-
-    client: Annotated[NotNegative, Field(description="begun by the client's clock, and not ended")]
-    proxy: Annotated[NotNegative | None, Field(description="read by the proxy, and not answered")] = None
-    upstream: Annotated[NotNegative | None, Field(description="read by the upstream, and not ready")] = None
-    link: Annotated[
-        NotNegative | None, Field(description="on the way through the link: its round trips; null: no link")
-    ] = None
 
 
 Grown = Annotated[NotNegative, Field(description="seconds")]

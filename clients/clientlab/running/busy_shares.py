@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from clientlab import strategies
 from clientlab.judging.verdict import SHORT_SECONDS, Shares, busy, unaccounted, waited
 from clientlab.measuring.measurement import Outcome
+from clientlab.results.bottleneck import InFlight
 from clientlab.results.document import Placement
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.surroundings import cpu_usable
-from clientlab.results.trial import InFlight, PlannedTrial
+from clientlab.results.trial import PlannedTrial
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.workload import Workload, delay_of
 

@@ -22,11 +22,12 @@ from clientlab.judging.verdict import Shares, busy, verdict
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.measurement import measure
 from clientlab.measuring.trial_handle import TrialFailed
+from clientlab.results.bottleneck import Bound
 from clientlab.results.document import Ceiling, Placement
 from clientlab.results.plan import Plan
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.surroundings import cpu_usable
-from clientlab.results.trial import Bound, PlannedTrial
+from clientlab.results.trial import PlannedTrial
 from clientlab.running.busy_shares import client_cores, server_shares
 from clientlab.running.testbed import Testbed
 from clientlab.workload.load import expected_requests

@@ -13,10 +13,11 @@ from clientlab.judging.backlog import growth_of
 from clientlab.judging.verdict import Shares, of_schedule, verdict
 from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.measuring.tool_trials import ToolNote
+from clientlab.results.bottleneck import Bound, InFlight
 from clientlab.results.document import Ceiling, Placement
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import RequestCounts, WholeLoad
-from clientlab.results.trial import Bound, ClockOffset, InFlight, Noise, OpenLoad, PlannedTrial, Quantiles, Shard, Trial
+from clientlab.results.trial import ClockOffset, Noise, OpenLoad, PlannedTrial, Quantiles, Shard, Trial
 from clientlab.running.busy_shares import LinkTraffic, carried_by, in_flight, link_waits, shares_of
 from clientlab.running.open_load import kept_schedule
 from clientlab.running.quantiles import quantiles_of, times_by_success

@@ -8,9 +8,9 @@ import pytest
 
 from clientlab.measuring.measurement import Outcome
 from clientlab.measuring.noise import Disturbance
+from clientlab.results.bottleneck import InFlight
 from clientlab.results.document import Placement
 from clientlab.results.server_counters import ServerCounters, ServerUse
-from clientlab.results.trial import InFlight
 from clientlab.running import busy_shares
 from clientlab.running.busy_shares import client_cores, in_flight, shares_of
 from clients.documents import a_planned_trial

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from clientlab.judging.verdict import Shares, verdict
+from clientlab.results.bottleneck import InFlight
 from clientlab.results.server_counters import ServerCounters, ServerUse
-from clientlab.results.trial import InFlight
 from clientlab.running.busy_shares import LinkTraffic, LinkWaits, in_flight, link_waits, shares_of
 from clientlab.running.trial_watch import deadline_of
 from clientlab.workload.delays import Delay

@@ -1,0 +1,66 @@
+"""The bottleneck of a trial: its name, and the shares and the requests in flight that led to it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from clientlab.bounded_numbers import NotNegative
+from clientlab.results.part import MeasuredPart
+
+Bound = Literal[
+    "client-bound",
+    "proxy-bound",
+    "upstream-bound",
+    "link-bound",
+    "bandwidth-bound",
+    "latency-bound",
+    "client-connections",
+    "client-streams",
+    "client-lock",
+    "upstream-threads",
+    "start-up",
+    "machine",
+    "chain",
+    "outside",
+    "unaccounted",
+    "mixed",
+    "on-schedule",
+    "behind-schedule",
+    "overloaded",
+]
+"""What limited a trial; the last three are of open loads."""
+
+BUSY_PARTS = {
+    "client": "CPU time of the client, of the cores that it can use; of its fullest process, if that is more",
+    "proxy": "CPU time of the proxy, of the cores that it can use",
+    "upstream": "CPU time of the upstream, of the cores that it can use; of its fullest worker, if that is more",
+    "link": "CPU time of the link's process, of one core",
+    "bandwidth": "bytes that passed the link, of those that its bandwidth permits, in the fuller direction",
+    "latency": "requested delays and round trips of the link, of the time of the requests in flight",
+    "upstream_threads": "requests in the upstream's threads, where these are fewer than the requests in flight",
+    "connections": "requests on the client's connections, where these are fewer than the requests in flight",
+    "streams": "requests on the streams of the client's HTTP/2 connections, if these are fewer than those in flight",
+    "startup": "time until the last process of a pool had begun, of the trial",
+    "machine": "busy time of all cores, whoever used them",
+    "chain": "delays, round trips and CPU time of all parts, of the time of the requests in flight",
+    "waiting": "requests in flight that neither link, proxy nor upstream held",
+    "unaccounted": "time of the requests that neither a delay, nor a server, nor CPU time of the client explains",
+    "locks": "threads of the client that were seen blocked on a lock, of those that were looked at",
+    "in_turn": "requests that ended at least their own delay after the one before, of all",
+    "outside": "time of each request that is not the client's CPU time, for a server without counters",
+    "ceiling": "successful requests per second, of the ceiling of upstream and route where it was measured",
+}
+"""The keys of `Trial.busy`: part → what its share is a share of."""
+
+
+class InFlight(MeasuredPart):
+    """Mean number of requests in flight, by Little's law: the sum of their times over the wall time."""
+
+    client: Annotated[NotNegative, Field(description="begun by the client's clock, and not ended")]
+    proxy: Annotated[NotNegative | None, Field(description="read by the proxy, and not answered")] = None
+    upstream: Annotated[NotNegative | None, Field(description="read by the upstream, and not ready")] = None
+    link: Annotated[
+        NotNegative | None, Field(description="on the way through the link: its round trips; null: no link")
+    ] = None
