@@ -249,7 +249,10 @@ def _of_connections(planned: PlannedTrial, outcome: Outcome, held: InFlight, ser
 
 
 MOST_STREAMS = 250
-"""Requests at once on an HTTP/2 connection to the proxy: the limit that Go's server announces by default."""
+"""Requests at once on an HTTP/2 connection to the proxy: SETTINGS_MAX_CONCURRENT_STREAMS of Caddy, as a test reads it.
+
+It is the default of Go's server (`http2defaultMaxStreams` of net/http), which the lab's Caddyfile leaves as it is.
+"""
 
 
 def _of_streams(planned: PlannedTrial, outcome: Outcome, held: InFlight) -> float | None:

@@ -12,7 +12,7 @@ from clientlab.strategies.specs import ClientSpec, Quirks
 
 _CLIENTS = "clientlab.clients."
 _H2_STREAMS = 100
-"""httpcore's own limit: it announces 100 streams to the server, and opens no more itself."""
+"""The limit of httpcore and httpcore2 (`http2.py`): they announce 100 streams to the server, and open no more."""
 _HTTPX = Quirks(confused_after=("two responses in one",))
 
 HTTPX = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import ssl
 import stat
 import subprocess
 import sys
@@ -12,10 +13,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import RemoteSettingsChanged
+from h2.settings import SettingCodes
 
 from clientlab.errors import LabError, ServerLost
 from clientlab.measuring.connections import PeerAddress
 from clientlab.results.surroundings import cpu_usable
+from clientlab.running.busy_shares import MOST_STREAMS
 from clientlab.testbeds import local
 from clientlab.testbeds.local import LocalTestbed, Ports
 from clientlab.testbeds.scrape import Endpoint, get
@@ -73,6 +79,22 @@ def test_every_upstream_answers_on_every_route(upstream, route, testbed):
     assert ("Caddy" in (response.headers.get("Via") or "")) == (route != "direct")
     connection.close()
     assert testbed.trouble(upstream, route, Workload()) is None
+
+
+def test_the_proxy_announces_as_many_streams_of_http2_as_the_verdict_counts(testbed):
+    """SETTINGS_MAX_CONCURRENT_STREAMS of the first frame that Caddy sends."""
+    context = ssl.create_default_context(cafile=testbed.ca_file("aiohttp", "proxy-tls"))
+    context.set_alpn_protocols(["h2"])
+    address = "127.0.0.1", testbed.endpoint("aiohttp", "proxy-tls").port
+    client = H2Connection(H2Configuration(client_side=True))
+    client.initiate_connection()
+    with context.wrap_socket(socket.create_connection(address, 20), server_hostname=address[0]) as connection:
+        connection.sendall(client.data_to_send())
+        settings = []
+        while not settings:
+            events = client.receive_data(connection.recv(65_536))
+            settings = [event for event in events if isinstance(event, RemoteSettingsChanged)]
+    assert settings[0].changed_settings[SettingCodes.MAX_CONCURRENT_STREAMS].new_value == MOST_STREAMS
 
 
 def test_all_ports_are_different_and_free_ones(testbed):

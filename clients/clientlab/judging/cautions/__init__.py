@@ -43,6 +43,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     trials.not_warm,
     trials.gil_on,
     bottlenecks.waits_for_connection,
+    bottlenecks.waits_for_stream,
     bottlenecks.client_on_full_machine,
     altered_plan.resumed,
     altered_plan.shortened,

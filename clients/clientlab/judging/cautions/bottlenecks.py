@@ -122,7 +122,7 @@ def shared_cores(run: Run) -> Iterator[Caution]:
 
 def waits_for_connection(run: Run) -> Iterator[Caution]:
     """Trials whose latencies hold the wait for a connection."""
-    trials = [trial for trial in finished(run) if trial.waits_for_connection]
+    trials = [trial for trial in finished(run) if trial.waits_for_connection and trial.verdict != "client-streams"]
     if trials:
         yield Caution(
             kind="waits-for-connection",
@@ -132,6 +132,21 @@ def waits_for_connection(run: Run) -> Iterator[Caution]:
             "since all clocks start at once or the pool is small",
             advice=f"they have no overhead: compare {_instead(trials)} with executors "
             "that wait before the clock starts (semaphore, workers, threads)",
+        )
+
+
+def waits_for_stream(run: Run) -> Iterator[Caution]:
+    """Trials whose latencies hold the wait for a free stream of an HTTP/2 connection."""
+    trials = [trial for trial in finished(run) if trial.verdict == "client-streams"]
+    if trials:
+        yield Caution(
+            kind="client-streams",
+            arms=arms_of(trials),
+            figures=[key for key in OF_LATENCY if not BY_KEY[key].before_send],
+            text=f"latencies of {names_of(trials)} hold the wait for a free stream (marked *): more requests were in "
+            "flight than their HTTP/2 connections hold at once",
+            advice="they have no overhead: lower -c, divide the trial (--shards), since each process has connections "
+            "of its own, or use a client of HTTP/1.1",
         )
 
 
