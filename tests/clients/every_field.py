@@ -20,7 +20,10 @@ from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, an_open_trial, quantiles
 from clients.report_runs import PLACES, a_measured_trial, sweep_arms, with_claims
 
-_USE = ServerUse(cpu_seconds=0.5, requests=400, connections=3, held_seconds=1.0, processes=2, slots=8, cores=2.0)
+_USE = ServerUse(
+    cpu_seconds=0.5, requests=400, connections=3, held_seconds=1.0, processes=2, slots=8, cores=2.0,
+    worker_cpu_seconds=[0.2, 0.3], worker_held_seconds=[0.5, 0.5], up_bytes=5120, down_bytes=10_240,
+)  # fmt: skip
 _NOISE = Noise(
     seconds=1.0, others_cpu_seconds=0.1, steal_seconds=0.0, cpu_pressure_seconds=0.1, group_pressure_seconds=0.1,
     run_delay_seconds=0.2, involuntary_switches=7, frequency_before_hz=2e9, frequency_after_hz=2.1e9,
@@ -77,13 +80,13 @@ def searched_run() -> Run:
 
 def _of_search(strategy: str, phase: str, rate: float, order: int) -> Trial:
     place = OfSearch(rate=rate, phase=phase, capacity_per_second=None if phase == "probe" else 100.0)
-    slices = [LoadSlice(at=at, planned=100, sent=99, dropped=1, backlog=2) for at in (0.0, 2.5)]
+    slices = [LoadSlice(at=at, planned=100, sent=99, dropped=1, backlog=2, delayed=1) for at in (0.0, 2.5)]
     return an_open_trial(strategy, order=order, search=place, load_over_time=slices, requests=int(rate * 5))
 
 
 def _opened() -> list[Trial]:
     """An open load behind a link, in an environment."""
-    slices = [LoadSlice(at=at, planned=500, sent=500, dropped=0, backlog=1) for at in (0.0, 2.5)]
+    slices = [LoadSlice(at=at, planned=500, sent=500, dropped=0, backlog=1, delayed=1) for at in (0.0, 2.5)]
     more = {"load_over_time": slices, "workload": "open", "environment": "base", "link": Link(0.035, 2e7)}
     trials = [an_open_trial("aiohttp", number, arm="open", order=900 + number, **more) for number in (1, 2, 3)]
     return [one.model_copy(update={"open_load": _counted(one.open_load)}) for one in trials]

@@ -135,7 +135,7 @@ class ThreadQueue:
     def open(self) -> None:
         self._call = self._context.open(self._context.concurrency)
         self._queue = queue.Queue[Iterable[int] | None]()
-        self._batches = _Batches(self._context.concurrency)
+        self._batches: _Batches | None = None
         self._faults: list[Exception] = []
         self._threads = [threading.Thread(target=self._work) for _ in range(self._context.concurrency)]
         for thread in self._threads:
@@ -156,10 +156,8 @@ class ThreadQueue:
 
     def _put_until_over(self, numbers: RequestNumbers) -> None:
         """A thread takes its number with its item: none that is queued when the time is over sends a request."""
-        self._batches = _Batches(self._context.concurrency)  # without the requests of a warm-up
-        self._batches.keep_ahead(
-            lambda: self._queue.put(islice(numbers, 1)), lambda: numbers.over or bool(self._faults)
-        )
+        self._batches = batches = _Batches(self._context.concurrency)
+        batches.keep_ahead(lambda: self._queue.put(islice(numbers, 1)), lambda: numbers.over or bool(self._faults))
 
     def close(self) -> None:
         for _ in self._threads:
@@ -175,5 +173,6 @@ class ThreadQueue:
             except Exception as error:  # noqa: BLE001 - `run` raises it
                 self._faults.append(error)
             finally:
-                self._batches.end_one()
+                if self._batches is not None:
+                    self._batches.end_one()
                 self._queue.task_done()
