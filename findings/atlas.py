@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clientlab import units
 from clientlab.analysis.ratios import FEWEST_ROUNDS
-from clientlab.judging.judgement import read_judged
+from clientlab.judging.judgement import read_judged, with_judgement
 from clientlab.reports.markdown import code, escaped, table
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
@@ -24,14 +24,17 @@ UNMEASURED = (
 )
 _SPREAD, _PLAIN = (BY_KEY["throughput"], BY_KEY["cpu"]), (BY_KEY["memory"], BY_KEY["connections"])
 _HEADS = ("strategy", "c", "requests/s", "CPU/request", "memory (PSS)", "connections", "cautions")
-_SHOWN = frozenset({"unlike-concurrency"})
-"""Kinds of cautions that the tables show by a column of their own: c."""
+_OMITTED = frozenset({"unlike-concurrency", "few-beyond-p99"})
+"""Kinds of cautions that the tables omit: c has a column of its own, and no table shows a p99."""
 
 
 @cache
 def stored(path: Path = ATLAS) -> Run | None:
-    """The run of the atlas; None before it was measured. Raises LabError for a file that can't be read."""
-    return read_judged(path) if path.exists() else None
+    """The run of the atlas with today's cautions; None before it was measured. Raises LabError for an unreadable file.
+
+    The verdict of each trial is that of the code that measured it: it may need evidence that the file does not hold.
+    """
+    return with_judgement(read_judged(path)) if path.exists() else None
 
 
 def stored_answers() -> str:
@@ -116,7 +119,7 @@ def _spread(row: Row, figure: Figure) -> str:
 def _doubts(run: Run, row: Row) -> Iterator[str]:
     """Kinds of the run's cautions about the arm."""
     arm = row.trials[0].arm
-    yield from dict.fromkeys(one.kind for one in run.cautions if arm in one.arms and one.kind not in _SHOWN)
+    yield from dict.fromkeys(one.kind for one in run.cautions if arm in one.arms and one.kind not in _OMITTED)
 
 
 def _left_out(run: Run) -> Iterator[str]:

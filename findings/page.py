@@ -13,7 +13,7 @@ from clientlab.analysis.ratios import CONFIDENCE, paired_ratio
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.contrasts import by_round
-from clientlab.judging.judgement import read_judged
+from clientlab.judging.judgement import read_judged, with_judgement
 from clientlab.reports import as_markdown, servers
 from clientlab.reports.charts import picture
 from clientlab.reports.charts.sweeps import Curve, sweeps_of
@@ -150,9 +150,12 @@ def _cells(claim: ClaimResult, *, published: bool) -> list[str]:
 
 
 def runs() -> dict[str, Run]:
-    """Experiment → its stored run. The run's own claims are judged: a claim that was written later needs new data."""
+    """Experiment → its stored run, with today's cautions.
+
+    The run's own claims are judged: a claim that was written later needs new data.
+    """
     stored = {path.name.removesuffix(_SUFFIX): path for path in sorted(RUNS.glob(f"*{_SUFFIX}"))}
-    return {name: read_judged(path) for name, path in stored.items() if path != ATLAS}
+    return {name: with_judgement(read_judged(path)) for name, path in stored.items() if path != ATLAS}
 
 
 def render(found: dict[str, Run]) -> str:
