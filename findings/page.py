@@ -154,12 +154,17 @@ def stored_names() -> list[str]:
     return [path.name.removesuffix(_SUFFIX) for path in sorted(RUNS.glob(f"*{_SUFFIX}")) if path != ATLAS]
 
 
-def runs() -> dict[str, Run]:
-    """Experiment → its stored run, with today's cautions.
+def stored_run(name: str) -> Run:
+    """The stored run of an experiment, with today's cautions.
 
     The run's own claims are judged: a claim that was written later needs new data.
     """
-    return {name: with_judgement(read_judged(run_file(name))) for name in stored_names()}
+    return with_judgement(read_judged(run_file(name)))
+
+
+def runs() -> dict[str, Run]:
+    """Experiment → its stored run."""
+    return {name: stored_run(name) for name in stored_names()}
 
 
 def render(found: dict[str, Run]) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
-from clientlab.judging.judgement import read_judged
 from clientlab.results.document import Run
-from findings.page import run_file, stored_names
+from findings import page
+from findings.page import stored_names
 
 
 @cache
 def stored_run(name: str) -> Run:
     """The stored run of an experiment, judged."""
-    return read_judged(run_file(name))
+    return page.stored_run(name)
 
 
 def stored_runs() -> dict[str, Run]:
