@@ -20,7 +20,7 @@ _HEADER = "# Written by scripts/generate from compose.yaml and .env.\n"
 
 _NOT_THERE = {
     # The proxy's CA is no file of a volume. Nothing emulates a network, and there is no other dashboard's address.
-    "PROXY_CA_FILE", "LINK_RTT", "LINK_BANDWIDTH", "GRAFANA_URL",
+    "PROXY_CA_FILE", "LINK_RTT", "LINK_BANDWIDTH", "LINK_BUFFER", "GRAFANA_URL",
     # The lab begins nothing by itself, and its key is drawn.
     "EXPERIMENT", "ROUNDS", "QUICK", "LAB_HOSTS", "LAB_KEY",
     # Only where something scrapes: components/monitoring and components/podmonitor.

@@ -6,6 +6,7 @@ The lab computes in seconds, bytes and shares. This module is the only one that 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
@@ -41,6 +42,16 @@ class _Estimate(Protocol):
 
     @property
     def interval(self) -> Interval | None: ...
+
+
+def bytes_of(text: str, unit: str | None = None) -> int:
+    """Parse ``512MiB`` or ``64KB``. `unit`: of a number without one; None: it has to have one. Raises ValueError."""
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]*)", text.strip())
+    size = _SIZES.get(found[2] or unit or "") if found else None
+    if found is None or size is None:
+        example = "1000000" if unit else "1000000B"
+        raise ValueError(f"{text.strip()!r} is not a number of bytes; write 512MiB, 2GiB or {example}")
+    return int(float(found[1]) * size)
 
 
 def digits(value: float, count: int = _DIGITS) -> str:

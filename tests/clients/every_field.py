@@ -87,7 +87,7 @@ def _of_search(strategy: str, phase: str, rate: float, order: int) -> Trial:
 def _opened() -> list[Trial]:
     """An open load behind a link, in an environment."""
     slices = [LoadSlice(at=at, planned=500, sent=500, dropped=0, backlog=1, delayed=1) for at in (0.0, 2.5)]
-    more = {"load_over_time": slices, "workload": "open", "environment": "base", "link": Link(0.035, 2e7)}
+    more = {"load_over_time": slices, "workload": "open", "environment": "base", "link": Link(0.035, 2e7, 64_000)}
     trials = [an_open_trial("aiohttp", number, arm="open", order=900 + number, **more) for number in (1, 2, 3)]
     return [one.model_copy(update={"open_load": _counted(one.open_load)}) for one in trials]
 
@@ -116,7 +116,7 @@ def _planned(trials: list[Trial]) -> Run:
     arms = [sweep.get(arm.name, arm) for arm in run.experiment.arms]
     opened = Arm(
         name="open", label="aiohttp in base", strategy="aiohttp", upstream="aiohttp", route="direct", workload="open",
-        group="open", environment="base", link=Link(0.035, 2e7), sweep="open", axes={"rate": 50.0, "x": "y"},
+        group="open", environment="base", link=Link(0.035, 2e7, 64_000), sweep="open", axes={"rate": 50.0, "x": "y"},
     )  # fmt: skip
     plan = run.experiment.model_copy(
         update={

@@ -229,7 +229,7 @@ def test_the_stack_has_a_link_if_one_is_asked_for(lab):
                 break
     finally:
         lab.compose("--profile", "link", "rm", "-s", "-f", "link")
-    assert [trial["link"] for trial in trials] == [{"rtt": 0.02, "bandwidth": 1e8}] * 2
+    assert [trial["link"] for trial in trials] == [{"rtt": 0.02, "bandwidth": 1e8, "buffer": 250_000}] * 2
     assert max(medians) < 0.06
 
 

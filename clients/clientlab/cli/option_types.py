@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from clientlab.results.store import Store
 from clientlab.strategies import STRATEGIES
 from clientlab.workload.arrivals import Stages, rate_of
 from clientlab.workload.delays import Delay, seconds
-from clientlab.workload.link import bandwidth_of, rtt_of
+from clientlab.workload.link import bandwidth_of, buffer_of, rtt_of
 
 _LIKE_A_SECRET = 16
 """Characters from which a misplaced text is not printed."""
@@ -73,15 +74,6 @@ def _share(text: str) -> float:
     return share
 
 
-def _size(text: str) -> int:
-    """A number of bytes: 512MiB, 2GiB or 1000000."""
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]*)", text.strip())
-    unit = units.WRITTEN["bytes"].get(found[2] or "B") if found else None
-    if found is None or unit is None:
-        raise ValueError(f"{text.strip()!r} is not a number of bytes; write 512MiB, 2GiB or 1000000")
-    return int(float(found[1]) * unit)
-
-
 def _body(text: str) -> str:
     """A request body: the text itself, or that of ``@FILE``."""
     if not text.startswith("@"):
@@ -100,8 +92,9 @@ DELAY = ParsedType("text", Delay.parse)
 OVERLOAD = ParsedType("shares", _shares_beyond)
 ROUND_TRIPS = ParsedType("time", _each_of(rtt_of))
 BANDWIDTHS = ParsedType("bandwidth", _each_of(bandwidth_of))
+BUFFERS = ParsedType("size", _each_of(buffer_of))
 SHARE = ParsedType("share", _share)
-SIZE = ParsedType("size", _size)
+SIZE = ParsedType("size", partial(units.bytes_of, unit="B"))
 BODY = ParsedType("text", _body)
 METHOD = ParsedType("text", str.upper)
 

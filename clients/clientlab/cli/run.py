@@ -83,6 +83,7 @@ def _new_run(options: RunOptions) -> NewRun:
         pin=options.pin,
         rtt=options.rtt or (),
         bandwidth=options.bandwidth or (),
+        buffer=options.buffer or (),
         find_max={name: value for name, value in search.items() if value is not None},
         workload=_workload(options),
     )

@@ -17,6 +17,7 @@ import click
 from clientlab.cli.option_types import (
     BANDWIDTHS,
     BODY,
+    BUFFERS,
     CONDITIONS,
     DELAY,
     METHOD,
@@ -184,6 +185,16 @@ class RunOptions:
             "--bandwidth",
             "Its bits per second in each direction (20mbit); several are an axis.  [default: no limit]",
             type=BANDWIDTHS,
+            multiple=False,
+        ),
+    ] = None
+    buffer: Annotated[
+        tuple[float, ...] | None,
+        _Option(
+            "--buffer",
+            "Bytes that may wait for the bandwidth in each direction (64KiB); several are an axis.  "
+            "[default: one bandwidth-delay product, at least 64KiB]",
+            type=BUFFERS,
             multiple=False,
         ),
     ] = None

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
-from clientlab.workload.link import LINK_PARTS, Link, bandwidth_of, rtt_of
+from clientlab.workload.link import LINK_PARTS, Link, bandwidth_of, buffer_of, rtt_of
 from clientlab.workload.seeds import MOST_SEED
 from clientlab.workload.workload import Workload
 
@@ -50,6 +50,10 @@ Bandwidths = Annotated[_Parts, _parsed_by(bandwidth_of, "20mbit")]
 """One bandwidth in bits per second, or an axis of them; in a file ``"20mbit"``."""
 
 
+Buffers = Annotated[_Parts, _parsed_by(buffer_of, "64KiB")]
+"""One buffer in bytes, or an axis of them; in a file ``"64KiB"``."""
+
+
 class Table(BaseModel):
     """A table of the file: immutable, and without unknown keys."""
 
@@ -61,11 +65,12 @@ class LinkedTable(Table):
 
     rtt: RoundTrips | None = None
     bandwidth: Bandwidths | None = None
+    buffer: Buffers | None = None
 
     @property
     def has_link(self) -> bool:
         """Whether the table describes a link."""
-        return self.rtt is not None or self.bandwidth is not None
+        return bool(self.link_parts)
 
     @property
     def link_parts(self) -> dict[str, float | list[float]]:
@@ -80,7 +85,7 @@ _WORKLOADS = TypeAdapter(Workload)
 class WorkloadTable(LinkedTable):
     """``[workloads.NAME]``: the workload with the first value of each axis, and all values of each axis.
 
-    `rtt`, `bandwidth`: of the link of its arms, unless they have their own. With neither, there is no link.
+    `rtt`, `bandwidth`, `buffer`: of the link of its arms, unless they have their own. Without any, there is no link.
     """
 
     first: Workload
@@ -94,8 +99,8 @@ class WorkloadTable(LinkedTable):
 class ArmTable(LinkedTable):
     """``[arms.NAME]``: arms with every workload, upstream, route and environment that the table does not choose.
 
-    A list as `concurrency`, `rtt` or `bandwidth`, or as a setting of the strategy, is an axis: one arm for each of its
-    values.
+    A list as `concurrency`, `rtt`, `bandwidth` or `buffer`, or as a setting of the strategy, is an axis: one arm for
+    each of its values.
     """
 
     strategy: str

@@ -320,7 +320,7 @@ def _valid(validate: Any, document: _Fields, key: FieldKey, outside: int = 0) ->
         first = error.errors()[0]
         message = first["msg"].removeprefix("Value error, ")
         if isinstance(first["input"], list) and not re.search("list|short|extra|value", first["type"]):
-            message += "; axes are a workload's fields, rtt, bandwidth, an arm's concurrency and its settings"
+            message += "; axes are a workload's fields, rtt, bandwidth, buffer, an arm's concurrency and its settings"
         raise FieldError((*key, *first["loc"][outside:]), message) from error
 
 

@@ -26,7 +26,8 @@ from clientlab.workload.workload import NOT_MEASURED, Workload
 class Overrides:
     """Values in place of an experiment's own. None, False and empty ones replace nothing.
 
-    `environments`: name → folder. `rtt` (seconds), `bandwidth` (bits per second): one value, or an axis of several.
+    `environments`: name → folder. `rtt` (seconds), `bandwidth` (bits per second), `buffer` (bytes): one value, or
+    an axis of several.
     `find_max`: fields of a `CapacitySearch`. `workload`: fields of each workload. `precision`: for which rounds are
     added.
     """
@@ -42,6 +43,7 @@ class Overrides:
     pin: bool = False
     rtt: tuple[float, ...] = ()
     bandwidth: tuple[float, ...] = ()
+    buffer: tuple[float, ...] = ()
     find_max: Mapping[str, Any] = field(default_factory=dict)
     workload: Mapping[str, Any] = field(default_factory=dict)
 

@@ -1,14 +1,14 @@
 """The link's process: ``python -m clientlab.link --rtt 35ms [--bandwidth 20mbit] --forward HOST:PORT …``.
 
 It prints one line of JSON when it accepts connections: ``{"ports": [51234]}``, a port for each ``--forward``. If its
-standard input is a pipe, it answers each line there with a line of the bytes that it has carried with a limited
-bandwidth, ``{"up": 5120, "down": 10240}``, and ends when the pipe closes: so it does not outlive the process that
-started it. It ends on SIGTERM and SIGINT, too.
+standard input is a pipe, it answers each line there with a line of what its limited bandwidth did in each direction:
+``{"up_bytes": 5120, "up_byte_seconds": 0.5, "up_dropped": 0, "down_bytes": …}``, the bytes that were carried, their
+waits, and the segments that were dropped. It ends when the pipe closes: so it does not outlive the process that started
+it. It ends on SIGTERM and SIGINT, too.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import ctypes
@@ -18,17 +18,14 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from collections.abc import Sequence
 
 from clientlab.errors import LabError
 from clientlab.link import addresses
-from clientlab.link.addresses import HostPort
+from clientlab.link.arguments import Arguments, parsed
 from clientlab.link.relay import Directions, Forward, serving
 from clientlab.measuring.usage import raise_descriptor_limit
-from clientlab.workload import delays
-from clientlab.workload.link import Link, bandwidth_of
+from clientlab.workload.link import Link
 
 _STDIN = 0
 _COLLECT_AFTER = 1_000_000
@@ -42,19 +39,10 @@ _LARGEST_BLOCK, _MOST_KEPT = 32 * 2**20, 256 * 2**20
 """Bytes. glibc accepts no larger limit for a block."""
 
 
-@dataclass(frozen=True)
-class Arguments:
-    """What the command line asks for: a link, its targets, and the addresses to listen on, one for each target."""
-
-    link: Link
-    targets: list[HostPort]
-    listeners: list[HostPort]
-
-
 def main(words: Sequence[str]) -> int:
     """Relay until a signal, or until standard input closes. Returns the exit code: 2 if the arguments are wrong."""
     try:
-        return _run(_arguments(words))
+        return _run(parsed(words))
     except LabError as error:
         sys.stderr.write(f"clientlab.link: {error}\n")
         return error.exit_code
@@ -116,12 +104,12 @@ def _print(**figures: object) -> None:
 
 
 def _answer_stdin(loop: asyncio.AbstractEventLoop, told_to_end: asyncio.Event, directions: Directions) -> None:
-    """Print what was carried for each line of standard input, and set the event when it closes, if it is a pipe."""
+    """Print what was counted for each line of standard input, and set the event when it closes, if it is a pipe."""
 
     def read() -> None:
         if found := os.read(_STDIN, 4096):
             for _ in range(found.count(b"\n")):
-                _print(up=directions.up.carried, down=directions.down.carried)
+                _print(**directions.up.counted("up"), **directions.down.counted("down"))
         else:
             loop.remove_reader(_STDIN)
             told_to_end.set()
@@ -129,62 +117,6 @@ def _answer_stdin(loop: asyncio.AbstractEventLoop, told_to_end: asyncio.Event, d
     with contextlib.suppress(OSError):  # standard input is closed: it is no pipe
         if stat.S_ISFIFO(os.fstat(_STDIN).st_mode):
             loop.add_reader(_STDIN, read)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Errors in one line, without the usage."""
-
-    def error(self, message: str) -> NoReturn:
-        raise LabError(f"{message}; see --help")
-
-
-def _arguments(words: Sequence[str]) -> Arguments:
-    """Raises LabError."""
-    parser = _Parser(prog="python -m clientlab.link", description="Relay TCP connections as over a network.")
-    parser.add_argument("--rtt", type=_seconds, required=True, metavar="TIME", help="round-trip time; 0 delays nothing")
-    parser.add_argument("--bandwidth", type=_bits, metavar="RATE", help="bits per second, each way; none: no limit")
-    parser.add_argument(
-        "--forward", type=_address, action="append", required=True, metavar="HOST:PORT", help="a server; repeatable"
-    )
-    parser.add_argument(
-        "--listen", type=_address, action="append", default=[], metavar="HOST:PORT",
-        help="where to accept connections to it, in the same order (a free port of 127.0.0.1)",
-    )  # fmt: skip
-    given = parser.parse_args(words)
-    missing = len(given.forward) - len(given.listen)
-    if given.listen and missing:
-        raise LabError("--listen: write one for each --forward, or none")
-    try:
-        link = Link(given.rtt, given.bandwidth)
-    except ValueError as error:
-        raise LabError(f"--rtt, --bandwidth: {error}") from error
-    return Arguments(link, given.forward, given.listen or [("127.0.0.1", 0)] * missing)
-
-
-def _seconds(text: str) -> float:
-    """A number of seconds, or a time with its unit."""
-    return _parsed(delays.seconds, text)
-
-
-def _bits(text: str) -> float:
-    """A number of bits per second, or a rate with its unit."""
-    return _parsed(bandwidth_of, text)
-
-
-def _parsed(parse: Callable[[str], float], text: str) -> float:
-    with contextlib.suppress(ValueError):
-        return float(text)
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _address(text: str) -> HostPort:
-    try:
-        return addresses.parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -1,15 +1,4 @@
-"""One direction of a connection through the link: delay, bandwidth, and the sender's congestion window.
-
-RFC 6928: the initial window is 10 segments, here of 1,460 bytes. RFC 5681, 3.1, and RFC 3465: in slow start, the window
-grows by the bytes that are acknowledged, so it doubles in a round trip. RFC 2861, 3.1: the window does not grow while
-the sender does not use it, and is halved for each retransmission time-out (RTO) that the connection was idle. Where the
-RFCs leave a choice, the rule is that of Linux: `tcp_is_cwnd_limited` for "used", `tcp_cwnd_restart` for the restart.
-
-A network without loss never ends slow start, so there is no threshold.
-
-Bytes leave one after the other: the last of `size` bytes leaves `size * 8 / bandwidth` seconds after the first, and
-the next ones wait until then. That is a token bucket without a burst. It is first come, first served, as in a router
-with one queue. Only payload counts: headers would take 3 % of the bandwidth more with full segments.
+"""One direction of a connection through the link: what waits for its window, and what happens to its end.
 
 Buffers are bounded. At most `READ_AHEAD` bytes and one read wait for the window; then the socket is no longer read, and
 the peer's own kernel stops it. Bytes in flight are bounded by the window, and those of all connections together by
@@ -19,133 +8,11 @@ the peer's own kernel stops it. Bytes in flight are bounded by the window, and t
 
 from __future__ import annotations
 
-import math
 from asyncio import Transport
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
-from clientlab.link.agenda import Action, Agenda
-
-SEGMENT = 1460
-"""Bytes of payload in a segment: Ethernet's 1,500 less two headers of 20."""
-INITIAL_WINDOW = 10 * SEGMENT
-LEAST_VARIATION = 0.2
-"""Seconds that Linux adds to the round-trip time for its RTO, at least (TCP_RTO_MIN). Here, round trips do not vary."""
-
-
-class CongestionWindow:
-    """How many bytes may leave. `rtt`: seconds; `most`: bytes that the window never exceeds."""
-
-    __slots__ = ("_acknowledged", "_in_flight", "_last_sent", "_most", "_peak", "_peak_ends", "_rtt", "_sent", "size")
-
-    def __init__(self, rtt: float, most: int) -> None:
-        self.size = INITIAL_WINDOW
-        self._rtt = rtt
-        self._most = most
-        self._in_flight: deque[tuple[float, int]] = deque()  # when bytes will be acknowledged, and how many
-        self._sent = self._acknowledged = 0  # bytes since the connection began
-        self._peak = self._peak_ends = 0  # most bytes in flight of the current window, and where that window ends
-        self._last_sent = 0.0
-
-    def room(self, now: float) -> int:
-        """Bytes that may leave now; 0 or less means none."""
-        in_flight = self._in_flight
-        while in_flight and in_flight[0][0] <= now:
-            self._acknowledge(in_flight.popleft()[1])
-        if not in_flight and self.size > INITIAL_WINDOW:
-            self._restart(now - self._last_sent)
-        return self.size - (self._sent - self._acknowledged)
-
-    def initial_room(self) -> int:
-        """Bytes that may leave now if the window is not larger than the initial one. Call `room` before."""
-        return INITIAL_WINDOW - (self._sent - self._acknowledged)
-
-    def next_acknowledgement(self) -> float:
-        """When the oldest bytes in flight are acknowledged; infinite if there are none."""
-        return self._in_flight[0][0] if self._in_flight else math.inf
-
-    def sent(self, size: int, now: float) -> None:
-        """Count bytes that left."""
-        self._sent += size
-        self._last_sent = now
-        self._in_flight.append((now + self._rtt, size))
-        in_flight = self._sent - self._acknowledged
-        if in_flight > self._peak or self._acknowledged >= self._peak_ends:
-            self._peak, self._peak_ends = in_flight, self._sent
-
-    def _acknowledge(self, size: int) -> None:
-        self._acknowledged += size
-        if self.size < 2 * self._peak:
-            self.size = min(self.size + size, self._most)
-
-    def _restart(self, idle: float) -> None:
-        time_out = self._rtt + LEAST_VARIATION
-        while idle > time_out and self.size > INITIAL_WINDOW:
-            self.size = max(self.size // 2, INITIAL_WINDOW)
-            idle -= time_out
-
-
-MOST_IN_FLIGHT = 64 * 2**20
-"""Bytes of a connection's direction without a bandwidth: 5 Gbit/s at 100 ms, more than one process relays."""
-MOST_HELD = 512 * 2**20
-"""Bytes of all connections of a direction together: in flight, or arrived at receivers that do not read.
-
-When a direction holds so many, each connection goes on with the initial window: none waits for another to be read.
-"""
-_PIECE_SECONDS = 1e-3
-
-
-class OneWay:
-    """A direction. `rtt`: seconds, half of which is this direction's delay; `bandwidth`: bits per second or None.
-
-    `held`: bytes that its flows have sent, and that are not delivered. `carried`: bytes that took some of a limited
-    bandwidth, since the start.
-    """
-
-    def __init__(self, agenda: Agenda, rtt: float, bandwidth: float | None) -> None:
-        self.instant = rtt == 0 and bandwidth is None
-        self.alarms = agenda.alarms
-        self.held = self.carried = 0
-        self._rtt = rtt
-        self._arrivals = agenda.queue()
-        self._delay = rtt / 2
-        self._seconds_per_byte = 0.0 if bandwidth is None else 8 / bandwidth
-        self._free_at = 0.0
-        self.piece = MOST_IN_FLIGHT
-        self._most_window = MOST_IN_FLIGHT
-        if bandwidth is not None:
-            # Bytes arrive in pieces of a millisecond. A window of the bandwidth-delay product keeps the link full; a
-            # larger one would only make other connections wait longer.
-            bytes_per_second = bandwidth / 8
-            self.piece = SEGMENT * max(1, round(bytes_per_second * _PIECE_SECONDS / SEGMENT))
-            self._most_window = int(bytes_per_second * rtt) + INITIAL_WINDOW + self.piece
-
-    def new_window(self) -> CongestionWindow:
-        """The window of a connection's sender."""
-        return CongestionWindow(self._rtt, self._most_window)
-
-    def room(self, window: CongestionWindow, at: float) -> int:
-        """Bytes of a connection that may leave now, by its window and by `MOST_HELD`; 0 or less means none."""
-        room = window.room(at)
-        if room <= MOST_HELD - self.held:
-            return room
-        return min(room, max(MOST_HELD - self.held, window.initial_room()))
-
-    def send(self, size: int, at: float, action: Action, argument: Any = None) -> float:
-        """Let `size` bytes leave at `at`, or later if bytes before them still leave. Call `action` when they arrive.
-
-        Returns the time at which the last byte left. Without bandwidth and delay, the bytes arrive before this returns.
-        """
-        if self.instant:
-            action(at, argument)
-            return at
-        if self._seconds_per_byte:
-            self.carried += size
-            at = self._free_at = max(at, self._free_at) + size * self._seconds_per_byte
-        self._arrivals.add(at + self._delay, action, argument)
-        return at
-
+from clientlab.link.one_way import OneWay
 
 READ_AHEAD = 128 * 1024
 UNREAD = 4 * 2**20
@@ -187,7 +54,7 @@ class Flow:
                 self.target.write(data)
             return
         now, size = self._clock(), len(data)
-        if at_once and size <= self._direction.piece and size <= self._direction.room(self._window, now):
+        if at_once and size <= self._direction.at_once and size <= self._direction.room(self._window, now):
             # Most messages are small, and nothing waits: they need no queue.
             self._direction.held += size
             self._window.sent(size, self._direction.send(size, now, self._arrive, data))
@@ -236,12 +103,19 @@ class Flow:
             else:
                 self._blocked = True
                 self._direction.alarms.add(self._window.next_acknowledgement(), self._wake)
+        self._go_on(at)
+
+    def _go_on(self, at: float) -> None:
+        """Read the source again if little waits, and let the end leave after the last byte."""
         if self._paused and self._size <= READ_AHEAD // 2 and self.source is not None:
             self._paused = False
             self.source.resume_reading()
         if self._ended and self._open and not self._waiting:
             self._ended = False  # sent once
-            self._direction.send(0, at, self._arrive_end)
+            self._send_end(at)
+
+    def _send_end(self, at: float) -> None:
+        self._direction.send(0, at, self._arrive_end)
 
     def _send_piece(self, piece: bytes | memoryview, at: float) -> None:
         size = len(piece)

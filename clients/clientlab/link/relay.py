@@ -25,7 +25,9 @@ from typing import cast
 
 from clientlab.link.addresses import HostPort
 from clientlab.link.agenda import Agenda, precise_timer
-from clientlab.link.flow import UNREAD, Flow, OneWay
+from clientlab.link.flow import UNREAD, Flow
+from clientlab.link.lossy_flow import flow_of
+from clientlab.link.one_way import OneWay
 from clientlab.workload.link import Link
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 s
@@ -42,7 +44,7 @@ class Directions:
     @classmethod
     def of(cls, link: Link, agenda: Agenda) -> Directions:
         """Both directions have the link's round-trip time and bandwidth."""
-        up, down = (OneWay(agenda, link.rtt, link.bandwidth) for _ in range(2))
+        up, down = (OneWay(agenda, link.rtt, link.bandwidth, link.buffer) for _ in range(2))
         return cls(up, down, agenda)
 
 
@@ -51,7 +53,7 @@ class RelayedConnection:
 
     def __init__(self, directions: Directions, target: HostPort) -> None:
         clock = directions.agenda.clock
-        up, down = Flow(directions.up, clock, self._arrived_end), Flow(directions.down, clock, self._arrived_end)
+        up, down = (flow_of(way, clock, self._arrived_end) for way in (directions.up, directions.down))
         self.client: Side | None = Side(self, reads=up, writes=down)
         self._upstream: Side | None = Side(self, reads=down, writes=up)
         self._directions = directions

@@ -14,7 +14,7 @@ from clientlab.judging.cautions.load import spread_of
 from clientlab.results.bottleneck import BUSY_PARTS, InFlight
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
-from clientlab.results.server_counters import ServerUse
+from clientlab.results.server_counters import OF_LINK, ServerUse
 from clientlab.results.trial import Noise, Quantiles, Trial, quantile_of
 
 _PARTS = (
@@ -23,6 +23,7 @@ _PARTS = (
 )  # fmt: skip
 _QUANTILES = tuple(name for name in Quantiles.model_fields if name != "at_least")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
+_OF_SERVERS = [name for name in ServerUse.model_fields if name not in OF_LINK]
 _PLAIN = {
     name: field.description or name.replace("_", " ")
     for name, field in Trial.model_fields.items()
@@ -44,10 +45,12 @@ _DOCUMENT = {
         for name in _QUANTILES
     },
     "overhead_at_least": "JSON, those of the overheads that are only lower bounds",
-    **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in ServerUse.model_fields},
+    **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in _OF_SERVERS},
     "link_rtt_seconds": "round-trip time of the link; empty without a link",
     "link_bandwidth_bits_per_second": "of the link, in each direction; empty without a limit",
+    "link_buffer_bytes": "that may wait for the bandwidth of the link, in each direction; empty: all that come",
     "link_cpu_seconds": "of the link's process",
+    **{f"link_{name}": str(ServerUse.model_fields[name].description) for name in OF_LINK},
     "shards": "processes or workers that divided the trial; 1: it was not divided",
     "start_spread_seconds": "from the start of the first shard to that of the last",
     **{f"noise_{name}": field.description or name for name, field in Noise.model_fields.items()},
@@ -90,11 +93,12 @@ def _row(trial: Trial) -> dict[str, Any]:
         bounds = trial.bounds(found)
         row[f"{part}_at_least"] = json.dumps([name for name in _QUANTILES if name in bounds])
     for part, field in _SERVERS.items():
-        row |= {f"{part}_{name}": _of(getattr(trial, field), name) for name in ServerUse.model_fields}
+        row |= {f"{part}_{name}": _of(getattr(trial, field), name) for name in _OF_SERVERS}
     row |= {"shards": max(1, len(trial.by_shard)), "start_spread_seconds": spread_of(trial) if trial.by_shard else None}
-    row["link_cpu_seconds"] = _of(trial.link_use, "cpu_seconds")
+    row |= {f"link_{name}": _of(trial.link_use, name) for name in ("cpu_seconds", *OF_LINK)}
     if trial.link is not None:
         row |= {"link_rtt_seconds": trial.link.rtt, "link_bandwidth_bits_per_second": trial.link.bandwidth}
+        row["link_buffer_bytes"] = trial.link.buffer
     row |= {f"noise_{name}": _of(trial.noise, name) for name in Noise.model_fields}
     row["phase"] = None if trial.search is None else trial.search.phase
     row |= {f"{part}_busy_share": share for part, share in trial.busy.items() if part in BUSY_PARTS}

@@ -79,7 +79,8 @@ class Arm(DocumentPart):
     ] = False
     environment: Annotated[str | None, Field(description="where its trials run; null: in the lab's own Python")] = None
     link: Annotated[
-        Link | None, Field(description="between client and route: rtt in seconds, bandwidth in bit/s; null: none")
+        Link | None,
+        Field(description="between client and route: rtt in s, bandwidth in bit/s, buffer in bytes; null: none"),
     ] = None
 
 

@@ -37,9 +37,19 @@ class ServerUse(MeasuredPart):
     ] = None
     up_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the servers")] = None
     down_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the client")] = None
+    up_byte_seconds: Annotated[
+        NotNegative | None, Field(description="of a link: waits of up_bytes for its bandwidth, summed over the bytes")
+    ] = None
+    down_byte_seconds: Annotated[
+        NotNegative | None, Field(description="of a link: waits of down_bytes for its bandwidth, summed over the bytes")
+    ] = None
+    up_dropped: Annotated[Count | None, Field(description="of a link: segments to the servers that it dropped")] = None
+    down_dropped: Annotated[Count | None, Field(description="of a link: segments to the client that it dropped")] = None
 
 
-_COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds", "up_bytes", "down_bytes")
+OF_LINK = ("up_bytes", "down_bytes", "up_byte_seconds", "down_byte_seconds", "up_dropped", "down_dropped")
+"""Fields of a link's use that its process counts, if its bandwidth is limited."""
+_COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds", *OF_LINK)
 _OF_WORKERS = ("worker_cpu_seconds", "worker_held_seconds")
 """Fields of a server's use that grow, the latter with a value for each worker; the others are as it reports them."""
 

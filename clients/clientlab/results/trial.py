@@ -211,7 +211,8 @@ class PlannedTrial(MeasuredPart):
     concurrency: Count
     environment: Annotated[str | None, Field(description="where it runs; null: in the lab's own Python")] = None
     link: Annotated[
-        Link | None, Field(description="between client and route: rtt in seconds, bandwidth in bit/s; null: none")
+        Link | None,
+        Field(description="between client and route: rtt in s, bandwidth in bit/s, buffer in bytes; null: none"),
     ] = None
     search: Annotated[OfSearch | None, Field(description="null: the run searches for no capacity")] = None
 

@@ -18,11 +18,12 @@ import psutil
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.link.addresses import HostPort, written
+from clientlab.link.arguments import UNLIMITED
 from clientlab.measuring import usage
 from clientlab.measuring.connections import PeerAddress
 from clientlab.results.document import Placement
 from clientlab.results.plan import Plan
-from clientlab.results.server_counters import ServerCounters, ServerUse
+from clientlab.results.server_counters import OF_LINK, ServerCounters, ServerUse
 from clientlab.running.testbed import Testbed
 from clientlab.testbeds.server_process import LOOPBACK
 from clientlab.workload.link import Link
@@ -67,7 +68,7 @@ class LinkProcess:
         return self._ports[self._targets.index(target)]
 
     def use(self) -> ServerUse | None:
-        """CPU time, and the bytes that were carried if the bandwidth is limited. Raises ServerLost."""
+        """CPU time, and what the process counts if the bandwidth is limited. Raises ServerLost."""
         process = self._running()
         found = _use(process.pid)
         if found is None or self._link.bandwidth is None:
@@ -77,9 +78,9 @@ class LinkProcess:
             process.stdin.write(b"\n")
             process.stdin.flush()
         if not (line := self._line(process)):
-            raise ServerLost(f"{self._name} does not tell what it carried (log: {self._log})")
-        carried = json.loads(line)
-        return found.model_copy(update={"up_bytes": carried["up"], "down_bytes": carried["down"]})
+            raise ServerLost(f"{self._name} does not tell what it counted (log: {self._log})")
+        counted = json.loads(line)
+        return found.model_copy(update={name: counted[name] for name in OF_LINK})
 
     def check(self) -> None:
         """Raises ServerLost if the process has ended, or if it is stopped, as by SIGSTOP."""
@@ -105,7 +106,8 @@ class LinkProcess:
     def _start(self) -> None:
         command = child_processes.python("clientlab.link", "--rtt", repr(self._link.rtt))
         if self._link.bandwidth is not None:
-            command += ["--bandwidth", repr(self._link.bandwidth)]
+            buffer = UNLIMITED if self._link.buffer is None else f"{self._link.buffer}B"
+            command += ["--bandwidth", repr(self._link.bandwidth), "--buffer", buffer]
         for target in self._targets:
             command += ["--forward", written(target)]
         for port in self._ports:

@@ -93,6 +93,10 @@ def test_control_arms_behind_their_own_link_are_left_out_of_a_run_behind_another
         (("--bandwidth", "0"), r"'--bandwidth': '0' is not a bandwidth; write 512kbit, 20mbit or 1gbit"),
         (("--bandwidth", "0mbit"), r"'--bandwidth': a bandwidth of 0 bit/s; write 1kbit to 100gbit"),
         (("--bandwidth", "1tbit"), r"'--bandwidth': '1tbit' is not a bandwidth"),
+        (("--buffer", "0"), r"'--buffer': '0' is not a buffer; write 64KiB, 128KB or 1MB"),
+        (("--buffer", "0KB"), r"'--buffer': a buffer of 0 bytes; write 1500B to 1GiB"),
+        (("--bandwidth", "20mbit", "--buffer", "64000"), r"'--buffer': '64000' is not a buffer; write 64KiB"),
+        (("--rtt", "1ms", "--buffer", "64KiB"), r"--buffer: a buffer of 65,536 bytes without a bandwidth"),
         (("--rtt", "1ms", "--testbed", "compose"), r"a link of 1 ms, and the stack has no link; start"),
     ],
 )

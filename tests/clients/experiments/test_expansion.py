@@ -114,7 +114,7 @@ WRONG = [
     (in_workload("seed = [1, 2]"), r"line 3: workloads.w.seed: seed can't be an axis"),
     (in_workload('requests = [5, "x"]'), r"line 3: workloads.w.requests: "),
     (in_workload("requests = [0, 1]"), r"line 3: workloads.w.requests: 0: requests in all; write 1"),
-    ("rounds = [1, 2]\n" + ARM, r"line 1: rounds: .*axes are a workload's fields, rtt, bandwidth, an arm's concurrency and its settings"),  # noqa: E501
+    ("rounds = [1, 2]\n" + ARM, r"line 1: rounds: .*axes are a workload's fields, rtt, bandwidth, buffer, an arm's concurrency and its settings"),  # noqa: E501
     (ARM.replace("aiohttp@semaphore", "urllib3") + "concurrency = [1, 2]\n",
      r"line 9: arms.it.concurrency: it is an axis, but strategy 'urllib3' always has 1 requests in flight"),
     (ARM + "concurrency = 0\n", r"line 9: arms.it.concurrency: 0: requests in flight; write 1 to 1,000,000,000"),

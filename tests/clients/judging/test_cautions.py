@@ -8,6 +8,7 @@ from clientlab.judging.cautions import cautions_of
 from clientlab.results.server_counters import ServerUse
 from clientlab.results.trial import Noise, Shard
 from clientlab.workload.delays import Delay
+from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
 
@@ -69,6 +70,31 @@ def test_a_reason_for_doubt_is_told_with_whom_it_concerns_and_what_to_do(trials,
     for word in words:
         assert word in cautions[kind]
     assert len({trial.strategy for trial in trials}) == 1 or "urllib3" not in cautions[kind]
+
+
+def behind_link(**counted):
+    """Sound trials behind a link of 50 ms and 20 Mbit/s that carried 1,000 segments to the client."""
+    use = {"up_bytes": 1000, "up_byte_seconds": 0.0, "up_dropped": 0, "down_bytes": 1_460_000, **counted}
+    link = Link(0.05, 2e7, 125_000)
+    return rounds("pycurl", link=link, link_use=ServerUse(cpu_seconds=0.1, **use))
+
+
+@pytest.mark.parametrize(
+    ("counted", "kind", "words"),
+    [
+        ({"down_byte_seconds": 1_460_000 * 4.8, "down_dropped": 0}, "link-queue",
+         ["pycurl", "up to 4.80 s on average", "behind 50 ms, 20 Mbit/s", "smaller --buffer"]),
+        ({"down_byte_seconds": 1000.0, "down_dropped": 250}, "link-drops",
+         ["pycurl", "20.0 % of those to the client", "time-outs of 200 ms", "larger --buffer"]),
+        ({"down_byte_seconds": 1_460_000 * 0.05, "down_dropped": 10}, None, []),
+        ({"down_byte_seconds": None, "down_dropped": None}, None, []),
+    ],
+)  # fmt: skip
+def test_a_queue_longer_than_the_round_trip_and_many_drops_are_told(counted, kind, words):
+    """A wait as long as the round trip is not longer, and 1 % of drops are not many. Unknown is no doubt."""
+    cautions = found(*rounds(), *behind_link(**counted))
+    assert list(cautions) == ([] if kind is None else [kind])
+    assert all(word in cautions[kind] for word in words)
 
 
 def test_a_caution_lists_the_arms_that_it_doubts():

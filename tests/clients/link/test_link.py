@@ -38,9 +38,9 @@ def link(tmp_path_factory, server):
         yield process.port_of(server)
 
 
-def through(rtt, address, folder, bandwidth=None):
+def through(rtt, address, folder, bandwidth=None, buffer=None):
     """A link before one server."""
-    return LinkProcess(Link(rtt, bandwidth), [address], folder)
+    return LinkProcess(Link(rtt, bandwidth, buffer), [address], folder)
 
 
 def shortest(seconds, count=5):
@@ -189,3 +189,18 @@ def test_a_refused_connection_is_a_reset_after_one_round_trip(tmp_path):
         with pytest.raises(ConnectionResetError):
             connection.recv(1)
         assert time.monotonic() - began >= RTT * AT_LEAST
+
+
+@pytest.mark.parametrize(("buffer", "drops"), [(5_000, True), (None, False)])
+def test_a_full_buffer_drops_segments_which_are_counted_and_arrive_all_the_same(tmp_path, server, buffer, drops):
+    """200 kB at once are more than a buffer of 5 kB holds. Requests of a few bytes always find room.
+
+    Without a buffer, as in runs that are older, all wait: a link drops nothing.
+    """
+    with through(0.002, server, tmp_path, bandwidth=20e6, buffer=buffer) as link:
+        with connect(link.port_of(server)) as connection:
+            exchange(connection, 200_000)
+        use = link.use()
+    assert (use.up_dropped, use.down_dropped > 0) == (0, drops)
+    assert use.down_bytes == 200_000
+    assert use.down_byte_seconds / use.down_bytes > 0

@@ -146,22 +146,25 @@ def test_the_stack_has_the_link_of_its_environment():
     environment = {"LINK_RTT": "35ms", "LINK_BANDWIDTH": "20mbit", "LINK_FLASK_ADDRESS": "127.0.0.1:7001"}
     testbed = ComposeTestbed(environment)
     ((link, linked),) = testbed.links().items()
-    assert link == Link(0.035, 2e7)
+    assert link == Link(0.035, 2e7, 87_500)
     assert linked.base_url("flask", "direct") == "http://127.0.0.1:7001"
     assert linked.address("flask", "proxy-tls") == PeerAddress(9443)
     assert testbed.address("flask", "direct") == PeerAddress(8000)
-    assert testbed.programs()["link"] == "a container that emulates 35 ms, 20 Mbit/s"
+    assert testbed.programs()["link"] == "a container that emulates 35 ms, 20 Mbit/s, buffer of 87.5 KB"
     check_link(environment, [link])
-    with pytest.raises(LabError, match=r"a link of 1 ms, and the stack emulates 35 ms, 20 Mbit/s; start"):
+    with pytest.raises(LabError, match=r"a link of 1 ms, and the stack emulates 35 ms, 20 .*87.5 KB; start"):
         check_link(environment, [Link(0.001)])
 
 
 def test_a_stack_without_a_link_refuses_one():
     """And an environment that describes none is refused by its variable."""
     assert ComposeTestbed({"LINK_RTT": "", "LINK_BANDWIDTH": ""}).links() == {}
-    assert link_of_stack({"LINK_BANDWIDTH": "1gbit"}) == Link(0.0, 1e9)
+    assert link_of_stack({"LINK_BANDWIDTH": "1gbit"}) == Link(0.0, 1e9, 65_536)
+    assert link_of_stack({"LINK_BANDWIDTH": "1gbit", "LINK_BUFFER": "1MB"}) == Link(0.0, 1e9, 1_000_000)
     check_link({}, [])
     with pytest.raises(LabError, match=r"a link of 20 ms, and the stack has no link"):
         check_link({}, [LINK])
     with pytest.raises(LabError, match=r"LINK_RTT=35: a round-trip time of 35 s; write 0ms to 10s"):
         link_of_stack({"LINK_RTT": "35"})
+    with pytest.raises(LabError, match=r"LINK_BUFFER=0: '0' is not a buffer; write 64KiB, 128KB or 1MB"):
+        link_of_stack({"LINK_BANDWIDTH": "1gbit", "LINK_BUFFER": "0"})

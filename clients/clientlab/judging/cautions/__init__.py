@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from clientlab.judging.cautions import altered_plan, bottlenecks, load, noise, percentiles, searches, trials
+from clientlab.judging.cautions import altered_plan, bottlenecks, links, load, noise, percentiles, searches, trials
 from clientlab.results.document import Caution, Run
 
 
@@ -40,6 +40,8 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     bottlenecks.start_up,
     bottlenecks.driver_bound,
     bottlenecks.shared_cores,
+    links.standing_queue,
+    links.dropped_segments,
     trials.not_warm,
     trials.gil_on,
     bottlenecks.waits_for_connection,

@@ -25,6 +25,7 @@ from clientlab.reports.charts.shapes import (
 from clientlab.results.document import Run
 from clientlab.results.figures import cost_of, ranked_by
 from clientlab.results.plan import Arm, number_on
+from clientlab.workload.link import LINK_PARTS
 from clientlab.workload.load import is_open
 
 REQUESTS = 1000
@@ -32,7 +33,7 @@ REQUESTS = 1000
 
 _FEWEST_POINTS = 3
 
-_EASIEST_AT_AN_END = frozenset({"rate", "stages", "rtt", "bandwidth"})
+_EASIEST_AT_AN_END = frozenset({"rate", "stages", "rtt", "bandwidth", "buffer"})
 """Axes along which the load grows, or the link gets slower: one end is the easiest, and no point is an optimum."""
 
 _ROOM = 9.0  # per cent of the axis that a tick needs
@@ -191,7 +192,7 @@ def _series(run: Run) -> dict[tuple[str, str, bool], dict[str, list[Arm]]]:
 def _where(arm: Arm) -> str:
     """Upstream and route, and the link unless its parts are axes: then the names of curves have them."""
     parts = [f"{arm.upstream} upstream", arm.route]
-    if arm.link is not None and not {"rtt", "bandwidth"} & arm.axes.keys():
+    if arm.link is not None and not arm.axes.keys() & set(LINK_PARTS):
         parts.append(f"link of {arm.link}")
     return " · ".join(parts)
 
