@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.figures import BenchmarkRow
-from benchmarks.link import cost, crowd, transfers
+from benchmarks.link import buffers, cost, crowd, transfers
 
 
 def rows(rounds: int) -> Iterator[BenchmarkRow]:
-    """Transfers against arithmetic, many connections, and the link's cost."""
+    """Transfers against arithmetic, many connections, full buffers, and the link's cost."""
     yield from transfers.rows(max(3, rounds // 4))
     yield from crowd.rows()
+    yield from buffers.rows()
     yield from cost.rows(max(3, rounds // 3))

@@ -44,6 +44,19 @@ def response_seconds(size: int, rtt: float, window: int = FIRST_WINDOW, rate: fl
     return rtt + free
 
 
+def sawtooth(buffer: float) -> float:
+    """The share of the bandwidth that one sender uses (RFC 5681). `buffer`: in bandwidth-delay products.
+
+    In units of the product, its window goes from half of 1 + buffer up to 1 + buffer, by one segment a round trip.
+    Below 1, the line is idle for the rest of each round trip. Above, bytes wait, and round trips last as long as the
+    window.
+    """
+    if buffer >= 1:
+        return 1.0
+    idle, full = (1 - buffer) / 2, buffer * (1 + buffer / 2)
+    return (idle * (3 + buffer) / 4 + full) / (idle + full)
+
+
 def danjou(rtt: float, delay: float, requests: int, *, session: bool) -> float:
     """Seconds of requests one by one, each of which the server delays: a new connection for each, or one for all."""
     each = delay + response_seconds(100, rtt)

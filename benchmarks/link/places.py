@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,8 +40,8 @@ def servers() -> Iterator[dict[str, Destination]]:
     authority = trustme.CA()
     with contextlib.ExitStack() as stack:
         certificate = stack.enter_context(authority.issue_cert(LOOPBACK).private_key_and_cert_chain_pem.tempfile())
-        secure = stack.enter_context(_server(certificate))
-        found = {"plain": Destination(stack.enter_context(_server()))}
+        secure = stack.enter_context(server(certificate))
+        found = {"plain": Destination(stack.enter_context(server()))}
         for name, version in _VERSIONS.items():
             context = ssl.create_default_context()
             authority.configure_trust(context)
@@ -51,9 +51,9 @@ def servers() -> Iterator[dict[str, Destination]]:
 
 
 @contextlib.contextmanager
-def _server(*certificate: str) -> Iterator[int]:
-    """The port of a server of its own process."""
-    command = [sys.executable, "-m", "benchmarks.link.server", *certificate]
+def server(*certificate: str, host: str = LOOPBACK, prefix: Sequence[str] = ()) -> Iterator[int]:
+    """The port of a server of its own process. `prefix`: what its command begins with."""
+    command = [*prefix, sys.executable, "-m", "benchmarks.link.server", "--host", host, *certificate]
     process = child_processes.start(command, None, os.environ, stdout=subprocess.PIPE)
     assert process.stdout is not None  # noqa: S101 - it is a pipe
     try:

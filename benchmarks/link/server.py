@@ -1,11 +1,12 @@
-"""A server that answers each line with as many bytes as its number: ``python -m benchmarks.link.server [FILE]``.
+"""A server that answers each line with as many bytes as its number: ``python -m benchmarks.link.server``.
 
-With FILE, a certificate and its key, it has TLS: by threads, since asyncio encrypts a body as a whole before it sends
-any of it. It prints its port.
+With a file, which has a certificate and its key, it has TLS: by threads, since asyncio encrypts a body as a whole
+before it sends any of it. It prints its port.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import socket
 import ssl
@@ -54,11 +55,11 @@ def _answer(connection: socket.socket, context: ssl.SSLContext) -> None:
             secured.sendall(_BODY[: int(line)])
 
 
-def main(certificate: str | None) -> None:
+def main(host: str, certificate: str | None) -> None:
     """Serve until terminated."""
     raise_descriptor_limit()
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.bind((host, 0))
         sys.stdout.write(f"{listener.getsockname()[1]}\n")
         sys.stdout.flush()
         if certificate is None:
@@ -70,4 +71,8 @@ def main(certificate: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else None)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("certificate", nargs="?")
+    given = parser.parse_args()
+    main(given.host, given.certificate)

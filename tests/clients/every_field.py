@@ -23,6 +23,7 @@ from clients.report_runs import PLACES, a_measured_trial, sweep_arms, with_claim
 _USE = ServerUse(
     cpu_seconds=0.5, requests=400, connections=3, held_seconds=1.0, processes=2, slots=8, cores=2.0,
     worker_cpu_seconds=[0.2, 0.3], worker_held_seconds=[0.5, 0.5], up_bytes=5120, down_bytes=10_240,
+    up_byte_seconds=0.5, down_byte_seconds=1.5, up_dropped=1, down_dropped=2,
 )  # fmt: skip
 _NOISE = Noise(
     seconds=1.0, others_cpu_seconds=0.1, steal_seconds=0.0, cpu_pressure_seconds=0.1, group_pressure_seconds=0.1,

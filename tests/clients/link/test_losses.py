@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.link.arithmetic import sawtooth
 
 from clientlab.link.congestion_window import INITIAL_WINDOW, SEGMENT, CongestionWindow
 from clients.link.timeline import RTT, Timeline
@@ -130,16 +131,6 @@ def test_after_a_time_out_the_window_is_one_segment_and_doubles_to_half_of_what_
         window.room((number + 1) * RTT)
         sizes.append(window.size)
     assert [size // SEGMENT for size in sizes] == [1, 2, 4, 8, 9, 10]
-
-
-def sawtooth(buffer):
-    """The share of the bandwidth that one sender of Reno uses. `buffer`: in bandwidth-delay products, up to 1.
-
-    Its window goes from half of 1 + buffer up to that. While it is below 1, the line is idle for a part of each round
-    trip; above, round trips get longer, and the line is full.
-    """
-    idle, full = (1 - buffer) / 2, buffer * (1 + buffer / 2)
-    return (idle * (3 + buffer) / 4 + full) / (idle + full)
 
 
 RATE, TRIP = 20e6, 0.05
