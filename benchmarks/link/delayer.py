@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import select
@@ -33,6 +34,15 @@ def _device_in(namespace: str, name: str) -> int:
     return device
 
 
+def _deliver(end: int, packet: bytes) -> None:
+    """A packet that comes before the device is up is lost, as on a wire that is not plugged in yet. Raises OSError."""
+    try:
+        os.write(end, packet)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+
+
 def main(name: str, one: str, other: str, seconds: float) -> None:
     """Carry packets until terminated."""
     ends = _device_in(one, name), _device_in(other, name)
@@ -43,7 +53,7 @@ def main(name: str, one: str, other: str, seconds: float) -> None:
     while True:
         while under_way and under_way[0][0] <= monotonic():
             _, end, packet = under_way.popleft()
-            os.write(end, packet)
+            _deliver(end, packet)
         wait = max(0.0, under_way[0][0] - monotonic()) if under_way else None
         ready, _, _ = select.select(ends, [], [], wait)
         due = monotonic() + seconds
