@@ -62,6 +62,17 @@ class LossyFlow(Flow):
         self._early.clear()
 
     def _send(self, at: float) -> None:
+        """Let leave what may, unless an acknowledgement is awaited.
+
+        If this process is late, many acknowledgements are due when bytes are read. Their alarms let bytes leave at the
+        times at which they were due. All at once, they would be a burst that the buffer has no room for.
+        """
+        if self._blocked:
+            self._go_on(at)
+        else:
+            self._leave(at)
+
+    def _leave(self, at: float) -> None:
         """Let leave what handshake, receiver and window permit: first what was lost."""
         while self._open and not self._stalled and (self._again or self._waiting):
             room = self._direction.room(self._window, at)
@@ -135,7 +146,7 @@ class LossyFlow(Flow):
         self._window.room(due)  # the acknowledgement itself
         self._window.lost(sum(len(one.piece) for one in lost), lost[-1].sent_bytes)
         self._again.extend((one.offset, one.piece) for one in lost)
-        self._send(due)
+        self._leave(due)
 
     def _time_out(self, due: float, _: None) -> None:
         """Send again what was dropped, if nothing that was sent later has shown its loss."""
@@ -146,7 +157,7 @@ class LossyFlow(Flow):
         self._backoff *= 2
         self._again.extend((one.offset, one.piece) for one in self._missing)
         self._missing = []
-        self._send(due)
+        self._leave(due)
 
     def _arrive_at(self, due: float, arrived: tuple[int, bytes | memoryview]) -> None:
         """Deliver bytes in order; hold back what arrives after a gap."""

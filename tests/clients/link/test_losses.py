@@ -178,3 +178,17 @@ def test_connections_fill_the_bandwidth_and_the_queue_stays_below_the_buffer(con
     assert sum(received) / 12 / (RATE / 8) >= 0.95
     assert TRIP / 4 < mean < longest <= TRIP
     assert sum(received) ** 2 / connections / sum(one * one for one in received) >= fair
+
+
+def test_bytes_that_are_read_late_leave_when_their_acknowledgements_were_due():
+    """The process stands still for 60 ms. A burst of all that was acknowledged meanwhile would overflow the buffer."""
+    timeline = Timeline(TRIP, RATE, 10 * SEGMENT)
+    flow, sink = timeline.flow()
+    flow.feed(bytes(200_000))
+    timeline.run(0.2)
+    before = timeline.direction.dropped
+    timeline.now += 0.06
+    flow.feed(bytes(1_000))
+    assert timeline.direction.dropped == before
+    timeline.run()
+    assert len(sink.received) == 201_000
