@@ -26,7 +26,7 @@ LEAST_BANDWIDTH, MOST_BANDWIDTH = 1e3, 1e11
 LEAST_BUFFER, MOST_BUFFER = 1_500, 2**30
 """Bytes. The least one has room for one segment."""
 _LEAST_DEFAULT = 64 * 2**10
-"""Bytes: more than four initial windows of TCP, and the least of the usual sizes of home routers' buffers."""
+"""Bytes: more than four initial windows of TCP."""
 
 _BITS = {"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 _BANDWIDTH = re.compile(r"(\d{1,12}(?:\.\d{0,9})?|\.\d{1,9}) ?([kmg]?bit)(?:/s)?", re.ASCII | re.IGNORECASE)
