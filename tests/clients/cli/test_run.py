@@ -630,19 +630,21 @@ def test_find_max_finds_the_capacity_of_an_upstream_that_has_one(clientlab, resu
     The condition is one of the median: one stop of a busy machine does not change what is found.
     """
     words = ("-t", "aiohttp@workers", "--upstream", "flask?workers=1&threads=4", "--delay", "100ms", "-d", "2s")
-    limits = ("--find-max", "p50<200ms,errors<1%", "--find-from", "30/s", "--rounds", 1)
+    limits = ("--find-max", "p50<200ms,errors<1%", "--find-from", "20/s", "--rounds", 1)
     said = clientlab("run", *words, *limits, "--html", "found.html")
     assert said.code == 0, said.err
     run = results.read("last")
     (trial,) = run.trials
     assert 34 < trial.search.capacity_per_second < 44
     assert trial.open_load.planned_per_second == pytest.approx(trial.search.capacity_per_second / 2, rel=0.05)
-    assert re.search(r"\[1/about \d+\] round 1 flask\S+ direct aiohttp@workers at 30.0/s: held", said.err)
+    assert re.search(r"\[1/about \d+\] round 1 flask\S+ direct aiohttp@workers at [12]\d\.\d/s: held", said.err)
     assert re.search(r"aiohttp@workers held \S+ requests/s with p50<200ms,errors<1%\.", said.out)
     assert 'id="capacity"' in (tmp_path / "found.html").read_text()
     rows = list(csv.DictReader(io.StringIO(clientlab("report", "last", "--csv", "-").out)))
     assert [row["phase"] for row in rows] == ["probe"] * len(run.probes) + ["comparison"]
-    assert {float(row["planned_requests_per_second"]) for row in rows[:-1]} >= {30.0, 60.0}
+    rates = [float(row["planned_requests_per_second"]) for row in rows[:-1]]
+    assert 20 / 1.42 < rates[0] < 20 * 1.42  # each round and arm begins at a rate of its own
+    assert 44 < max(rates) < 80
     jsonschema.validate(json.loads(run.model_dump_json()), schema())
 
 
