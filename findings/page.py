@@ -111,10 +111,14 @@ def _cells(claim: ClaimResult, *, published: bool) -> list[str]:
     return [with_band(claim), *source, claim.verdict, ratio, str(claim.rounds), cautions]
 
 
+def stored_names() -> list[str]:
+    """The experiments that have a stored run on the page."""
+    return [path.name.removesuffix(_SUFFIX) for path in sorted(RUNS.glob(f"*{_SUFFIX}")) if path != ATLAS]
+
+
 def runs() -> dict[str, Run]:
     """Experiment → its stored run. The run's own claims are judged: a claim that was written later needs new data."""
-    stored = {path.name.removesuffix(_SUFFIX): path for path in sorted(RUNS.glob(f"*{_SUFFIX}"))}
-    return {name: read_judged(path) for name, path in stored.items() if path != ATLAS}
+    return {name: read_judged(run_file(name)) for name in stored_names()}
 
 
 def render(found: dict[str, Run]) -> str:

@@ -13,31 +13,31 @@ from clientlab.cli import run_command_line
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.reports.markdown import escaped
 from clientlab.results.regular_file import content_of
+from docs.stored_runs import stored_run, stored_runs
 from findings.moves import FROM_3_11, FROM_HTTPX, UNKNOWN
 from findings.network import arms_of
-from findings.page import DOCS, PAGE, missing_claims, render, run_file, runs, unmeasured
-
-FOUND = runs()
+from findings.page import DOCS, PAGE, missing_claims, render, run_file, stored_names, unmeasured
 
 
 def test_the_page_is_what_the_run_files_give():
     """scripts/findings writes it; nobody edits it."""
-    assert PAGE.read_text(encoding="utf-8") == render(FOUND)
+    assert PAGE.read_text(encoding="utf-8") == render(stored_runs())
 
 
 def test_every_experiment_with_claims_is_in_it():
     """A run of each bundled one, and what no run has as not measured yet, with the number of claims."""
     claims = {name: len(plan.claims) for name, path in bundled().items() if (plan := read_plan(path)).claims}
-    missing = unmeasured(FOUND)
-    assert set(FOUND) | set(missing) == set(claims)
-    assert all(missing[name] == (count, count) for name, count in claims.items() if name not in FOUND)
+    found = stored_runs()
+    missing = unmeasured(found)
+    assert set(found) | set(missing) == set(claims)
+    assert all(missing[name] == (count, count) for name, count in claims.items() if name not in found)
     assert all(f"- `{name}`: {lacking} " in PAGE.read_text(encoding="utf-8") for name, (lacking, _) in missing.items())
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", stored_names())
 def test_a_run_is_whole(name):
     """Its full form, in three rounds or more, and nothing in it of whose machine it was."""
-    run = FOUND[name]
+    run = stored_run(name)
     assert run.experiment.shortened == []
     assert run.experiment.command.startswith(f"clientlab run {name}")
     assert run.experiment.rounds >= 3
@@ -45,14 +45,15 @@ def test_a_run_is_whole(name):
     assert re.findall(r"/(?:home|root|tmp|Users|work)/", content_of(run_file(name)).decode()) == []
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", stored_names())
 def test_a_run_belongs_to_the_experiment_as_it_is_now(name):
     """An arm, a workload or a claim that was changed after the data was seen needs a new run.
 
     The run may lack control arms behind a link, and their claims, which were written later: the page names them.
     """
-    now, measured = read_plan(bundled()[name]), FOUND[name].experiment
-    later = missing_claims(now, FOUND[name])
+    run = stored_run(name)
+    now, measured = read_plan(bundled()[name]), run.experiment
+    later = missing_claims(now, run)
     assert measured.claims == [claim for claim in now.claims if claim not in later]
     assert measured.workloads.items() <= now.workloads.items()
     arms = {arm.name: arm for arm in now.arms}
@@ -63,7 +64,7 @@ def test_a_run_belongs_to_the_experiment_as_it_is_now(name):
     assert all(claim.control and arms_of(claim) <= added for claim in later)
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", stored_names())
 def test_the_page_has_the_verdicts_that_the_command_line_gives(name, capsys):
     """`clientlab claims` on the stored file: the same claims with the same verdicts, intervals and cautions."""
     assert run_command_line(["claims", str(run_file(name)), "--json"]) == 0
@@ -88,7 +89,7 @@ def test_the_answer_to_a_move_is_what_its_interval_states():
 def test_every_picture_is_there():
     """A whole SVG, with words for those who do not see it."""
     pictures = re.findall(r"!\[(.+?)\]\((.+?)\)", PAGE.read_text(encoding="utf-8"))
-    assert len(pictures) == len(FOUND)
+    assert len(pictures) == len(stored_names())
     for words, path in pictures:
         assert len(words) > 20
         ET.parse(DOCS / path)  # noqa: S314 - written here

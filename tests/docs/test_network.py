@@ -7,12 +7,11 @@ import re
 import pytest
 
 from clientlab.experiments.file import bundled, read_plan
-from clientlab.judging.judgement import read_judged
 from clientlab.results.plan import Plan
 from clientlab.strategies import find
 from docs.pages import TEXTS
+from docs.stored_runs import stored_run
 from findings import network
-from findings.page import run_file
 
 PLANS = {name: read_plan(path) for name, path in bundled().items()}
 REPEATED = [
@@ -21,10 +20,11 @@ REPEATED = [
     for claim in plan.claims
     if claim.name.endswith(network.BEHIND_LINK)
 ]
-FOUND = {
-    name: {claim.name: claim for claim in read_judged(run_file(name)).claims}
-    for name in ("frameworks", "sessions", "six-strategies")
-}
+
+
+def results_of(name):
+    """The stored results of an experiment, by claim."""
+    return {claim.name: claim for claim in stored_run(name).claims}
 
 
 def claim_of(plan: Plan, name: str):
@@ -68,13 +68,15 @@ def test_the_links_of_the_articles_are_those_that_the_page_derives():
 
 def with_verdicts(over_loopback: str, behind: str | None) -> network.Judged:
     """The stored results of `sessions`, with these verdicts of what a session saves."""
-    first = FOUND["sessions"]["session-saves"].model_copy(update={"verdict": over_loopback})
+    first = results_of("sessions")["session-saves"].model_copy(update={"verdict": over_loopback})
     results = {"session-saves": first}
     if behind is not None:
         name = f"session-saves{network.BEHIND_LINK}"
         results[name] = first.model_copy(update={"name": name, "verdict": behind})
     return (
-        {"sessions": FOUND["sessions"] | results} if behind else {"sessions": without_link(FOUND["sessions"]) | results}
+        {"sessions": results_of("sessions") | results}
+        if behind
+        else {"sessions": without_link(results_of("sessions")) | results}
     )
 
 
@@ -104,7 +106,7 @@ def test_what_the_network_does_follows_from_both_verdicts(over_loopback, behind,
     assert found["session-saves"].link == "106 ms"
     assert len(found) == 4
     contradictions = network.contradictions(judged)
-    text = FOUND["sessions"]["session-saves"].text
+    text = results_of("sessions")["session-saves"].text
     assert [name for name, of in vars(contradictions).items() if ("sessions", text) in of] == ([kind] if kind else [])
     (line,) = [line for line in network.effects_table(list(found.values())).splitlines() if text in line]
     assert line.startswith("| sessions | ")
@@ -113,7 +115,7 @@ def test_what_the_network_does_follows_from_both_verdicts(over_loopback, behind,
 
 def test_a_contradiction_that_nothing_repeats_is_named_apart():
     """The article's figures give no round trip for it."""
-    (result, *_) = FOUND["six-strategies"].values()
+    (result, *_) = results_of("six-strategies").values()
     judged = {"six-strategies": {result.name: result.model_copy(update={"verdict": "contradicted"})}}
     found = network.contradictions(judged)
     assert found.without == [("six-strategies", result.text)]
@@ -122,7 +124,7 @@ def test_a_contradiction_that_nothing_repeats_is_named_apart():
 
 def test_a_contradiction_about_arms_behind_a_link_is_none_over_loopback():
     """It is a claim of arithmetic, which no other one repeats."""
-    result = FOUND["frameworks"]["diminishing-returns-as-computed"]
+    result = results_of("frameworks")["diminishing-returns-as-computed"]
     contradicted = {result.name: result.model_copy(update={"verdict": "contradicted"})}
-    found = network.contradictions({"frameworks": FOUND["frameworks"] | contradicted})
+    found = network.contradictions({"frameworks": results_of("frameworks") | contradicted})
     assert result.text not in [text for claims in vars(found).values() for _, text in claims]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from clientlab.judging.judgement import read_judged
 from clientlab.results import machine
+from docs.stored_runs import stored_run
 from findings import __main__ as findings
-from findings.page import ATLAS, run_file, runs
+from findings.page import run_file, stored_names
 
 ROOT = Path(__file__).resolve().parents[2]
 _CHANGED = "measured with code that was changed and never committed so"
@@ -29,7 +29,7 @@ NOT_IN_HISTORY = {
 }
 """Stored runs that are to be measured anew, and why. A run that has been leaves this list."""
 
-RUNS = {**runs(), "atlas": read_judged(ATLAS)}
+NAMES = [*stored_names(), "atlas"]
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +42,10 @@ def history() -> set[str]:
     return {word[:12] for word in done.stdout.split()}
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_stored_run_was_measured_by_code_of_the_history(name, history):
     """Its commit or its tree is there, and no code was changed; a known exception is one no longer if they are."""
-    where = RUNS[name].surroundings
+    where = stored_run(name).surroundings
     unchanged = where.lab_commit is not None and "changed" not in where.lab_commit
     known = unchanged and bool({where.lab_commit, where.lab_tree} & history)
     assert known == (name not in NOT_IN_HISTORY), f"{run_file(name)}: {where.lab_commit}, tree {where.lab_tree}"
@@ -53,7 +53,7 @@ def test_a_stored_run_was_measured_by_code_of_the_history(name, history):
 
 def test_every_exception_is_a_stored_run():
     """A name that no run has would hide a run that is stored later."""
-    assert set(NOT_IN_HISTORY) <= set(RUNS)
+    assert set(NOT_IN_HISTORY) <= set(NAMES)
 
 
 @pytest.mark.parametrize(

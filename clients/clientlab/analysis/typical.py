@@ -85,8 +85,7 @@ def typical_interval(values: Floats, confidence: float) -> tuple[Floats, Floats]
     n = values.shape[-1]
     ranks = sign_ranks(n, confidence)
     if ranks is None:
-        # Student (1908): mean ± t(n-1) · s / sqrt(n)
-        half = t_quantile(n - 1, (1 + confidence) / 2) * values.std(axis=-1, ddof=1) / np.sqrt(n)
+        half = _student_reach(n, confidence) * values.std(axis=-1, ddof=1)
         mean = values.mean(axis=-1)
         return np.minimum(mean - half, values.min(axis=-1)), np.maximum(mean + half, values.max(axis=-1))
     depth, inner = ranks
@@ -105,11 +104,20 @@ their spread. Without a reserve, the interval of 20 to 30 rounds holds the latte
 
 
 @cache
+def _student_reach(n: int, confidence: float) -> float:
+    """Half the width of Student's interval of n values, in their standard deviations: t(n-1) / sqrt(n), Student (1908).
+
+    A report asks for the same few quantiles again and again, and each is a quadrature.
+    """
+    return float(t_quantile(n - 1, (1 + confidence) / 2) / np.sqrt(n))
+
+
+@cache
 def expected_width(n: int, confidence: float) -> float:
     """About half the width of the interval of n values, in standard deviations of values close to normal."""
     ranks = sign_ranks(n, confidence)
     if ranks is None:
-        return float(t_quantile(n - 1, (1 + confidence) / 2) / np.sqrt(n))
+        return _student_reach(n, confidence)
     # Blom (1958): the d-th lowest of n normal values lies near the quantile (d - 3/8) / (n + 1/4).
     return -NormalDist().inv_cdf((sum(ranks) - 0.375) / (n + 0.25))
 
