@@ -14,7 +14,10 @@ def reference() -> str:
     """A section for each subcommand, in alphabetical order; those of `runs` follow it."""
     root = click.Context(commands, info_name="clientlab", **commands.context_settings)  # click keeps the help option
     return "\n".join(
-        line for name in sorted(commands.commands) for line in _section(commands.commands[name], root, name)
+        line
+        for name in commands.list_commands(root)
+        if (command := commands.get_command(root, name)) is not None
+        for line in _section(command, root, name)
     )
 
 

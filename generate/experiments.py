@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from clientlab.cli import commands
 from clientlab.cli.listing import markdown
+from clientlab.cli.run import run
 from clientlab.workload.workload import Workload
 from generate.cli import cell, purpose
 
 
 def workload_table() -> str:
     """Every field: its default, and the meaning of the option that sets it; a field without one brings its meaning."""
-    options = {option.name: option for option in commands.commands["run"].params}
+    options = {option.name: option for option in run.params}
     rows = []
     for field in dataclasses.fields(Workload):
         option = options.get(field.name)

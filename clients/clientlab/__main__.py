@@ -9,11 +9,13 @@ def main() -> None:
     """Run the command line, or say what to install where a library is missing."""
     try:
         from clientlab.cli import run_command_line  # noqa: PLC0415 - without dependencies
+
+        code = run_command_line(sys.argv[1:])  # imports what the subcommand needs
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("clientlab"):
             raise
         sys.exit(f"clientlab: {error.name} is not installed; pip install clientlab")
-    sys.exit(run_command_line(sys.argv[1:]))
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import re
 import shlex
 import tomllib
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -28,7 +29,7 @@ def test_the_readme_is_one_page():
 def test_every_subcommand_is_in_the_readme_and_every_subcommand_there_exists():
     """The table of subcommands names the command's own."""
     named = re.findall(r"^\| `(\w+)[^`]*` \|", README, re.MULTILINE)
-    assert sorted(named) == sorted(commands.commands)
+    assert sorted(named) == commands.list_commands(click.Context(commands))
 
 
 def test_every_bundled_experiment_is_in_the_table():
@@ -78,9 +79,12 @@ def test_the_options_of_the_examples_exist(path, line):
     """Every option of an example is one of its subcommand's."""
     words = shlex.split(line.partition(" | ")[0], comments=True)
     command, names = commands, []
-    while len(words) > 1 and words[1] in getattr(command, "commands", {}):
-        command = command.commands[words.pop(1)]
-        names.append(command.name)
+    while isinstance(command, click.Group) and words[1:]:
+        below = command.get_command(click.Context(command), words[1])
+        if below is None:
+            break
+        command = below
+        names.append(words.pop(1))
     assert names, f"{path}: {line}"
     help_text = CliRunner().invoke(commands, [*names, "--help"]).output
     for word in words[1:]:

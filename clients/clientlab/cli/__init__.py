@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 a threshold, a required claim or a comparison failed; 2 th
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -15,19 +16,42 @@ from types import FrameType
 import click
 
 from clientlab import __version__
-from clientlab.cli.checks import conform, doctor
-from clientlab.cli.kube import kube
-from clientlab.cli.listing import init, list_
-from clientlab.cli.reporting import claims, compare, report
-from clientlab.cli.run import run
-from clientlab.cli.run_options import OPTION_NAMES
-from clientlab.cli.runs import runs
-from clientlab.cli.serving import serve, up, work
 from clientlab.cli.terminal import say
 from clientlab.errors import FieldError, IncompleteRun, LabError
 
+_SUBCOMMANDS = {
+    "run": "run",
+    "init": "listing",
+    "report": "reporting",
+    "compare": "reporting",
+    "claims": "reporting",
+    "runs": "runs",
+    "list": "listing",
+    "conform": "checks",
+    "up": "serving",
+    "doctor": "checks",
+    "serve": "serving",
+    "work": "serving",
+    "kube": "kube",
+}
+"""Subcommand → the module of this package that defines it."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class _Subcommands(click.Group):
+    """A group that imports the module of a subcommand when the subcommand is wanted: each takes a part of the lab."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
+        return sorted(_SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
+        if cmd_name not in _SUBCOMMANDS:
+            return None
+        module = importlib.import_module(f"clientlab.cli.{_SUBCOMMANDS[cmd_name]}")
+        defined = (value for value in vars(module).values() if isinstance(value, click.Command))
+        return next(command for command in defined if command.name == cmd_name)
+
+
+@click.group(cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="clientlab")
 def commands() -> None:
     """Measure how Python code should make HTTP requests.
@@ -37,14 +61,6 @@ def commands() -> None:
 
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_OPTION_NAMES = {
-    **OPTION_NAMES,
-    **{field: f"--{field.replace('_', '-')}" for field in ("fail_on", "figure", "force", "out", "strict")},
-}
-"""Field → its option: the core names fields, and the command line shows options."""
-
-for _command in (run, init, report, compare, claims, runs, list_, conform, up, doctor, serve, work, kube):
-    commands.add_command(_command)
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
@@ -61,13 +77,21 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _say(error.format_message(), LabError.exit_code)
     except LabError as error:
-        say(LabError(error.render(_OPTION_NAMES)) if isinstance(error, FieldError) else error)
+        say(LabError(error.render(_option_names())) if isinstance(error, FieldError) else error)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted before anything was measured", IncompleteRun.exit_code)
     except OSError as error:
         return _cannot_write(error)
     return code if isinstance(code, int) else 0
+
+
+def _option_names() -> dict[str, str]:
+    """Field → its option: the core names fields, and the command line shows options."""
+    from clientlab.cli.run_options import OPTION_NAMES  # noqa: PLC0415 - for an error of a field alone
+
+    others = ("fail_on", "figure", "force", "out", "strict")
+    return OPTION_NAMES | {field: f"--{field.replace('_', '-')}" for field in others}
 
 
 def _say(line: str, code: int) -> int:

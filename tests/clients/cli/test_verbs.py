@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -129,7 +130,7 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it(clientlab, monkeypatc
     def missing(name: str):
         raise LabError(f"{name} is missing")
 
-    module = sys.modules["clientlab.cli.checks"]
+    module = importlib.import_module("clientlab.cli.checks")
     monkeypatch.setattr(module, "caddy", lambda: missing("caddy"))
     said = clientlab("doctor")
     (line,) = [line for line in said.out.splitlines() if "Caddy " in line]
@@ -145,7 +146,7 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it(clientlab, monkeypatc
 
 def test_the_doctor_finds_a_urllib3_that_is_another_library(clientlab, monkeypatch):
     """And says how to keep both."""
-    monkeypatch.setattr(sys.modules["clientlab.cli.checks"], "merged", lambda: True)
+    monkeypatch.setattr(importlib.import_module("clientlab.cli.checks"), "merged", lambda: True)
     said = clientlab("doctor")
     assert said.code == 0
     (line,) = [line for line in said.out.splitlines() if " urllib3 " in line and line.startswith("no")]
@@ -196,10 +197,12 @@ def test_a_reader_that_has_seen_enough_is_no_error(words):
     assert done.stderr == ""
 
 
-def test_without_its_libraries_the_program_says_what_to_install():
-    """The package alone, as an image of upstreams has it."""
-    hidden = "import sys; sys.modules['click'] = None; import runpy; runpy.run_module('clientlab', run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, timeout=60, check=False)
+@pytest.mark.parametrize("library", ["click", "numpy"])
+def test_without_its_libraries_the_program_says_what_to_install(library):
+    """The package alone, as an image of upstreams has it: click for all commands, or what one subcommand imports."""
+    hidden = f"import runpy, sys; sys.modules[{library!r}] = None; runpy.run_module('clientlab', run_name='__main__')"
+    command = [sys.executable, "-c", hidden, "runs"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert "clientlab: click is not installed; pip install clientlab" in done.stderr
+    assert f"clientlab: {library} is not installed; pip install clientlab" in done.stderr
     assert "Traceback" not in done.stderr
