@@ -68,7 +68,7 @@ def versions_of(behind) -> set[str]:
     return {seen.headers["x-seen-version"] for seen in behind.seen}
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", one_of_each_library(CLIENTS))
 def test_every_client_speaks_its_version_over_tls_and_its_connections_are_counted(client, url, behind):
     """As the server tells: all requests, in the version that the list has, on the connections that the lab counts.
 

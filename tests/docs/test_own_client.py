@@ -34,7 +34,9 @@ def test_it_is_a_short_one(mine):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("mine")
-@pytest.mark.parametrize("name", ["mine.py:Mine", "mine.py:Mine@threads"])
+@pytest.mark.parametrize(
+    "name", ["mine.py:Mine", pytest.param("mine.py:Mine@threads", marks=pytest.mark.further_client)]
+)
 def test_it_conforms(name, capfd):
     """`clientlab conform` finds nothing broken in the example."""
     assert run_command_line(["conform", name]) == 0, capfd.readouterr().out
@@ -42,6 +44,7 @@ def test_it_conforms(name, capfd):
 
 
 @pytest.mark.slow
+@pytest.mark.further_client
 def test_the_whole_of_a_client_that_contributors_are_shown_conforms(tmp_path, capfd):
     """CONTRIBUTING's needs nothing that is not there either."""
     found = re.search(r"The whole of a client:\n\n   ```python\n(.*?)   ```", CONTRIBUTING, re.DOTALL)

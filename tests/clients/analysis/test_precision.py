@@ -103,9 +103,25 @@ def drawn(truth: float, spread: float, most: int = MOST, seed: int = 23):
 
 
 @cache
+def standard_looks():
+    """Looks at runs whose logarithms have the mean 0 and the spread 1."""
+    return looks(drawn(0.0, 1.0))
+
+
 def looked_at(truth: float, spread: float):
-    """Looks at runs whose ratio is in truth that, and spreads so much by round."""
-    return looks(drawn(np.log(truth), spread))
+    """Looks at runs whose ratio is in truth that, and spreads so much by round.
+
+    Medians and both intervals move and widen with the values, so these are the looks at `drawn(log truth, spread)`.
+    """
+    return tuple(tuple(np.log(truth) + spread * part for part in level) for level in standard_looks())
+
+
+def test_looks_at_other_runs_are_those_of_the_standard_ones_moved_and_widened():
+    """The simulations below may share one set of intervals: each equals the interval of its own draws."""
+    own = looks(drawn(np.log(1.03), 0.05))
+    for level, shared in zip(own, looked_at(1.03, 0.05), strict=True):
+        for part, other in zip(level, shared, strict=True):
+            np.testing.assert_allclose(part, other, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.02, 0.03, 0.05, 0.08, 0.12])
