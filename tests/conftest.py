@@ -10,6 +10,15 @@ from xdist.scheduler import LoadFileScheduling
 from signal_handlers import IN_A_TERMINAL, handling
 
 CONTAINERS = "tests/containers/"
+LONG = (
+    "tests/clients/service/test_lab_and_workers.py",
+    "tests/clients/cli/test_run.py",
+    "tests/clients/service/test_shards.py",
+    "tests/clients/cli/test_conform.py",
+    "tests/docs/test_own_client.py",
+    "tests/docs/test_site.py",
+)
+"""Files with few tests that take a minute or more, by themselves and on two cores."""
 
 
 def pytest_addoption(parser):
@@ -33,7 +42,7 @@ def terminal_signals():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Files with many slow tests come first: of several at a time, none then runs on by itself at the end.
+    """Long files come first, then those with many slow tests: of several at a time, none runs on alone at the end.
 
     The containers come before all: they take longest, and mostly wait.
 
@@ -44,7 +53,10 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("further_client")]
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-    items.sort(key=lambda item: (not item.nodeid.startswith(CONTAINERS), -slow[item.path]))
+    long = {config.rootpath / name for name in LONG}
+    if gone := [str(path) for path in long if not path.exists()]:
+        raise pytest.UsageError(f"LONG in tests/conftest.py names files that are not there: {', '.join(sorted(gone))}")
+    items.sort(key=lambda item: (not item.nodeid.startswith(CONTAINERS), item.path not in long, -slow[item.path]))
 
 
 class _ByFile(LoadFileScheduling):

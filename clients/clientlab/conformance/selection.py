@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from clientlab.conformance.ending import DURATION, STOP
@@ -68,15 +68,17 @@ def selection(strategies: Iterable[Strategy]) -> list[Pair]:
 def brief_selection(strategies: Iterable[Strategy]) -> list[Pair]:
     """The same with each library and each executor, in place of each client and each pair of them.
 
-    One request is sent with every client all the same: that shows whether its file works at all.
+    One request is sent with every client all the same: that shows whether its file works at all. The thousand requests
+    are sent with each kind of library: other scenarios show each library's method, headers, body and connections.
     """
-    return _covering(strategies, lambda part, scenario: (part,) if scenario is ONE else _COARSER.get(part, (part,)))
+    return _covering(strategies, _brief_parts)
 
 
-_COARSER: Mapping[StrategyPart, tuple[StrategyPart, ...]] = {
-    "strategy": ("way of sending", "executor"),
-    "client": ("way of sending",),
-}
+def _brief_parts(part: StrategyPart, scenario: Scenario[Any]) -> tuple[StrategyPart, ...]:
+    """The coarser parts that stand for a part in the brief selection."""
+    if scenario is ONE or part not in {"strategy", "client"}:
+        return (part,)
+    return ("library kind", "executor") if part == "strategy" else ("way of sending",)
 
 
 def _covering(

@@ -61,14 +61,14 @@ def test_an_executor_that_changes_how_a_library_sends_meets_the_faults_in_the_br
 
 @pytest.mark.parametrize("library", sorted({(spec.distribution, spec.http) for spec in CLIENTS.values()}))
 def test_the_brief_selection_does_each_scenario_of_the_selection_with_every_library(library):
-    """In each version of HTTP that it speaks. A program has no scenarios."""
+    """In each version of HTTP that it speaks, but for the thousand requests. A program has no scenarios."""
 
     def done(pairs):
         return {
             scenario.name
             for strategy, scenario in pairs
             if (client_spec(strategy.client).distribution, client_spec(strategy.client).http) == library
-            and not scenario.depends_on <= {"executor", "library kind"}
+            and not scenario.depends_on <= {"executor", "library kind", "strategy"}
         }
 
     assert done(BRIEF) == done(SELECTED)
@@ -80,6 +80,17 @@ def test_the_brief_selection_sends_the_thousand_requests_with_every_executor(exe
     done = {scenario.name for strategy, scenario in BRIEF if strategy.executor == executor}
     assert {"budget", "one", "seven", "stop"} <= done
     assert ("duration" in done) >= (not EXECUTORS[executor].needs_count)
+
+
+def test_the_brief_selection_sends_the_thousand_requests_with_every_kind_of_library():
+    """Blocking and asyncio ones, native or not: the others are left to `--every-client`."""
+
+    def kinds(pairs):
+        specs = [client_spec(strategy.client) for strategy, scenario in pairs if scenario.name == "budget"]
+        return {(spec.kind, spec.native) for spec in specs}
+
+    assert kinds(BRIEF) == kinds(SELECTED)
+    assert len(kinds(BRIEF)) == 4
 
 
 def test_the_brief_selection_is_a_part_of_the_selection_and_sends_one_request_with_every_client():
