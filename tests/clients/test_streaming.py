@@ -155,7 +155,7 @@ def test_many_requests_in_flight_stream_each_their_own(strategy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", [*one_of_each_library(TIMING), "requests-session@threads", "httpx-async@workers"])
+@pytest.mark.parametrize("strategy", [*TIMING, "requests-session@threads", "httpx-async@workers"])
 def test_the_librarys_own_elapsed_is_kept_beside_the_labs_time(strategy):
     """For each successful request, no longer than what the lab measured, and 0 for a failed one."""
     workload = Workload(path="/{k}", requests=12, concurrency=3, warmup=1, elapsed=True)
