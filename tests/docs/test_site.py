@@ -14,6 +14,7 @@ import pytest
 
 from browser import headless_chromium
 from docs.pages import DOCS, ROOT
+from running import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -92,6 +93,7 @@ def chromium():
 def test_every_page_opens_in_a_browser_without_an_error(chromium, site, address, screen):
     """No error on the console, no request to another server, nothing beyond the screen's width."""
     context = chromium.new_context(viewport={"width": SCREENS[screen], "height": 900})
+    context.set_default_timeout(90_000)  # milliseconds: containers may start on the same two cores
     page = context.new_page()
     messages, requests = [], []
     page.on("console", lambda message: messages.append(message.text))
@@ -110,10 +112,18 @@ def test_every_page_opens_in_a_browser_without_an_error(chromium, site, address,
 def test_the_search_finds_a_page(chromium, address):
     """A setting's name leads to the page of settings."""
     context = chromium.new_context(viewport={"width": SCREENS["desktop"], "height": 900})
+    context.set_default_timeout(90_000)  # milliseconds: containers may start on the same two cores
     page = context.new_page()
     page.goto(f"{address}/index.html", wait_until="networkidle")
-    page.keyboard.press("Control+k")
-    page.get_by_placeholder("Search").first.wait_for()
+    search = page.get_by_placeholder("Search").first
+
+    def opened() -> bool:
+        if search.is_visible():
+            return True
+        page.keyboard.press("Control+k")  # nobody hears it before the page's script has run
+        return False
+
+    eventually(opened, "the search")
     page.keyboard.type("library_defaults")
     page.locator("a[href$='strategies.html#settings']").first.click()
     page.wait_for_url(re.compile(r"/strategies\.html"))
