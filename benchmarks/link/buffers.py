@@ -1,7 +1,7 @@
 """A full buffer: bandwidth, wait and fairness of many connections, against arithmetic and against the kernel's `tbf`.
 
-What is to be reached. The figures of the link alone were written down before they were measured; the 3 % of the sawtooth
-and the bands around the kernel after first trials had been seen.
+What is to be reached. The figures of the link alone were written down before they were measured; the 3 % of the
+sawtooth and the bands around the kernel after first trials had been seen.
 
 - One sender uses the share of the bandwidth that the sawtooth of its window permits, within 3 %.
 - With a buffer of one bandwidth-delay product, 10 and 100 connections use at least 95 %. A small exchange beside them
