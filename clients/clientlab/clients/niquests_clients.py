@@ -37,14 +37,26 @@ NIQUESTS_ERRORS: ErrorTable = (
 )
 
 
-class NiquestsSession:
-    """One session, shared by all threads of the process, with a pool of the budget's size."""
+class NiquestsClient:
+    """What the blocking and the asyncio client have in common: their limits, and the arguments of each request."""
 
     errors: ClassVar[ErrorTable] = NIQUESTS_ERRORS
 
     def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
         self._options = options_of(budget, pool_connections)
+
+    def _words(self, request: Request) -> dict[str, Any]:
+        return {
+            "headers": request.headers,
+            "timeout": self._budget.timeout,
+            "verify": self._budget.ca_file or True,
+            "allow_redirects": False,
+        }
+
+
+class NiquestsSession(NiquestsClient):
+    """One session, shared by all threads of the process, with a pool of the budget's size."""
 
     def open(self) -> None:
         self._session = niquests.Session(**self._options)
@@ -73,14 +85,6 @@ class NiquestsSession:
     def close(self) -> None:
         self._session.close()
 
-    def _words(self, request: Request) -> dict[str, Any]:
-        return {
-            "headers": request.headers,
-            "timeout": self._budget.timeout,
-            "verify": self._budget.ca_file or True,
-            "allow_redirects": False,
-        }
-
 
 def options_of(budget: Budget, pool_connections: int) -> dict[str, Any]:
     """The session's arguments: HTTP/1.1, the budget's pool, and no revocation check, which no other client makes."""
@@ -90,14 +94,8 @@ def options_of(budget: Budget, pool_connections: int) -> dict[str, Any]:
     return options | {"pool_connections": pool_connections, "pool_maxsize": budget.connections}
 
 
-class NiquestsAsync:
+class NiquestsAsync(NiquestsClient):
     """One session for the event loop."""
-
-    errors: ClassVar[ErrorTable] = NIQUESTS_ERRORS
-
-    def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:  # noqa: ARG002 - Python's audit events count them
-        self._budget = budget
-        self._options = options_of(budget, pool_connections)
 
     async def open(self) -> None:
         # niquests does not limit the TLS handshake; asyncio's limit of 60 s would hold.
@@ -127,11 +125,3 @@ class NiquestsAsync:
 
     async def close(self) -> None:
         await self._session.close()
-
-    def _words(self, request: Request) -> dict[str, Any]:
-        return {
-            "headers": request.headers,
-            "timeout": self._budget.timeout,
-            "verify": self._budget.ca_file or True,
-            "allow_redirects": False,
-        }
