@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -79,10 +80,13 @@ def _knee_interval(series: Sequence[Series], confidence: float) -> tuple[int, in
     """
     points = range(len(series))
     level = 1 - (1 - confidence) / max(1, len(series) * (len(series) - 1) // 2)
-    ratios = {(one, other): paired_ratio(series[one], series[other], level) for one in points for other in points}
-    ends = {pair: ratio.interval for pair, ratio in ratios.items() if ratio and ratio.interval}
-    if len(ends) < len(ratios):
-        return None
+    ends = {(one, one): (1.0, 1.0) for one in points}
+    for one, other in itertools.combinations(points, 2):
+        ratio = paired_ratio(series[one], series[other], level)
+        if ratio is None or ratio.interval is None:
+            return None
+        low, high = ends[one, other] = ratio.interval
+        ends[other, one] = 1 / high, 1 / low
     possible = [one for one in points if all(ends[one, other][0] <= KNEE for other in points)]
     sure = [one for one in points if all(ends[one, other][1] <= KNEE for other in points)]
     return possible[0], min([*sure, possible[-1]])

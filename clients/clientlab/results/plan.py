@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Literal, Self
 
@@ -48,6 +49,9 @@ MOST_CLAIMS = 300
 
 MOST_POINTS = 64
 """Values of an axis, which are the points of its sweeps. A knee is looked for by the ratios of each two of them."""
+
+MOST_PAIRS = 10_000
+"""Pairs of points that all claims of sweeps together compare, in about a second. A sweep of 64 points has 2,016."""
 
 MOST_AXES = 100
 """Of an arm. An axis is a field of a workload, a part of a link or a setting of a strategy."""
@@ -210,6 +214,8 @@ class Plan(DocumentPart):
         arms = {arm.name: arm for arm in self.arms}
         for claim in self.claims:
             _check_claim(claim, arms, self.unavailable_arms)
+        if (pairs := sum(math.comb(len(claim.arms), 2) for claim in self.claims)) > MOST_PAIRS:
+            raise ValueError(f"claims of sweeps name {pairs:,} pairs of arms; no more than {MOST_PAIRS:,} are compared")
         return self
 
     def _check_axes(self) -> None:

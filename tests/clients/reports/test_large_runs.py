@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from clientlab.analysis.standings import typical_levels
 from clientlab.judging.claim_verdicts import judged
 from clientlab.results.document import Run
-from clientlab.results.plan import MOST_ARMS, MOST_CLAIMS, MOST_POINTS, Claim
+from clientlab.results.plan import MOST_ARMS, MOST_CLAIMS, MOST_PAIRS, MOST_POINTS, Claim
 from clients.documents import a_run, a_trial
 
 
@@ -58,6 +58,10 @@ def test_more_arms_claims_or_points_than_a_run_may_have_are_refused():
     refused("claims", claims=[claim.model_copy(update={"name": f"c{place}"}) for place in range(MOST_CLAIMS + 1)])
     points = [one.model_copy(update={"name": f"a{place}", "axes": {"pool": place}}) for place in range(MOST_POINTS + 1)]
     refused(f"axis 'pool' has {MOST_POINTS + 1} values", arms=points)
+    names = [point.name for point in points[:MOST_POINTS]]
+    sweeps = [Claim(name=f"c{place}", text="x", kind="optimum", arms=names) for place in range(5)]
+    assert len(names) * (len(names) - 1) // 2 * 5 > MOST_PAIRS
+    refused("claims of sweeps name 10,080 pairs of arms", arms=points[:MOST_POINTS], claims=sweeps)
 
 
 def test_trials_of_as_many_arms_as_rounds_are_refused():
