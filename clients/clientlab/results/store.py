@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
+import gc
 import os
 import re
 import shutil
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from clientlab.errors import FieldError, IncompleteRun, LabError
 from clientlab.results import journal
@@ -207,15 +208,35 @@ def read_run(path: Path) -> Run:
 
 def run_of(content: bytes, path: str) -> Run:
     """The run that a file holds; `path` is named where it holds none. Raises LabError."""
+    with _no_collection():
+        return _read(content, path)
+
+
+def _read(content: bytes, path: str) -> Run:
     try:
-        document: Any = json.loads(content.decode())
-    except (ValueError, RecursionError) as error:
+        document: Any = from_json(content)
+    except ValueError as error:
         raise LabError(f"{path}: not a whole JSON document ({error}); it was cut short or is no run file") from error
     found = document.get("format") if isinstance(document, dict) else None
     if type(found) is not int or found != FORMAT:
         problem = shortened(f"format {found!r}, and this clientlab reads format {FORMAT}")
         raise LabError(f"{path}: {problem}; read it with the version that wrote it")
     return _validated(document, path, walked=is_printable(content))
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection meanwhile: each would walk what was read so far, and a document has no cycles.
+
+    It takes half the time of reading 35 MB.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _validated(document: dict[str, Any], path: str, *, walked: bool) -> Run:
