@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gc
+import json
 import os
 import re
 import shutil
@@ -209,15 +210,23 @@ def read_run(path: Path) -> Run:
 def run_of(content: bytes, path: str) -> Run:
     """The run that a file holds; `path` is named where it holds none. Raises LabError."""
     try:
-        with _no_collection():
-            document: Any = from_json(content)
-    except ValueError as error:
+        document = _parsed(content)
+    except (ValueError, RecursionError) as error:
         raise LabError(f"{path}: not a whole JSON document ({error}); it was cut short or is no run file") from error
     found = document.get("format") if isinstance(document, dict) else None
     if type(found) is not int or found != FORMAT:
         problem = shortened(f"format {found!r}, and this clientlab reads format {FORMAT}")
         raise LabError(f"{path}: {problem}; read it with the version that wrote it")
     return _validated(document, path, walked=is_printable(content))
+
+
+def _parsed(content: bytes) -> Any:
+    """The JSON document. Raises ValueError or RecursionError where there is none."""
+    with _no_collection():
+        try:
+            return from_json(content)
+        except ValueError:  # it takes no lone surrogate, which names of a file system may have
+            return json.loads(content.decode())
 
 
 @contextlib.contextmanager
