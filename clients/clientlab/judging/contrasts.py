@@ -79,7 +79,7 @@ class ClaimEvidence:
         arms = [arm for arm in run.experiment.arms if arm.name in names]
         # Listing the unavailable arms for each claim would take long.
         plan = run.experiment.model_copy(update={"arms": arms, "unavailable_arms": {}})
-        trials = [trial for trial in run.trials if trial.arm in names]
+        trials = sorted((trial for name in names for trial in run.trials_of(name)), key=lambda trial: trial.order)
         return cautions_of(run.model_copy(update={"trials": trials, "experiment": plan}))
 
 

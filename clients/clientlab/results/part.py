@@ -34,15 +34,18 @@ def _printable(value: Any, depth: int = _MOST_DEPTH) -> Any:
 
 
 _ASCII = bytes(range(0x20, 0x7F)) + b"\t\n\r"
-_ESCAPED = re.compile(rb"\\[bfru]")
+_ESCAPED = re.compile(rb"\\[bfr]")
+_CODE = re.compile(rb"\\u([0-9a-fA-F]{4})")
 
 
 def is_printable(content: bytes) -> bool:
     """Whether the JSON of a document has printable texts only, which takes a tenth of the time of a walk.
 
-    Raises UnicodeDecodeError for what is not UTF-8. False also for some documents with printable texts.
+    `content` is whole JSON, in UTF-8. False also for some documents with printable texts.
     """
-    return content.translate(None, _ASCII).decode().isprintable() and not _ESCAPED.search(content)
+    if _ESCAPED.search(content) or not content.translate(None, _ASCII).decode().isprintable():
+        return False
+    return all(chr(int(code, 16)).isprintable() for code in set(_CODE.findall(content)))
 
 
 class DocumentPart(BaseModel):

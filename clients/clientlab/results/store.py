@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from clientlab.errors import FieldError, IncompleteRun, LabError
 from clientlab.results import journal
@@ -208,7 +210,7 @@ def read_run(path: Path) -> Run:
 def run_of(content: bytes, path: str) -> Run:
     """The run that a file holds; `path` is named where it holds none. Raises LabError."""
     try:
-        document: Any = json.loads(content.decode())
+        document = _parsed(content)
     except (ValueError, RecursionError) as error:
         raise LabError(f"{path}: not a whole JSON document ({error}); it was cut short or is no run file") from error
     found = document.get("format") if isinstance(document, dict) else None
@@ -216,6 +218,27 @@ def run_of(content: bytes, path: str) -> Run:
         problem = shortened(f"format {found!r}, and this clientlab reads format {FORMAT}")
         raise LabError(f"{path}: {problem}; read it with the version that wrote it")
     return _validated(document, path, walked=is_printable(content))
+
+
+def _parsed(content: bytes) -> Any:
+    """The JSON document. Raises ValueError or RecursionError where there is none."""
+    with _no_collection():
+        try:
+            return from_json(content)
+        except ValueError:  # it takes no lone surrogate, which names of a file system may have
+            return json.loads(content.decode())
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection meanwhile: each would walk all that was read so far, and JSON has no cycles."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _validated(document: dict[str, Any], path: str, *, walked: bool) -> Run:

@@ -64,6 +64,15 @@ def test_more_arms_claims_or_points_than_a_run_may_have_are_refused():
     refused("claims of sweeps name 10,080 pairs of arms", arms=points[:MOST_POINTS], claims=sweeps)
 
 
+def test_a_sweep_with_two_arms_at_one_value_is_refused():
+    """Its claim would have fewer points than arms, and perhaps none between the ends."""
+    plan = a_run(*arms(3)).experiment
+    points = [one.model_copy(update={"axes": {"pool": value}}) for one, value in zip(plan.arms, (1, 2, 2), strict=True)]
+    claim = Claim(name="x", text="x", kind="optimum", arms=[one.name for one in points])
+    with pytest.raises(ValidationError, match="claim 'x': two of its arms have the same place on the axis"):
+        type(plan).model_validate(plan.model_dump() | {"arms": points, "claims": [claim]})
+
+
 def test_trials_of_as_many_arms_as_rounds_are_refused():
     """Figures are compared in tables of arms by rounds, which would take 8 bytes for each field."""
     run = a_run(*(a_trial("urllib3", number, arm=f"arm {number}", order=number) for number in range(1, 1001)))

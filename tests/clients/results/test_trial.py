@@ -54,12 +54,11 @@ def test_a_finished_trial_has_what_was_planned():
     assert (trial.status, trial.started) == ("done", "2024-05-06T07:08:09.000+00:00")
 
 
-@pytest.mark.parametrize("text", ["plain", "µ × – 中", 'quote " and \\', "two\nlines\tand a tab"])
+@pytest.mark.parametrize("text", ["plain", "µ × – 中", 'quote " and \\', "two\nlines\tand a tab", "\\uzzzz and \\u00"])
 def test_a_document_of_printable_texts_need_not_be_walked(text):
     """By its bytes alone, whether they are escaped or not."""
     for ascii_only in (True, False):
-        found = is_printable(json.dumps({text: text}, ensure_ascii=ascii_only).encode())
-        assert found == (text.isascii() or not ascii_only)
+        assert is_printable(json.dumps({text: text}, ensure_ascii=ascii_only).encode())
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "\x7f", "\x9b", "\u202e", "\u2028", "\r", "\b", "\f", "\x00"])
