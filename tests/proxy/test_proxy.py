@@ -152,7 +152,8 @@ def test_sites_with_tls_speak_the_version_that_is_asked_for(routed: Routed, name
 
 def test_plain_sites_speak_http_1_alone(routed: Routed) -> None:
     """Neither HTTP/2 without TLS, nor a redirect to TLS."""
-    with httpx.Client(http1=False, http2=True) as client, pytest.raises(httpx.RemoteProtocolError):
+    refused = (httpx.RemoteProtocolError, httpx.ReadError)  # a reset, if the proxy closes before it has read everything
+    with httpx.Client(http1=False, http2=True) as client, pytest.raises(refused):
         client.get(f"http://127.0.0.1:{routed.site.port}/")
     assert routed.site.ask("/").status == 200
 

@@ -65,12 +65,15 @@ def test_each_request_is_sent_once_and_never_before_it_is_due(strategy):
     workload = Workload(
         rate=150, requests=60, arrivals=spacing, concurrency=STRATEGIES[strategy], warmup=2, connections=connections
     )
-    with counting_server() as server:
-        found = measure(strategy, workload, server.url)
-    assert found.numbers == list(range(60))
-    assert found.samples.errors == {}
-    late = lateness(found, workload)
-    assert late.min() >= 0
+    for _ in range(3):  # a busy machine is late itself; none is in time by chance
+        with counting_server() as server:
+            found = measure(strategy, workload, server.url)
+        assert found.numbers == list(range(60))
+        assert found.samples.errors == {}
+        late = lateness(found, workload)
+        assert late.min() >= 0
+        if np.median(late) < 0.1:
+            break
     assert np.median(late) < 0.1
 
 

@@ -29,6 +29,7 @@ def judged(workload: Workload | None = None, **changes):
 def test_a_trial_that_adds_up_is_taken():
     """So that each change below is the reason of its refusal. A failed trial has no figures that could contradict."""
     assert (judged().status, judged().requests) == ("done", 4)
+    assert judged(tail_seconds=0.1, requests_per_second=2.5).status == "done"  # estimated: its load was whole for 0.9 s
     failed = a_failed_trial("urllib3", "its process was lost", started=utc_now())
     assert checked_trial(PLANNED, Workload(requests=4), failed, time.time()) == failed
 
@@ -49,6 +50,8 @@ def test_a_trial_that_adds_up_is_taken():
         ({"status": "failed", "partial": True, "reason": "x", "wall_seconds": 0.0}, "wall_seconds 0"),
         ({"status": "failed", "partial": True, "reason": "x", "errors": {"reset": 9}}, "9 errors of 4 requests"),
         ({"requests_per_second": 5000.0}, "requests_per_second 5000 with 4 by its counts"),
+        ({"tail_seconds": 0.1, "requests_per_second": 1.9}, "requests_per_second 1.9 with 4 by its counts"),
+        ({"tail_seconds": 0.1, "requests_per_second": 4.6}, "requests_per_second 4.6 with 4 by its counts"),
         ({"histogram": None, "latency_seconds": quantiles(0.002, 7.0)}, "a request took 7 s of 1 s"),
         ({"started": "1974-05-06T07:08:09+00:00"}, "it was started at 1974-05-06T07:08:09+00:00 by its clock"),
         ({"open_load": an_open_trial().open_load}, "it has figures of an open load"),
