@@ -41,10 +41,10 @@ class Program:
         return self.log.read_text()
 
     def await_port(self, pattern: str) -> None:
-        """Wait until it says its port. It may end right after."""
+        """Wait for the port in its log. The process may end directly afterwards."""
 
         def found() -> bool:
-            over = self.process.poll() is not None  # asked for first: what it says before its end is then in the log
+            over = self.process.poll() is not None  # before the log is read: an ended process has written its last line
             match = re.search(pattern, self.said)
             assert match or not over, self.said
             self.port = int(match[1]) if match else 0

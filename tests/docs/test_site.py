@@ -120,7 +120,7 @@ def test_the_search_finds_a_page(chromium, address):
     def opened() -> bool:
         if search.is_visible():
             return True
-        page.keyboard.press("Control+k")  # nobody hears it before the page's script has run
+        page.keyboard.press("Control+k")  # the page ignores the key until its script has run
         return False
 
     eventually(opened, "the search")

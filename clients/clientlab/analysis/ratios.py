@@ -8,6 +8,7 @@ The ratio that the lab states is the typical one: the median over the rounds of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -43,6 +44,11 @@ class Ratio(Estimate):
 
     rounds: int
     confidence: float = CONFIDENCE
+
+
+def inverse(ratio: float) -> float:
+    """The ratio the other way round. That of one below all numbers, which is 0, is infinite."""
+    return 1 / ratio if ratio else math.inf
 
 
 @np.errstate(over="ignore")  # an end beyond all numbers is infinite

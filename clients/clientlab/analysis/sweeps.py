@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clientlab.analysis.ratios import CONFIDENCE, Ratio, paired_ratio
+from clientlab.analysis.ratios import CONFIDENCE, Ratio, inverse, paired_ratio
 from clientlab.analysis.standings import typical_levels
 
 KNEE = 1.05
@@ -80,13 +80,13 @@ def _knee_interval(series: Sequence[Series], confidence: float) -> tuple[int, in
     """
     points = range(len(series))
     level = 1 - (1 - confidence) / max(1, len(series) * (len(series) - 1) // 2)
-    ends = {(one, one): (1.0, 1.0) for one in points}
-    for one, other in itertools.combinations(points, 2):
+    ends: dict[tuple[int, int], tuple[float, float]] = {}
+    for one, other in itertools.combinations_with_replacement(points, 2):
         ratio = paired_ratio(series[one], series[other], level)
         if ratio is None or ratio.interval is None:
             return None
         low, high = ends[one, other] = ratio.interval
-        ends[other, one] = 1 / high, 1 / low
+        ends[other, one] = inverse(high), inverse(low)
     possible = [one for one in points if all(ends[one, other][0] <= KNEE for other in points)]
     sure = [one for one in points if all(ends[one, other][1] <= KNEE for other in points)]
     return possible[0], min([*sure, possible[-1]])

@@ -9,7 +9,7 @@ from statistics import median
 
 from clientlab import units
 from clientlab.analysis.bisection import Bracket, SearchBounds, bracket_of, jittered, next_rate, typical_capacity
-from clientlab.analysis.ratios import Estimate, Ratio
+from clientlab.analysis.ratios import Estimate, Ratio, inverse
 from clientlab.analysis.standings import GroupKey, Standing, TrialCost, standings
 from clientlab.judging.backlog import growth_in
 from clientlab.judging.ranking import group_of
@@ -144,8 +144,8 @@ class ArmCapacity:
         ratio = None if self.standing is None else self.standing.ratio
         if ratio is None:
             return None
-        ends = (None, None) if ratio.interval is None else (1 / ratio.interval[1], 1 / ratio.interval[0])
-        return Estimate(1 / ratio.value, *ends)
+        low, high = (None, None) if ratio.interval is None else map(inverse, reversed(ratio.interval))
+        return Estimate(inverse(ratio.value), low, high)
 
 
 def rate_of(probe: Trial) -> float:

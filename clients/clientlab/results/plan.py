@@ -264,7 +264,7 @@ def _check_claim(claim: Claim, arms: Mapping[str, Arm], unavailable: Collection[
             raise ValueError(f"claim {claim.name!r}: there is no arm {name!r} with a place on an axis")
     values = [next(iter(arms[name].axes.values())) for name in claim.arms if name in arms]
     if len(set(values)) < len(values):
-        raise ValueError(f"claim {claim.name!r}: two of its arms have the same place on the axis")
+        raise ValueError(f"claim {claim.name!r}: two of its arms have the same value on the axis")
 
 
 def curve_of(arm: Arm, axis: str) -> str:

@@ -26,8 +26,8 @@ _MISSED = 3
 class Bounds:
     """Seconds to wait for a worker of a strategy, before a generic one takes it, and for a heartbeat of a trial.
 
-    `start`: how much longer the first heartbeat may take, while the process of the job starts: 1 s alone, 8 s beside
-    16 busy processes on 2 cores. A job that can't start is reported at once, so this waits for hosts that are lost.
+    `start`: how much longer the first heartbeat may take, while the process of the job starts. Its imports take 1 s
+    alone, and 8 s beside 16 busy processes on 2 cores. A job that can't start is reported at once.
     `ready`: how long a shard that is ready waits for the others.
     """
 

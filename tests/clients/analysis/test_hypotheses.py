@@ -167,3 +167,9 @@ def test_the_rounds_that_would_settle_it_know_that_three_are_few():
     spread_of = np.std(np.log(noise), ddof=1)
     for rounds, decided in ((found.more_rounds, True), (found.more_rounds - 1, False)):
         assert bool(expected_width(rounds, 0.95) * spread_of <= np.log(found.ratio.value)) is decided
+
+
+def test_a_sweep_of_figures_at_the_ends_of_all_numbers_is_inconclusive():
+    """An end of an interval may be 0, and that of the inverse ratio is infinite."""
+    wild = [{1: 1e-99, 2: 1.0, 3: 1e99}, {1: 1.0, 2: 1e99, 3: 1e-99}, {1: 1.0, 2: 1.0, 3: 2.0}]
+    assert inside(wild).verdict == "inconclusive"

@@ -69,7 +69,7 @@ def test_a_sweep_with_two_arms_at_one_value_is_refused():
     plan = a_run(*arms(3)).experiment
     points = [one.model_copy(update={"axes": {"pool": value}}) for one, value in zip(plan.arms, (1, 2, 2), strict=True)]
     claim = Claim(name="x", text="x", kind="optimum", arms=[one.name for one in points])
-    with pytest.raises(ValidationError, match="claim 'x': two of its arms have the same place on the axis"):
+    with pytest.raises(ValidationError, match="claim 'x': two of its arms have the same value on the axis"):
         type(plan).model_validate(plan.model_dump() | {"arms": points, "claims": [claim]})
 
 
