@@ -128,7 +128,10 @@ def _rounds_to(ratio: Ratio, distance: float) -> int | None:
     """
     if ratio.interval is None:
         return FEWEST_ROUNDS
-    half = math.log(ratio.interval[1] / ratio.interval[0]) / 2
+    low, high = ratio.interval
+    if not low or math.isinf(high):
+        return None
+    half = math.log(high / low) / 2
     wanted = expected_width(ratio.rounds, ratio.confidence) * min(distance / half, 1.0) if half else math.inf
     counts = range(ratio.rounds + 1, MOST_ROUNDS + 1)
     return next((more for more in counts if expected_width(more, ratio.confidence) <= wanted), None)
