@@ -15,7 +15,7 @@ import numpy as np
 
 from clientlab import child_processes
 from clientlab.generators.commands import K6
-from clientlab.measuring.measurement import Measurement
+from clientlab.measuring.outcome import Measurement
 
 PERCENTS = {"p50": 50, "p95": 95, "p99": 99}
 _PATIENCE = 30.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
-from clientlab.measuring.measurement import Measurement, Outcome
+from clientlab.measuring.outcome import Measurement, Outcome
 from clientlab.results.document import Run
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.surroundings import surroundings

@@ -13,7 +13,8 @@ from benchmarks.figures import BenchmarkRow
 from benchmarks.frozen_server import FROZEN_SECONDS, PERIOD, PERIODS, Freezer, bare_server
 from benchmarks.trials import Site, context_on, expect_no_errors
 from clientlab.analysis.latencies import rank_of
-from clientlab.measuring.measurement import Measurement, measure
+from clientlab.measuring.measurement import measure
+from clientlab.measuring.outcome import Measurement
 from clientlab.results.trial import OpenLoad, Quantiles
 from clientlab.running.open_load import KeptSchedule
 from clientlab.running.quantiles import quantiles_of

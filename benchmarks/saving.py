@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -73,11 +73,14 @@ class _Silent:
     def run_started(self, run: Run, folder: Path) -> None:
         """Nothing to show."""
 
-    def trial_started(self, trial: PlannedTrial, planned: int) -> None:
+    def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None:
         """Nothing to show."""
 
     def progressed(self, finished: int) -> None:
         """Nothing to show."""
 
     def trial_ended(self, trial: Trial) -> None:
+        """Nothing to show."""
+
+    def round_judged(self, run: Run, rounds: int) -> None:
         """Nothing to show."""

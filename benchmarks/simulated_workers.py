@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from clientlab.measuring.measurement import Outcome
+from clientlab.measuring.outcome import Outcome
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import RequestCounts, ShardReport, ShardSlices, ShardTimes
 from clientlab.results.trial import PlannedTrial, Trial, utc_now

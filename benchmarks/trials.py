@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 from clientlab import strategies
 from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
-from clientlab.measuring.measurement import Outcome, measure
+from clientlab.measuring.measurement import measure
+from clientlab.measuring.outcome import Outcome
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.workload import Workload
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from clientlab.errors import LabError
 from clientlab.results.machine import changed_code
+from findings import atlas
 from findings.page import run_file, write
 
 BULKY = ("histogram", "over_time")
@@ -52,6 +53,7 @@ if __name__ == "__main__":
         measure(sys.argv[1:])
     try:
         write()
+        atlas.write_pictures()
     except LabError as error:  # a run file, or a sentence that its run does not bear out
         sys.stderr.write(f"findings: {error}\n")
         raise SystemExit(2) from error

@@ -1,4 +1,4 @@
-"""The atlas in docs/choosing-a-client.md: answers for common situations, and the map that they are taken from."""
+"""The atlas: answers for common situations in docs/choosing-a-client.md, and the map that they are taken from."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from clientlab import units
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.judging.judgement import read_judged, with_judgement
+from clientlab.reports.charts import picture
 from clientlab.reports.markdown import code, escaped, table
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
@@ -16,8 +17,9 @@ from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import BY_KEY
 from clientlab.strategies import STRATEGIES
 from clientlab.workload.workload import Workload
-from findings.page import ATLAS
-from findings.situations import SITUATIONS, Situation, Tables
+from findings.contest import WIDEST
+from findings.page import ATLAS, DOCS
+from findings.situations import SituationAnswer, answers
 
 UNMEASURED = (
     "Not measured yet: the arms were chosen before any data. A run of `scripts/findings atlas` puts its figures here."
@@ -38,9 +40,9 @@ def stored(path: Path = ATLAS) -> Run | None:
 
 
 def stored_answers() -> str:
-    """`answers` of the stored run."""
+    """`shown_answers` of the stored run."""
     run = stored()
-    return UNMEASURED if run is None else answers(run)
+    return UNMEASURED if run is None else shown_answers(run)
 
 
 def stored_map() -> str:
@@ -49,43 +51,78 @@ def stored_map() -> str:
     return UNMEASURED if run is None else whole_map(run)
 
 
-def answers(run: Run) -> str:
-    """For each situation three sentences, and a link to the table that they are taken from."""
-    tables: Tables = {group.key.workload: {row.strategy: row for row in group.rows} for group in groups_of(run)}
-    return "\n".join([_basis(run), *(_answer(one, tables) for one in SITUATIONS)])
+def shown_answers(run: Run) -> str:
+    """Each situation of the page: a sentence, a picture and a table."""
+    return "\n".join([_basis(run), *(_shown(one) for one in answers(run) if one.situation.title)])
+
+
+def write_pictures(folder: Path = DOCS / "atlas") -> None:
+    """Draw the picture of each situation of the page, if the atlas was measured. Raises LabError."""
+    run = stored()
+    if run is None:
+        return
+    folder.mkdir(exist_ok=True)
+    for one in answers(run):
+        if one.situation.title and one.chart is not None:
+            picture.save(one.situation.title, [one.chart], folder / f"{one.situation.key}.svg", run.run)
+
+
+def basis_of(run: Run) -> str:
+    """When, where and how often it was measured."""
+    where, rounds = run.surroundings, run.experiment.rounds
+    day = run.run[:8]
+    machine = f"{where.cpu_model}, {where.cpu_usable:g} cores, {where.python}"
+    return f"Measured on {day[:4]}-{day[4:6]}-{day[6:]} on {machine}, in {rounds} rounds, over loopback"
 
 
 def _basis(run: Run) -> str:
     """How sure the sentences are."""
-    where, rounds = run.surroundings, run.experiment.rounds
-    machine = f"{escaped(where.cpu_model)}, {where.cpu_usable:g} cores, {escaped(where.python)}"
+    rounds = run.experiment.rounds
     few = "" if rounds >= FEWEST_ROUNDS else f" With fewer than {FEWEST_ROUNDS} rounds there is no interval."
     return (
-        f"Measured on {machine}, rounds: {rounds}. *Measurably* slower or more means that the whole 95 % confidence "
-        "interval of the typical ratio to the first strategy is above 1. All intervals of a sentence hold together: "
-        f"with many strategies and few rounds they are wide.{few} A mark (!) follows strategies whose trials a caution "
-        "doubts.\n"
+        f"{escaped(basis_of(run))}. *Slower* means that the whole 95 % confidence interval of the typical ratio to the "
+        "first strategy is above 1, *equal* that it lies within 1/1.05 and 1.05; else it is *undecided*. All intervals "
+        f"of a situation hold together. Of an interval that is wider than {WIDEST:g} from end to end, only the lower "
+        f"end is quoted.{few} A mark (!) follows strategies whose trials a caution doubts.\n"
     )
 
 
-def _answer(situation: Situation, tables: Tables) -> str:
-    link = f"[Workload {situation.workload}](#workload-{situation.workload}) has all figures."
-    sentences = [*filter(None, situation.answer(tables)), *([link] if situation.workload in tables else [])]
-    return f"### {situation.title}\n\n{' '.join(sentences)}\n"
+def _shown(answer: SituationAnswer) -> str:
+    key = answer.situation.key
+    parts = [f"### {answer.situation.title}", f"**{answer.sentence}**"]
+    if answer.chart is not None:
+        parts.append(f"![{_alt(answer)}](atlas/{key}.svg)")
+    if answer.cells:
+        parts.append(table(answer.heads, answer.cells, left=2).rstrip())
+        more = f"{answer.left} more, and all figures: " if answer.left else "All figures: "
+        chooser = "" if answer.situation.by == "versions" else f" [In the chooser](chooser.html#{key})"
+        parts.append(f"{more}{map_link(answer.situation.workload)}.{chooser}")
+    return "\n\n".join(parts) + "\n"
+
+
+def map_link(workload: str) -> str:
+    """Where the map has a workload, from another page."""
+    return f"[workload {workload}](atlas.md#workload-{workload})"
+
+
+def _alt(answer: SituationAnswer) -> str:
+    """What the picture shows, in words."""
+    of = "CPU time" if answer.situation.by == "cpu" else "Time"
+    return f"{of} per request of {len(answer.cells)} strategies as ratios with their intervals, and the band of 5 %"
 
 
 def whole_map(run: Run) -> str:
     """A table for each workload, what is left out, and the command that measures it again."""
     parts = [_table(run, group) for group in groups_of(run)]
     return "\n".join(
-        [*parts, "### What is unequal or left out\n", *(f"- {escaped(one)}" for one in _left_out(run)), "", _again(run)]
+        [*parts, "## What is unequal or left out\n", *(f"- {escaped(one)}" for one in _left_out(run)), "", _again(run)]
     )
 
 
 def _table(run: Run, group: Group) -> str:
     workload = run.experiment.workloads[group.rows[0].trials[0].workload]
     key = group.key
-    title = f"### Workload {key.workload}\n\n{_described(workload)}, {key.upstream} upstream, route {key.route}.\n"
+    title = f"## Workload {key.workload}\n\n{_described(workload)}, {key.upstream} upstream, route {key.route}.\n"
     return f"{title}\n{table(_HEADS, (_cells(run, row) for row in group.rows), left=1)}"
 
 

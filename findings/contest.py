@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from clientlab import units
+from clientlab.analysis.decisions import Word, decision_of
 from clientlab.analysis.ratios import Ratio
 from clientlab.analysis.standings import GroupKey, TrialCost, standings
 from clientlab.reports.rows import Row
@@ -18,25 +19,45 @@ from clientlab.results.trial import Trial
 
 _ONE_GROUP = GroupKey("", "", "")
 
+WIDEST = 1.3
+"""From end to end, of an interval that is quoted: a wider one tells little but its lower end."""
+
 
 @dataclass(frozen=True)
-class Above:
-    """An arm that surely has more of the figure than the least arm: how many times as much, with its interval."""
+class Rival:
+    """An arm beside the least one: the ratio of both figures, None where it is not known, and what that says."""
 
     row: Row
-    ratio: Ratio
+    ratio: Ratio | None
+    word: Word
+
+    @property
+    def quoted(self) -> str:
+        """How many times as much: with the interval, or at least how many where that is wide."""
+        if self.ratio is None or self.ratio.interval is None:
+            return units.UNKNOWN
+        low, high = self.ratio.interval
+        if high / low <= WIDEST:
+            return units.ratio_of(self.ratio)
+        if self.word != "slower":
+            return units.UNKNOWN
+        enough = (units.digits(low, count) for count in range(3, 9))  # until it is seen to be above 1
+        return f"at least {next((text for text in enough if float(text.replace(',', '')) > 1), units.digits(low, 9))}"
 
 
 @dataclass(frozen=True)
 class Contest:
-    """The least arm, those that cannot be told from it, and those that surely have more, in the order of the figure.
+    """The least arm, and all others in the order of the figure.
 
     An arm with failed requests is not the least one while there is one without.
     """
 
     least: Row
-    ties: tuple[Row, ...]
-    more: tuple[Above, ...]
+    others: tuple[Rival, ...]
+
+    def of(self, word: Word) -> list[Rival]:
+        """The others of which the ratio says that."""
+        return [one for one in self.others if one.word == word]
 
 
 def contest(rows: Iterable[Row], figure: Callable[[Trial], float | None]) -> Contest | None:
@@ -52,9 +73,8 @@ def contest(rows: Iterable[Row], figure: Callable[[Trial], float | None]) -> Con
         return None
     (found,) = standings(costs).values()
     least = next(by_name[one.name] for one in found if one.fastest)
-    more = {one.name: Above(by_name[one.name], one.ratio) for one in found if one.ratio and (one.ratio.low or 0) > 1}
-    ties = [by_name[one.name] for one in found if not one.fastest and one.name not in more]
-    return Contest(least, tuple(ties), tuple(more.values()))
+    others = [Rival(by_name[one.name], one.ratio, decision_of(one.ratio).word) for one in found if not one.fastest]
+    return Contest(least, tuple(others))
 
 
 def costs_of(row: Row) -> dict[int, float]:
@@ -65,11 +85,6 @@ def costs_of(row: Row) -> dict[int, float]:
 def named(rows: Sequence[Row]) -> str:
     """The strategies of arms, as code; an exclamation mark follows one whose trials a caution doubts."""
     return listed([f"`{row.strategy}`{' (!)' if row.doubtful or row.errors else ''}" for row in rows])
-
-
-def times(above: Above) -> str:
-    """How many times as much an arm has as the least one."""
-    return f"{units.ratio_of(above.ratio)} times ({named([above.row])})"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from clientlab import units
+from clientlab.analysis.decisions import Word
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row, groups_of
 from clientlab.results.document import Run
 from clientlab.results.figures import cost_of
 from clientlab.workload.link import Link
-from findings.contest import Above, contest
+from findings.contest import Rival, contest
 
-_HEADS = ("round trip", "in flight", "most requests per second", "not measurably slower", "slower: times as long")
+_WORDS: tuple[Word, ...] = ("equal", "undecided")
+_HEADS = (
+    "round trip",
+    "in flight",
+    "most requests per second",
+    "equal within 5 %",
+    "undecided",
+    "slower: times as long",
+)
 
 
 def order_table(run: Run) -> str:
@@ -35,10 +44,10 @@ def _cells(rtt: float, concurrency: int, rows: list[Row]) -> list[str]:
     if found is None:
         return [*place, *[units.UNKNOWN] * (len(_HEADS) - len(place))]
     fastest = f"{found.least.strategy}, {units.rate(found.least.figures['throughput'])}"
-    alike = ", ".join(row.strategy for row in found.ties)
-    slower = ", ".join(map(_times, found.more))
-    return [*place, fastest, alike or units.UNKNOWN, slower or units.UNKNOWN]
+    equal, undecided = (", ".join(one.row.strategy for one in found.of(word)) for word in _WORDS)
+    slower = ", ".join(map(_times, found.of("slower")))
+    return [*place, fastest, equal or units.UNKNOWN, undecided or units.UNKNOWN, slower or units.UNKNOWN]
 
 
-def _times(above: Above) -> str:
-    return f"{above.row.strategy} {units.ratio(above.ratio.value)}"
+def _times(one: Rival) -> str:
+    return f"{one.row.strategy} {units.ratio(None if one.ratio is None else one.ratio.value)}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from clientlab import units
+from clientlab.analysis.decisions import EQUAL_SHARE, decision_of
 from clientlab.analysis.ratios import Ratio, paired_ratio
 from clientlab.judging.changes import simultaneous
 from clientlab.reports.markdown import table
@@ -76,7 +77,7 @@ def moves_table(old: str, moves: Sequence[Move], row: Callable[[str, str], Row])
 
 
 def none_slower(to: str, moves: Sequence[Move], row: Callable[[str, str], Row]) -> str:
-    """A sentence that no move to a library is measurably slower. Raises UnsureSentence where one is."""
+    """A sentence that no move to a library is slower. Raises UnsureSentence where one is."""
     confidence = simultaneous(len(moves))
     chosen = [move for move in moves if move.to == to]
     for move in chosen:
@@ -84,7 +85,7 @@ def none_slower(to: str, moves: Sequence[Move], row: Callable[[str, str], Row]) 
         if _word(ratio) == "slower":
             shown = units.ratio_of(ratio)
             raise UnsureSentence(f"{move.run}, {move.situation}: {to} is slower, {shown}; change the answer")
-    return f"In none of {len(chosen)} situations is it measurably slower"
+    return f"In none of {len(chosen)} situations is it slower"
 
 
 def _cells(move: Move, row: Callable[[str, str], Row], confidence: float) -> list[str]:
@@ -97,8 +98,8 @@ def _word(ratio: Ratio | None) -> str:
     """What the interval of old over new states of the new one."""
     if ratio is None or ratio.interval is None:
         return UNKNOWN
-    low, high = ratio.interval
-    return "faster" if low > 1 else "slower" if high < 1 else "not measurably different"
+    word = decision_of(ratio).word
+    return {"slower": "faster", "faster": "slower", "equal": f"equal within {EQUAL_SHARE}"}.get(word, word)
 
 
 def _rate(row: Row) -> str:

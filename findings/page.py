@@ -1,8 +1,12 @@
-"""The page: prose from its template, every number in it from the run files, a chart for each."""
+"""The pages: prose from a template, every number in it from the run files, a chart for each experiment.
+
+One template makes all of them, because sentences of one experiment quote another. A comment in it begins each page.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -42,7 +46,11 @@ ATLAS = run_file("atlas")
 MOVING = ("httpx2", "httpx2-blocking", "pythons")
 """Experiments on whether to move to another library or Python: their sources are no articles on fast HTTP."""
 DOCS = HERE.parent / "docs"
-PAGE = DOCS / "findings.md"
+FIRST = "findings"
+"""The page with what holds for all experiments, and a line for each."""
+
+_BREAK = re.compile(r"<!-- page: ([a-z0-9-]+) -->\n")
+_LIST = "<!-- experiments -->"
 PICTURES = DOCS / "findings"
 
 
@@ -167,8 +175,36 @@ def runs() -> dict[str, Run]:
     return {name: stored_run(name) for name in stored_names()}
 
 
-def render(found: dict[str, Run]) -> str:
-    """The page's text."""
+def render(found: dict[str, Run]) -> dict[str, str]:
+    """File name → the page's text."""
+    begin, *rest = _BREAK.split(_rendered(found))
+    texts: dict[str, str] = {FIRST: begin}
+    for name, text in zip(rest[::2], rest[1::2], strict=True):
+        texts[name] = texts.get(name, "") + text
+    lines = [_line(name, text) for name, text in texts.items() if name != FIRST]
+    texts[FIRST] = texts[FIRST].replace(_LIST, "\n".join(lines))
+    return {_file(name): text if name == FIRST else _raised(text) for name, text in texts.items()}
+
+
+def _file(name: str) -> str:
+    return f"{FIRST}.md" if name == FIRST else f"{FIRST}-{name}.md"
+
+
+def _line(name: str, text: str) -> str:
+    """An experiment in the list: the heading of its page, and the sentence in bold that answers it."""
+    title = text.partition("\n")[0].removeprefix("## ")
+    answer = re.search(r"^\*\*(.+?)\*\*", text, re.MULTILINE)
+    told = "" if answer is None else f". {answer[1].rstrip('.')}."
+    return f"- [{title}]({_file(name)}){told}"
+
+
+def _raised(text: str) -> str:
+    """A part of the template as a page of its own: its headings are a level higher."""
+    return re.sub(r"^#(#+ )", r"\1", text, flags=re.MULTILINE).rstrip() + "\n"
+
+
+def _rendered(found: dict[str, Run]) -> str:
+    """All pages in one text."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         undefined=jinja2.StrictUndefined,
@@ -240,9 +276,10 @@ def _tally(claims: Iterable[ClaimResult]) -> dict[str, int]:
 
 
 def write() -> None:
-    """Write the page and its pictures. Raises LabError for a run file that can't be read."""
+    """Write the pages and their pictures. Raises LabError for a run file that can't be read."""
     found = runs()
     PICTURES.mkdir(exist_ok=True)
     for name, run in found.items():
         picture.write(run, PICTURES / f"{name}.svg")
-    PAGE.write_text(render(found), encoding="utf-8")
+    for name, text in render(found).items():
+        (DOCS / name).write_text(text, encoding="utf-8")

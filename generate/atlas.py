@@ -1,4 +1,7 @@
-"""The arms of experiments/atlas.toml: every listed strategy with each workload that it can do, and what is left out."""
+"""The arms of experiments/atlas.toml: every listed strategy with each workload that it can do, and what is left out.
+
+Strategies that take a number of requests, and no duration, have no arm.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,14 @@ def _without_http2(strategy: Strategy) -> str | None:
     return None if both else "the lab has no HTTP/2 client of their library"
 
 
+def _needs_a_number(strategy: Strategy) -> str | None:
+    return "they start all requests at once" if EXECUTORS[strategy.executor].needs_count else None
+
+
+def _counts_its_requests(strategy: Strategy) -> str | None:
+    return "they take a number of requests, and no duration" if CLIENTS[strategy.client].program == "ab" else None
+
+
 @dataclass(frozen=True)
 class _Work:
     """A workload of the atlas: its name and route, and what keeps strategies from it. The first rule decides."""
@@ -56,7 +67,8 @@ class _Work:
 
     def refusal(self, strategy: Strategy) -> str | None:
         """Why the strategy is left out; None if it is an arm."""
-        return next((reason for rule in self.rules if (reason := rule(strategy)) is not None), None)
+        rules = (*self.rules, _counts_its_requests, _needs_a_number)
+        return next((reason for rule in rules if (reason := rule(strategy)) is not None), None)
 
 
 WORK = (

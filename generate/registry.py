@@ -7,6 +7,7 @@ from pathlib import Path
 
 from clientlab.results.document import schema
 from findings import atlas as atlas_page
+from findings import chooser
 from generate import (
     atlas,
     capabilities,
@@ -36,7 +37,8 @@ GENERATED: tuple[Generated, ...] = (
     Generated("clients/clientlab/experiments/atlas.toml", atlas.left_out, marker="left-out"),
     Generated("clients/clientlab/experiments/atlas.toml", atlas.arms, marker="arms"),
     Generated("docs/choosing-a-client.md", atlas_page.stored_answers, marker="atlas-answers"),
-    Generated("docs/choosing-a-client.md", atlas_page.stored_map, marker="atlas-map"),
+    Generated("docs/atlas.md", atlas_page.stored_map, marker="atlas-map"),
+    Generated("docs/chooser.html", chooser.stored_page),
     Generated("docs/choosing-a-client.md", findings.choices_table, marker="findings"),
     Generated("docs/choosing-a-client.md", capabilities.capability_table, marker="capabilities"),
     Generated("docs/choosing-a-client.md", capabilities.trap_table, marker="traps"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 
 import pytest
@@ -57,6 +58,12 @@ def pytest_collection_modifyitems(config, items):
     if gone := [str(path) for path in long if not path.exists()]:
         raise pytest.UsageError(f"LONG in tests/conftest.py names files that are not there: {', '.join(sorted(gone))}")
     items.sort(key=lambda item: (not item.nodeid.startswith(CONTAINERS), item.path not in long, -slow[item.path]))
+    # Servers of tests are threads of this process. To look through all that was imported for garbage takes 70 ms, and
+    # meanwhile they answer nobody, in the middle of a trial.
+    import hypothesis  # noqa: F401, PLC0415 - it looks for referrers of objects, and finds none that are frozen
+
+    gc.collect()
+    gc.freeze()
 
 
 class _ByFile(LoadFileScheduling):

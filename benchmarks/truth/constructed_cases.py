@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clientlab.judging.verdict import Shares
-from clientlab.measuring.measurement import Outcome
+from clientlab.measuring.outcome import Outcome
 from clientlab.results.bottleneck import Bound, InFlight
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.trial import PlannedTrial

@@ -66,7 +66,7 @@ def closed_loop(draw: Draw, delays: Delays, duration: float) -> Samples:
 
 def _rates(found: Samples, duration: float) -> tuple[float, float]:
     """By the lab, and over the wall time."""
-    loaded = whole_load(found, 0.0, duration)
+    loaded = whole_load(found, np.zeros(1), duration)
     wall = float((found.records["start"] + found.records["seconds"]).max())
     return 0.0 if loaded is None else loaded.requests / loaded.seconds, len(found.records) / wall
 
@@ -77,7 +77,7 @@ def _apart() -> BenchmarkRow:
     steps = np.concatenate([np.full(5_000, 1e-3), np.full(5_000, 4e-3)])
     made["start"] = np.concatenate([np.arange(5_000) * 1e-3, np.arange(5_000) * 4e-3])
     made["seconds"], made["done"] = steps, 1
-    loaded = whole_load(Samples(made, np.arange(len(made)), {}, {}, {}), 0.0, 5.0)
+    loaded = whole_load(Samples(made, np.arange(len(made)), {}, {}, {}), np.zeros(1), 5.0)
     return _row(
         "rate over steady rate, shards of 5 s and 20 s",
         np.array([loaded.requests / loaded.seconds / 1250 if loaded else 0.0]),

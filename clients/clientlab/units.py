@@ -32,6 +32,8 @@ _AT_LEAST = "≥ "
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 _DIGITS, _MOST_DIGITS = 3, 6
+_ROUNDING = 1e-9
+"""Relative. Ends that differ by less differ by the rounding of computations."""
 
 Interval = tuple[float, float]
 
@@ -157,8 +159,10 @@ def _in_unit(value: float | None, sizes: Sequence[tuple[float, str]], smallest: 
 
 def _faithful(interval: Interval, count: int) -> bool:
     """Whether the ends, rounded to `count` digits, differ where they do, and stay on their sides of 1."""
+    if math.isclose(*interval, rel_tol=_ROUNDING):
+        return True
     low, high = (_rounded(end, count) for end in interval)
-    return (low != high or interval[0] == interval[1]) and [_side(low), _side(high)] == list(map(_side, interval))
+    return low != high and [_side(low), _side(high)] == list(map(_side, interval))
 
 
 def _side(value: float) -> int:

@@ -1,4 +1,4 @@
-"""Experiment: how fast each arm is, the verdicts of the claims, and the curve of a sweep."""
+"""Experiment: how fast each arm is and how surely; below, closed, the claims' verdicts and the curve of a sweep."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from dashboards.source import house, variables
 from dashboards.source.bars import bars, with_interval
-from dashboards.source.house import LOW, QUARTER, WHOLE, grid, number, query
+from dashboards.source.house import LOW, WHOLE, grid, number, query
 from grafana_foundation_sdk.builders import common, trend
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.builders import table as tables
@@ -50,9 +50,14 @@ def dashboard() -> board.Dashboard:
         ),
     ):
         made = made.with_variable(chosen)
-    for panel in (*_counts(), _speed(), _claims(), _sweep(), _spread()):
+    for panel in (_begun(), _speed(), _spread()):
         made = made.with_panel(panel)
-    return made
+    # Closed, because most experiments have neither.
+    claims = board.Row("Claims of the experiment").collapsed(collapsed=True)
+    for panel in (_counts(), _claims()):
+        claims = claims.with_panel(panel)
+    sweep = board.Row("Sweep over an axis of the experiment").collapsed(collapsed=True).with_panel(_sweep())
+    return made.with_row(claims).with_row(sweep)
 
 
 def _speed() -> Any:
@@ -97,7 +102,7 @@ def _claims() -> tables.Panel:
         .override_by_name("claim", house.looks_like("", custom_cellOptions={"type": "auto", "wrapText": True}))
         .override_by_regexp("/^(ratio|low|high)$/", house.ratio(custom_width=75))
         .no_value("this experiment makes no claims")
-        .span(14)
+        .span(WHOLE)
         .height(_BELOW)
     )
 
@@ -105,19 +110,19 @@ def _claims() -> tables.Panel:
 def _sweep() -> Any:
     """One curve for all arms that differ along the axis only, with one point per arm."""
     places = f'count_values by (arm, curve) ("place", clientlab_run_axis_value{{{_RUN}, axis="$axis"}})'
-    seconds = f"max by (arm) (clientlab_run_wall_seconds{{{_RUN}}})"
+    seconds = f"max by (arm) (1 / clientlab_run_requests_per_second{{{_RUN}}})"
     # Without a point, Grafana would show an error: a run without a sweep has one point without a value.
     none = f'label_replace(label_replace(vector(0) / 0, "curve", "{_NO_SWEEP}", "", ""), "place", "1", "", "")'
     return house.coloured(
         trend.Panel()
         .title("Where is the knee of the sweep?")
         .description(
-            "Wall time of an arm by its place on the axis, both logarithmic. From the knee on, more gains nothing."
+            "Time per request of an arm by its place on the axis, both logarithmic. Beyond the knee, it gains nothing."
         )
         .datasource(house.SOURCE)
         .unit("suffix:s")  # Grafana's unit "s" writes the decade of 100 s as "1.67 mins"
         .scale_distribution(common.ScaleDistributionConfig().type(looks.ScaleDistribution.LOG).log(10))
-        .span(WHOLE - 14)
+        .span(WHOLE)
         .height(_BELOW)
         .x_field(_AXIS)
         .override_by_name(_AXIS, house.looks_like("short"))
@@ -148,9 +153,9 @@ def _sweep() -> Any:
 
 def _spread() -> tables.Panel:
     refs = {
-        "A": "clientlab_run_wall_seconds_low",
-        "B": "clientlab_run_wall_seconds",
-        "C": "clientlab_run_wall_seconds_high",
+        "A": "clientlab_run_requests_per_second_low",
+        "B": "clientlab_run_requests_per_second",
+        "C": "clientlab_run_requests_per_second_high",
     }
     shown = [
         ("legend", "arm"),
@@ -161,17 +166,17 @@ def _spread() -> tables.Panel:
     ]
     panel = grid(
         "How precise are the figures?",
-        "Median and 95 % confidence interval over the rounds. With fewer than three rounds there is no interval.",
+        "Requests per second: median and 95 % interval over the rounds. Fewer than three rounds have no interval.",
         *(query(f"max by (legend) ({metric}{{{_RUN}}})", ref=ref, now=True) for ref, metric in refs.items()),
         query(f"max by (legend, verdict) (clientlab_run_verdict{{{_RUN}}})", ref="D", now=True),
-    ).transformations([house.joined("legend"), *house.columns(shown, "median", descending=False)])
+    ).transformations([house.joined("legend"), *house.columns(shown, "median", descending=True)])
     panel = panel.override_by_name("arm", house.looks_like("", custom_width=420))
     for heading in ("low", "median", "high"):
-        panel = panel.override_by_name(heading, house.looks_like("s"))
+        panel = panel.override_by_name(heading, house.looks_like("reqps"))
     return panel.span(WHOLE)
 
 
-def _counts() -> list[Any]:
+def _counts() -> Any:
     counted = (f'count(clientlab_run_claim{{{_RUN}, verdict="{verdict}"}}) or vector(0)' for verdict in SIGNS)
     claims = number(
         "How many claims hold?",
@@ -182,10 +187,17 @@ def _counts() -> list[Any]:
     for verdict, colour in COLOURS.items():
         steps = house.thresholds((None, "text"), (1, colour)).build()
         claims = claims.override_by_name(verdict, [model.DynamicConfigValue(id_val="thresholds", value=steps)])
-    begun = number(
-        "When did the run begin?",
-        "The start of the run.",
-        "dateTimeFromNow",
-        query(f"clientlab_run_created_timestamp_seconds{{{_RUN}}} * 1000", "run").instant(),
+    return claims.span(WHOLE).height(LOW - 1)
+
+
+def _begun() -> Any:
+    return (
+        number(
+            "When did the run begin?",
+            "The start of the run.",
+            "dateTimeFromNow",
+            query(f"clientlab_run_created_timestamp_seconds{{{_RUN}}} * 1000", "run").instant(),
+        )
+        .span(WHOLE)
+        .height(LOW - 1)
     )
-    return [claims.span(WHOLE - QUARTER).height(LOW - 1), begun.height(LOW - 1)]

@@ -1,1 +1,1 @@
-"""Mock upstreams: one contract, served by Flask and by aiohttp with nothing but the framework in between."""
+"""Mock upstreams: one contract, served by Flask and by aiohttp with little but the framework in between."""

@@ -1,11 +1,11 @@
-"""The contract on aiohttp: nothing but the framework."""
+"""The contract on aiohttp: an application, and the runner that serves it."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -15,6 +15,7 @@ from mockupstream import metrics
 from mockupstream.alarm import Alarm, make_alarm
 from mockupstream.contract import ROUTES, UNKNOWN, UNREADABLE, Call, Contract, Reply, Route
 from mockupstream.headers import joined
+from mockupstream.quick_replies import QuickReplies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -28,7 +29,19 @@ _FEWEST_REMEMBERED = 256
 
 
 def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) -> web.Application:
-    """Return the application."""
+    """Return the application, with nothing but the framework."""
+    return _assembled(settings, ledger, exposition)[0]
+
+
+def runner(settings: Settings, ledger: Ledger, exposition: metrics.Exposition, **options: Any) -> web.AppRunner:
+    """Return the application in a runner that sends remembered replies. `options`: of the runner."""
+    app, quick = _assembled(settings, ledger, exposition)
+    return _Runner(app, quick, options)
+
+
+def _assembled(
+    settings: Settings, ledger: Ledger, exposition: metrics.Exposition
+) -> tuple[web.Application, QuickReplies]:
     app = web.Application()
     upstream = _AiohttpUpstream(Contract(settings), ledger, settings.read_timeout)
     app.cleanup_ctx.append(upstream.run)
@@ -37,7 +50,20 @@ def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) ->
     for route in ROUTES:
         app.router.add_route("*", route.template.replace("}", ":[^/]+}"), upstream.handler(route))
     app.router.add_route("*", "/{path:.*}", upstream.handler(UNKNOWN))
-    return app
+    return app, upstream.quick
+
+
+class _Runner(web.AppRunner):
+    """Looks for a remembered reply before the application has the request."""
+
+    def __init__(self, app: web.Application, quick: QuickReplies, options: dict[str, Any]) -> None:
+        super().__init__(app, **options)
+        self._quick = quick
+
+    async def setup(self) -> None:
+        await super().setup()
+        if self.server is not None:
+            self.server.request_handler = self._quick.before(self.server.request_handler)
 
 
 class _AiohttpUpstream:
@@ -48,6 +74,7 @@ class _AiohttpUpstream:
         self._read_timeout = read_timeout
         self._ledger = ledger
         self._connections = _AiohttpConnections(ledger)
+        self.quick = QuickReplies(ledger, self._connections.saw)
         self._alarm: Alarm
 
     async def run(self, _app: web.Application) -> AsyncIterator[None]:
@@ -56,21 +83,9 @@ class _AiohttpUpstream:
         self._alarm.close()
 
     def handler(self, route: Route) -> Handler:
-        ledger, connections, settled = self._ledger, self._connections, self._contract.settled(route)
-
         async def handle(request: web.Request) -> web.StreamResponse:
-            connections.saw(request)
-            if request.body_exists:
-                return await self._serve(route, request)
-            read = time.monotonic()
-            reply = settled(request.rel_url.raw_query_string)
-            if reply is None or reply.seconds:
-                return await self._serve(route, request)
-            # Nothing is waited for, so that nobody could see this request in flight: it is counted at once, and the
-            # quickest request of this upstream is little dearer than that of any aiohttp server.
-            sent = len(reply.body) if request.method != "HEAD" else 0
-            ledger.ready(route.number, reply.status, time.monotonic() - read, 0.0, 0, sent)
-            return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
+            self._connections.saw(request)
+            return await self._serve(route, request)
 
         return handle
 
@@ -89,6 +104,8 @@ class _AiohttpUpstream:
             self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, length, sent)
             if reply.pieces is not None:
                 return await self._stream(request, reply)
+            if not (reply.seconds or request.body_exists) and self._contract.settled(route, _query(request)):
+                self.quick.remember(request, route, reply)
             return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
         finally:
             self._ledger.end()
@@ -148,7 +165,7 @@ class _AiohttpConnections:
         self._seen: set[web.RequestHandler] = set()
         self._most = _FEWEST_REMEMBERED
 
-    def saw(self, request: web.Request) -> None:
+    def saw(self, request: web.BaseRequest) -> None:
         protocol = request.protocol
         if protocol in self._seen:
             return
@@ -165,13 +182,17 @@ _NO_BODY = (0, hashlib.sha256().hexdigest())
 def _call(request: web.Request, length: int, sha256: str) -> Call:
     return Call(
         request.method,
-        request.rel_url.raw_query_string,
+        _query(request),
         request.match_info,
         length,
         sha256,
         lambda: _headers(request),
         lambda: str(request.url),
     )
+
+
+def _query(request: web.Request) -> str:
+    return request.rel_url.raw_query_string
 
 
 def _headers(request: web.Request) -> Mapping[str, str]:

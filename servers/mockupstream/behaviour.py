@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mockupstream.settings import Settings
 
 # A load test repeats few queries, or uses each only once. The cache serves the first without growing with the second.
-REMEMBERED = 4096
+_REMEMBERED = 4096
 FIRST_STATUS, LAST_STATUS = 200, 599
 
 
@@ -51,7 +51,7 @@ class BehaviourReader:
         self._settings = settings
         self._source = random.Random()  # noqa: S311
         # Equal query strings have equal behaviour, so on the hot path parsing is one look-up.
-        self.read: Callable[[str], Behaviour] = lru_cache(maxsize=REMEMBERED)(self._read)
+        self.read: Callable[[str], Behaviour] = lru_cache(maxsize=_REMEMBERED)(self._read)
 
     def wait(self, behaviour: Behaviour) -> Wait:
         """Return the delay of this request. Raises RefusedError (400) if the draw is beyond the limit."""

@@ -5,11 +5,10 @@ An application reads a request into a `Call`, asks `Contract.reply` for the `Rep
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mockupstream import payloads
-from mockupstream.behaviour import REMEMBERED, BehaviourReader, Wait, read_delay, read_status
+from mockupstream.behaviour import BehaviourReader, Wait, read_delay, read_status
 from mockupstream.planets import position
 from mockupstream.refusals import RefusedError, as_json, whole_number
 
@@ -25,7 +24,7 @@ OCTETS = "application/octet-stream"
 _ROOT = as_json({"message": "hello"})
 _DEFAULT_CHUNK = 1024
 # HTTP gives these no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5).
-_BODILESS = frozenset({204, 205, 304})
+BODILESS = frozenset({204, 205, 304})
 
 
 class Call(NamedTuple):
@@ -68,14 +67,14 @@ class Reply(NamedTuple):
 class Route(NamedTuple):
     """A path template (`/bytes/{n}`) and its answer.
 
-    `digest` tells that the body's SHA-256 is wanted, `constant` that the answer is always the same.
+    `digest` tells that the body's SHA-256 is wanted, `settled` that a small answer follows from path and query alone.
     """
 
     template: str
     number: int
     answer: Callable[[Contract, Call, Behaviour], Answer]
     digest: bool = False
-    constant: bool = False
+    settled: bool = False
 
 
 class Contract:
@@ -99,26 +98,18 @@ class Contract:
         # The path overrides the query.
         status = answer.status if behaviour.status is None or "code" in call.arguments else behaviour.status
         headers = (("Content-Type", answer.content_type), ("Server-Timing", wait.told))
-        if status in _BODILESS:
+        if status in BODILESS:
             return Reply(wait.seconds, status, headers[1:], b"", None, None)
         if answer.pieces is not None and call.method == "HEAD":
             return Reply(wait.seconds, status, headers, b"", (), answer.length)
         return Reply(wait.seconds, status, headers, answer.body, answer.pieces, answer.length)
 
-    def settled(self, route: Route) -> Callable[[str], Reply | None]:
-        """Return a function that finds the replies of a route to requests without a body by one look-up.
-
-        It returns None where the reply depends on more than the query: `reply` then tells it.
-        """
-
-        def settle(query: str) -> Reply | None:
-            try:
-                drawn = self._reader.read(query).wait is None
-            except RefusedError:
-                return None
-            return None if drawn else self.reply(route, Call("GET", query, {}, 0, "", dict, str))
-
-        return lru_cache(maxsize=REMEMBERED)(settle) if route.constant else lambda _query: None
+    def settled(self, route: Route, query: str) -> bool:
+        """Whether each reply to a path of the route is the same, to requests with this query and without a body."""
+        try:
+            return route.settled and self._reader.read(query).wait is not None
+        except RefusedError:
+            return False
 
     def root(self, _call: Call, _behaviour: Behaviour) -> Answer:
         """`/`: a small JSON."""
@@ -213,14 +204,14 @@ UNREADABLE = _refusal(
 """The reply to a request whose body cannot be read to its end. The connection is closed behind it."""
 
 ROUTES = (
-    Route("/", 0, Contract.root, constant=True),
+    Route("/", 0, Contract.root, settled=True),
     Route("/delay/{seconds}", 1, Contract.delay),
-    Route("/todos/{id}", 2, Contract.todo),
+    Route("/todos/{id}", 2, Contract.todo, settled=True),
     Route("/echo", 3, Contract.echo, digest=True),
     Route("/bytes/{n}", 4, Contract.bytes),
     Route("/stream/{n}", 5, Contract.stream),
     Route("/drip", 6, Contract.drip),
-    Route("/status/{code}", 7, Contract.status),
+    Route("/status/{code}", 7, Contract.status, settled=True),
     Route("/planets/{name}", 8, Contract.planet),
     Route("/upload", 9, Contract.upload),
 )

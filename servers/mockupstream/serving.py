@@ -56,15 +56,13 @@ async def aiohttp_runner() -> web.AppRunner:
 
     Not the worker's, because that one would unpack compressed request bodies, and count other bytes than Flask does.
     """
-    from aiohttp import web  # noqa: PLC0415
-
-    from mockupstream import aiohttp_app  # noqa: PLC0415
+    from mockupstream import aiohttp_app  # noqa: PLC0415 - an image has only one of the two frameworks
 
     settings = reading.or_exit(reading.read_settings, os.environ)
     serving = reading.or_exit(reading.read_serving, os.environ)
-    app = aiohttp_app.build(settings, *_counting("aiohttp"))
-    return web.AppRunner(
-        app,
+    return aiohttp_app.runner(
+        settings,
+        *_counting("aiohttp"),
         keepalive_timeout=serving.keep_alive,
         access_log=None,
         auto_decompress=False,

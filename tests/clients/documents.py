@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from clientlab.judging.verdict import of_schedule
-from clientlab.measuring.measurement import Outcome
+from clientlab.measuring.outcome import Outcome
 from clientlab.results.document import Run, Surroundings, list_of
 from clientlab.results.plan import Arm, Plan
 from clientlab.results.server_counters import ServerCounters

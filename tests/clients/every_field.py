@@ -44,7 +44,7 @@ _MORE = {
     "busy": {"client": 0.9, "upstream": 0.3}, "in_flight": InFlight(client=3.0, proxy=2.0, upstream=1.0, link=0.1),
     "idle_rss_bytes": 20 << 20, "idle_pss_bytes": 15 << 20, "kept_alive": 390, "driver": "ab", "gil": True,
     "elapsed_seconds_sum": 1.5, "waits_for_connection": True, "duration_extended": False, "deadline_seconds": 60.0,
-    "tail_seconds": 0.05,
+    "tail_seconds": 0.05, "connections_reopened": 2, "slices": 4,
 }  # fmt: skip
 
 
@@ -75,8 +75,15 @@ def searched_run() -> Run:
             for phase, rate in (("probe", 100.0), ("probe", 200.0), ("comparison", 50.0), ("overload", 150.0))
         )
     ]
-    workload = Workload(rate=50.0, duration=5.0)
-    return a_run(*lists, name="20240506-070809-search-abcd", workloads={"workload": workload}, find_max=search)
+    workload = Workload(rate=50.0, duration=5.0, connections="cold")
+    return a_run(
+        *lists,
+        name="20240506-070809-search-abcd",
+        workloads={"workload": workload},
+        find_max=search,
+        slices=4,
+        budget=60.0,
+    )
 
 
 def _of_search(strategy: str, phase: str, rate: float, order: int) -> Trial:

@@ -12,7 +12,7 @@ from clientlab import strategies
 from clientlab.measuring import measurement
 from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
-from clientlab.measuring.measurement import Measurement
+from clientlab.measuring.outcome import Measurement
 from clientlab.strategies import plugins
 from clientlab.workload.workload import Workload
 

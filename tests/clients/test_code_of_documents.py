@@ -7,7 +7,6 @@ environment.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import http
 import signal
 import socket
@@ -270,10 +269,11 @@ def test_a_job_of_a_worker_runs_no_code_that_its_lab_names(marks, tmp_path):
     before = signal.getsignal(signal.SIGTERM)
     for name in names_in(tmp_path):
         ours, theirs = Pipe()
-        with refusing(413) as (url, sent), contextlib.closing(ours):
+        with refusing(413) as (url, sent):
             planned = a_planned_trial(name)
             given = Assignment(run="r", experiment="e", trial=planned, workload=Workload(), heartbeat_seconds=1.0)
             ours.send(JobInput(given.model_dump(), "a" * 16, LabClient(url, ""), str(tmp_path)))
+            ours.close()  # there is no other job
             assert job.main(["job", str(_released(theirs)), "urllib3"]) == 0
         assert {document["trial"]["status"] for document in sent} == {"failed"}
         assert name.partition("?")[0] in sent[0]["trial"]["reason"]

@@ -79,6 +79,7 @@ def lab(finished):
 FAULTY = """\
 question = "What do errors look like?"
 strategies = ["urllib3"]
+routes = ["proxy"]
 rounds = 1
 [workloads.refused]
 path = "/status/503"
@@ -90,6 +91,8 @@ rate = 25
 @pytest.fixture(scope="session")
 def troubled(finished):
     """The document of another run of that lab: an open load, all of whose requests were answered with 503.
+
+    All go through the proxy: for 5 s, nothing else is sent, which a panel waits for.
 
     The lab keeps this experiment: with another one, the next `up` would make it anew, and it would do the demo again.
     """

@@ -15,6 +15,7 @@ from clientlab.results.trial import OpenLoad
 from clientlab.workload.link import Link
 from clients.documents import a_run, a_trial, quantiles
 from containers.compose import ROOT
+from grafana_panels import flat
 from running import eventually
 
 pytestmark = pytest.mark.timeout(900)  # their waits are bounded by 300 s each; the images are built within the first
@@ -148,7 +149,7 @@ def _queries():
         document = json.loads(path.read_text(encoding="utf-8"))
         queries = [(mark["name"], mark["expr"]) for mark in document.get("annotations", {}).get("list", [])]
         queries += [
-            (f"{p['title']}-{target['refId']}", target["expr"]) for p in document["panels"] for target in p["targets"]
+            (f"{p['title']}-{target['refId']}", target["expr"]) for p in flat(document) for target in p["targets"]
         ]
         for title, expression in queries:
             for place, part in enumerate(_alternatives(expression)):

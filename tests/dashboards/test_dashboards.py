@@ -22,6 +22,7 @@ from clientlab.results.labels import ARM, legend
 from clientlab.service import run_metrics
 from clientlab.strategies import STRATEGIES
 from generate.dashboards import FOLDER, files
+from grafana_panels import flat
 
 ROOT = Path(__file__).parents[2]
 LABELS = {*ARM, "outcome", "le", "instance", "job", "round", "state", "status", "code", "handler"}
@@ -34,9 +35,14 @@ def loaded(name: str) -> dict:
     return json.loads((ROOT / FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
+def panels_of(name: str) -> list[dict]:
+    """Of a dashboard, those in closed rows included."""
+    return flat(loaded(name))
+
+
 def expressions(document: dict) -> list[str]:
     """The PromQL of all its panels."""
-    return [target["expr"] for panel in document["panels"] for target in panel["targets"]]
+    return [target["expr"] for panel in flat(document) for target in panel["targets"]]
 
 
 def test_the_folder_has_the_generated_files_only():
@@ -58,7 +64,7 @@ def test_a_dashboard_is_one_to_grafanas_own_models(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_panels_parts_are_ones_to_the_models_of_its_kind(name):
     """Its options, what its fields have of their own, and its queries: a dashboard's model leaves them unread."""
-    for panel in loaded(name)["panels"]:
+    for panel in panels_of(name):
         kind = importlib.import_module(f"grafana_foundation_sdk.models.{panel['type']}")
         assert again(kind.Options, panel["options"]) == panel["options"], panel["title"]
         if custom := panel.get("fieldConfig", {}).get("defaults", {}).get("custom"):
@@ -82,8 +88,8 @@ def test_runs_of_one_experiment_are_compared():
 
 def test_a_ratio_has_a_colour_only_where_it_is_beyond_the_noise():
     """The margins of both runs decide, and not a fixed percentage; each figure is judged by its own."""
-    tables = [panel for panel in loaded("compare")["panels"] if "ratio to the baseline" in panel["title"]]
-    figures = [figure for figure, _ in EXPORTED if figure.compared]
+    tables = [panel for panel in panels_of("compare") if "ratio to the baseline" in panel["title"]]
+    figures = [figure for figure, _ in EXPORTED if figure.compared and figure.key != "wall"]
     assert len(tables) == len(figures)
     for panel, figure in zip(tables, figures, strict=True):
         ((expression,),) = ([target["expr"] for target in panel["targets"]],)
@@ -93,6 +99,28 @@ def test_a_ratio_has_a_colour_only_where_it_is_beyond_the_noise():
         assert [name for name, looks in overrides.items() if "red" in looks] == ["/ ×/"]
         assert "red" not in overrides["/ ×≈| ×≠/"]
         assert list(overrides).index("/ ×/") < list(overrides).index("/ ×≈| ×≠/")
+
+
+def test_the_comparison_begins_with_intervals_beside_the_band_of_equality():
+    """A bar from the interval's lower end, in the colour of what it says; the part below it is not seen."""
+    forests = [panel for panel in panels_of("compare") if panel["title"].endswith("than the baseline?")]
+    assert [panel["title"].partition(":")[0] for panel in forests] == ["Time per request", "CPU time per request"]
+    for panel in forests:
+        assert panel["options"]["stacking"] == "normal"
+        assert [step["value"] for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"]] == [
+            None, pytest.approx(1 / 1.05), 1.05,
+        ]  # fmt: skip
+        looks = {one["matcher"]["options"]: str(one["properties"]) for one in panel["fieldConfig"]["overrides"]}
+        assert list(looks) == ["below", "slower", "faster", "equal or undecided"]
+        assert "transparent" in looks["below"]
+    assert not any("wall_seconds" in expression for expression in expressions(loaded("compare")))
+
+
+def test_what_most_experiments_do_not_have_is_closed():
+    """Claims and sweeps are in rows that a reader opens."""
+    rows = {panel["title"]: panel for panel in loaded("experiment")["panels"] if panel["type"] == "row"}
+    assert list(rows) == ["Claims of the experiment", "Sweep over an axis of the experiment"]
+    assert all(row["collapsed"] for row in rows.values())
 
 
 def test_uids_are_fixed_and_unique():
@@ -105,7 +133,7 @@ def test_uids_are_fixed_and_unique():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_panel_says_what_it_shows(name):
     """Each has a title of its own, a description, the one datasource, and no two lie on each other."""
-    panels = loaded(name)["panels"]
+    panels = panels_of(name)
     assert len({panel["title"] for panel in panels}) == len(panels)
     taken = set()
     for panel in panels:
@@ -125,7 +153,7 @@ def test_a_panel_says_what_it_shows(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_figures_have_a_unit(name):
     """Of the panel or of its columns; but for the table of surroundings, which are words."""
-    for panel in loaded(name)["panels"]:
+    for panel in panels_of(name):
         config = panel.get("fieldConfig", {"defaults": {}, "overrides": []})
         defaults, overrides = config["defaults"], config["overrides"]
         properties = [entry["id"] for override in overrides for entry in override["properties"]]
@@ -164,7 +192,7 @@ def test_a_strategy_has_one_colour_on_every_panel_and_dashboard():
 def test_what_is_no_listed_strategy_has_a_colour_by_its_name():
     """The same on every panel as well, but where a colour is a run or a threshold."""
     for name in NAMES:
-        for panel in loaded(name)["panels"]:
+        for panel in panels_of(name):
             if panel["type"] in {"timeseries", "bargauge", "trend"} and "$arm" not in panel["title"]:
                 assert panel["fieldConfig"]["defaults"]["color"]["mode"] == "palette-classic-by-name", panel["title"]
 
@@ -182,7 +210,7 @@ def test_a_strategy_has_the_colour_that_it_has_in_reports():
 def of_arms() -> Iterator[dict]:
     """The panels in which a series or a bar is an arm: not the one whose bars are buckets of one arm."""
     for name in ("live", "experiment"):
-        panels = (p for p in loaded(name)["panels"] if p["type"] in {"timeseries", "bargauge", "trend"})
+        panels = (p for p in panels_of(name) if p["type"] in {"timeseries", "bargauge", "trend"})
         yield from (panel for panel in panels if "$arm" not in panel["title"])
 
 
@@ -218,15 +246,13 @@ def test_every_metric_and_label_exists():
             re.findall(r'count_values by \([^)]*\) \("(\w+)"', expression)
         )
         assert asked <= LABELS | made | {"", "__name__"}, expression
-    legends = {
-        target["legendFormat"] for name in NAMES for panel in loaded(name)["panels"] for target in panel["targets"]
-    }
+    legends = {target["legendFormat"] for name in NAMES for panel in panels_of(name) for target in panel["targets"]}
     assert {label for text in legends for label in re.findall(r"{{(\w+)}}", text)} <= LABELS
 
 
 def test_the_live_dashboard_begins_with_the_race():
     """Below a strip with the state of the run, the first screen is bars by strategy, the fastest first."""
-    panels = loaded("live")["panels"]
+    panels = panels_of("live")
     race = next(panel for panel in panels if panel["type"] == "bargauge")
     assert race["gridPos"] == {"x": 0, "y": 3, "w": 24, "h": 15}
     assert {panel["type"] for panel in panels if panel["gridPos"]["y"] < 3} == {"stat"}
@@ -238,7 +264,7 @@ def test_the_live_dashboard_begins_with_the_race():
 @pytest.mark.parametrize("name", ["live", "experiment"])
 def test_a_bar_whose_name_has_an_interval_keeps_its_colour(name):
     """The interval and the rounds are part of the name of a bar."""
-    panel = next(panel for panel in loaded(name)["panels"] if panel["type"] == "bargauge")
+    panel = next(panel for panel in panels_of(name) if panel["type"] == "bargauge")
     for strategy in STRATEGIES:
         for arm in (strategy, legend("arm (proxy)[c=8]", strategy)):
             plain = colours_of(panel, arm)
@@ -249,7 +275,7 @@ def test_a_bar_whose_name_has_an_interval_keeps_its_colour(name):
 def test_no_panel_mixes_the_latencies_of_strategies():
     """A histogram is of one arm, which a variable names; a quantile is of one arm by its labels."""
     for name in NAMES:
-        for panel in loaded(name)["panels"]:
+        for panel in panels_of(name):
             for expression in (target["expr"] for target in panel["targets"]):
                 if "clientlab_request_seconds_bucket" in expression:
                     assert expression.count('legend="$arm"') >= 1, panel["title"]
@@ -258,14 +284,14 @@ def test_no_panel_mixes_the_latencies_of_strategies():
 
 def test_a_run_without_a_sweep_has_a_panel_that_states_so():
     """The panel always has a field for its axis: without one, Grafana shows an error."""
-    panel = next(panel for panel in loaded("experiment")["panels"] if panel["type"] == "trend")
+    panel = next(panel for panel in panels_of("experiment") if panel["type"] == "trend")
     (target,) = panel["targets"]
     assert re.search(r"or on \(\) label_replace\(.*this run has no sweep", target["expr"])
 
 
 def test_claims_are_shown_by_their_sentences():
     """With verdict, ratio and the ends of its interval."""
-    panel = next(p for p in loaded("experiment")["panels"] if p["title"] == "Do the article's claims hold here?")
+    panel = next(p for p in panels_of("experiment") if p["title"] == "Do the article's claims hold here?")
     named = next(step["options"]["renameByName"] for step in panel["transformations"] if step["id"] == "organize")
     assert set(named.values()) == {"verdict", "claim", "ratio", "low", "high"}
     assert named["sentence"] == "claim"

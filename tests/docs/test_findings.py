@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from clientlab import units
+from clientlab.analysis.decisions import EQUAL
 from clientlab.cli import run_command_line
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.reports.markdown import escaped
@@ -16,12 +17,31 @@ from clientlab.results.regular_file import content_of
 from docs.stored_runs import stored_run, stored_runs
 from findings.moves import FROM_3_11, FROM_HTTPX, UNKNOWN
 from findings.network import arms_of
-from findings.page import DOCS, PAGE, missing_claims, render, run_file, stored_names, unmeasured
+from findings.page import DOCS, missing_claims, render, run_file, stored_names, unmeasured
+
+FIRST = (DOCS / "findings.md").read_text(encoding="utf-8")
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("findings*.md"))}
+ALL = "\n".join(PAGES.values())
 
 
-def test_the_page_is_what_the_run_files_give():
-    """scripts/findings writes it; nobody edits it."""
-    assert PAGE.read_text(encoding="utf-8") == render(stored_runs())
+def test_the_pages_are_what_the_run_files_give():
+    """scripts/findings writes them; nobody edits them."""
+    assert render(stored_runs()) == PAGES
+
+
+def test_each_experiment_opens_with_its_answer_and_its_picture():
+    """A sentence in bold and a picture; claims, and cautions, are in blocks that a reader opens. The list has each."""
+    for name, text in PAGES.items():
+        if text == FIRST:
+            continue
+        paragraphs = text.split("\n\n")
+        assert re.match(r"\*\*[^*]+\*\*", paragraphs[1]), name
+        answer = paragraphs[1].split("**")[1].rstrip(".")
+        assert f"({name}). {answer}." in FIRST
+        opened = re.sub(r"<details.*?</details>", "", text, flags=re.DOTALL)
+        assert "Cautions of the run" not in opened
+        assert "| verdict |" not in opened
+        assert name == "findings-network.md" or "\n![" in opened
 
 
 def test_every_experiment_with_claims_is_in_it():
@@ -31,7 +51,7 @@ def test_every_experiment_with_claims_is_in_it():
     missing = unmeasured(found)
     assert set(found) | set(missing) == set(claims)
     assert all(missing[name] == (count, count) for name, count in claims.items() if name not in found)
-    assert all(f"- `{name}`: {lacking} " in PAGE.read_text(encoding="utf-8") for name, (lacking, _) in missing.items())
+    assert all(f"- `{name}`: {lacking} " in FIRST for name, (lacking, _) in missing.items())
 
 
 @pytest.mark.parametrize("name", stored_names())
@@ -68,27 +88,27 @@ def test_a_run_belongs_to_the_experiment_as_it_is_now(name):
 def test_the_page_has_the_verdicts_that_the_command_line_gives(name, capsys):
     """`clientlab claims` on the stored file: the same claims with the same verdicts, intervals and cautions."""
     assert run_command_line(["claims", str(run_file(name)), "--json"]) == 0
-    page = PAGE.read_text(encoding="utf-8")
     for claim in json.loads(capsys.readouterr().out):
-        row = next(line for line in page.splitlines() if line.startswith(f"| {escaped(claim['text'])}"))
+        row = next(line for line in ALL.splitlines() if line.startswith(f"| {escaped(claim['text'])}"))
         assert f"| {claim['verdict']} | {units.ratio(claim['ratio'], claim['interval'])} |" in row
         assert row.endswith(f"| {', '.join(claim['cautions']) or units.UNKNOWN} |")
 
 
 def test_the_answer_to_a_move_is_what_its_interval_states():
     """Faster or slower only where the interval excludes 1; one line for each move."""
-    page = PAGE.read_text(encoding="utf-8")
-    lines = re.findall(r" \| \S+ \(([\d,.]+) to ([\d,.]+)\) \| ([a-z ]+) \|$", page, re.MULTILINE)
+    lines = re.findall(r" \| \S+ \(([\d,.]+) to ([\d,.]+)\) \| ([a-z 5%]+) \|$", ALL, re.MULTILINE)
     moves = len(FROM_HTTPX) + len(FROM_3_11)
-    assert len(lines) + len(re.findall(rf" \| {UNKNOWN} \|$", page, re.MULTILINE)) == moves
+    assert len(lines) + len(re.findall(rf" \| {UNKNOWN} \|$", ALL, re.MULTILINE)) == moves
     for low, high, answer in lines:
         ends = [float(end.replace(",", "")) for end in (low, high)]
-        assert answer == ("faster" if ends[0] > 1 else "slower" if ends[1] < 1 else "not measurably different")
+        equal = ends[0] >= 1 / EQUAL and ends[1] <= EQUAL
+        sure = "faster" if ends[0] > 1 else "slower" if ends[1] < 1 else None
+        assert answer == (sure or ("equal within 5 %" if equal else "undecided"))
 
 
 def test_every_picture_is_there():
     """A whole SVG, with words for those who do not see it."""
-    pictures = re.findall(r"!\[(.+?)\]\((.+?)\)", PAGE.read_text(encoding="utf-8"))
+    pictures = re.findall(r"!\[(.+?)\]\((.+?)\)", ALL)
     assert len(pictures) == len(stored_names())
     for words, path in pictures:
         assert len(words) > 20

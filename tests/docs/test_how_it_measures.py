@@ -13,11 +13,23 @@ import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-it-measures.md"
 TRACER = Path(__file__).parent / "hop_tracer"
-MOST_HOPS, MOST_TYPES = 22, 12
+MOST_HOPS, MOST_TYPES = 24, 12
 COMMAND = ("run", "-t", "requests-session", "-n", "1", "--rounds", "1", "--warmup", "0")
 PROCESSES = ("clientlab", "clientlab.measuring.trial_process")
-SERVICES = {"TrialRunner", "CallerFactory", "Surroundings", "Servers", "RunSettings"}
-"""Objects that act on the description of a request, or that describe the machine or what the lab may do."""
+SERVICES = {
+    "TrialRunner",
+    "CallerFactory",
+    "Surroundings",
+    "Servers",
+    "RunSettings",
+    "_Parts",
+    "_Queue",
+    "Callbacks",
+    "TrialLimits",
+}
+"""Objects that act on the description of a request, that hold callbacks or limits, or that describe the machine or what
+the lab may do.
+"""
 
 
 def listed(column: str) -> list[str]:

@@ -54,7 +54,7 @@ def test_a_page_whose_run_does_not_bear_it_out_is_not_written(monkeypatch, tmp_p
     """The claims of a stored run are turned round: the page is refused, and the old one stays."""
     found = page.runs()
     monkeypatch.setattr(page, "runs", lambda: found)
-    monkeypatch.setattr(page, "PAGE", tmp_path / "findings.md")
+    monkeypatch.setattr(page, "DOCS", tmp_path)
     monkeypatch.setattr(page, "PICTURES", tmp_path)
     monkeypatch.setattr(page.picture, "write", lambda *_: None)
     run = found["httpx2-blocking"]

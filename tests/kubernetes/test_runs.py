@@ -8,9 +8,12 @@ from collections import Counter
 import pytest
 
 from clientlab.cluster.workers import host_of
+from clientlab.experiments.file import bundled, read_plan
 from running import eventually
 
 SOON = 30.0
+TRIALS = len(read_plan(bundled()["demo"], quick=True).arms)
+"""Of a round of the demo's quick form."""
 
 
 def upstream_counts(lab) -> dict[str, int]:
@@ -33,7 +36,7 @@ def test_the_short_demo_runs_to_its_end_and_its_counts_are_those_of_the_upstream
     started = lab.run()
     eventually(lambda: len(lab.workers(started.name)) == 8, "all workers are there")
     code, run = started.end()
-    assert (code, run.status, len(run.trials)) == (0, "done", 16), started.said
+    assert (code, run.status, len(run.trials)) == (0, "done", TRIALS), started.said
     assert {trial.status for trial in run.trials} == {"done"}
     after = upstream_counts(lab)
     assert {name: after[name] - before[name] for name in before} == expected_counts(run)
@@ -94,7 +97,7 @@ def test_a_worker_that_loses_its_pod_in_its_trial_is_replaced_and_the_trial_is_r
     reasons = {trial.reason for trial in run.trials if trial.status == "lost"}
     assert reasons
     assert reasons <= set(causes.values())
-    assert sum(trial.status == "done" for trial in run.trials) == 16
+    assert sum(trial.status == "done" for trial in run.trials) == TRIALS
 
 
 def test_a_lab_that_is_deleted_in_its_run_goes_on_with_it(lab):
@@ -107,7 +110,7 @@ def test_a_lab_that_is_deleted_in_its_run_goes_on_with_it(lab):
     code, run = started.end()
     assert "the lab is away" in started.said
     assert (code, run.status) == (0, "done"), started.said
-    assert sorted(trial.order for trial in run.trials if trial.status == "done") == list(range(16))
+    assert sorted(trial.order for trial in run.trials if trial.status == "done") == list(range(TRIALS))
 
 
 OUT_OF_REACH = {"resources": {"requests": {"cpu": "1000"}, "limits": {"cpu": "1000"}}}

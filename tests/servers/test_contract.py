@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import http.client
 import json
 import time
 from typing import TYPE_CHECKING
@@ -36,6 +37,34 @@ def test_both_answer_the_same(upstreams: dict[str, Server], path: str, method: s
     assert ours.body == theirs.body
     for header in ("Content-Type", "Server-Timing"):
         assert ours.headers[header] == theirs.headers[header]
+
+
+@pytest.mark.parametrize(
+    "path", ["/?", "/todos/7?", "/todos/x?", "/status/418?", "/status/299?", "/status/204?", "/?status=503&"]
+)
+def test_a_reply_is_the_same_when_it_is_sent_again(upstream: Server, path: str) -> None:
+    """Status, words, headers and body: the aiohttp upstream sends the bytes that it remembers of the first reply."""
+
+    def told(connection: http.client.HTTPConnection) -> tuple[object, ...]:
+        connection.request("GET", f"{path}again={path}")
+        response = connection.getresponse()
+        headers = [(name, value) for name, value in response.getheaders() if name != "Date"]
+        return response.status, response.reason, sorted(headers), response.read()
+
+    with contextlib.closing(upstream.connect()) as connection:  # which one worker serves
+        first = told(connection)
+        assert [told(connection) for _ in range(3)] == [first] * 3
+
+
+def test_a_remembered_reply_closes_the_connection_of_a_client_that_wants_it_closed(upstream: Server) -> None:
+    """And has no body for HEAD, and reads that of a POST."""
+    with contextlib.closing(upstream.connect()) as connection:
+        for _ in range(2):
+            ask(connection, "/?closing=1")
+        assert ask(connection, "/?closing=1", "HEAD").body == b""
+        assert ask(connection, "/?closing=1", "POST", b"abc").status == 200
+        assert ask(connection, "/?closing=1", headers={"Connection": "close"}).headers["Connection"] == "close"
+        assert connection.sock is None
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"])

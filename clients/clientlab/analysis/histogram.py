@@ -89,10 +89,13 @@ def histogram_of(seconds: Floats) -> HdrHistogram:
 
 def added(encoded: Iterable[str]) -> HdrHistogram:
     """The sum of checked histograms: their counts add up."""
-    total = HdrHistogram(*_SETTINGS)
+    total: HdrHistogram | None = None
     for one in encoded:
-        total.decode_and_add(one)
-    return total
+        if total is None:
+            total = HdrHistogram.decode(one)
+        else:
+            total.decode_and_add(one)
+    return HdrHistogram(*_SETTINGS) if total is None else total
 
 
 def distribution_of(histogram: HdrHistogram) -> Distribution:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from clientlab.analysis.decisions import rounds_for_direction, rounds_for_width
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Ratio, paired_ratio
 from clientlab.analysis.spread import FEWEST_ROUNDS as FEWEST_FOR_SPREAD
 from clientlab.analysis.spread import spread_ratio
 from clientlab.analysis.sweeps import Optimum, Series, optimum
-from clientlab.analysis.typical import expected_width
 
 ClaimVerdict = Literal["supported", "contradicted", "inconclusive"]
 
@@ -21,9 +21,6 @@ inconclusive and is settled: more rounds could only show a difference that does 
 
 MATERIAL_SPREAD = 2.0
 """The same for spreads: to know them to 3 % takes thousands of rounds."""
-
-MOST_ROUNDS = 1000
-"""If a claim would need more rounds, rounds do not settle it."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ def within(a: Series, b: Series, band: tuple[float, float], confidence: float = 
     if high < band[0] or low > band[1]:
         return Finding("contradicted", ratio)
     distance = min(abs(math.log(ratio.value / end)) for end in band)
-    return Finding("inconclusive", ratio, _rounds_to(ratio, distance), open=(ratio,))
+    return Finding("inconclusive", ratio, rounds_for_width(ratio, distance), open=(ratio,))
 
 
 def inside(series: Sequence[Series], confidence: float = CONFIDENCE) -> Finding:
@@ -102,8 +99,7 @@ def _direction(ratio: Ratio | None, fewest: int, material: float) -> Finding:
         return Finding("supported" if low > 1 else "contradicted", ratio, material=material)
     if 1 / material < low and high < material:
         return Finding("inconclusive", ratio, material=material, negligible=material, open=(ratio,))
-    away = abs(math.log(ratio.value))
-    more = _rounds_to(ratio, max(away, math.log(material) - away))
+    more = rounds_for_direction(ratio, material)
     return Finding("inconclusive", ratio, more, material=material, open=(ratio,))
 
 
@@ -115,23 +111,7 @@ def _rounds_of(found: Optimum) -> int | None:
     """About how many rounds decide where the optimum is, or show that the points between the ends do not matter."""
     if found.ratio is None:
         return FEWEST_ROUNDS
-    sure = [_rounds_to(ratio, abs(math.log(ratio.value))) for ratio in found.open]
-    negligible = _rounds_to(found.ratio, math.log(MATERIAL / found.ratio.value))
+    sure = [rounds_for_width(ratio, abs(math.log(ratio.value))) for ratio in found.open]
+    negligible = rounds_for_width(found.ratio, math.log(MATERIAL / found.ratio.value))
     known = [] if None in sure else [max(filter(None, sure), default=FEWEST_ROUNDS)]
     return min([*known, *filter(None, [negligible])], default=None)
-
-
-def _rounds_to(ratio: Ratio, distance: float) -> int | None:
-    """About how many rounds make half the interval's width at most `distance` (of logarithms), at this spread.
-
-    None if more than `MOST_ROUNDS` are needed.
-    """
-    if ratio.interval is None:
-        return FEWEST_ROUNDS
-    low, high = ratio.interval
-    if not low or math.isinf(high):
-        return None
-    half = math.log(high / low) / 2
-    wanted = expected_width(ratio.rounds, ratio.confidence) * min(distance / half, 1.0) if half else math.inf
-    counts = range(ratio.rounds + 1, MOST_ROUNDS + 1)
-    return next((more for more in counts if expected_width(more, ratio.confidence) <= wanted), None)

@@ -40,10 +40,14 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Ratio(Estimate):
-    """How many times as much one arm has as another, estimated from `rounds` that both have."""
+    """How many times as much one arm has as another, estimated from `rounds` that both have.
+
+    `pooled`: its interval rests on the spread of other arms, too, and on more degrees of freedom than its rounds have.
+    """
 
     rounds: int
     confidence: float = CONFIDENCE
+    pooled: bool = False
 
 
 def inverse(ratio: float) -> float:

@@ -1,11 +1,12 @@
 """The standings of a run: arms of each group on one scale, by typical figures over the same rounds, and who is first.
 
 The fastest of many equal arms always looks faster than the rest. So the ratios of a group have simultaneous
-intervals: all of them hold the truth in 95 of 100 runs, whichever arm comes out as the fastest.
+intervals: all of them hold the true ratios in 95 of 100 runs, whichever arm comes out as the first (`simultaneous`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -14,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clientlab.analysis.ratios import CONFIDENCE, Ratio, paired_ratio
-from clientlab.analysis.typical import Floats
+from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Ratio, paired_ratio
+from clientlab.analysis.simultaneous import pairs_of
+from clientlab.analysis.typical import Floats, typical
 from clientlab.workload.arrivals import Stages
 
 
@@ -61,17 +63,17 @@ def _connected(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 
 
 def _typical_gaps(logs: Floats) -> Floats:
-    """Medians of the differences of each two rows over the columns that both have; NaN where there is none."""
+    """Typical differences of each two rows over the columns that both have; NaN where there is none."""
     found = np.full((len(logs), len(logs)), np.nan)
     whole = not np.isnan(logs).any()
     for index, row in enumerate(logs):
         if whole:
-            found[index] = np.median(row - logs, axis=1)
+            found[index] = typical(row - logs)
         else:
-            own = ~np.isnan(row)
-            differences = row[own] - logs[:, own]
-            some = ~np.isnan(differences).all(axis=1)
-            found[index, some] = np.nanmedian(differences[some], axis=1)
+            for other, gaps in enumerate(row - logs):
+                known = gaps[~np.isnan(gaps)]
+                if len(known):
+                    found[index, other] = typical(known)
     return found
 
 
@@ -119,7 +121,7 @@ class TrialCost:
 
 @dataclass(frozen=True)
 class Standing:
-    """An arm in its group. `ratio`: to the fastest of its class, the arms of the group that have its concurrency.
+    """An arm in its group. `ratio`: to `reference`, the fastest of its class: the arms with its concurrency.
 
     Arms of an open load must also have its schedule. `to_baseline`: to the experiment's baseline.
 
@@ -130,8 +132,13 @@ class Standing:
     rounds: int
     ratio: Ratio | None
     to_baseline: Ratio | None
-    fastest: bool
+    reference: str
     errors: int
+
+    @property
+    def fastest(self) -> bool:
+        """Whether the others of its class are compared with it."""
+        return self.name == self.reference
 
 
 def standings(
@@ -159,30 +166,52 @@ def _of_group(
     by_name: dict[str, list[TrialCost]], confidence: float, baseline: list[TrialCost] | None
 ) -> list[Standing]:
     classes = _classes(by_name)
-    # Bonferroni: the error is divided among all ratios that could be shown. The data choose the fastest, so these are
-    # the ratios of all pairs of a class; a baseline is chosen before the run, so these are the ratios to one arm.
-    pairs = sum(len(arms) * (len(arms) - 1) // 2 for arms in classes)
-    of_pairs, of_one = (1 - (1 - confidence) / max(1, count) for count in (pairs, len(by_name) - 1))
+    # The error is divided among the classes with several arms; that of a class holds for all its pairs together.
+    several = sum(len(arms) > 1 for arms in classes)
+    of_class, of_one = (1 - (1 - confidence) / max(1, count) for count in (several, len(by_name) - 1))
     rows = []
     for arms in classes:
         levels = dict(zip(arms, typical_levels([_by_round(trials) for trials in arms.values()]).tolist(), strict=True))
         order = sorted(arms, key=levels.__getitem__)
         order.sort(key=lambda name: _bounded(arms[name]))  # behind all others: nobody knows by how much
-        clean = [name for name in order if not _errors(arms[name])]
-        reference = (clean or order)[0]
-        for name in order:
-            ratio = _ratio(arms[name], arms[reference], of_pairs)
-            rows.append(
-                Standing(
-                    name,
-                    len(arms[name]),
-                    ratio and _reconciled(ratio, levels[name] - levels[reference]),
-                    _ratio(arms[name], baseline, of_one) if baseline else None,
-                    name == reference,
-                    _errors(arms[name]),
-                )
+        reference = next((name for name in order if not _errors(arms[name])), order[0])
+        ratios = _ratios([arms[name] for name in order], order.index(reference), of_class)
+        rows += [
+            Standing(
+                name,
+                len(arms[name]),
+                ratio and _reconciled(ratio, levels[name] - levels[reference]),
+                _ratio(arms[name], baseline, of_one) if baseline else None,
+                reference,
+                _errors(arms[name]),
             )
+            for name, ratio in zip(order, ratios, strict=True)
+        ]
     return rows
+
+
+@np.errstate(over="ignore")  # an end beyond all numbers is infinite
+def _ratios(arms: Sequence[list[TrialCost]], reference: int, confidence: float) -> list[Ratio | None]:
+    """The ratio of each arm to one of them, with intervals that hold together whichever arm was chosen for that."""
+    rounds = sorted({trial.round for trials in arms for trial in trials})
+    logs = np.full((len(arms), len(rounds)), np.nan)
+    for row, trials in zip(logs, arms, strict=True):
+        for trial in () if _bounded(trials) else trials:
+            row[rounds.index(trial.round)] = math.log(trial.seconds)
+    pairs = pairs_of(logs)
+    reach = pairs.reach(reference, confidence)
+    found: list[Ratio | None] = []
+    for place, common in enumerate(pairs.rounds[:, reference].astype(int).tolist()):
+        if place == reference:
+            found.append(_ratio(arms[place], arms[place], confidence))
+        elif not common:
+            found.append(None)
+        else:
+            middle = pairs.typical[place, reference]
+            ends = np.exp([middle - reach[place], middle + reach[place]]).tolist()
+            low, high = ends if common >= FEWEST_ROUNDS else (None, None)
+            found.append(Ratio(math.exp(middle), low, high, common, confidence, pairs.pooled))
+    return found
 
 
 def _ratio(these: list[TrialCost], those: list[TrialCost], confidence: float) -> Ratio | None:

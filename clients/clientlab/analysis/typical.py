@@ -1,14 +1,17 @@
-"""The typical value of a few figures: their median, with an interval, and the quantiles of Student's t that it needs.
+"""The typical value of a few figures, with an interval, and the quantiles of Student's t that it needs.
 
 The mean of ten rounds of which one took three times as long lies 12 % above what nine of them took. Its interval
-holds the ratio of undisturbed rounds in 55 to 85 of 100 simulations, the fewer the more rounds there are. The median
-moves by a fraction of the rounds' spread. `scripts/bench truth` shows how often the intervals hold the truth.
+holds the ratio of undisturbed rounds in 55 to 85 of 100 simulations, the fewer the more rounds there are. So an eighth
+of the rounds is left out at each end, and the typical value is the mean of the rest: the trimmed mean (Tukey and
+McLaughlin, "Less vulnerable confidence and significance procedures for location based on a single sample", Sankhya A
+25(3), 1963). Of 16 rounds, its interval is a sixth narrower than that of the sign test. That of the Walsh averages,
+narrower by a twentieth more, misses the truth too often where one arm alone has outlying rounds: twice as often as it
+may with 16 rounds, three times with 24. `scripts/bench truth` shows how often the intervals hold the truth.
 """
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cache
 from statistics import NormalDist
 
@@ -69,76 +72,64 @@ def _quadrature() -> tuple[Floats, Floats]:
 
 
 def typical(values: Floats) -> Floats:
-    """The median over the last axis."""
-    found: Floats = np.median(values, axis=-1)
+    """The typical value over the last axis: the median of few values, else the mean without an eighth at each end."""
+    n = values.shape[-1]
+    cut = n // _PART
+    found: Floats = np.sort(values, axis=-1)[..., cut : n - cut].mean(axis=-1) if cut else np.median(values, axis=-1)
     return found
 
 
-def typical_interval(values: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Both ends of the confidence interval of the median over the last axis, of at least 2 values.
+_PART = 8
+"""One in so many values is left out at each end. Fewer values are not trimmed."""
 
-    With enough values, it is the interval of the sign test, which holds for every distribution. A sign test needs
-    six values for 95 %: if all lie on one side, chance does that in 2 of 64 cases. With fewer values it is Student's
-    interval, which assumes values close to normal, but no less than all values: a higher confidence must not make an
-    interval narrower. Outliers among so few only make it wider.
+
+def typical_interval(values: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Both ends of the confidence interval of the typical value over the last axis, of at least 2 values.
+
+    Student's interval of the trimmed mean, which assumes that what is left is close to normal. With fewer than eight
+    values, none is left out, and the interval holds no less than all values: outliers among so few only make it wider.
+    """
+    middle, variance, kept = trimmed(values)
+    half = _student(kept - 1, confidence) * np.sqrt(variance / kept)
+    if kept < values.shape[-1]:
+        return middle - half, middle + half
+    return np.minimum(middle - half, values.min(axis=-1)), np.maximum(middle + half, values.max(axis=-1))
+
+
+def trimmed(values: Floats) -> tuple[Floats, Floats, int]:
+    """Trimmed mean over the last axis, the variance of a value that its error rests on, and how many values are kept.
+
+    The mean's standard error is the root of the variance divided by the number of kept values, which has one degree of
+    freedom less (Tukey and McLaughlin 1963; with none left out, Student 1908).
     """
     n = values.shape[-1]
-    ranks = sign_ranks(n, confidence)
-    if ranks is None:
-        half = _student_reach(n, confidence) * values.std(axis=-1, ddof=1)
-        mean = values.mean(axis=-1)
-        return np.minimum(mean - half, values.min(axis=-1)), np.maximum(mean + half, values.max(axis=-1))
-    depth, inner = ranks
+    cut = n // _PART
+    kept = n - 2 * cut
+    if not cut:
+        return values.mean(axis=-1), values.var(axis=-1, ddof=1), n
     ordered = np.sort(values, axis=-1)
-    low = (1 - inner) * ordered[..., depth - 1] + inner * ordered[..., depth]
-    high = (1 - inner) * ordered[..., n - depth] + inner * ordered[..., n - depth - 1]
-    return low, high
-
-
-RESERVE = 0.7
-"""The sign test's interval is computed for so much of the permitted error: nominally 96.5 % instead of 95 %.
-
-If one round in ten of one arm is outlying, the median of the rounds lies above that of undisturbed rounds by 14 % of
-their spread. Without a reserve, the interval of 20 to 30 rounds holds the latter in 92 of 100 simulations.
-"""
+    drawn_in = np.clip(values, ordered[..., cut, None], ordered[..., n - cut - 1, None])
+    return ordered[..., cut : n - cut].mean(axis=-1), drawn_in.var(axis=-1, ddof=1) * (n - 1) / (kept - 1), kept
 
 
 @cache
-def _student_reach(n: int, confidence: float) -> float:
-    """Half the width of Student's interval of n values, in their standard deviations: t(n-1) / sqrt(n), Student (1908).
-
-    A report asks for the same few quantiles again and again, and each is a quadrature.
-    """
-    return float(t_quantile(n - 1, (1 + confidence) / 2) / np.sqrt(n))
+def _student(degrees: int, confidence: float) -> float:
+    """Student's t for an interval. A report asks for the same few again and again, and each is a quadrature."""
+    return float(t_quantile(degrees, (1 + confidence) / 2))
 
 
 @cache
 def expected_width(n: int, confidence: float) -> float:
     """About half the width of the interval of n values, in standard deviations of values close to normal."""
-    ranks = sign_ranks(n, confidence)
-    if ranks is None:
-        return _student_reach(n, confidence)
-    # Blom (1958): the d-th lowest of n normal values lies near the quantile (d - 3/8) / (n + 1/4).
-    return -NormalDist().inv_cdf((sum(ranks) - 0.375) / (n + 0.25))
+    cut = n // _PART
+    kept = n - 2 * cut
+    return _student(kept - 1, confidence) * _drawn_in(cut / n) * math.sqrt((n - 1) / (kept * (kept - 1)))
 
 
-@cache
-def sign_ranks(n: int, confidence: float) -> tuple[int, float] | None:
-    """The depth d of the interval's ends among n ordered values, and the weight of their inner neighbours.
-
-    The interval from the d-th lowest to the d-th highest value holds the median with a probability of
-    1 - 2 · P(Binomial(n, 1/2) < d). Between the depths whose probabilities lie around the confidence, the ends are
-    interpolated: Hettmansperger and Sheather (1986), Confidence intervals based on interpolated order statistics,
-    Statistics & Probability Letters 4(2). None if not even the lowest and highest value reach the confidence.
-    """
-    allowed = Fraction(RESERVE * (1 - confidence)) * 2 ** (n - 1)
-    limit = math.floor(allowed)
-    # Whole numbers are exact: `outside` of the 2^(n - 1) cases lie below the d-th lowest value.
-    enough, outside, ways = 0, 0, 1
-    while enough < n // 2 and outside + ways <= limit:
-        outside, enough = outside + ways, enough + 1
-        ways = ways * (n - enough + 1) // enough
-    if not enough or enough == n // 2:
-        return (enough, 0.0) if enough else None
-    share = float((allowed - outside) / ways)
-    return enough, (n - enough) * share / (enough + (n - 2 * enough) * share)
+def _drawn_in(share: float) -> float:
+    """The standard deviation of normal values of which the outermost `share` at each end is drawn in."""
+    if not share:
+        return 1.0
+    normal = NormalDist()
+    z = normal.inv_cdf(1 - share)
+    return math.sqrt(1 - 2 * share - 2 * z * normal.pdf(z) + 2 * share * z * z)

@@ -18,7 +18,7 @@ import numpy as np
 
 from clientlab.analysis.pair_differences import between
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate
-from clientlab.analysis.typical import RESERVE, Floats, t_quantile
+from clientlab.analysis.typical import Floats, t_quantile
 
 POWER = 0.8
 """A change counts as one that a comparison could have seen if it would have seen it in so many cases."""
@@ -138,12 +138,18 @@ def _error(these: Floats, those: Floats, step: float) -> tuple[Floats, Floats]:
     return np.sqrt(total), freedom
 
 
+RESERVE = 0.7
+"""The interval is computed for so much of the permitted error: the rest is for outlying rounds of one run alone.
+
+If one round in ten of one run is outlying, the typical difference lies above that of undisturbed rounds.
+"""
+
+
 @cache
 def rank_of(n: int, m: int, confidence: float) -> int:
     """The rank of the interval's ends among the n · m ordered differences; 0 if none reaches the confidence.
 
-    The rank sum test of two equal distributions rejects with P(U < rank) on each side (Mann and Whitney 1947). As for
-    the sign test, a part of the error is kept in reserve for outlying rounds of one run.
+    The rank sum test of two equal distributions rejects with P(U < rank) on each side (Mann and Whitney 1947).
     """
     tail = RESERVE * (1 - confidence) / 2
     if n > _MOST_EXACT or m > _MOST_EXACT:

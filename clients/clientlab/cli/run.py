@@ -77,6 +77,8 @@ def _new_run(options: RunOptions) -> NewRun:
         routes=options.routes,
         environments=options.environments or {},
         rounds=options.rounds,
+        slices=options.slices,
+        budget=options.budget,
         precision=options.precision,
         seed=options.seed,
         ceilings=options.ceilings,

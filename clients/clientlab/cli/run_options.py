@@ -117,6 +117,13 @@ class RunOptions:
         ),
     ] = None
     rounds: Annotated[int | None, _Option("--rounds", "Trials of each strategy, interleaved.  [default: 3]")] = None
+    slices: Annotated[
+        int | None, _Option("--slices", "Parts of a trial with -d, by turns with the others.  [default: up to 8]")
+    ] = None
+    budget: Annotated[
+        float | None,
+        _Option("--budget", "Add rounds until every comparison is decided, or this time is over (60s).", type=SECONDS),
+    ] = None
     precision: Annotated[
         float | None,
         _Option("--until-precision", "Add rounds until the ratios' intervals are this narrow (3%).", type=SHARE),
@@ -131,7 +138,10 @@ class RunOptions:
     strict: Annotated[bool, _Option("--strict", STRICT)] = False
     warmup: Annotated[int | None, _Option("--warmup", "Requests before the measured ones.  [default: 10]")] = None
     connections: Annotated[
-        Literal["cold", "warm"] | None, _Option("--connections", "Open connections inside the clock, or before it.")
+        Literal["cold", "warm"] | None,
+        _Option(
+            "--connections", "Open connections inside the clock, or before it.  [default: warm with -d, else cold]"
+        ),
     ] = None
     resume: Annotated[
         str | None,

@@ -16,6 +16,7 @@ from typing import ClassVar
 from clientlab.clients.client_interface import Budget, Opened
 from clientlab.errors import ErrorTable
 from clientlab.external_tool import ToolReport
+from clientlab.workload.load import is_warm
 from clientlab.workload.workload import NUMBER_FIELD, Request, Workload, encodes_each, varies
 
 _BODIES = {"POST": "-p", "PUT": "-u"}
@@ -51,7 +52,7 @@ class ApacheBench:
             (workload.read == "chunks", "read", "keeps no body; leave out `read`"),
             (workload.upload == "stream", "upload", "holds the body in memory; leave out `upload`"),
             (workload.elapsed, "elapsed", "has no other clock than its own; leave out `elapsed`"),
-            (workload.connections == "warm", "connections", "opens its connections in its own time; write cold"),
+            (is_warm(workload), "connections", "opens its connections in its own time; write cold"),
             (_has_body(workload) and workload.method not in _BODIES, "method", "sends a body with POST and PUT only"),
         ):
             if applies:

@@ -15,7 +15,7 @@ from clientlab.conformance.tls import CA_FILE
 from clientlab.measuring import measurement
 from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
-from clientlab.measuring.measurement import Outcome
+from clientlab.measuring.outcome import Outcome
 from clientlab.samples.log_reader import Samples
 from clientlab.strategies import Strategy, client_spec
 from clientlab.workload.workload import Workload

@@ -154,7 +154,8 @@ class RequestNumbers:
     """The numbers of the requests to send: `count` of them, or as many as begin before `deadline`.
 
     Several threads or tasks may share this iterator. `deadline` is in seconds of `time.perf_counter`, a clock that
-    all processes of a machine share. Without a count, `first` and `step` divide the numbers among processes. `least`
+    all processes of a machine share. `first`: the lowest number. Without a count, `step` divides the numbers among
+    processes. `least`
     requests begin even after the deadline; then `extended` becomes true: on a busy machine, a pool of processes may be
     ready only when the time is over. `over`: the deadline has ended the numbers.
     """
@@ -164,6 +165,7 @@ class RequestNumbers:
     ) -> None:
         self.count = count
         self.deadline = deadline
+        self.first = first
         self.least = least
         self.extended = False
         self.over = False

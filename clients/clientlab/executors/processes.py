@@ -106,7 +106,7 @@ class Processes:
         ended, left = queue.SimpleQueue[Future[bool]](), 0
         extended = False
         for number in numbers:
-            task = numbers.deadline, number, 1, int(number < numbers.least)
+            task = numbers.deadline, number, 1, int(number < numbers.first + numbers.least)
             self._pool.submit(_send_until, task, most=1).add_done_callback(ended.put)
             left += 1
             if left == TASKS_AHEAD * self._context.concurrency:
@@ -133,7 +133,7 @@ class ProcessChunks(Processes):
     def _run_until_over(self, numbers: RequestNumbers) -> None:
         processes = self._context.concurrency
         least = -(-numbers.least // processes)
-        shares = [(numbers.deadline, first, processes, least) for first in range(processes)]
+        shares = [(numbers.deadline, numbers.first + index, processes, least) for index in range(processes)]
         numbers.extended = any(list(self._pool.map(_send_until, shares)))  # all of them have to end
 
 

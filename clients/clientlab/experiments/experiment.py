@@ -9,7 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
-from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
+from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
+from clientlab.workload.delays import seconds
 from clientlab.workload.link import LINK_PARTS, Link, bandwidth_of, buffer_of, rtt_of
 from clientlab.workload.seeds import MOST_SEED
 from clientlab.workload.workload import Workload
@@ -52,6 +53,12 @@ Bandwidths = Annotated[_Parts, _parsed_by(bandwidth_of, "20mbit")]
 
 Buffers = Annotated[_Parts, _parsed_by(buffer_of, "64KiB")]
 """One buffer in bytes, or an axis of them; in a file ``"64KiB"``."""
+
+
+Budget = Annotated[
+    float, BeforeValidator(lambda given: seconds(given) if isinstance(given, str) else given), Field(gt=0)
+]
+"""Seconds; in a file also ``"60s"``."""
 
 
 class Table(BaseModel):
@@ -165,6 +172,8 @@ class Experiment(Table):
     ceilings: bool = False  # of each server, measured before the first round
     find_max: CapacitySearch | None = None
     rounds: int = Field(default=3, ge=1, le=MOST_ROUNDS_OF_A_RUN)
+    slices: int | None = Field(default=None, ge=1, le=MOST_SLICES)  # None: as many as are useful
+    budget: Budget | None = None  # in place of a number of rounds
     seed: int | None = Field(default=None, ge=0, le=MOST_SEED)  # None: a new one for each run
     pin: bool = False  # each part of the testbed to CPUs of its own
     environments: dict[EnvironmentName, EnvironmentSpec] = {}

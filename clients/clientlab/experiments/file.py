@@ -89,6 +89,7 @@ class _Quick(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rounds: int | None = None
+    budget: float | str | None = None
     find_max: _Fields | None = None
     common: _Fields = Field(default={})
     workloads: dict[str, _Fields] = Field(default={})
@@ -193,7 +194,7 @@ def read_experiment(path: Path, *, quick: bool = False, rounds: int | None = Non
         shortened = tuple(f"{where}: {was} → {now}" for where, was, now in _changed(document, changes))
         experiment = _located(path, text, ("quick",), _merged(document, changes))
     if rounds is not None:
-        experiment = experiment.changed(rounds=rounds)
+        experiment = experiment.changed(rounds=rounds, budget=None)
     return ExperimentFile(path, text, document, experiment, shortened)
 
 

@@ -28,6 +28,7 @@ class Overrides:
 
     `environments`: name → folder. `rtt` (seconds), `bandwidth` (bits per second), `buffer` (bytes): one value, or
     an axis of several.
+    `rounds` or `precision` without `budget` takes the place of the experiment's budget.
     `find_max`: fields of a `CapacitySearch`. `workload`: fields of each workload. `precision`: for which rounds are
     added.
     """
@@ -37,6 +38,8 @@ class Overrides:
     routes: tuple[str, ...] = ()
     environments: Mapping[str, str] = field(default_factory=dict)
     rounds: int | None = None
+    slices: int | None = None
+    budget: float | None = None
     precision: float | None = None
     seed: int | None = None
     ceilings: bool = False
@@ -56,13 +59,27 @@ class Overrides:
 
 def overridden(base: Experiment, given: Overrides) -> Experiment:
     """The experiment with the given values. Raises FieldError for one that contradicts it, or another one."""
+    base = _without_replaced_arms(base, given)
     changes = _changes(base, given)
     fields = _workload_fields(given)
     _check_axes(base, {*fields, *given.link})
     _check_one_of_each(base, given)
-    _check_arms(base, {*changes, *fields, *given.link})
+    _check_arms(base, {*changes, *fields, *given.link}, given.routes)
     tables = {name: _with_fields(table, fields, given) for name, table in base.workloads.items()}
     return base.changed(**changes, workloads=tables, rounds=_rounds(base, given))
+
+
+def _without_replaced_arms(base: Experiment, given: Overrides) -> Experiment:
+    """The experiment without named arms in whose place others are given: all, by strategies, or those of other routes.
+
+    Only where no claim and no baseline is about them, and strategies are named beside them.
+    """
+    if base.claims or base.baseline or not base.strategies:
+        return base
+    arms = {} if given.strategies else base.arms
+    if given.routes:
+        arms = {name: arm for name, arm in arms.items() if arm.route is None or arm.route in given.routes}
+    return base.model_copy(update={"arms": arms})
 
 
 def _changes(base: Experiment, given: Overrides) -> dict[str, Any]:
@@ -75,6 +92,9 @@ def _changes(base: Experiment, given: Overrides) -> dict[str, Any]:
     if given.environments:
         changes["environments"] = {name: EnvironmentSpec(folder=path) for name, path in given.environments.items()}
     changes |= {name: True for name in ("ceilings", "pin") if getattr(given, name)}
+    changes |= {name: value for name in ("slices", "budget") if (value := getattr(given, name)) is not None}
+    if given.budget is None and (given.rounds is not None or given.precision is not None):
+        changes["budget"] = None  # of the experiment: a number of rounds, or a precision, takes its place
     if given.seed is not None:
         changes["seed"] = _checked_seed(given.seed)
     if (search := _search(base, given)) is not None:
@@ -131,7 +151,11 @@ def _rounds(base: Experiment, given: Overrides) -> int:
     if not 1 <= rounds <= MOST_ROUNDS_OF_A_RUN:
         message = f"trials of each strategy; write 1 to {MOST_ROUNDS_OF_A_RUN:,}"
         raise FieldError(["rounds"], message, value=rounds)
-    return rounds if given.precision is None else max(FEWEST_ROUNDS, rounds)
+    if given.precision is None:
+        return rounds
+    if given.budget is not None:
+        raise FieldError(["budget", "precision"], "each of them decides when rounds are enough; leave one of them out")
+    return max(FEWEST_ROUNDS, rounds)
 
 
 def _check_axes(base: Experiment, fields: set[str]) -> None:
@@ -158,10 +182,11 @@ def _check_one_of_each(base: Experiment, given: Overrides) -> None:
         raise FieldError([several[0]], message, value=value)
 
 
-def _check_arms(base: Experiment, fields: set[str]) -> None:
-    """Raises FieldError for a field of which a named arm has a value of its own."""
+def _check_arms(base: Experiment, fields: set[str], routes: Collection[str]) -> None:
+    """Raises FieldError for a field of which a named arm has a value of its own, except its route if that is given."""
     for name, arm in base.arms.items():
-        own: dict[str, Any] = {"upstreams": arm.upstream, "routes": arm.route, "concurrency": arm.concurrency}
+        route = None if arm.route in routes else arm.route
+        own: dict[str, Any] = {"upstreams": arm.upstream, "routes": route, "concurrency": arm.concurrency}
         own |= {"environments": arm.environment, **arm.link_parts}
         if fixed := next((one for one, value in own.items() if value and one in fields), None):
             raise FieldError([fixed], f"arm {name!r} has its own value; change it in a file")

@@ -17,7 +17,7 @@ from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import Arm, EnvironmentSpec, Plan
 from clientlab.upstreams import MOST, UPSTREAMS
-from clientlab.workload.load import check_values
+from clientlab.workload.load import check_values, is_warm
 from clientlab.workload.seeds import new_seed
 from clientlab.workload.workload import Workload, pinned
 
@@ -56,7 +56,7 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
     return _validated(
         {
             **experiment.model_dump(
-                include={"name", "question", "rounds", "uncontrolled", "workers", "pin", "ceilings"}
+                include={"name", "question", "rounds", "slices", "budget", "uncontrolled", "workers", "pin", "ceilings"}
             ),
             "seed": new_seed() if experiment.seed is None else experiment.seed,
             "draws": "round",
@@ -93,9 +93,12 @@ def _check_values(experiment: Experiment, expanded: Sequence[tuple[Arm, Workload
 
 
 def _pinned(arm: Arm, workload: Workload) -> Workload:
-    """The workload with the digest of its recorded requests. Raises FieldError for a file that cannot be sent."""
+    """The workload without what a trial would look up: the digest of its recorded requests, and its connections.
+
+    Raises FieldError for a file that cannot be sent.
+    """
     try:
-        return pinned(workload)
+        return replace(pinned(workload), connections="warm" if is_warm(workload) else "cold")
     except FieldError as error:
         raise error.within("workloads", arm.group or arm.workload) from error
 

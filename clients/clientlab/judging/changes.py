@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from clientlab.analysis.decisions import EQUAL
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate
 from clientlab.analysis.unpaired import detectable, unpaired_difference, unpaired_ratio
 from clientlab.results.figure_definition import Figure
 from clientlab.results.trial import Trial
 
-ChangeVerdict = Literal["better", "worse", "within noise", "cannot say"]
+ChangeVerdict = Literal["better", "worse", "equal", "undecided"]
+
+EQUAL_POINTS = 0.01
+"""Two shares are called equal if the whole interval of their difference lies within one percentage point."""
 
 Trials = tuple[Sequence[Trial], Sequence[Trial]]
 """Those of one arm that count for one figure, in the baseline and in the other run."""
@@ -99,7 +103,7 @@ def _of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change
         (figure.values(before), figure.values(after)),
         None,
         None,
-        against if sure else "cannot say",
+        against if sure else "undecided",
         bounds=(figure.is_bound(before), figure.is_bound(after)),
         bounded=True,
     )
@@ -125,7 +129,8 @@ def _enough(before: list[float], after: list[float]) -> bool:
 def _verdict(figure: Figure, ratio: Estimate | None, difference: Estimate | None) -> ChangeVerdict:
     estimate, neutral = (ratio, 1.0) if ratio is not None else (difference, 0.0)
     if estimate is None or estimate.low is None or estimate.high is None:
-        return "cannot say"
+        return "undecided"
     if estimate.low <= neutral <= estimate.high:
-        return "within noise"
+        low, high = (1 / EQUAL, EQUAL) if ratio is not None else (-EQUAL_POINTS, EQUAL_POINTS)
+        return "equal" if low <= estimate.low and estimate.high <= high else "undecided"
     return "better" if (estimate.high < neutral) == figure.less_is_better else "worse"

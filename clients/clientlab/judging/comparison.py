@@ -131,8 +131,10 @@ def compare(base: Run, others: Sequence[Run], more: Iterable[Figure] = (), *, fo
 
     Raises LabError where arms or workloads differ, unless `force` is set, and where two runs have no arm in common.
     """
-    figures = _figures(base, others, more)
-    pairs = [_pairs(base, other, figures, force=force) for other in others]
+    wanted = _figures(base, others, more)
+    pairs = [_pairs(base, other, wanted, force=force) for other in others]
+    known = {key for of_run in pairs for of_arm in of_run.values() for key, trials in of_arm.items() if any(trials)}
+    figures = tuple(figure for figure in wanted if figure.key in known) or wanted
     rows = [(figure, of_arm[figure.key]) for of_run in pairs for of_arm in of_run.values() for figure in figures]
     level = simultaneous(sum(has_interval(figure, trials) for figure, trials in rows))
     compared = [
@@ -174,7 +176,7 @@ def _pairs(base: Run, other: Run, figures: tuple[Figure, ...], *, force: bool) -
     before, after = _by_arm(base), _by_arm(other)
     return {
         arm: {
-            figure.key: (_comparable(figure, before.get(arm, [])), _comparable(figure, after.get(arm, [])))
+            figure.key: (_comparable(figure, base, before.get(arm, [])), _comparable(figure, other, after.get(arm, [])))
             for figure in figures
         }
         for arm in arms
@@ -188,10 +190,16 @@ def _by_arm(run: Run) -> dict[str, list[Trial]]:
     return found
 
 
-def _comparable(figure: Figure, trials: list[Trial]) -> list[Trial]:
-    """The trials that did the same work: a failed request makes a total smaller. A schedule decides its own time."""
+def _comparable(figure: Figure, run: Run, trials: list[Trial]) -> list[Trial]:
+    """The trials that did the same work: a failed request makes a total smaller.
+
+    A schedule decides its own time, and a duration decides how much was done in all.
+    """
     if figure.scheduled:
         trials = [trial for trial in trials if trial.open_load is None]
+    if figure.total:
+        timed = {name for name, workload in run.experiment.workloads.items() if workload.duration is not None}
+        trials = [trial for trial in trials if trial.workload not in timed]
     return [trial for trial in trials if not trial.errors] if figure.total else trials
 
 

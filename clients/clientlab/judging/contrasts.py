@@ -1,4 +1,4 @@
-"""Figures by round and cautions of arms, and arms that differ in their environment only, or in their link only."""
+"""Figures by round and cautions of arms, and arms that differ in one thing only: environment, link or route."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from clientlab.analysis.precision import confidence_of
-from clientlab.analysis.ratios import Ratio, paired_ratio
+from clientlab.analysis.ratios import Ratio
+from clientlab.analysis.simultaneous import paired_ratios
 from clientlab.judging.cautions import cautions_of
 from clientlab.results.document import Caution, Run
 from clientlab.results.figure_definition import Figure
@@ -91,7 +92,9 @@ ArmPair = tuple[Arm, Arm]
 
 @dataclass(frozen=True)
 class Contrast:
-    """An arm, and the same arm in the first environment or behind the first link: how many times as much it takes.
+    """An arm, and the same arm in the first environment, behind the first link, or on the first route.
+
+    How many times as much it takes.
 
     `time`: of the figure that arms are ranked by, `figure`; `cpu`: of CPU time per request; None if no round has both.
     The intervals of the contrasts that are computed together hold together. Trials with errors do not count.
@@ -104,20 +107,30 @@ class Contrast:
     cpu: Ratio | None
 
 
-def contrasts(run: Run, found: Sequence[ArmPair]) -> list[Contrast]:
-    """The contrasts of these pairs of the run's arms, in their order."""
-    # Bonferroni: the error is divided among all ratios.
-    level = 1 - (1 - confidence_of(run.experiment.precision)) / max(1, _FIGURES * len(found))
-    return [
-        Contrast(
-            arm,
-            base,
-            ranked_by(open_load=any(trial.open_load is not None for trial in run.trials_of(arm.name))),
-            None if _is_bound(run, arm, base) else paired_ratio(_times(run, arm), _times(run, base), level),
-            paired_ratio(by_round(run, arm.name, BY_KEY["cpu"]), by_round(run, base.name, BY_KEY["cpu"]), level),
-        )
-        for arm, base in found
+def contrasts(
+    run: Run, found: Sequence[ArmPair], confidence: float | None = None, *, cpu_too: bool = True
+) -> list[Contrast]:
+    """The contrasts of these pairs of the run's arms, in their order. `confidence`: None for the run's own.
+
+    `cpu_too`: also of the CPU time.
+    """
+    # The error is divided among both figures (Bonferroni).
+    level = 1 - (1 - (confidence or confidence_of(run.experiment.precision))) / (_FIGURES if cpu_too else 1)
+    cpu = BY_KEY["cpu"]
+    times = [({}, {}) if _is_bound(run, *pair) else (_times(run, pair[0]), _times(run, pair[1])) for pair in found]
+    used = [
+        (by_round(run, arm.name, cpu), by_round(run, base.name, cpu)) if cpu_too else ({}, {}) for arm, base in found
     ]
+    figures = [
+        ranked_by(open_load=any(trial.open_load is not None for trial in run.trials_of(arm.name))) for arm, _ in found
+    ]
+    ratios = zip(paired_ratios(times, level), paired_ratios(used, level), strict=True)
+    return [Contrast(*pair, figure, *both) for pair, figure, both in zip(found, figures, ratios, strict=True)]
+
+
+def route_contrasts(run: Run, confidence: float | None = None) -> list[Contrast]:
+    """What another route costs in time. The client's CPU time does not depend on what is behind it."""
+    return contrasts(run, route_pairs(run.experiment.arms), confidence, cpu_too=False)
 
 
 def environment_pairs(arms: Iterable[Arm]) -> list[ArmPair]:
@@ -129,6 +142,15 @@ def link_pairs(arms: Iterable[Arm]) -> list[ArmPair]:
     """Each arm with the same arm behind the first link that has it, or without a link if that comes first."""
     found = _pairs(arms, lambda arm: arm.environment)
     return [(arm, first) for arm, first in found if arm.link != first.link]
+
+
+def route_pairs(arms: Iterable[Arm]) -> list[ArmPair]:
+    """Each arm with the same arm on the first route that has it."""
+    families: dict[Hashable, list[Arm]] = {}
+    for arm in arms:
+        kept = (arm.strategy, arm.upstream, arm.workload, arm.environment, str(arm.link))
+        families.setdefault(kept, []).append(arm)
+    return [(arm, family[0]) for family in families.values() for arm in family[1:]]
 
 
 def _pairs(arms: Iterable[Arm], kept: Callable[[Arm], Hashable]) -> list[ArmPair]:

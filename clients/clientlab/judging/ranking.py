@@ -14,11 +14,11 @@ OfferedLoad = tuple[int | None, Schedule | None]
 """Requests in flight, None if concurrency does not distinguish arms; and the schedule of an open load."""
 
 
-def ranked(run: Run) -> dict[GroupKey, list[Standing]]:
+def ranked(run: Run, confidence: float | None = None) -> dict[GroupKey, list[Standing]]:
     """The arms with finished trials of each group, the fastest first; groups in the experiment's order.
 
     Arms of a group are ranked against arms of equal load only (`load_of`). The figure that they are ranked by is that
-    of their load model (`figures.ranked_by`).
+    of their load model (`figures.ranked_by`). `confidence`: of the intervals; None: the run's own.
     """
     figures = [
         TrialCost(
@@ -33,7 +33,7 @@ def ranked(run: Run) -> dict[GroupKey, list[Standing]]:
         for group, trials in finished_by_group(run).items()
         for name, trial in trials
     ]
-    return standings(figures, confidence_of(run.experiment.precision), baseline_of(run))
+    return standings(figures, confidence or confidence_of(run.experiment.precision), baseline_of(run))
 
 
 def load_of(run: Run, trial: Trial) -> OfferedLoad:

@@ -18,7 +18,7 @@ from clientlab.results.document import SystemLimits
 from clientlab.results.plan import Arm, Plan
 from clientlab.strategies import Strategy
 from clientlab.upstreams import find
-from clientlab.workload.load import expected_requests, is_open
+from clientlab.workload.load import expected_requests, is_open, is_warm
 from clientlab.workload.workload import Workload
 
 OWN_FILES = 64
@@ -91,7 +91,7 @@ def _demand(arm: Arm, strategy: Strategy, workload: Workload, served: Collection
         files=OWN_FILES + _files(strategy, connections),
         files_of_servers=OWN_FILES + in_flight * (2 if proxied or arm.link else 1) if own_server else 0,
         connections=connections,
-        burst=connections if own_server and workload.connections == "cold" else 0,
+        burst=connections if own_server and not is_warm(workload) else 0,
         opened=0 if not each else math.inf if count is None else count,
         memory=in_flight * (_PER_CONNECTION + of_threads + of_processes),
         proxied=proxied,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from clientlab.measuring.connections import PeerAddress
 from clientlab.strategies import Strategy
-from clientlab.workload.load import expected_requests
+from clientlab.workload.load import expected_requests, is_warm
 from clientlab.workload.shard_workload import ShardWorkload, share_of
 from clientlab.workload.workload import Workload
 
@@ -24,10 +25,11 @@ WARM_UP_FOLDER = "warm-up"
 class TrialContext:
     """One strategy, one workload and one target. Small and plain, so that it can be sent to other processes.
 
-    `base_url`: scheme, host and port of the target. `folder`: where each process of the trial writes its sample
-    log. `address`: which connections are counted as connections to the target. `ca_file`: PEM file of the CA that
-    all clients trust; None leaves each library its own trust store. `whole`: of a shard that shares the sample log with
-    the others, the context of the trial.
+    `base_url`: scheme, host and port of the target. `folder`: where each process of the trial writes its sample log.
+    `address`: which connections are counted as connections to the target. `ca_file`: PEM file of the CA that all
+    clients trust; None leaves each library its own trust store. `whole`: of a shard that shares the sample log with the
+    others, the context of the trial. `slices`: parts of the measured time; between them the processes wait. `rest`:
+    seconds after which they send a few requests before the next slice, because the server may have closed connections.
     """
 
     strategy: Strategy
@@ -37,6 +39,8 @@ class TrialContext:
     address: PeerAddress
     ca_file: str | None = None
     whole: TrialContext | None = None
+    slices: int = 1
+    rest: float = math.inf
 
     @property
     def shards(self) -> int:
@@ -57,7 +61,7 @@ class TrialContext:
     @property
     def warm(self) -> bool:
         """Whether connections are opened before the clock starts."""
-        return self.workload.connections == "warm"
+        return is_warm(self.workload)
 
     @property
     def concurrency(self) -> int:
@@ -74,7 +78,8 @@ def output_file(shard: int, shards: int) -> str:
 class Done:
     """Figures of one process of a trial, without those of its children. `began`: on the monotonic clock.
 
-    `extended`: whether requests were begun after the workload's duration; None without one.
+    `slices`: when each slice of a trial in slices began, on that clock, and its wall seconds. `extended`: whether
+    requests were begun after the workload's duration; None without one.
     """
 
     began: float
@@ -83,3 +88,4 @@ class Done:
     extended: bool | None
     gil: bool
     peak_rss_bytes: int
+    slices: tuple[tuple[float, float], ...] = ()

@@ -2,87 +2,59 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
-import psutil
-from pydantic import ConfigDict
+import numpy as np
 
 from clientlab import strategies
-from clientlab.bounded_numbers import Count, NotNegative, Positive
-from clientlab.measuring import noise, usage
 from clientlab.measuring.context import WARM_UP_FOLDER, Done, TrialContext
 from clientlab.measuring.limits import Limits
 from clientlab.measuring.lock_waits import LockWaits
-from clientlab.measuring.noise import Disturbance, over_known
-from clientlab.measuring.tool_trials import ToolNote, read_note
-from clientlab.measuring.trial_handle import OWN, PATIENCE, Interpreter, TrialFailed
+from clientlab.measuring.noise import Disturbance
+from clientlab.measuring.outcome import Measurement, Outcome, of_tool, summed
+from clientlab.measuring.rests import Rests
+from clientlab.measuring.tool_trials import read_note
+from clientlab.measuring.trial_handle import OWN, PATIENCE, Interpreter, TrialFailed, TrialVanished
 from clientlab.measuring.trial_processes import TrialProcesses
-from clientlab.measuring.usage import Footprint
-from clientlab.samples.log import ProcessNote, process_notes
-from clientlab.samples.log_reader import FinishedCounter, Samples, read
+from clientlab.samples.log_reader import FinishedCounter, Samples, number_behind, read, read_measured
 from clientlab.workload.load import longest_pause
 
 START_AHEAD = 0.05
 """Seconds before the start of a divided trial at which the machine's counters are read, and each process is told."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Figures of the measured part of a trial, in seconds and bytes.
+_SLICES_PER_LOOK = 10
+"""Of so many slices, the lab looks in one whether threads wait for locks: each look takes up to a millisecond."""
 
-    `began` is on the monotonic clock. `processes` counts the processes that sent requests, and `callers` the clients
-    that they made. `connections_in_all`: connections opened, those of a warm-up that stay open included. `gil`: whether
-    the trial's process had a GIL at its end. Memory at the end of the warm-up and at its peak:
-    `rss` as sums of resident sets, `pss` with shared pages in proportion and without the sample log, which is None
-    where the system does not count it. `extended`: whether requests were begun after the workload's duration, because
-    too few had begun; None without a duration. `fullest_cpu_seconds`: CPU time of the process that used most, until the
-    last response; None where it is not readable. `startup_seconds`: until the last process that sent requests had
-    begun; 0 if all had begun before. `lock_waits`: share of the client's threads that waited for a lock, of those that
-    were looked at; None: none was.
-    """
-
-    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # a worker sends it to the lab
-
-    began: NotNegative
-    wall_seconds: Positive
-    cpu_seconds: NotNegative
-    idle_rss_bytes: Count | None
-    peak_rss_bytes: Count | None
-    connections_begun: Count
-    connections_opened: Count
-    connections_in_all: Count
-    processes: Count
-    idle_pss_bytes: Count | None = None
-    peak_pss_bytes: Count | None = None
-    disturbance: Disturbance | None = None
-    extended: bool | None = None
-    callers: Count = 1
-    gil: bool = True
-    fullest_cpu_seconds: NotNegative | None = None
-    startup_seconds: NotNegative = 0.0
-    lock_waits: NotNegative | None = None
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """A finished trial. `tool`: what an external tool reported; None where the recorder timed the requests.
-
-    `by_shard`: the outcome of each process of a divided trial, without the disturbance of the machine.
-    """
-
-    outcome: Outcome
-    samples: Samples
-    tool: ToolNote | None = None
-    by_shard: tuple[Outcome, ...] = ()
+_Result = TypeVar("_Result")
 
 
 def _nothing(*_arguments: object) -> None:
     """Default callback."""
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """What is told of a trial (see `measure`). Of a trial in slices, `on_start` and `on_end` are told of each."""
+
+    on_start: Callable[[], float | None] = _nothing
+    on_end: Callable[[], None] = _nothing
+    on_progress: Callable[[int], None] = _nothing
+    on_failures: Callable[[int], None] = _nothing
+
+
+@dataclass(frozen=True)
+class TrialLimits:
+    """Seconds after which a trial has failed (see `measure`)."""
+
+    patience: float = PATIENCE
+    deadline: float = math.inf
 
 
 def measure(  # noqa: PLR0913 - a trial's callbacks and limits
@@ -111,33 +83,142 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
     Raises TrialFailed when the strategy cannot do its workload, or reaches one of its limits. After any exception,
     KeyboardInterrupt and those of the callbacks included, no process of the trial is left.
     """
-    folder = Path(context.folder)
+    limits = TrialLimits(patience, deadline)
+    callbacks = Callbacks(on_start, on_end, on_progress, on_failures)
+    return to_its_end(measure_by_steps(context, interpreter, callbacks, limits, cpus))
+
+
+def to_its_end(steps: Generator[None, None, _Result]) -> _Result:
+    """What the steps return."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            found: _Result = ended.value
+            return found
+
+
+def measure_by_steps(
+    context: TrialContext,
+    interpreter: Interpreter,
+    callbacks: Callbacks,
+    limits: TrialLimits,
+    cpus: Collection[int] = (),
+) -> Generator[None, None, Measurement]:
+    """`measure`, with a step of its own for the start of the processes, for their warm-up, and for each slice.
+
+    Between two steps, the trial's processes wait, and others may be measured. Closing the generator ends them.
+    """
     with TrialProcesses(context, interpreter, cpus) as processes:
-        limits = Limits(context, [process.pid for process in processes.each], patience)
-        stall_seconds = longest_pause(context.workload) + max(context.workload.timeout + patience, limits.seconds)
-        progress = _Progress(folder, on_progress, on_failures, deadline, limits.check)
-        processes.event("ready", progress.look, stall_seconds)
+        trial = _Trial(context, processes, callbacks, limits)
+        with trial.pause():
+            yield
+        trial.warm_up()
+        for index in range(context.slices):
+            with trial.pause():
+                yield
+            trial.slice(index)
+        done = trial.done()
+        parts, disturbance = trial.end(done)
+    return _measurement(Path(context.folder), parts, disturbance, done[0].slices)
+
+
+class _Trial:
+    """A trial whose processes have been started."""
+
+    def __init__(
+        self, context: TrialContext, processes: TrialProcesses, callbacks: Callbacks, limits: TrialLimits
+    ) -> None:
+        self._context = context
+        self._processes = processes
+        self._callbacks = callbacks
+        self._folder = Path(context.folder)
+        self._limits = Limits(context, [process.pid for process in processes.each], limits.patience)
+        self._stall_seconds = longest_pause(context.workload) + max(
+            context.workload.timeout + limits.patience, self._limits.seconds
+        )
+        self._progress = _Progress(self._folder, callbacks, limits.deadline, self._limits.check)
+
+    def warm_up(self) -> None:
+        """Wait until it is over."""
+        self._wait_for("waiting" if self._context.slices > 1 else "ready")
         # An external tool reports nothing before its end, and enforces the workload's timeout itself.
-        has_tool = bool(strategies.client_spec(context.strategy.client).program)
-        rests = _Rests(processes, folder)
-        waits = LockWaits(processes.pids if _has_threads(context) else list)
-        start = on_start()
-        rests.start()
-        limits.begin("measured", counted=not has_tool)
-        start = _together(context) if start is None else start
-        waits.until = (time.perf_counter() if start is None else start) + (context.workload.duration or math.inf)
-        processes.resume(start)
-        processes.event("sent", _each(waits.look, progress.look), math.inf if has_tool else stall_seconds)
-        rests.sent()
-        limits.begin("end")
-        processes.resume()
-        done = [Done(**figures) for figures in processes.event("done", progress.finished, stall_seconds)]
-        parts, disturbance = rests.end(done)
-        on_end()
-        processes.resume()
-        processes.wait()
-    parts = [replace(part, lock_waits=waits.share) for part in parts]
-    return _measurement(folder, parts, disturbance)
+        self._has_tool = bool(strategies.client_spec(self._context.strategy.client).program)
+        self._waits = LockWaits(self._processes.pids if _has_threads(self._context) else list)
+        self._rests = Rests(self._processes, self._folder)
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Others are measured. Their time does not count for the trial's deadline."""
+        began = time.monotonic()
+        yield
+        self._progress.spare(time.monotonic() - began)
+
+    def slice(self, index: int) -> None:
+        """Measure a slice, or all of the measured part, whose end is that of the processes."""
+        if self._context.slices > 1:
+            self._wake(index)
+        start = self._callbacks.on_start()
+        self._rests.start()
+        self._limits.begin("measured", counted=not self._has_tool)
+        if self._context.slices > 1:
+            self._processes.resume(number_behind(self._folder))
+            if index % _SLICES_PER_LOOK == min(_SLICES_PER_LOOK, self._context.slices) // 2:
+                time.sleep((self._context.workload.duration or 0.0) / self._context.slices / 2)
+                self._waits.look()
+            look = self._progress.look
+        else:
+            start = _together(self._context) if start is None else start
+            duration = self._context.workload.duration or math.inf
+            self._waits.until = (time.perf_counter() if start is None else start) + duration
+            self._processes.resume(start)
+            look = _each(self._waits.look, self._progress.look)
+        self._wait_for("sent", look)
+        if index < self._context.slices - 1:
+            self._rests.sent()
+            self._rests.over()
+            self._callbacks.on_end()
+            with _waiting():
+                self._processes.resume()
+        else:
+            self._rests.last_sent()
+            self._limits.begin("end")
+            self._processes.resume()
+
+    def _wake(self, index: int) -> None:
+        """Let the processes send a few requests, which do not count: caches are warm, and lost connections are back."""
+        with _waiting():
+            if index:
+                self._wait_for("waiting")
+            self._processes.resume()
+        self._wait_for("ready")
+
+    def _wait_for(self, event: str, look: Callable[[], int] | None = None) -> None:
+        patience = math.inf if event == "sent" and self._has_tool else self._stall_seconds
+        self._processes.event(event, look or self._progress.look, patience)
+
+    def done(self) -> list[Done]:
+        """Wait for the figures of each process."""
+        found = self._processes.event("done", self._progress.finished, self._stall_seconds)
+        self._rests.over()
+        return [Done(**figures) for figures in found]
+
+    def end(self, done: Sequence[Done]) -> tuple[list[Outcome], Disturbance]:
+        """The outcomes of the processes, which have closed their connections and ended, and what disturbed them."""
+        parts, disturbance = self._rests.end(done)
+        self._callbacks.on_end()
+        self._processes.resume()
+        self._processes.wait()
+        return [replace(part, lock_waits=self._waits.share) for part in parts], disturbance
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
+    """A trial that fails meanwhile has vanished."""
+    try:
+        yield
+    except TrialFailed as failure:
+        raise TrialVanished(f"{failure}, between two slices") from failure
 
 
 def _has_threads(context: TrialContext) -> bool:
@@ -161,75 +242,47 @@ def _together(context: TrialContext) -> float | None:
     return time.perf_counter() + START_AHEAD if context.shards > 1 else None
 
 
-def _measurement(folder: Path, parts: list[Outcome], disturbance: Disturbance) -> Measurement:
-    """What the processes left in the trial's folder, beside the outcome of each."""
+def _measurement(
+    folder: Path, parts: list[Outcome], disturbance: Disturbance, slices: Sequence[tuple[float, float]]
+) -> Measurement:
+    """What the processes left in the trial's folder, beside the outcome of each. `slices`: as in `Done`."""
     outcome = replace(parts[0] if len(parts) == 1 else summed(parts), disturbance=disturbance)
     tool = read_note(folder)
     if tool is not None:
-        outcome = _of_tool(outcome, tool)
+        outcome = of_tool(outcome, tool)
     by_shard = tuple(parts) if len(parts) > 1 else ()
-    return Measurement(outcome, read(folder, outcome.began), tool, by_shard)
+    # What wakes a trial for a slice is later than the first one began, and has numbers below 0.
+    samples = _without_pauses(read_measured(folder), slices) if slices else read(folder, outcome.began)
+    return Measurement(outcome, samples, tool, by_shard)
 
 
-def summed(parts: Sequence[Outcome]) -> Outcome:
-    """The outcome of several processes or machines, from the first start to the last end, without disturbance."""
-    first = min(one.began for one in parts)
-    extended = [one.extended for one in parts]
-    return Outcome(
-        began=first,
-        # The difference first: beside seconds since 1970, a short time would be rounded to nothing.
-        wall_seconds=max(one.began - first + one.wall_seconds for one in parts),
-        cpu_seconds=sum(one.cpu_seconds for one in parts),
-        idle_rss_bytes=over_known(sum, (one.idle_rss_bytes for one in parts)),
-        peak_rss_bytes=over_known(sum, (one.peak_rss_bytes for one in parts)),
-        connections_begun=sum(one.connections_begun for one in parts),
-        connections_opened=sum(one.connections_opened for one in parts),
-        connections_in_all=sum(one.connections_in_all for one in parts),
-        processes=sum(one.processes for one in parts),
-        idle_pss_bytes=over_known(sum, (one.idle_pss_bytes for one in parts)),
-        peak_pss_bytes=over_known(sum, (one.peak_pss_bytes for one in parts)),
-        extended=None if None in extended else any(extended),
-        callers=sum(one.callers for one in parts),
-        gil=all(one.gil for one in parts),
-        fullest_cpu_seconds=over_known(max, (one.fullest_cpu_seconds for one in parts)),
-        startup_seconds=max(one.began - first + one.startup_seconds for one in parts),
-        lock_waits=over_known(max, (one.lock_waits for one in parts)),
-    )
-
-
-def _of_tool(outcome: Outcome, tool: ToolNote) -> Outcome:
-    """The outcome by the tool's own clock: ours also held its start and the reading of its report.
-
-    The memory is that of the trial's process, and not of the tool, so it is unknown.
-    """
-    return replace(
-        outcome,
-        wall_seconds=tool.wall_seconds,
-        cpu_seconds=tool.cpu_seconds,
-        fullest_cpu_seconds=None,
-        idle_rss_bytes=None,
-        peak_rss_bytes=None,
-        idle_pss_bytes=None,
-        peak_pss_bytes=None,
-    )
+def _without_pauses(found: Samples, slices: Sequence[tuple[float, float]]) -> Samples:
+    """The samples as if each slice had begun when the one before it ended. A request is within one slice."""
+    began, seconds = np.array(slices).T
+    joined = began[0] + np.concatenate([[0.0], np.cumsum(seconds)[:-1]])
+    records = found.records.copy()
+    records["start"] -= (began - joined)[np.searchsorted(began, records["start"], side="right") - 1]
+    return replace(found, records=records)
 
 
 class _Progress:
     """How far the requests of a trial are, as its sample logs show it: that of the trial, and that of its warm-up."""
 
     def __init__(
-        self, folder: Path, on_progress: Callable[[int], None], on_failures: Callable[[int], None], deadline: float,
-        check: Callable[[int, int], None] = _nothing,
-    ) -> None:  # fmt: skip
+        self, folder: Path, callbacks: Callbacks, deadline: float, check: Callable[[int, int], None] = _nothing
+    ) -> None:
         self._counter = FinishedCounter(folder)
         self._warm_up = FinishedCounter(folder / WARM_UP_FOLDER)
-        self._on_progress = on_progress
-        self._on_failures = on_failures
+        self._callbacks = callbacks
         self._deadline = deadline
         self._check = check
         self._began = time.monotonic()
         self._before = (0, 0)
         self._in_a_row = 0
+
+    def spare(self, seconds: float) -> None:
+        """So much time does not count for the deadline."""
+        self._began += seconds
 
     def finished(self) -> int:
         """Number of finished requests, those of the warm-up included. Raises TrialFailed after the deadline."""
@@ -240,7 +293,7 @@ class _Progress:
                 f"not done within its deadline of {self._deadline:,g} s, with {finished:,} requests finished; "
                 "choose another with --deadline, or `deadline` in the workload's table"
             )
-        self._on_progress(finished)
+        self._callbacks.on_progress(finished)
         return finished + warmed_up
 
     def look(self) -> int:
@@ -250,122 +303,5 @@ class _Progress:
         fresh, fresh_failed = finished - self._before[0], failed - self._before[1]
         self._in_a_row = self._in_a_row + fresh_failed if fresh == fresh_failed else 0
         self._before = finished, failed
-        self._on_failures(self._in_a_row)
+        self._callbacks.on_failures(self._in_a_row)
         return finished
-
-
-class _Rests:
-    """What is read while the trial's processes wait: warmed up, after their last response, and when they are done.
-
-    Nothing is read while a request is in flight: reading smaps takes the lock of the process's memory map.
-    """
-
-    def __init__(self, processes: TrialProcesses, folder: Path) -> None:
-        self._processes = processes
-        self._folder = folder
-        self._idle = [usage.footprint(process.pids(), {process.pid}) for process in processes.each]
-
-    def start(self) -> None:
-        """The measured part begins next."""
-        self._before = _trees(self._processes, self._folder)
-        self._settled = [_settle({tree.pid, *(note.pid for note in tree.notes)}) for tree in self._before]
-        self._cpu = self._processes.cpu_by_process()
-        self._first_threads = noise.threads(self._processes.pids())
-        self._machine = noise.machine()
-
-    def sent(self) -> None:
-        """All requests have ended, and all processes that sent them should be alive."""
-        self._last_threads = noise.threads(self._processes.pids())
-        self._fullest = [
-            max((seconds - before.get(pid, 0.0) for pid, seconds in now.items()), default=None)
-            for before, now in zip(self._cpu, self._processes.cpu_by_process(), strict=True)
-        ]
-        self._peak = [
-            usage.footprint(process.pids(), {process.pid, *(note.pid for note in _notes(self._folder, process.shard))})
-            for process in self._processes.each
-        ]
-
-    def end(self, done: Sequence[Done]) -> tuple[list[Outcome], Disturbance]:
-        """The measured part is over: the outcome of each process, and the disturbance of all."""
-        found = noise.disturbance(self._machine, noise.machine(), self._first_threads, self._last_threads)
-        trees = zip(self._before, _trees(self._processes, self._folder), strict=True)
-        memories = zip(self._settled, self._idle, self._peak, strict=True)
-        outcomes = [_outcome(*parts) for parts in zip(done, trees, memories, strict=True)]
-        return [
-            replace(one, fullest_cpu_seconds=None if most is None else max(0.0, most))
-            for one, most in zip(outcomes, self._fullest, strict=True)
-        ], found
-
-
-@dataclass(frozen=True)
-class _Tree:
-    """A trial's process at one moment: CPU seconds of its living descendants, and the notes of those that sent."""
-
-    pid: int
-    children_cpu: float
-    notes: list[ProcessNote]
-
-    def count(self, counter: str) -> int:
-        """Sum of a counter over the process and its descendants."""
-        return sum(getattr(note, counter) for note in self.notes)
-
-
-def _trees(processes: TrialProcesses, folder: Path) -> list[_Tree]:
-    return [_Tree(one.pid, one.children_cpu(), _notes(folder, one.shard)) for one in processes.each]
-
-
-def _notes(folder: Path, shard: int) -> list[ProcessNote]:
-    return [note for note in process_notes(folder) if note.shard == shard]
-
-
-def _outcome(
-    done: Done, trees: tuple[_Tree, _Tree], memories: tuple[int, Footprint | None, Footprint | None]
-) -> Outcome:
-    """The outcome of one process, with the processes that it has started.
-
-    `trees`: before and after. `memories`: resident bytes after the warm-up, the memory then, and that at the end.
-    """
-    (before, after), (settled, idle, last) = trees, memories
-    own = done.peak_rss_bytes + sum(_peak(note) for note in after.notes if note.pid != after.pid)
-    idle_bytes = None if idle is None else idle.now
-    return Outcome(
-        began=done.began,
-        wall_seconds=done.wall_seconds,
-        cpu_seconds=max(0.0, done.cpu_seconds + after.children_cpu - before.children_cpu),
-        idle_rss_bytes=settled,
-        peak_rss_bytes=max(own, settled),  # the kernel counts by threads: its peak may lack a page of the resident set
-        connections_begun=after.count("connections") - before.count("connections"),
-        connections_opened=after.count("opened") - before.count("opened"),
-        connections_in_all=after.count("opened"),
-        processes=max(1, len(after.notes)),
-        idle_pss_bytes=idle_bytes,
-        peak_pss_bytes=None if last is None else max(last.peak, idle_bytes or 0),
-        extended=done.extended,
-        callers=max(1, after.count("callers")),
-        gil=done.gil,
-        startup_seconds=max(0.0, *(note.began - done.began for note in after.notes)) if len(after.notes) > 1 else 0.0,
-    )
-
-
-def _settle(pids: Iterable[int]) -> int:
-    """Resident bytes of the processes now. Their peak memory is counted anew from this moment.
-
-    Only Linux can reset a peak (proc(5), clear_refs). Without that, or without the permission, the peak includes the
-    warm-up.
-    """
-    resident = 0
-    for pid in pids:
-        with contextlib.suppress(psutil.NoSuchProcess):  # a process that has ended holds no memory
-            resident += psutil.Process(pid).memory_info().rss
-        with contextlib.suppress(OSError):
-            Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
-    return resident
-
-
-def _peak(note: ProcessNote) -> int:
-    """Peak memory of a pool process in bytes: from its own note, or from the kernel while it is alive."""
-    if note.peak_rss_bytes:
-        return note.peak_rss_bytes
-    with contextlib.suppress(OSError):  # it has ended meanwhile, or this is not Linux
-        return usage.high_water(Path(f"/proc/{note.pid}/status").read_text(encoding="ascii"))
-    return 0

@@ -139,27 +139,46 @@ def threads(pids: Iterable[int], root: Path = _ROOT) -> ThreadReadings | None:
 
 
 def disturbance(
-    before: MachineReading, after: MachineReading, first: ThreadReadings | None, last: ThreadReadings | None
+    readings: Sequence[tuple[MachineReading, MachineReading]],
+    threads: Sequence[tuple[ThreadReadings | None, ThreadReadings | None]],
 ) -> Disturbance:
-    """The growth of all counters. A thread that is new began at zero."""
-    delay = switches = None
-    if first is not None and last is not None:
-        none = ThreadReading(0.0, 0)
-        grown = [(first.get(name, none), now) for name, now in last.items()]
-        delay = sum(now.run_delay - then.run_delay for then, now in grown)
-        switches = sum(now.involuntary_switches - then.involuntary_switches for then, now in grown)
-    cpu = _growth(before.busy, after.busy)
+    """The growth of all counters, which are read before and after each slice, or the measured part."""
+    grown = [_of_threads(before, after) for before, after in threads]
+    delay = over_known(sum, (None if one is None else one.run_delay for one in grown))
+    switches = over_known(sum, (None if one is None else one.involuntary_switches for one in grown))
+    cpu = over_known(sum, (_growth(before.busy, after.busy) for before, after in readings))
+    own = sum(after.lab - before.lab for before, after in readings)
     return Disturbance(
-        seconds=after.at - before.at,
-        busy_share=after.cores.share_since(before.cores),
-        machine_cpu_seconds=None if cpu is None else max(0.0, cpu - (after.lab - before.lab)),
-        steal_seconds=_growth(before.steal, after.steal),
-        cpu_pressure_seconds=_growth(before.pressure, after.pressure),
-        group_pressure_seconds=_growth(before.group_pressure, after.group_pressure),
+        seconds=sum(after.at - before.at for before, after in readings),
+        busy_share=_busy_share([(before.cores, after.cores) for before, after in readings]),
+        machine_cpu_seconds=None if cpu is None else max(0.0, cpu - own),
+        steal_seconds=over_known(sum, (_growth(before.steal, after.steal) for before, after in readings)),
+        cpu_pressure_seconds=over_known(sum, (_growth(before.pressure, after.pressure) for before, after in readings)),
+        group_pressure_seconds=over_known(
+            sum, (_growth(before.group_pressure, after.group_pressure) for before, after in readings)
+        ),
         run_delay_seconds=None if delay is None else max(0.0, delay),
         involuntary_switches=None if switches is None else max(0, switches),
-        frequencies=(before.frequency, after.frequency),
+        frequencies=(readings[0][0].frequency, readings[-1][1].frequency),
     )
+
+
+def _of_threads(before: ThreadReadings | None, after: ThreadReadings | None) -> ThreadReading | None:
+    """The growth of the counters of all threads. One that is new began at zero."""
+    if before is None or after is None:
+        return None
+    grown = [(before.get(name, ThreadReading(0.0, 0)), now) for name, now in after.items()]
+    return ThreadReading(
+        sum(now.run_delay - then.run_delay for then, now in grown),
+        sum(now.involuntary_switches - then.involuntary_switches for then, now in grown),
+    )
+
+
+def _busy_share(readings: Sequence[tuple[CoreTimes, CoreTimes]]) -> float | None:
+    """Busy share of the cores over all slices. Their counters grow in steps of 10 ms: that of one slice is coarse."""
+    busy = sum(after.busy - before.busy for before, after in readings)
+    idle = sum(after.idle - before.idle for before, after in readings)
+    return CoreTimes(busy, idle).share_since(CoreTimes(0.0, 0.0))
 
 
 def most_disturbed(found: Sequence[Disturbance | None]) -> Disturbance | None:

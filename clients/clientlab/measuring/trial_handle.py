@@ -14,10 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import psutil
-
 from clientlab import child_processes
-from clientlab.measuring import usage
 from clientlab.measuring.context import CONTEXT_FILE, output_file
 
 _OF_ANOTHER = frozenset({"PYTHONHOME", "PYTHONPATH", "PYTHONEXECUTABLE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"})
@@ -62,6 +59,10 @@ PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 class TrialFailed(Exception):
     """The strategy could not do its workload; the reason in one line."""
+
+
+class TrialVanished(TrialFailed):
+    """A process of the trial ended while it waited for its next slice: nothing that was measured ended it."""
 
 
 class TrialStalled(TrialFailed):
@@ -140,42 +141,27 @@ class TrialHandle:
             raise TrialFailed(f"{self._name}the trial sent the event {event!r} instead of {name!r}")
         return figures
 
-    def resume(self, start: float | None) -> None:
+    def resume(self, told: float | None) -> None:
         """Let the process go on after an event. Raises TrialFailed where it has ended.
 
-        `start`: when the measured part begins, in seconds of the monotonic clock; None: at once.
+        `told`: when the measured part begins, in seconds of the monotonic clock, or the number of the first request of
+        a slice; None: nothing.
         """
         try:
-            os.write(self._input, b"\n" if start is None else f"{start!r}\n".encode())
+            os.write(self._input, b"\n" if told is None else f"{told!r}\n".encode())
         except BrokenPipeError:
             raise TrialFailed(self._how_it_ended()) from None
 
     def pids(self) -> list[int]:
         """Process ids of this process and of all its living descendants."""
-        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended, and the next event will show how
-            return [self.pid, *(child.pid for child in psutil.Process(self.pid).children(recursive=True))]
-        return [self.pid]
-
-    def cpu_by_process(self) -> dict[int, float]:
-        """Process id → CPU seconds so far, of this process and its living descendants; empty if not readable."""
-        known = ((pid, usage.cpu_seconds_of(pid)) for pid in self.pids())
-        return {pid: seconds for pid, seconds in known if seconds is not None}
-
-    def children_cpu(self) -> float:
-        """CPU seconds so far of all living descendants of this process."""
-        seconds = 0.0
-        for child in psutil.Process(self._process.pid).children(recursive=True):
-            try:
-                own, system, *reaped = child.cpu_times()[:4]
-                seconds += (usage.cpu_seconds_of(child.pid) or own + system) + sum(reaped)
-            except psutil.NoSuchProcess:
-                continue  # it has ended meanwhile, and the trial's own figure includes it
-        return seconds
+        return child_processes.with_descendants(self.pid)
 
     def wait(self) -> None:
         """Wait until the process has closed its connections and ended. Raises TrialFailed."""
+        if self._ended is not None:  # without it, Popen looks in steps that grow to 50 ms
+            select.select([self._ended], [], [], PATIENCE)
         try:
-            self._process.wait(timeout=PATIENCE)
+            self._process.wait(timeout=PATIENCE if self._ended is None else 0)
         except subprocess.TimeoutExpired:
             raise TrialFailed(f"{self._name}did not end within {PATIENCE:g} s of its last request") from None
 

@@ -4,7 +4,9 @@ Started as ``python -m clientlab.measuring.trial_process CONTEXT FD SHARD``. It 
 descriptor CONTEXT, does that shard of it, from 0, and writes its events, a line of JSON each, to the descriptor FD:
 
     ready    warmed up; the process waits for a line on standard input before the measured part. The line may have the
-             moment of the start, in seconds of the monotonic clock
+             moment of the start, in seconds of the monotonic clock. Of a trial in slices: before each slice; the line
+             has the number of its first request
+    waiting  the same trial waits for a line before it wakes for its next slice
     sent     all requests have ended, and no process of a pool has: the clock rests until a line comes
     done     wall seconds, CPU seconds, peak memory; the process waits for a line before it ends
     failed   the reason, where the strategy failed; no other event follows
@@ -81,11 +83,19 @@ def main(arguments: list[str]) -> None:
             whole: TrialContext = pickle.load(file)  # noqa: S301 - the parent process wrote it
         context = whole.of_shard(int(shard))
         load_libraries(context)
-        run_trial = _run_warm if context.warm else _run_cold
+        run_trial = _run_in_slices if context.slices > 1 else _run_warm if context.warm else _run_cold
         run_trial(context, events)
+        _end_at_once()
     except Exception as error:  # noqa: BLE001 - the reason is the trial's result; the rest goes to its log
         traceback.print_exc()
         events.send("failed", reason=_reason(error, context))
+
+
+def _end_at_once() -> None:
+    """The executor has closed what it opened. To take down the interpreter would cost time that belongs to no trial."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _end_all(trial: int) -> Callable[[int, FrameType | None], None]:
@@ -183,10 +193,7 @@ def _run_warm(context: TrialContext, events: Events) -> None:
 
     As with a cold start, no garbage of imports and of the warm-up is left to be collected inside the clock.
     """
-    executor = make_executor(context)
-    executor.open()
-    executor.run(RequestNumbers(context.warm_up, first=-context.warm_up))
-    gc.collect()
+    executor = _warmed_up(context)
     if arrivals_of(context.workload) is not None:
         pacing.prepare()
     start = events.wait_for_start()
@@ -195,6 +202,40 @@ def _run_warm(context: TrialContext, events: Events) -> None:
     executor.run(numbers)
     clock.rest(events)
     _send_done(events, clock, numbers)
+    executor.close()
+
+
+def _warmed_up(context: TrialContext) -> Executor:
+    executor = make_executor(context)
+    executor.open()
+    executor.run(RequestNumbers(context.warm_up, first=-context.warm_up))
+    gc.collect()
+    return executor
+
+
+def _run_in_slices(context: TrialContext, events: Events) -> None:
+    """Make everything and open the connections in the warm-up, and measure whenever it is this trial's turn.
+
+    In between, the process waits, and keeps its pools and connections. If that took long, it sends as many requests as
+    are in flight at once before the next slice. A slice is over when its last request has ended.
+    """
+    executor, cpu, rested = _warmed_up(context), 0.0, perf_counter()
+    slices: list[tuple[float, float]] = []
+    length = (context.workload.duration or 0.0) / context.slices
+    for _ in range(context.slices):
+        events.send_and_wait("waiting")
+        if perf_counter() - rested > context.rest:
+            executor.run(RequestNumbers(context.concurrency, first=-context.concurrency))
+        first = int(events.send_and_wait("ready"))
+        clock = _Stopwatch()
+        executor.run(RequestNumbers(None, clock.began + length, first))
+        wall, used = clock.read()
+        slices.append((clock.began, wall))
+        cpu, rested = cpu + used, perf_counter()
+        events.send_and_wait("sent")
+    wall = sum(seconds for _, seconds in slices)
+    done = Done(slices[0][0], wall, cpu, False, usage.has_gil(), usage.peak_rss(), tuple(slices))
+    events.send_and_wait("done", **vars(done))
     executor.close()
 
 

@@ -84,21 +84,14 @@ class TrialProcesses:
                 self._check_together(now - first, found)
         return [figures for figures in found if figures is not None]
 
-    def resume(self, start: float | None = None) -> None:
-        """Let all go on after an event. Raises TrialFailed where a process has ended.
-
-        `start`: when the measured part begins, in seconds of the monotonic clock; None: at once.
-        """
+    def resume(self, told: float | None = None) -> None:
+        """Let all go on after an event (see `TrialHandle.resume`). Raises TrialFailed where a process has ended."""
         for process in self.each:
-            process.resume(start)
+            process.resume(told)
 
     def pids(self) -> list[int]:
         """Process ids of all processes and of their living descendants."""
         return [pid for process in self.each for pid in process.pids()]
-
-    def cpu_by_process(self) -> list[dict[int, float]]:
-        """Process id → CPU seconds so far, for each of them with its living descendants."""
-        return [process.cpu_by_process() for process in self.each]
 
     def wait(self) -> None:
         """Wait until all have closed their connections and ended. Raises TrialFailed."""

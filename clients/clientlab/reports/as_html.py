@@ -36,7 +36,7 @@ def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
     """The whole report as one HTML document. `judged`: the limits of its user, with their outcomes."""
     report = Report(run, judged)
     counts = {"groups": len(report.groups), "drawn": len(report.drawn)}
-    return _TEMPLATES.get_template("report.html.j2").render(run=run, sections=page_sections(report), **counts)
+    return TEMPLATES.get_template("report.html.j2").render(run=run, sections=page_sections(report), **counts)
 
 
 def _link(url: str | None) -> str | None:
@@ -91,15 +91,17 @@ def _short(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-_TEMPLATES = jinja2.Environment(
+TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("clientlab.reports"),
     autoescape=True,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.globals |= {"palette": chart_data, "signs": SIGNS, "ratio": units.ratio, "digits": units.digits}
-_TEMPLATES.filters |= {
+"""Of charts and tables in HTML: other pages may import ``parts.html.j2`` and ``style.css.j2``."""
+
+TEMPLATES.globals |= {"palette": chart_data, "signs": SIGNS, "ratio": units.ratio, "digits": units.digits}
+TEMPLATES.filters |= {
     "line": _line_path,
     "dots": _dots_path,
     "band": _band_path,
@@ -107,4 +109,4 @@ _TEMPLATES.filters |= {
     "link": _link,
     "kind": lambda part: type(part).__name__,
 }
-_TEMPLATES.tests |= {"line_chart": lambda chart: isinstance(chart, LineChart)}
+TEMPLATES.tests |= {"line_chart": lambda chart: isinstance(chart, LineChart)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clientlab import units
+from clientlab.analysis.decisions import EQUAL_SHARE, decision_of
 from clientlab.analysis.ratios import Estimate
 from clientlab.analysis.standings import GroupKey
 from clientlab.judging.capacity import ArmCapacity, ArmSearch, capacities, equal_load, rate_of, why_not_held
@@ -75,18 +76,17 @@ def _answer(run: Run, arms: Sequence[ArmCapacity], search: CapacitySearch) -> st
     if best.typical is None:
         return f"No arm held {search.conditions} at any rate that was tried."
     parts = [f"{best.name} held {_capacity(best)} requests/s with {search.conditions}."]
-    if ties := [one.name for one in arms[1:] if _is_tied(one)]:
-        parts.append(f"Not measurably less: {', '.join(ties)}.")
+    known = [(one, decision_of(one.standing.ratio).word) for one in arms[1:] if one.standing is not None]
+    if equal := [one.name for one, word in known if word == "equal"]:
+        parts.append(f"Equal within {EQUAL_SHARE}: {', '.join(equal)}.")
+    if unsure := [
+        f"{one.name} with {units.ratio_of(one.share)} times as much" for one, word in known if word == "undecided"
+    ]:
+        parts.append(f"Undecided: {', '.join(unsure)}.")
     if (rate := equal_load(search, arms)) is not None and run.trials:
         share = units.share(search.equal_load)
         parts.append(f"Latencies are compared at {units.rate(rate)}/s, {share} of the smallest capacity.")
     return " ".join(parts)
-
-
-def _is_tied(one: ArmCapacity) -> bool:
-    """Whether its interval does not leave out that the arm holds as much as the first. False without one."""
-    share = one.share
-    return share is not None and share.high is not None and share.high >= 1
 
 
 def _row(one: ArmCapacity, arms: Sequence[ArmCapacity]) -> tuple[str, ...]:

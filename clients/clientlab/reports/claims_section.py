@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from clientlab import units
 from clientlab.reports.charts.chart_data import NEUTRAL
-from clientlab.reports.charts.shapes import Bar, BarChart, Scale, logarithmic
+from clientlab.reports.charts.forest import Entry, forest
+from clientlab.reports.charts.shapes import BarChart
 from clientlab.reports.sections import Charts, Citation, Details, Part, Report, Section, Verdicts
 from clientlab.results.document import ClaimResult
 
@@ -57,30 +58,11 @@ def doubts(claim: ClaimResult) -> str:
 
 def ratio_chart(claims: Sequence[ClaimResult]) -> BarChart | None:
     """Every ratio with its confidence interval, against 1."""
-    found = [claim for claim in claims if claim.ratio is not None and claim.ratio > 0]
-    scale = logarithmic([1.0, *(end for claim in found for end in _ends(claim))], room=1.15)
-    if not found or scale is None:
-        return None
-    return BarChart(
-        title="Ratios with their 95 % confidence intervals",
-        rows=[_bar(claim, scale) for claim in found],
-        ticks=scale.ticks_across(lambda value: f"{units.digits(value, 2)}×"),
-        axis="figure of the second arm over that of the first (logarithmic); the dashed line is 1: no difference",
-        line=scale.position(1.0),
+    found = [
+        Entry(claim.name, NEUTRAL, claim.ratio, claim.interval, claim.verdict)
+        for claim in claims
+        if claim.ratio is not None and claim.ratio > 0
+    ]
+    return forest(
+        "Ratios with their 95 % confidence intervals", found, "figure of the second arm over that of the first"
     )
-
-
-def _bar(claim: ClaimResult, scale: Scale) -> Bar:
-    ratio = units.ratio(claim.ratio, claim.interval)
-    return Bar(
-        name=claim.name,
-        look=NEUTRAL,
-        value=ratio,
-        title=f"{claim.name}: {claim.verdict}, ratio {ratio}",
-        span=(scale.position(claim.interval[0]), scale.position(claim.interval[1])) if claim.interval else None,
-        dots=[scale.position(claim.ratio or 1.0)],
-    )
-
-
-def _ends(claim: ClaimResult) -> list[float]:
-    return [end for end in (claim.ratio, *(claim.interval or ())) if end is not None]

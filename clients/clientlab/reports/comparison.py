@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,6 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
+from clientlab.analysis.decisions import EQUAL_SHARE
+from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.analysis.unpaired import POWER
 from clientlab.judging.changes import Change
 from clientlab.judging.comparison import Compared, Comparison, Difference
@@ -27,7 +30,7 @@ _UNPAIRED = (
     "All intervals of this comparison together hold the truth in 95 of 100 comparisons."
 )
 _LONGEST = 60
-_STYLES = {"better": "green", "worse": "bold red", "cannot say": "yellow"}
+_STYLES = {"better": "green", "worse": "bold red", "undecided": "yellow"}
 
 
 def as_text(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> RenderableType:
@@ -208,11 +211,14 @@ def _summary(comparison: Comparison) -> str:
         change for one in comparison.others for by_name in one.changes.values() for change in by_name.values()
         if change.before is not None or change.after is not None
     ]  # fmt: skip
-    counts = {name: sum(change.verdict == name for change in changes) for name in ("better", "worse", "within noise")}
-    unknown = len(changes) - sum(counts.values())
-    few = f", {unknown} undecided (an interval needs 3 rounds of both runs, without lower bounds)" if unknown else ""
-    found = ", ".join(f"{count} {name}" for name, count in counts.items())
-    return f"{len(changes)} figures compared: {found}{few}."
+    verdicts = Counter(change.verdict for change in changes)
+    undecided = [change for change in changes if change.verdict == "undecided"]
+    unknown = sum(change.bounded or min(change.rounds) < FEWEST_ROUNDS for change in undecided)
+    few = f" ({unknown} without an interval, which needs 3 rounds of both runs and no lower bounds)" if unknown else ""
+    return (
+        f"{len(changes)} figures compared: {verdicts['better']} better, {verdicts['worse']} worse, {verdicts['equal']} "
+        f"equal within {EQUAL_SHARE}, {len(undecided)} undecided{few}."
+    )
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:

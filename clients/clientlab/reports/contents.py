@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from clientlab.reports import capacity_section, claims_section, failures, figure_tables, headline, servers, surroundings
-from clientlab.reports.charts import bars, latency, timeline
+from clientlab.reports.charts import bars, forest, latency, timeline
 from clientlab.reports.charts import sweeps as sweep_charts
 from clientlab.reports.charts.shapes import ChartPanel
 from clientlab.reports.sections import Charts, Part, PartT, Report, Section, TextPart, in_text
+
+
+def compared(report: Report) -> Section[Part]:
+    """How many times as long each arm takes as the fastest, or as in the first environment."""
+    charts = Charts(lambda: forest.comparisons(report.run, report.drawn), "comparison", [forest.NOTE])
+    return Section("compared", "How the arms compare", [charts], label="Compared")
 
 
 def times(report: Report) -> Section[Part]:
@@ -81,6 +87,7 @@ def resources(report: Report) -> Section[Part]:
 
 SECTIONS: list[Callable[[Report], Section[Part]]] = [
     headline.headline,
+    compared,
     capacity_section.capacity,
     capacity_section.overload,
     times,

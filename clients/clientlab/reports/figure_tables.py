@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from clientlab import units
+from clientlab.analysis.decisions import EQUAL, EQUAL_SHARE
 from clientlab.judging.cautions.load import spread_of
 from clientlab.judging.cautions.trials import by_arm
 from clientlab.reports.charts.shapes import DataTable
@@ -17,9 +18,9 @@ from clientlab.results.figures import FIGURES
 from clientlab.results.trial import Trial
 
 FASTEST = (
-    "x fastest is the typical ratio of time per request: the median over the rounds, reconciled over all pairs of "
-    "arms. All intervals of a table together hold the truth in 95 of 100 runs, whichever arm is the fastest. If an "
-    "interval includes 1, the two arms do not differ measurably."
+    "x fastest is the typical ratio of time per request, paired by round and reconciled over all pairs of arms. All "
+    "intervals of a table together hold the ratio to the truly fastest arm in 95 of 100 runs. An arm is slower if its "
+    f"interval excludes 1, equal within {EQUAL_SHARE} if it lies within 1/{EQUAL} and {EQUAL}, and else undecided."
 )
 LEAST_P99 = (
     "x least p99 is the typical ratio of the 99th percentile of latency from the planned start, since the schedule of "

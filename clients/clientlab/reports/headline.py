@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from clientlab import units
-from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs
+from clientlab.analysis.decisions import EQUAL_SHARE, MOST_ROUNDS_FORESEEN, decision_of
+from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import capacity_section
 from clientlab.reports.rows import Group, Row
 from clientlab.reports.sections import Alerts, Lines, Listing, Part, Report, Section
 from clientlab.results.document import Run
-from clientlab.results.figures import ranked_by
+from clientlab.results.figures import cost_of, ranked_by
 
 _BOUND = ", a lower bound: it falls on failed requests"
 
@@ -64,7 +65,12 @@ _MOST_CLASSES = 4
 def headline(report: Report) -> Section[Part]:
     """The question, the run, cautions, limits and the answer."""
     run = report.run
-    sentences = [*environment_sentences(run), *link_sentences(run), *answers_of(run, report.groups)]
+    sentences = [
+        *environment_sentences(run),
+        *link_sentences(run),
+        *route_sentences(run),
+        *answers_of(run, report.groups),
+    ]
     parts = [Lines([_run_line(run)]), *_cautions(run), *_limits(report)]
     return Section("answer", run.experiment.question, parts, label="Answer", sentences=sentences)
 
@@ -138,9 +144,7 @@ def _lead_of(rows: Sequence[Row]) -> str:
     others = [row for row in rows if row is not best]
     if not others:
         return f"{speed}."
-    ties = [row.name for row in others if not _slower(row)]
-    tied = f" {_list(ties)} {'is' if len(ties) == 1 else 'are'} not measurably slower." if ties else ""
-    return f"{speed}{_lead(others)}.{tied}"
+    return " ".join([f"{speed}{_lead(others)}.", *_not_slower(best, others)])
 
 
 def _least_p99(best: Row, others: list[Row]) -> str:
@@ -151,8 +155,7 @@ def _least_p99(best: Row, others: list[Row]) -> str:
     parts = [f"that of {name} is {units.ratio_of(row.ratio)} times as long" for name, row in ends.items()]
     sentences = [f"{best.name} had a p99 of {best.text(_P99)} from the planned start{'; ' if parts else ''}"]
     sentences[0] += f"{' and '.join(parts)}."
-    if ties := [row.name for row in known if not _slower(row)]:
-        sentences.append(f"{_list(ties)} {'is' if len(ties) == 1 else 'are'} not measurably slower.")
+    sentences += _not_slower(best, known)
     if unknown := [f"{row.name} ({row.text(_P99)})" for row in others if row not in known]:
         sentences.append(f"So many requests failed or were dropped that p99 is only a lower bound: {_list(unknown)}.")
     return " ".join(sentences)
@@ -169,8 +172,32 @@ def _lead(others: list[Row]) -> str:
 
 
 def _slower(row: Row) -> bool:
-    """Whether the whole interval is above 1. Without an interval, no arm counts as slower."""
-    return row.ratio is not None and row.ratio.low is not None and row.ratio.low > 1
+    return decision_of(row.ratio).word == "slower"
+
+
+def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
+    """Which arms are as fast as the best, and which are undecided, each with what the rounds show so far."""
+    equal = [row.name for row in others if decision_of(row.ratio).word == "equal"]
+    found = [f"{_list(equal)} {'is' if len(equal) == 1 else 'are'} equal within {EQUAL_SHARE}."] if equal else []
+    unsure = [row for row in others if decision_of(row.ratio).word in ("undecided", "faster")]
+    if unsure:
+        needed = [decision_of(row.ratio).rounds for row in unsure]
+        most = None if None in needed else max(count for count in needed if count is not None)
+        enough = f"more than {MOST_ROUNDS_FORESEEN:,}" if most is None else f"about {most}"
+        what = "Undecided" if len(unsure) > 1 else f"{unsure[0].name} is undecided"
+        parts = [f"{f'{row.name}, ' if len(unsure) > 1 else ''}{_so_far(best, row)}" for row in unsure]
+        found.append(f"{what}: {'; '.join(parts)}. In all, {enough} rounds would decide.")
+    return found
+
+
+def _so_far(best: Row, row: Row) -> str:
+    """The ratio, and in how many rounds the arm was slower."""
+    if row.ratio is None:
+        return "no round has both"
+    these, those = ({trial.round: cost_of(trial) for trial in one.trials} for one in (row, best))
+    common = these.keys() & those.keys()
+    slower = sum(these[number] > those[number] for number in common)
+    return f"{units.ratio_of(row.ratio)} times as long, slower in {slower} of {len(common)} rounds"
 
 
 def _list(names: list[str]) -> str:
@@ -197,6 +224,37 @@ def link_sentences(run: Run) -> list[str]:
     """How many times as long each arm takes as behind the first link, with intervals that hold together."""
     found = contrasts(run, link_pairs(run.experiment.arms))
     return [_of_link(list(family)) for _, family in groupby(found, lambda one: one.base.name)]
+
+
+def route_sentences(run: Run) -> list[str]:
+    """How many times as long each arm takes as on the first route, with intervals that hold together."""
+    found = sorted(route_contrasts(run), key=lambda one: (one.base.route, one.arm.route))
+    return [_of_route(list(family)) for _, family in groupby(found, lambda one: (one.base.route, one.arm.route))]
+
+
+def _of_route(family: list[Contrast]) -> str:
+    """All arms of two routes, in a sentence."""
+    first = family[0]
+    decided: dict[str, list[Contrast]] = {}
+    for one in family:
+        decided.setdefault(decision_of(one.time).word, []).append(one)
+    words = {
+        "slower": "longer with", "faster": "shorter with", "equal": f"equal within {EQUAL_SHARE} with",
+        "undecided": "undecided with",
+    }  # fmt: skip
+    parts = [
+        f"{said} {_list([_named(one, ratio=word != 'equal') for one in decided[word]])}"
+        for word, said in words.items()
+        if word in decided
+    ]
+    return f"Route {first.arm.route} instead of {first.base.route}, {first.figure.label}: {'; '.join(parts)}."
+
+
+def _named(one: Contrast, *, ratio: bool = True) -> str:
+    name = one.arm.label or one.arm.strategy
+    if one.time is None:
+        return f"{name} (no round has both)"
+    return f"{name} ({units.ratio_of(one.time)} times)" if ratio else name
 
 
 def _of_link(family: list[Contrast]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -31,7 +32,7 @@ class PlainLines:
             f"{run.experiment.question} -> {printable(str(folder))}", markup=False, highlight=False, soft_wrap=True
         )
 
-    def trial_started(self, trial: PlannedTrial, planned: int) -> None:  # noqa: ARG002 - printed when the trial ends
+    def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None:  # noqa: ARG002 - printed at their ends
         self._planned = planned
 
     def progressed(self, finished: int) -> None:
@@ -40,6 +41,9 @@ class PlainLines:
     def trial_ended(self, trial: Trial) -> None:
         line = _line(trial, self._planned, self._search)
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def round_judged(self, run: Run, rounds: int) -> None:
+        self._console.print(_decided(run, rounds), markup=False, highlight=False, soft_wrap=True)
 
 
 class LiveBar:
@@ -74,9 +78,11 @@ class LiveBar:
             f"{run.experiment.question} -> {printable(str(folder))}", markup=False, highlight=False, soft_wrap=True
         )
 
-    def trial_started(self, trial: PlannedTrial, planned: int) -> None:
+    def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None:
         self._planned = planned
-        self._what = " · ".join((trial.arm, *trial.way, f"round {trial.round}{_rate(trial)}"))
+        trial = trials[0]
+        arms = trial.arm if len(trials) == 1 else f"{len(trials)} arms by turns"
+        self._what = " · ".join((arms, *trial.way, f"round {trial.round}{_rate(trial)}"))
         self._progress.update(self._task, total=planned, description=self._what)
 
     def progressed(self, finished: int) -> None:
@@ -85,6 +91,20 @@ class LiveBar:
     def trial_ended(self, trial: Trial) -> None:
         self._progress.advance(self._task)
         self._console.print(_line(trial, self._planned, self._search), markup=False, highlight=False)
+
+    def round_judged(self, run: Run, rounds: int) -> None:
+        self._console.print(_decided(run, rounds), markup=False, highlight=False)
+
+
+def _decided(run: Run, rounds: int) -> str:
+    """A round of a run with a budget in a line: which arms are measured further."""
+    arms = [arm.name for arm in run.experiment.arms]
+    left = [name for name in arms if name not in run.decided]
+    if not left:
+        return f"after round {rounds}: every comparison is decided"
+    if not run.decided:
+        return f"after round {rounds}: no arm is decided yet"
+    return f"after round {rounds}: {len(run.decided)} of {len(arms)} arms are decided; open: {', '.join(left)}"
 
 
 def _line(trial: Trial, planned: int, search: CapacitySearch | None) -> str:

@@ -48,7 +48,12 @@ def reproduction(report: Report) -> Section[Part]:
     """The command that makes the run again, its seed, and its workloads."""
     run = report.run
     plan = run.experiment
-    rounds, arms = _counted(plan.rounds, "round"), _counted(len(plan.arms), "arm")
+    rounds = _counted(max([1, *(trial.round for trial in run.trials)]), "round")
+    if run.decided:
+        rounds += (
+            f", of which an arm left when its comparisons were decided, after {min(run.decided.values())} at least"
+        )
+    arms = _counted(len(plan.arms), "arm")
     line = (
         f"With clientlab {run.clientlab}: {rounds}, seed {plan.seed}, {arms}. --seed {plan.seed} repeats the order of "
         "the trials, and the delays, bodies and arrivals of each round."

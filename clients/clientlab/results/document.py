@@ -262,8 +262,13 @@ class Run(DocumentPart):
     )
     surroundings: Surroundings
     rounds_ended: Annotated[
-        Literal["planned", "precision", "time-budget"] | None, Field(description="what ended the rounds")
+        Literal["planned", "precision", "time-budget", "decided", "budget"] | None,
+        Field(description="what ended the rounds"),
     ] = None
+    decided: Annotated[
+        dict[str, Count],
+        Field(description="arm to the round after which all its comparisons were decided", max_length=MOST_ITEMS),
+    ] = {}
     resumed: Annotated[
         list[Resumption], Field(description="when the run went on after it had stopped", max_length=MOST_ITEMS)
     ] = []

@@ -13,7 +13,7 @@ from clientlab.errors import FieldError
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.figures import of_claim
 from clientlab.results.part import DocumentPart, shortened
-from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, PlannedTrial
+from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, MOST_SLICES, PlannedTrial
 from clientlab.workload.link import LINK_PARTS, Link
 from clientlab.workload.load import check_values
 from clientlab.workload.workload import Workload
@@ -139,11 +139,23 @@ class Plan(DocumentPart):
 
     name: str
     question: str
-    rounds: Annotated[int, Field(description="with a precision, the fewest", ge=1, le=MOST_ROUNDS_OF_A_RUN)]
+    rounds: Annotated[int, Field(description="with a precision or a budget, the fewest", ge=1, le=MOST_ROUNDS_OF_A_RUN)]
+    slices: Annotated[
+        int | None,
+        Field(
+            description="parts of a trial with a duration and warm connections, by turns; null: as many as are useful",
+            ge=1,
+            le=MOST_SLICES,
+        ),
+    ] = None
     precision: Annotated[
         Positive | None, Field(description="share; rounds were added until each ratio's interval was this narrow")
     ] = None
     time_budget: Annotated[Positive | None, Field(description="seconds, after which no round was added")] = None
+    budget: Annotated[
+        Positive | None,
+        Field(description="seconds; rounds were added until every comparison was decided, or this time was over"),
+    ] = None
     find_max: Annotated[
         CapacitySearch | None,
         Field(description="null: no search; else workloads have the rate that is tried first, and probes their own"),

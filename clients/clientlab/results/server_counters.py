@@ -76,6 +76,11 @@ def last_of(readings: Sequence[ServerCounters]) -> ServerCounters:
     return _combined(readings, max)
 
 
+def total_of(grown: Sequence[ServerCounters]) -> ServerCounters:
+    """The sum of each counter's growth."""
+    return _combined(grown, sum)
+
+
 def _combined(readings: Sequence[ServerCounters], of: Callable[[list[float]], float]) -> ServerCounters:
     """Each counter of each server computed from all readings; None for one that a reading lacks."""
 

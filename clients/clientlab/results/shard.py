@@ -8,7 +8,7 @@ from pydantic import Field
 
 from clientlab.analysis.latencies import SLICES
 from clientlab.bounded_numbers import Count, NotNegative, Positive, Seconds
-from clientlab.measuring.measurement import Outcome
+from clientlab.measuring.outcome import Outcome
 from clientlab.results.part import MeasuredPart
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.trial import MOST_KINDS, ClockOffset, Histogram, PlannedTrial, Time

@@ -215,6 +215,9 @@ class PlannedTrial(MeasuredPart):
         Field(description="between client and route: rtt in s, bandwidth in bit/s, buffer in bytes; null: none"),
     ] = None
     search: Annotated[OfSearch | None, Field(description="null: the run searches for no capacity")] = None
+    slices: Annotated[
+        int, Field(ge=1, le=MOST_SLICES, description="parts of its measured time, which other trials were between")
+    ] = 1
 
     @property
     def way(self) -> tuple[str, ...]:
@@ -263,6 +266,9 @@ class Trial(PlannedTrial):
         ),
     ] = None
     connections_opened: Count | None = None
+    connections_reopened: Annotated[
+        Count | None, Field(description="opened between slices, in place of those that were closed; null: unknown")
+    ] = None
     driver: Annotated[
         str | None, Field(description="external program whose clock measured wall time and latencies")
     ] = None

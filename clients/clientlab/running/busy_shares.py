@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clientlab import strategies
 from clientlab.judging.verdict import SHORT_SECONDS, Shares, busy, unaccounted, waited
-from clientlab.measuring.measurement import Outcome
+from clientlab.measuring.outcome import Outcome
 from clientlab.results.bottleneck import InFlight
 from clientlab.results.document import Placement
 from clientlab.results.server_counters import ServerCounters, ServerUse

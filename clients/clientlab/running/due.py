@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log, log2
 from typing import Literal, TypeVar
@@ -18,12 +18,15 @@ from clientlab.judging.capacity import capacities, equal_load, lost_searches, se
 from clientlab.judging.claim_verdicts import finding_of
 from clientlab.judging.overload import CALM_AFTER, share_of
 from clientlab.judging.ranking import ranked
+from clientlab.judging.undecided import undecided_arms
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Run
 from clientlab.results.plan import Arm, Plan
 from clientlab.results.trial import OfSearch, PlannedTrial, Trial
+from clientlab.upstreams import UPSTREAMS
 from clientlab.workload.arrivals import Stage, Stages
-from clientlab.workload.load import expected_requests, expected_schedule
+from clientlab.workload.link import Link
+from clientlab.workload.load import expected_requests, expected_schedule, is_open, is_warm
 from clientlab.workload.seeds import in_round
 from clientlab.workload.workload import Workload
 
@@ -55,7 +58,11 @@ def due_trials(run: Run, rounds: int | None = None) -> Due:
     """
     count = rounds or rounds_of(run)
     plan, search = run.experiment, run.experiment.find_max
-    order = schedule([arm.name for arm in plan.arms], count, plan.seed)
+    order = [
+        (number, arm)
+        for number, arm in schedule([arm.name for arm in plan.arms], count, plan.seed)
+        if number <= run.decided.get(arm, count)
+    ]
     lacking = _lacking(run, order, [((trial.round, trial.arm), trial) for trial in run.trials])
     if search is None:
         return Due([DueTrial(*one) for one in lacking])
@@ -67,8 +74,9 @@ def due_trials(run: Run, rounds: int | None = None) -> Due:
 
 
 def rounds_of(run: Run) -> int:
-    """As many rounds as are planned, or as a run that goes on has begun."""
-    return max([run.experiment.rounds, *(trial.round for trial in run.trials)])
+    """As many rounds as are planned, or as a run that goes on has begun; with a budget, each is decided anew."""
+    planned = run.experiment.rounds if run.experiment.budget is None else 1
+    return max([planned, *(trial.round for trial in run.trials)])
 
 
 def schedule(arms: Sequence[_Arm], rounds: int, seed: int) -> list[tuple[int, _Arm]]:
@@ -142,8 +150,74 @@ def probes_of(search: CapacitySearch) -> int:
     return 1 + search.tries * (2 + bisections)
 
 
-def planned_trial(run: Run, due: DueTrial, whole: Plan | None = None) -> tuple[PlannedTrial, Workload]:
-    """The next trial of the run, and its workload. `whole`: the plan with the values that the run lacks."""
+MOST_BY_TURNS = 512
+"""Requests in flight of all trials that are measured by turns: each keeps its connections."""
+
+
+def turn_of(run: Run, due: Iterable[DueTrial]) -> list[DueTrial]:
+    """The first trial that is due, and those that are measured side by side with it: those that it is compared with.
+
+    One alone, unless its trials are divided into slices.
+    """
+    first, *others = due
+    if not _slices(run.experiment, first):
+        return [first]
+    arms = {arm.name: arm for arm in run.experiment.arms}
+    group, found = _group(arms[first.arm]), [first]
+    in_flight = _in_flight(arms[first.arm], run.experiment.workloads[arms[first.arm].workload])
+    for one in others:
+        arm = arms[one.arm]
+        if one.round == first.round and _group(arm) == group and _slices(run.experiment, one):
+            in_flight += _in_flight(arm, run.experiment.workloads[arm.workload])
+            if in_flight > MOST_BY_TURNS:
+                break
+            found.append(one)
+    return found
+
+
+def _group(arm: Arm) -> tuple[str, str, Link | None]:
+    """What arms have in common that are compared with each other, on one route or with another one."""
+    return arm.workload, arm.upstream, arm.link
+
+
+def _slices(plan: Plan, due: DueTrial) -> bool:
+    """Whether that trial is divided into slices."""
+    return slices_of(plan, next(arm for arm in plan.arms if arm.name == due.arm)) > 1
+
+
+_SLICE_SECONDS, _EXTERNAL_SLICE_SECONDS = 0.1, 0.5
+"""Shortest slices: of an upstream of the lab, and of another server, of which nobody knows how long it takes."""
+
+_WAVES = 10
+"""A slice is at least so many times as long as a request waits: it lasts until the last one has ended."""
+
+_USUAL_SLICES = 8
+"""More make hardly any difference: docs/how-it-measures.md has the table."""
+
+
+def slices_of(plan: Plan, arm: Arm) -> int:
+    """Parts of a trial's measured time. What cannot wait for its turn is measured as a whole.
+
+    That are a number of requests, a schedule, connections that are opened inside the clock, and external tools.
+    """
+    workload = plan.workloads[arm.workload]
+    whole = workload.duration is None or is_open(workload) or not is_warm(workload) or workload.shards > 1
+    if workload.duration is None or whole or strategies.client_spec(strategies.find(arm.strategy).client).program:
+        return 1
+    if plan.slices is not None:
+        return plan.slices
+    shortest = _SLICE_SECONDS if arm.upstream in UPSTREAMS else _EXTERNAL_SLICE_SECONDS
+    waits = mean_delay(workload) + (0.0 if arm.link is None else arm.link.rtt)
+    return max(1, min(_USUAL_SLICES, int(1e-9 + workload.duration / max(shortest, _WAVES * waits))))
+
+
+def planned_trial(
+    run: Run, due: DueTrial, order: int, whole: Plan | None = None, *, by_turns: bool = False
+) -> tuple[PlannedTrial, Workload]:
+    """The trial of the run that is due, and its workload. `whole`: the plan with the values that the run lacks.
+
+    `by_turns`: trials may be measured side by side, so that they have slices.
+    """
     arm = next(arm for arm in run.experiment.arms if arm.name == due.arm)
     workload = (whole or run.experiment).workloads[arm.workload]
     if due.search is not None:
@@ -157,11 +231,12 @@ def planned_trial(run: Run, due: DueTrial, whole: Plan | None = None) -> tuple[P
         route=arm.route,
         workload=arm.workload,
         round=due.round,
-        order=run.measured,
+        order=order,
         concurrency=_in_flight(arm, workload),
         environment=arm.environment,
         link=arm.link,
         search=due.search,
+        slices=slices_of(run.experiment, arm) if by_turns else 1,
     )
     return trial, workload
 
@@ -179,18 +254,31 @@ def _searched(run: Run, workload: Workload, place: OfSearch) -> Workload:
     return replace(workload, rate=None, stages=stages, duration=parts * workload.duration, deadline=deadline)
 
 
-RoundsEnded = Literal["planned", "precision", "time-budget"]
+RoundsEnded = Literal["planned", "precision", "time-budget", "decided", "budget"]
 
 DEFAULT_TIME_BUDGET = 600.0
 """Seconds. A run on a busy machine has to end, too."""
 
 
-def ended(run: Run, rounds: int, seconds: float) -> RoundsEnded | None:
-    """What ends the run after so many rounds, which took `seconds` in all; None where another round is due.
+@dataclass(frozen=True)
+class Pace:
+    """Seconds of all rounds so far, and of a trial in the last of them."""
 
-    A round is not begun that would, at the pace of those before it, end beyond the time budget.
+    seconds: float
+    of_trial: float
+
+
+def ended(run: Run, rounds: int, pace: Pace) -> RoundsEnded | None:
+    """What ends the run after so many rounds; None where another round is due.
+
+    A round is not begun that would, at the pace of those before it, end beyond the budget of time.
     """
     settings = run.experiment
+    if settings.budget is not None:
+        left = len(settings.arms) - len(run.decided)
+        if not left:
+            return "decided"
+        return "budget" if pace.seconds + left * pace.of_trial > settings.budget else None
     if rounds < settings.rounds:
         return None
     if settings.precision is None:
@@ -198,7 +286,20 @@ def ended(run: Run, rounds: int, seconds: float) -> RoundsEnded | None:
     if precise(run, settings.precision):
         return "precision"
     budget = DEFAULT_TIME_BUDGET if settings.time_budget is None else settings.time_budget
-    return "time-budget" if seconds * (rounds + 1) / rounds > budget else None
+    return "time-budget" if pace.seconds * (rounds + 1) / rounds > budget else None
+
+
+FIRST_LOOK = 4
+"""Rounds before which no comparison counts as decided: fewer say little about how much arms vary."""
+
+
+def with_decided(run: Run, rounds: int) -> Run:
+    """The run of a budget after so many rounds, with the arms whose comparisons are all decided by now."""
+    if run.experiment.budget is None or rounds < max(FIRST_LOOK, run.experiment.rounds):
+        return run
+    still = undecided_arms(run)
+    new = {arm.name: rounds for arm in run.experiment.arms if arm.name not in still | run.decided.keys()}
+    return run.model_copy(update={"decided": run.decided | new}) if new else run
 
 
 def precise(run: Run, precision: float) -> bool:
@@ -210,7 +311,7 @@ def precise(run: Run, precision: float) -> bool:
     )
 
 
-_TRIAL_SECONDS = 0.7
+_TRIAL_SECONDS = 0.4
 """A trial's own: its process, its library, its warm-up. As measured on two cores."""
 
 _REQUEST_SECONDS = 0.0005

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -21,7 +22,7 @@ from clientlab.results.store import Store
 from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.results.withheld_plan import withheld_plan
-from clientlab.running.due import DueTrial, due_trials, ended, planned_trial, rounds_of
+from clientlab.running.due import DueTrial, Pace, due_trials, ended, planned_trial, rounds_of, turn_of, with_decided
 from clientlab.workload.workload import Workload
 
 
@@ -30,11 +31,11 @@ class TrialLost(Exception):
 
 
 class TrialInterrupted(KeyboardInterrupt):
-    """Ctrl-C, or a signal like it. `trial` is lost; it holds the requests that had finished."""
+    """Ctrl-C, or a signal like it. `trials`, one or those of a turn, are lost; they hold the requests that finished."""
 
-    def __init__(self, trial: Trial) -> None:
-        super().__init__(trial.reason)
-        self.trial = trial
+    def __init__(self, *trials: Trial) -> None:
+        super().__init__(trials[0].reason)
+        self.trials = trials
 
 
 class Measure(Protocol):
@@ -49,16 +50,26 @@ class Measure(Protocol):
     ) -> Trial: ...
 
 
+class MeasureByTurns(Protocol):
+    """Measures planned trials side by side, slice by slice, and returns them in their order. Otherwise as `Measure`."""
+
+    def __call__(
+        self, trials: Sequence[tuple[PlannedTrial, Workload]], folder: Path, progressed: Callable[[int], None]
+    ) -> Sequence[Trial]: ...
+
+
 class Observer(Protocol):
     """Shows what happens. It decides nothing."""
 
     def run_started(self, run: Run, folder: Path) -> None: ...
 
-    def trial_started(self, trial: PlannedTrial, planned: int) -> None: ...
+    def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None: ...
 
     def progressed(self, finished: int) -> None: ...
 
     def trial_ended(self, trial: Trial) -> None: ...
+
+    def round_judged(self, run: Run, rounds: int) -> None: ...
 
 
 def run_name(plan: Plan) -> str:
@@ -90,28 +101,38 @@ def resumed(run: Run, surroundings: Surroundings) -> Run:
 
 def execute(  # noqa: PLR0913 - a run's parts, and two that are seldom given
     run: Run, measure: Measure, store: Store, observer: Observer, clock: Callable[[], float] = time.monotonic,
-    *, whole: Plan | None = None,
+    *, whole: Plan | None = None, by_turns: MeasureByTurns | None = None,
 ) -> Run:  # fmt: skip
     """Carry out all trials of `run.experiment`, round by round, and return the finished run.
 
     Each trial is saved when it ends. A strategy that fails is a failed trial; the others go on. A run that holds
     trials already goes on behind them. Raises IncompleteRun when it is interrupted or cannot be saved: the finished
     trials are saved. The caller holds the run (`Store.hold`). `whole`: the plan with the values that the run lacks.
+    `by_turns`: measures trials in slices that belong together; without it, each trial is measured apart.
     """
     folder = store.folder / run.run
     run = run.model_copy(update={"claims": [], "cautions": []})  # those of a run that goes on were of fewer trials
     store.save(run)
     observer.run_started(run, folder)
-    began, rounds, reason = clock(), rounds_of(run), None
-    due, parts = _Queue(run, rounds), (measure, store, observer)
+    began = last = clock()
+    rounds, reason = rounds_of(run), None
+    due, parts = _Queue(run, rounds), _Parts(measure, by_turns, store, observer, whole)
+    waits_for_first = run.experiment.budget is not None
     try:
         while reason is None:
             if due.trials:
-                run, trial = _one_trial(run, due.trials.popleft(), due.left, parts, whole)
-                if trial.status == "lost" or is_probe(trial):
+                due.take(run, by_turns=by_turns is not None)
+                run, trials = _next_trials(run, due, parts)
+                if waits_for_first:  # workers of containers may take long to come
+                    waits_for_first, began = False, clock() - _seconds_since(trials[0].started)
+                    last = began
+                if any(trial.status == "lost" or is_probe(trial) for trial in trials):
                     due = _Queue(run, rounds)
-            elif (reason := ended(run, rounds, clock() - began)) is None:
-                rounds += 1
+                continue
+            now, measured = clock(), max(1, len(run.experiment.arms) - len(run.decided))
+            run = _looked_at(run, rounds, store, observer)
+            if (reason := ended(run, rounds, Pace(now - began, (now - last) / measured))) is None:
+                rounds, last = rounds + 1, now
                 due = _Queue(run, rounds)
     except KeyboardInterrupt as error:  # between two trials: the journal may have one more than `run`
         store.save(with_judgement(store.read(run.run).model_copy(update={"status": "incomplete"})))
@@ -123,42 +144,82 @@ def execute(  # noqa: PLR0913 - a run's parts, and two that are seldom given
     return run
 
 
+def _seconds_since(moment: str) -> float:
+    """`moment`: ISO 8601, by the clock of this machine or, of a worker's trial, by that of the lab."""
+    return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())
+
+
+def _looked_at(run: Run, rounds: int, store: Store, observer: Observer) -> Run:
+    """The run after a round, saved where arms are decided by it: a run that goes on must not measure them again."""
+    found = with_decided(run, rounds)
+    if run.experiment.budget is not None:
+        observer.round_judged(found, rounds)
+    if found is not run:
+        store.save(found)
+    return found
+
+
 class _Queue:
-    """The trials that are due. `left`: how many, of a search for capacities about how many."""
+    """The trials that are due. `turn`: those that were taken. `left`: how many others, of a search about so many."""
 
     def __init__(self, run: Run, rounds: int) -> None:
         found = due_trials(run, rounds)
-        self.trials = deque(found.trials)
+        self.trials, self.turn = deque(found.trials), list[DueTrial]()
         self._later = found.later
+
+    def take(self, run: Run, *, by_turns: bool) -> None:
+        """Take the next trial, and those that are measured side by side with it."""
+        self.turn = turn_of(run, self.trials) if by_turns else [self.trials[0]]
+        for one in self.turn:
+            self.trials.remove(one)
 
     @property
     def left(self) -> int:
         return len(self.trials) + self._later
 
 
-def _one_trial(
-    run: Run, due: DueTrial, left: int, parts: tuple[Measure, Store, Observer], whole: Plan | None
-) -> tuple[Run, Trial]:
-    """The run with one more trial, which is saved, and the trial. `left`: so many are due behind it."""
-    measure, store, observer = parts
-    folder, trials, started = store.folder / run.run, run.measured + 1 + left, utc_now()
-    planned, workload = planned_trial(run, due, whole)
+@dataclass(frozen=True)
+class _Parts:
+    """What `execute` works with."""
+
+    measure: Measure
+    by_turns: MeasureByTurns | None
+    store: Store
+    observer: Observer
+    whole: Plan | None
+
+
+def _next_trials(run: Run, due: _Queue, parts: _Parts) -> tuple[Run, Sequence[Trial]]:
+    """The run with the trials of a turn, which are saved, and these trials."""
+    folder, count, started = parts.store.folder / run.run, run.measured + len(due.turn) + due.left, utc_now()
+    planned = [
+        planned_trial(run, one, run.measured + index, parts.whole, by_turns=parts.by_turns is not None)
+        for index, one in enumerate(due.turn)
+    ]
+    trials: Sequence[Trial]
     try:
-        observer.trial_started(planned, trials)
+        parts.observer.trials_started([trial for trial, _ in planned], count)
         try:
-            trial = measure(planned, workload, folder, observer.progressed)
+            if parts.by_turns is not None and len(planned) > 1:
+                trials = parts.by_turns(planned, folder, parts.observer.progressed)
+            else:
+                trials = [parts.measure(*planned[0], folder, parts.observer.progressed)]
         except TrialLost as loss:
-            trial = Trial.of(planned, status="lost", reason=str(loss), started=started)
-        run = run.with_trial(trial)
-        store.append(run.run, trial)
-        observer.trial_ended(trial)
+            trials = [Trial.of(planned[0][0], status="lost", reason=str(loss), started=started)]
+        for trial in trials:
+            run = run.with_trial(trial)
+            parts.store.append(run.run, trial)
+            parts.observer.trial_ended(trial)
     except (KeyboardInterrupt, IncompleteRun, OSError) as error:
         reason = str(error) or "interrupted"
-        if run.measured == planned.order:
-            found = error.trial if isinstance(error, TrialInterrupted) else None
-            run = run.with_trial(found or Trial.of(planned, status="lost", reason=reason, started=started))
+        found = {trial.order: trial for trial in error.trials} if isinstance(error, TrialInterrupted) else {}
+        for one, _ in planned:
+            if run.measured == one.order:
+                lost = Trial.of(one, status="lost", reason=reason, started=started)
+                run = run.with_trial(found.get(one.order, lost))
+        store = parts.store
         store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
         raise IncompleteRun(
-            f"{reason} in trial {planned.order + 1} of {trials}; what was done is in {folder}"
+            f"{reason} in trial {planned[0][0].order + 1} of {count}; what was done is in {folder}"
         ) from error
-    return run, trial
+    return run, trials

@@ -14,8 +14,8 @@ from operator import attrgetter
 import numpy as np
 
 from clientlab.analysis.histogram import Floats
-from clientlab.measuring.measurement import summed
 from clientlab.measuring.noise import most_disturbed, over_known
+from clientlab.measuring.outcome import summed
 from clientlab.results.server_counters import first_of, last_of
 from clientlab.results.shard import RequestCounts, ScheduleCounts, ShardReport, ShardSlices, WholeLoad
 from clientlab.results.trial import OpenLoad, Shard, Slice, Trial

@@ -59,7 +59,9 @@ def quantiles_of_histograms(times: Iterable[ShardTimes]) -> Quantiles | None:
     if failed := [one.failed.encoded for one in times if one.failed is not None]:
         recorded = added(failed)
         recorded.add(answered)
-    ranked, every = distribution_of(answered), distribution_of(recorded)
+    ranked = every = distribution_of(answered)
+    if recorded is not answered:
+        every = distribution_of(recorded)
     if not ranked.total:
         return None
     longest = max(one.longest_seconds for one in times)

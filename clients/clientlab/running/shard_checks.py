@@ -109,11 +109,11 @@ def _of_one_histogram(times: ShardTimes, answered: int, failed: int, *, may_be_e
     `may_be_early`: some times are a little below 0, which a histogram does not hold.
     """
     recorded = added([times.answered.encoded])
-    found = [distribution_of(recorded).total]
+    first = whole = distribution_of(recorded)
     if times.failed is not None:
         recorded.decode_and_add(times.failed.encoded)
-    whole = distribution_of(recorded)
-    found.append(whole.total - found[0])
+        whole = distribution_of(recorded)
+    found = [first.total, whole.total - first.total]
     if found != [answered, failed]:
         yield f"{found[0]:,} and {found[1]:,} requests in its histograms, and not {answered:,} and {failed:,}"
     elif whole.total:

@@ -15,7 +15,8 @@ import numpy as np
 
 from clientlab.analysis.histogram import Floats
 from clientlab.analysis.latencies import SLICES
-from clientlab.measuring.measurement import START_AHEAD, Measurement
+from clientlab.measuring.measurement import START_AHEAD
+from clientlab.measuring.outcome import Measurement
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import ShardLoad, ShardReport, ShardSlices, ShardTimes
 from clientlab.results.surroundings import cpu_usable

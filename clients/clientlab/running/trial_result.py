@@ -11,7 +11,7 @@ from typing import Any, Literal
 from clientlab import strategies
 from clientlab.judging.backlog import growth_of
 from clientlab.judging.verdict import Shares, of_schedule, verdict
-from clientlab.measuring.measurement import Measurement, Outcome
+from clientlab.measuring.outcome import Measurement, Outcome
 from clientlab.measuring.tool_trials import ToolNote
 from clientlab.results.bottleneck import Bound, InFlight
 from clientlab.results.document import Ceiling, Placement
@@ -213,6 +213,7 @@ def judged(
         requests_per_second=counts.succeeded / divisors_of(whole.loaded, outcome, counts).work,
         tail_seconds=None if whole.loaded is None else max(0.0, outcome.wall_seconds - whole.loaded.seconds),
         connections_opened=found.opened,
+        connections_reopened=None if found.opened is None else outcome.connections_reopened,
         driver=None if tool is None else strategies.client_spec(strategies.find(begun.planned.strategy).client).program,
         kept_alive=None if tool is None else tool.kept_alive,
         gil=outcome.gil,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +17,13 @@ from pydantic import ValidationError
 from clientlab import strategies
 from clientlab.errors import ServerLost
 from clientlab.measuring.context import TrialContext
-from clientlab.measuring.measurement import Measurement, measure
-from clientlab.measuring.trial_handle import OWN, Interpreter, TrialFailed, TrialStalled
+from clientlab.measuring.measurement import Callbacks, TrialLimits, measure_by_steps, to_its_end
+from clientlab.measuring.outcome import Measurement
+from clientlab.measuring.trial_handle import OWN, Interpreter, TrialFailed, TrialStalled, TrialVanished
 from clientlab.results import kept_samples
 from clientlab.results.document import Ceiling, Placement, ceiling_of
 from clientlab.results.part import first_problem
-from clientlab.results.server_counters import ServerCounters
+from clientlab.results.server_counters import ServerCounters, total_of
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialInterrupted
@@ -30,11 +33,16 @@ from clientlab.running.trial_folder import keep_output, redact_texts
 from clientlab.running.trial_result import Begun, finished_trial, partial_trial
 from clientlab.running.trial_watch import TrialWatch, deadline_of
 from clientlab.samples.log_reader import read_measured
+from clientlab.upstreams import UPSTREAMS
 from clientlab.workload.link import Link
 from clientlab.workload.shard_workload import ShardWorkload, share_of
 from clientlab.workload.workload import Workload
 
 _Ended = Literal["failed", "lost"]
+
+
+_REST, _OWN_REST = 1.5, 30.0
+"""Seconds for which a server keeps idle connections: gunicorn 2, uvicorn and Node.js 5; the lab's own more than 60."""
 
 
 def _nothing(*_arguments: object) -> None:
@@ -93,6 +101,20 @@ class TrialRunner:
         where a server has ended, or is frozen. Then its figures are partial: those of the requests that had finished,
         and what its process wrote stays. Raises TrialInterrupted with such a trial, of which no file stays.
         """
+        return to_its_end(self.steps(planned, workload, folder, progressed, start))
+
+    def steps(
+        self,
+        planned: PlannedTrial,
+        workload: Workload,
+        folder: Path,
+        progressed: Callable[[int], None],
+        start: AgreedStart | None = None,
+    ) -> _Steps:
+        """The same in steps, between which the trial's processes wait (see `measure_by_steps`).
+
+        An interrupt is thrown into it.
+        """
         begun, own_folder = _begun(planned, workload), log_folder(folder, planned, workload)
         if own_folder.exists():  # of a trial that was killed with the lab: its records would count as this one's
             shutil.rmtree(own_folder)
@@ -103,13 +125,14 @@ class TrialRunner:
                 testbed.serve(planned.upstream)
                 context = TrialContext(
                     strategies.find(planned.strategy), workload, testbed.base_url(*target), str(own_folder),
-                    testbed.address(*target), testbed.ca_file(*target),
+                    testbed.address(*target), testbed.ca_file(*target), slices=planned.slices,
+                    rest=_OWN_REST if planned.upstream in UPSTREAMS else _REST,
                 )  # fmt: skip
-                measurement = measure(
-                    context, interpreter=OWN if planned.environment is None else self.interpreters[planned.environment],
-                    on_start=counters.at_start, on_end=counters.at_end, on_progress=watch.progress,
-                    on_failures=watch.failures, deadline=begun.deadline_seconds or math.inf,
-                    cpus=() if self.placement is None else self.placement.client,
+                measurement = yield from measure_by_steps(
+                    context, OWN if planned.environment is None else self.interpreters[planned.environment],
+                    Callbacks(counters.at_start, counters.at_end, watch.progress, watch.failures),
+                    TrialLimits(deadline=begun.deadline_seconds or math.inf),
+                    () if self.placement is None else self.placement.client,
                 )  # fmt: skip
                 found = self._result(begun, measurement, counters, folder)
             except (ServerLost, TrialFailed) as failure:
@@ -122,6 +145,31 @@ class TrialRunner:
                 return begun.ended("failed", f"impossible figure: {first_problem(error)}")
             shutil.rmtree(own_folder)
             return found
+
+    def by_turns(
+        self, trials: Sequence[tuple[PlannedTrial, Workload]], folder: Path, progressed: Callable[[int], None]
+    ) -> list[Trial]:
+        """The trials, measured side by side: their processes live together, and measure slice by slice, by turns.
+
+        The order of the turns is drawn anew for each slice. Raises TrialInterrupted with all of the trials.
+        """
+        counts = [0] * len(trials)
+
+        def counted(index: int) -> Callable[[int], None]:
+            def count(finished: int) -> None:
+                counts[index] = finished
+                progressed(sum(counts))
+
+            return count
+
+        steps = [self.steps(*one, folder, counted(index)) for index, one in enumerate(trials)]
+        with contextlib.ExitStack() as stack:
+            for one in steps:
+                stack.callback(one.close)
+            try:
+                return _by_turns(steps, trials[0][1].seed)
+            except KeyboardInterrupt as interrupt:
+                raise TrialInterrupted(*_interrupted(steps, interrupt)) from interrupt
 
     @contextmanager
     def _leaving(self, own_folder: Path, workload: Workload) -> Iterator[None]:
@@ -160,7 +208,7 @@ class TrialRunner:
         workload, start = begun.workload, counters.start
         if start is not None and isinstance(workload, ShardWorkload):
             return report_of(begun, workload, measurement, (counters.before, counters.after), start)
-        ceiling, servers = ceiling_of(begun.planned, self.ceilings), counters.after.since(counters.before)
+        ceiling, servers = ceiling_of(begun.planned, self.ceilings), counters.growth
         trial = finished_trial(begun, measurement, servers, ceiling, self.placement)
         if self.keep_samples and measurement.tool is None:
             kept_samples.write(folder, trial, workload, measurement.samples, measurement.outcome.began)
@@ -176,7 +224,8 @@ class TrialRunner:
             trouble = self._testbed_of(begun.planned).trouble(
                 begun.planned.upstream, begun.planned.route, begun.workload
             )
-        return "lost" if isinstance(failure, ServerLost) else "failed", "; ".join(filter(None, (str(failure), trouble)))
+        lost = isinstance(failure, ServerLost | TrialVanished)
+        return "lost" if lost else "failed", "; ".join(filter(None, (str(failure), trouble)))
 
     def _ended_early(self, begun: Begun, own_folder: Path, status: _Ended, reason: str) -> Trial:
         """The trial with partial figures, where requests of its measured part had finished."""
@@ -191,7 +240,7 @@ class TrialRunner:
 
 
 class _Readings:
-    """Reads the servers' counters when a trial is ready, and when its measured part is over."""
+    """Reads the servers' counters when a trial is ready, and when its measured part is over; or each of its slices."""
 
     def __init__(
         self, runner: TrialRunner, testbed: Testbed, target: tuple[str, str], start: AgreedStart | None
@@ -201,6 +250,12 @@ class _Readings:
         self._target = target
         self.start = start
         self.before = self.after = ServerCounters()
+        self._grown: list[ServerCounters] = []
+
+    @property
+    def growth(self) -> ServerCounters:
+        """What the servers counted while the trial was measured."""
+        return total_of(self._grown)
 
     def at_start(self) -> float | None:
         """The moment of the agreed start; None: at once. From the meeting on, the servers have no warm-up to count."""
@@ -213,6 +268,39 @@ class _Readings:
     def at_end(self) -> None:
         self._runner.on_end()
         self.after = self._testbed.reading(*self._target)
+        self._grown.append(self.after.since(self.before))
+
+
+_Steps = Generator[None, None, Trial | ShardReport]
+
+
+def _by_turns(steps: Sequence[_Steps], seed: int) -> list[Trial]:
+    """What each of them returns. In each turn, all take a step, in an order of its own."""
+    found: dict[int, Trial] = {}
+    turn = 0
+    while len(found) < len(steps):
+        waiting = [index for index in range(len(steps)) if index not in found]
+        random.Random(f"{seed}:{turn}").shuffle(waiting)  # noqa: S311 - an order, not a secret
+        for index in waiting:
+            try:
+                next(steps[index])
+            except StopIteration as ended:
+                found[index] = ended.value
+        turn += 1
+    return [found[index] for index in range(len(steps))]
+
+
+def _interrupted(steps: Sequence[_Steps], first: KeyboardInterrupt) -> Iterator[Trial]:
+    """The trials that an interrupt ended. `first`: what the interrupted one raised."""
+    if isinstance(first, TrialInterrupted):
+        yield from first.trials
+    for one in steps:
+        try:
+            one.throw(KeyboardInterrupt())
+        except TrialInterrupted as interrupted:
+            yield from interrupted.trials
+        except (KeyboardInterrupt, StopIteration):
+            continue  # it had not begun, or had ended
 
 
 def log_folder(folder: Path, planned: PlannedTrial, workload: Workload) -> Path:

@@ -11,7 +11,7 @@ from clientlab.results.trial import PlannedTrial
 from clientlab.running.due import mean_delay
 from clientlab.running.testbed import Testbed
 from clientlab.workload.link import Link
-from clientlab.workload.load import arrivals_of, most_late, requests_in
+from clientlab.workload.load import arrivals_of, is_warm, most_late, requests_in
 from clientlab.workload.workload import Workload
 
 FLOOR_SECONDS = 300.0
@@ -36,7 +36,7 @@ def deadline_of(workload: Workload, in_flight: int, link: Link | None = None) ->
     """
     if workload.deadline is not None:
         return workload.deadline
-    warm_up = max(workload.warmup, in_flight) if workload.connections == "warm" else workload.warmup
+    warm_up = max(workload.warmup, in_flight) if is_warm(workload) else workload.warmup
     requests = warm_up + (requests_in(workload) or 0)
     schedule = arrivals_of(workload)
     duration = (workload.duration or 0.0) if schedule is None else schedule.length + most_late(workload)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clientlab.analysis.histogram import Floats
-from clientlab.measuring.measurement import Measurement, Outcome
 from clientlab.measuring.noise import Disturbance
+from clientlab.measuring.outcome import Measurement, Outcome
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import RequestCounts, WholeLoad
 from clientlab.results.surroundings import cpu_usable
@@ -98,10 +98,12 @@ def whole_load_of(measurement: Measurement, workload: Workload) -> WholeLoad | N
     if measurement.tool is not None or is_open(workload) or outcome.extended:
         return None
     if workload.requests is None:
-        return whole_load(measurement.samples, outcome.began, workload.duration or 0.0)
+        slices = np.array(outcome.slices or [outcome.wall_seconds])
+        begins = outcome.began + np.cumsum(slices) - slices
+        return whole_load(measurement.samples, begins, (workload.duration or 0.0) / len(slices))
     if not parts:
         return None
-    return whole_load(measurement.samples, outcome.began, first_end(parts))
+    return whole_load(measurement.samples, np.array([outcome.began]), first_end(parts))
 
 
 def first_end(parts: Sequence[Outcome]) -> float:
@@ -109,9 +111,13 @@ def first_end(parts: Sequence[Outcome]) -> float:
     return min(one.began + one.wall_seconds for one in parts) - min(one.began for one in parts)
 
 
-def whole_load(found: Samples, began: float, seconds: float) -> WholeLoad | None:
-    """What was done in the first `seconds` after `began` (monotonic seconds); None where no request ended in them."""
-    starts = found.records["start"] - began
+def whole_load(found: Samples, begins: Floats, seconds: float) -> WholeLoad | None:
+    """What was done in the first `seconds` after each of `begins` (monotonic seconds, the first one before all starts).
+
+    None where no request ended in them.
+    """
+    starts = found.records["start"]
+    starts = starts - begins[np.searchsorted(begins, starts, side="right") - 1]
     there = starts < seconds
     starts, took = starts[there], found.records["seconds"][there]
     ended = starts + took <= seconds
@@ -121,7 +127,7 @@ def whole_load(found: Samples, began: float, seconds: float) -> WholeLoad | None
     in_flight, mean = float(shown.sum()), censored_mean(shown, ended)
     if mean <= 0:
         return None
-    return WholeLoad(seconds=seconds, requests=in_flight / mean, in_flight_seconds=in_flight)
+    return WholeLoad(seconds=seconds * len(begins), requests=in_flight / mean, in_flight_seconds=in_flight)
 
 
 def censored_mean(seconds: Floats, ended: Flags) -> float:

@@ -78,6 +78,16 @@ def read_measured(folder: Path) -> Samples:
     return _samples(folder, first, records, np.arange(len(records)) >= -first)
 
 
+def number_behind(folder: Path) -> int:
+    """The lowest number behind those of all finished requests of the trial in `folder`; 0 before the first one."""
+    path = folder / RECORDS_FILE
+    with path.open("rb") as log:
+        first: int = HEADER.unpack(log.read(HEADER.size))[1]
+    mapped = np.memmap(path, RECORD, "r", HEADER.size, ((path.stat().st_size - HEADER.size) // RECORD_SIZE,))
+    done = np.flatnonzero(mapped["done"])
+    return max(0, int(done[-1]) + 1 + first) if len(done) else 0
+
+
 def _samples(folder: Path, first: int, records: Records, wanted: Flags) -> Samples:
     """The finished ones of the wanted records. `first`: number of the first record's request."""
     places = np.flatnonzero((records["done"] == 1) & wanted)

@@ -254,7 +254,8 @@ class Dispatcher:
                 who = trial.named([slot], self._workers.host)
                 self.end(TrialLost(f"{who} was not heard of for {bound:g} s"))
                 slot.over = True
-        if trial.agreed is None and trial.first_ready is not None and now - trial.first_ready >= self.bounds.ready:
+        since = trial.waiting_since(now)
+        if since is not None and now - since >= self.bounds.ready:
             missing = trial.named([slot for slot in trial.slots if not slot.ready], self._workers.host)
             reason = f"not all shards were ready within {self.bounds.ready:g} s after the first; waited for {missing}"
             if trial.resumed:  # a shard that met the others before the restart does not meet them again

@@ -84,6 +84,7 @@ class GivenTrial:
     slots: list[ShardSlot] = field(init=False)
     finished: int = 0
     first_ready: float | None = None
+    all_begun: float | None = None
     agreed: float | None = None  # the start, by the lab's clock
     turned: asyncio.Event = field(default_factory=asyncio.Event)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -177,6 +178,19 @@ class GivenTrial:
             slot.seen = min(now, slot.seen + late)
         if self.first_ready is not None:
             self.first_ready = min(now, self.first_ready + late)
+        if self.all_begun is not None:
+            self.all_begun = min(now, self.all_begun + late)
+
+    def waiting_since(self, now: float) -> float | None:
+        """Since when shards that are ready wait for others that have begun; None where they do not.
+
+        A job that has yet to start has a limit of its own, which is longer: then the trial is lost, and repeated.
+        """
+        if self.all_begun is None and all(slot.begun for slot in self.slots):
+            self.all_begun = now
+        if self.agreed is not None or self.first_ready is None or self.all_begun is None:
+            return None
+        return max(self.first_ready, self.all_begun)
 
     async def meet(self, slot: ShardSlot, now: float, clock: Callable[[], float]) -> float | None:
         """The start on which all shards agree, by `clock`; None after a while, while some are not ready.

@@ -28,7 +28,7 @@ class Bounds:
 
     `start`: how much longer the first heartbeat may take, while the process of the job starts. Its imports take 1 s
     alone, and 8 s beside 16 busy processes on 2 cores. A job that can't start is reported at once.
-    `ready`: how long a shard that is ready waits for the others.
+    `ready`: how long a shard that is ready waits for the others, once all have begun.
     """
 
     patience: float = 30.0

@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -224,8 +224,8 @@ class RunManager:
         self._run = run
         self.say(f"run {run.run} -> {folder}")
 
-    def trial_started(self, trial: PlannedTrial, planned: int) -> None:
-        self._trial, self._planned, self._finished = trial, planned, 0
+    def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None:
+        self._trial, self._planned, self._finished = trials[0], planned, 0
 
     def progressed(self, finished: int) -> None:
         self._finished = finished
@@ -236,6 +236,9 @@ class RunManager:
         self._loop.call_soon_threadsafe(self._dispatcher.saved)
         how = f"{trial.requests:,} requests" if trial.status == "done" else f"{trial.status}: {reason_of(trial)}"
         self.say(f"trial {trial.order + 1}, {', '.join((trial.arm, *trial.way))}, round {trial.round}: {how}")
+
+    def round_judged(self, run: Run, rounds: int) -> None:
+        self.say(f"after round {rounds}, {len(run.decided)} of {len(run.experiment.arms)} arms are decided")
 
     def _check_idle(self) -> None:
         if self.measuring:

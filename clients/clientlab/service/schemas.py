@@ -215,6 +215,10 @@ class StandingsRow(_Schema):
         tuple[float, float] | None, Field(description="95 %, of the value; null with fewer than three rounds")
     ]
     interval_text: str
+    word: Annotated[
+        Literal["fastest", "slower", "equal", "undecided"],
+        Field(description="beside the fastest of its group and load: by the interval of their ratio"),
+    ]
     errors: Annotated[int, Field(description="failed requests, all rounds")]
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from statistics import median
+from typing import Literal
 
 from clientlab import units
+from clientlab.analysis.decisions import decision_of
 from clientlab.analysis.ratios import Estimate, typical_estimate
 from clientlab.reports.charts.chart_data import HUES, colour_of
 from clientlab.reports.rows import Group, Row, groups_of, speed_of
 from clientlab.results.document import Run
 from clientlab.results.figures import ranked_by
 from clientlab.service.schemas import Standings, StandingsGroup, StandingsRow
+
+Word = Literal["fastest", "slower", "equal", "undecided"]
 
 _P99 = ranked_by(open_load=True)
 _REACH = 1.5  # how far beyond the longest bar an interval is drawn
@@ -24,7 +28,7 @@ def standings_of(run: Run | None) -> Standings:
     return Standings(
         run=run.run,
         ended=len(run.trials),
-        rounds_planned=plan.rounds if plan.precision is None else None,
+        rounds_planned=plan.rounds if plan.precision is None and plan.budget is None else None,
         groups=[_group(group) for group in groups_of(run)],
     )
 
@@ -53,8 +57,16 @@ def _row(row: Row, *, open_load: bool) -> StandingsRow:
         text=row.text(_P99) if open_load else units.rate(None if found is None else found.value),
         interval=interval,
         interval_text=units.UNKNOWN if interval is None else " to ".join(map(shown, interval)),
+        word=_word_of(row),
         errors=sum(row.errors.values()),
     )
+
+
+def _word_of(row: Row) -> Word:
+    if row.fastest:
+        return "fastest"
+    word = decision_of(row.ratio).word
+    return "undecided" if word == "faster" else word
 
 
 def _p99_of(row: Row) -> Estimate | None:

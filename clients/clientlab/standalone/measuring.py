@@ -73,7 +73,7 @@ def measured(request: NewRun | ResumedRun, settings: RunSettings, console: Conso
             ceilings=run.ceilings,
             placement=placement,
         )
-        return execute(run, runner, store, observer, whole=plan)
+        return execute(run, runner, store, observer, whole=plan, by_turns=runner.by_turns)
 
 
 def _planned(

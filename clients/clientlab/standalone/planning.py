@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from math import ceil
 
+from clientlab import units
 from clientlab.errors import FieldError, LabError
 from clientlab.experiments.checks import TLS_ROUTES, available_part, check_plan, plugin_faults, replacements
 from clientlab.experiments.experiment import Experiment, WorkloadTable
@@ -13,7 +15,7 @@ from clientlab.experiments.overrides import Overrides, changes_between, overridd
 from clientlab.experiments.planning import make_plan
 from clientlab.results.plan import Plan
 from clientlab.results.withheld_plan import check_kept
-from clientlab.running.due import DEFAULT_TIME_BUDGET
+from clientlab.running.due import DEFAULT_TIME_BUDGET, seconds_of
 from clientlab.standalone.requests import NewRun
 from clientlab.testbeds.compose import for_stack
 from clientlab.testbeds.external import ExternalTarget
@@ -51,6 +53,7 @@ def plan_of(request: NewRun, external: ExternalTarget | None, say: Say) -> Plan:
         if file and file.is_bundled and not request.overrides.strategies:
             plan = available_part(plan)
         check_plan(plan, experiment, _secure_routes(plan, external))
+        _check_budget(plan)
     except FieldError as error:
         if file and not request.given.intersection(error.fields):
             raise file.located(error) from error
@@ -133,6 +136,14 @@ def _secure_routes(plan: Plan, external: ExternalTarget | None) -> Collection[st
     if external is None:
         return TLS_ROUTES
     return {arm.route for arm in plan.arms} if external.secure else ()
+
+
+def _check_budget(plan: Plan) -> None:
+    """Raises FieldError for a budget in which not even one round ends."""
+    needed = seconds_of(plan) / plan.rounds
+    if plan.budget is not None and plan.budget < needed:
+        message = f"one round of {len(plan.arms)} arms takes about {units.time(needed)}; write {ceil(needed)}s or more"
+        raise FieldError(["budget"], message, value=units.time(plan.budget))
 
 
 def _time_budget(request: NewRun) -> float | None:

@@ -1,46 +1,36 @@
-"""The worker's agent: polls the lab, serves the worker's metrics, and starts a process for each assignment.
+"""The worker's agent: polls the lab, serves the worker's metrics, and starts the process that does its assignments.
 
 `clientlab work` replaces itself with ``python -P -m clientlab.worker.agent SETTINGS``. A worker mostly waits, and there
-may be sixty of them: this process imports neither numpy nor pydantic. The job's process does, and ends with its trial.
+may be sixty of them: this process imports neither numpy nor pydantic. The process of its jobs does, and ends when there
+was none for a while.
 """
 
 from __future__ import annotations
 
-import contextlib
 import http
 import json
 import os
 import secrets
 import signal
 import socket
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from multiprocessing.connection import Connection, Pipe
 from types import FrameType
 from typing import Any
 
-from clientlab import child_processes, own_folder
+from clientlab import own_folder
 from clientlab.errors import LabError
-from clientlab.own_folder import OwnFolder
-from clientlab.worker.channel import JobInput, JobMetrics, log
+from clientlab.worker.channel import JobMetrics, log
+from clientlab.worker.job_process import KeptJobs
 from clientlab.worker.lab_client import POLL_TIMEOUT, LabClient, Refused
 from clientlab.worker.metrics_server import MetricsServer
 from clientlab.worker.token import TOKEN
 
-_STOP_SECONDS = 2.0
-"""A job that is told to end stops its trial and sends its last metrics."""
-
 _DISCOVERY_SECONDS = 15.0
 """Until Prometheus scrapes a new worker: it resolves the workers' name every 2 s (dashboards/prometheus), and its
 discovery and its scrape manager take up to 5 s each to pass a new address on."""
-
-_LOOK_SECONDS = 5.0
-"""To look whether the job is stopped."""
 
 
 class AgentEnded(Exception):
@@ -101,9 +91,14 @@ class _Agent:
         self._server = _serve(settings, self._metrics)
         self._scrapes_before = 0  # the present job
         self._expected = settings.scraped  # a first scrape
+        self._jobs = KeptJobs(settings.named)
 
     def work(self) -> None:
         """Poll the lab and do what it assigns, until its run has ended. Raises Ended, Refused or LabError."""
+        with self._jobs:
+            self._work()
+
+    def _work(self) -> None:
         strategies, run = list(self._settings.strategies), self._settings.run
         log(f"worker {self._name} for {', '.join(strategies)}; metrics at port {self._server.port}")
         poll = {"worker": self._name, "host": socket.gethostname()[:64], "strategies": strategies}
@@ -130,26 +125,18 @@ class _Agent:
     def _do(self, assignment: dict[str, Any]) -> None:
         """Run a job to its end, and keep its last metrics until they are scraped."""
         scrapes, self._scrapes_before = self._scrapes_before, self._server.scrapes
-        with OwnFolder("job") as folder:
-            process, connection = _start_job(str(folder.path), self._settings.named)
-            watch = JobWatch(process)
+        code = LabError.exit_code
+        with self._jobs.take() as job:
             try:
-                with contextlib.suppress(OSError, EOFError):  # its process has ended: see its exit code
-                    connection.send(JobInput(assignment, self._name, self._lab, str(folder.path)))
-                    self._metrics.attach(connection)
-                process.wait()
+                code = job.do(assignment, self._name, self._lab, self._metrics)
             finally:
-                watch.over.set()
-                child_processes.stop(process, _STOP_SECONDS)
-                self._metrics.detach()
-                connection.close()
-                if process.returncode == 0 and (self._settings.scraped or self._server.scrapes > scrapes):
+                if code == 0 and (self._settings.scraped or self._server.scrapes > scrapes):
                     self._server.wait_for_scrape(time.monotonic(), self._patience())
                 self._metrics.clear()
-        if process.returncode == LabError.exit_code:
+        if code == LabError.exit_code:
             raise LabError("the lab refused this worker's token during a job")
-        if process.returncode:
-            self._report_lost(assignment, watch.how_it_ended())
+        if code:
+            self._report_lost(assignment, job.how_it_ended())
 
     def _report_lost(self, assignment: dict[str, Any], how: str) -> None:
         """Tell the lab that the trial of a job is lost: it would wait, and could only say that nobody was heard of."""
@@ -163,29 +150,6 @@ class _Agent:
             log(str(error))
 
 
-class JobWatch:
-    """A thread that ends a job which a signal such as SIGSTOP has stopped: the worker would wait for it for ever."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.over = threading.Event()
-        self._process = process
-        self._was_stopped = False
-        threading.Thread(target=self._look, name="job", daemon=True).start()
-
-    def how_it_ended(self) -> str:
-        """In words that follow "the process"."""
-        code = self._process.wait()
-        if self._was_stopped:
-            return "was stopped, as by SIGSTOP, and was ended"
-        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-
-    def _look(self) -> None:
-        while not self.over.wait(_LOOK_SECONDS):
-            if self._process.pid in child_processes.stopped(self._process.pid):
-                self._was_stopped = True
-                self._process.kill()
-
-
 def _serve(settings: AgentSettings, metrics: JobMetrics) -> MetricsServer:
     """The server of the metrics. Raises LabError."""
     try:
@@ -193,18 +157,6 @@ def _serve(settings: AgentSettings, metrics: JobMetrics) -> MetricsServer:
     except OSError as error:
         where = f"--host {settings.host} --port {settings.port}"
         raise LabError(f"{where}: {error.strerror or error}; name another or stop what listens there") from error
-
-
-def _start_job(folder: str, named: Collection[str]) -> tuple[subprocess.Popen[bytes], Connection]:
-    """The process of a job, and the connection to it. Its temporary files are in the folder.
-
-    The token is not in its environment. `named`: the strategies that the worker's command line names.
-    """
-    ours, theirs = Pipe()
-    environment = {name: value for name, value in os.environ.items() if name != TOKEN} | {"TMPDIR": folder}
-    command = child_processes.python("clientlab.worker.job", str(theirs.fileno()), *named)
-    with theirs:
-        return child_processes.start(command, None, environment, [theirs.fileno()]), ours
 
 
 def _end(received: int, _frame: FrameType | None) -> None:

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from clientlab import strategies
 from clientlab.analysis.histogram import Floats
 from clientlab.errors import DROPPED, ERROR_OTHER, KINDS
-from clientlab.measuring.measurement import Outcome
+from clientlab.measuring.outcome import Outcome
 from clientlab.measuring.usage import LiveMemory
 from clientlab.results import labels
 from clientlab.results.trial import PlannedTrial, Trial

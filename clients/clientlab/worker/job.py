@@ -1,7 +1,8 @@
-"""One job of a worker: a trial, or a shard of one, its metrics for the agent, and its result for the lab.
+"""The jobs of a worker: each a trial, or a shard of one, its metrics for the agent, and its result for the lab.
 
 The agent starts it as ``python -P -m clientlab.worker.job DESCRIPTOR NAME…``; the descriptor is its end of a `channel`,
-and the names are the strategies that the worker's command line names: no other plug-in is loaded.
+and the names are the strategies that the worker's command line names: no other plug-in is loaded. It does one job after
+the other: its imports take longer than a short trial. After a job that fails, it ends.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from clientlab.running.trial_runner import TrialRunner, log_folder
 from clientlab.strategies import plugins
 from clientlab.testbeds.compose import ComposeTestbed, check_link
 from clientlab.worker.assignment import Assignment
-from clientlab.worker.channel import JobInput, MetricsSender, log
+from clientlab.worker.channel import JobChannel, JobInput, log
 from clientlab.worker.exporter import Exporter
 from clientlab.worker.lab_client import LOST_ERRORS, POLL_TIMEOUT, LabClient, Refused, WrongToken
 from clientlab.worker.lab_clock import EstimatedClock
@@ -86,27 +87,38 @@ class Heartbeats:
 
 
 def main(arguments: list[str]) -> int:
-    """Do the job that the agent sends; the exit code."""
+    """Do the jobs that the agent sends; the exit code of the last one."""
     signal.signal(signal.SIGTERM, _abandon)
-    connection: Connection = Connection(int(arguments[1]))
-    received: JobInput = connection.recv()
+    channel = JobChannel(Connection(int(arguments[1])))
     plugins.admit(arguments[2:])
+    code = 0
+    try:
+        for received in channel.inputs():
+            code = _do(received, channel)
+            channel.end(code)
+            if code:
+                break
+    except Abandoned:  # between two jobs
+        pass
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this process ends anyway
+    return code
+
+
+def _do(received: JobInput, channel: JobChannel) -> int:
+    """Do a job; its exit code."""
     assignment = Assignment.model_validate(received.assignment)
     if (reason := refusal_of(assignment)) is not None:
         log(f"{described(assignment)} is refused: {reason}")
         refused = Trial.of(assignment.trial, status="failed", reason=reason, started=utc_now())
         return deliver(received.lab, received.worker, assignment, refused)
     job = Job(received, assignment)
-    metrics = MetricsSender(connection, job.exporter)
     try:
-        code = job.do()
+        channel.begin(job.exporter)
+        return job.do()
     except Abandoned as reason:
         log(f"{job} is given up: {reason}")
         job.exporter.settle(None)
-        code = 0
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this process ends anyway
-    metrics.send()
-    return code
+        return 0
 
 
 def refusal_of(assignment: Assignment) -> str | None:

@@ -51,7 +51,9 @@ class EstimatedClock:
 
     def __init__(self, lab: LabClient, shards: int = 1, clock: Callable[[], float] = time.time) -> None:
         self._lab = lab
-        self._most = min(_MOST_ROUND_TRIPS, max(_FEWEST_ROUND_TRIPS, _OF_ALL_SHARDS // shards))
+        few = shards == 1  # there is nothing to agree on: the clock tells when the trial began
+        most = _FEWEST_ROUND_TRIPS if few else min(_MOST_ROUND_TRIPS, _OF_ALL_SHARDS // shards)
+        self._most = max(_FEWEST_ROUND_TRIPS, most)
         self._clock = clock
         self.now: LabClock | None = None
 

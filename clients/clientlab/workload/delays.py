@@ -15,15 +15,28 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
+from functools import cache
+from typing import TYPE_CHECKING
 
 from clientlab.workload.written import Written
+
+if TYPE_CHECKING:
+    from statistics import NormalDist
 
 _DIGITS = r"(?:\d{1,12}(?:\.\d{0,18})?|\.\d{1,18})(?:e(?:\d|-\d{1,2}))?"  # more would overflow a float
 _NUMBER = re.compile(_DIGITS, re.ASCII)
 _TIME = re.compile(rf"({_DIGITS})(us|ms|s|m|)", re.ASCII)
 _PARTS_OF_A_SECOND = {"us": 1_000_000, "ms": 1000, "s": 1, "": 1}  # to divide by: 9 * 1e-3 is not 0.009
-_STANDARD = NormalDist()
+
+
+@cache
+def _standard() -> NormalDist:
+    """The standard normal distribution. Its module imports much, and each trial's process would."""
+    from statistics import NormalDist  # noqa: PLC0415 - few workloads need it
+
+    return NormalDist()
+
+
 _MASK = (1 << 64) - 1
 _STEEPEST = 10
 _MOST_SECONDS = 1e9  # thirty years
@@ -127,8 +140,8 @@ def _delay_time(text: str) -> float:
 def _normal(mean: float, deviation: float) -> Callable[[float], float]:
     if deviation == 0:
         return lambda _: mean
-    below = _STANDARD.cdf(-mean / deviation)  # the part of the curve left of zero, cut off
-    return lambda share: max(0.0, mean + deviation * _STANDARD.inv_cdf(below + (1 - below) * share))
+    below = _standard().cdf(-mean / deviation)  # the part of the curve left of zero, cut off
+    return lambda share: max(0.0, mean + deviation * _standard().inv_cdf(below + (1 - below) * share))
 
 
 _FORMS = {
@@ -142,7 +155,7 @@ _FORMS = {
     "normal": _Form((_delay_time, _delay_time), _normal),
     "lognormal": _Form(
         (_delay_time, _sigma),
-        lambda median, sigma: lambda share: median * math.exp(sigma * _STANDARD.inv_cdf(share)),
+        lambda median, sigma: lambda share: median * math.exp(sigma * _standard().inv_cdf(share)),
         lambda median, _: median > 0,
         "the median must be above 0",
     ),

@@ -23,6 +23,16 @@ def is_open(workload: Workload) -> bool:
     return workload.rate is not None or workload.stages is not None
 
 
+def is_warm(workload: Workload) -> bool:
+    """Whether connections are opened before the clock starts: by default, in a closed load for a duration.
+
+    A number of requests is a job, whose connections are part of it. A duration is a part of a service that runs.
+    """
+    if workload.connections is None:
+        return workload.duration is not None and not is_open(workload)
+    return workload.connections == "warm"
+
+
 def arrivals_of(workload: Workload) -> Arrivals | None:
     """The schedule of an open load; None for a closed load."""
     if not is_open(workload):

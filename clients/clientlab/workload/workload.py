@@ -106,7 +106,7 @@ class Workload:
     deadline: Time | None = None
     request_limit: Time | None = None
     memory_limit: Memory | None = None
-    connections: Literal["cold", "warm"] = "cold"
+    connections: Literal["cold", "warm"] | None = None  # see load.is_warm
     warmup: WarmUp = 10
     shards: Shards = 1
     seed: Seed = field(default=1, metadata={"meaning": "Workloads with unlike seeds have independent random draws"})

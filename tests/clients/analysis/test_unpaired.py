@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from clientlab.analysis.typical import RESERVE, t_quantile
+from clientlab.analysis.typical import t_quantile
 from clientlab.analysis.unpaired import (
+    RESERVE,
     detectable,
     rank_of,
     shift,

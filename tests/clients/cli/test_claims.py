@@ -179,3 +179,26 @@ def test_rounds_end_with_the_precision(clientlab, server, results):
     run = results.read("last")
     assert run.rounds_ended in ("precision", "time-budget")
     assert max(trial.round for trial in run.trials) >= 5
+
+
+def test_a_budget_shorter_than_a_round_is_refused_with_the_least_that_works(clientlab, server):
+    """Before anything is measured."""
+    said = clientlab("run", "-t", "http.client", "-t", "urllib3", "-d", "2s", "--budget", "3s", "--url", server.url)
+    assert said.code == 2
+    assert "--budget 3.00 s: one round of 2 arms takes about 4.80 s; write 5s or more" in said.err.replace("\n", " ")
+    assert server.seen == []
+
+
+def test_a_budget_beside_a_precision_is_refused(clientlab, server):
+    """Each of them decides when rounds are enough."""
+    said = clientlab("run", "-t", "http.client", "--url", server.url, "--budget", "60s", "--until-precision", "3%")
+    assert said.code == 2
+    assert "each of them decides when rounds are enough" in said.err
+
+
+def test_a_run_with_a_budget_says_what_is_decided_and_what_is_open(clientlab, server, results):
+    """After each round; two arms that do the same work are open for long."""
+    said = clientlab("run", "-t", "http.client", "-t", "urllib3", "-n", "20", "--budget", "4s", "--url", server.url)
+    run = results.read("last")
+    assert (said.code, run.rounds_ended in {"budget", "decided"}) == (0, True)
+    assert "after round 1: no arm is decided yet" in said.err

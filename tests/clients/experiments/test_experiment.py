@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from importlib.util import find_spec
 
 import pytest
@@ -11,6 +12,7 @@ from clientlab.errors import LabError
 from clientlab.experiments.checks import check_plan, replacements
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, read_experiment, read_plan
+from clientlab.experiments.overrides import Overrides, overridden
 from clientlab.experiments.planning import make_plan
 from clientlab.results.plan import Plan
 from clientlab.results.target import Target
@@ -63,13 +65,12 @@ def test_every_bundled_experiment_can_be_run(name, quick):
     assert plan.question.endswith("?")
 
 
-def test_the_demo_is_48_trials_over_both_routes():
-    """Eight strategies, three rounds, and a delay."""
+def test_the_demo_is_eight_strategies_half_of_them_over_both_routes():
+    """With a delay, and rounds for a minute at most."""
     demo = read_plan(bundled()["demo"])
-    assert len(demo.arms) * demo.rounds == 48
-    assert {arm.route for arm in demo.arms} == {"direct", "proxy"}
+    assert Counter(arm.route for arm in demo.arms) == {"direct": 8, "proxy": 4}
     assert [str(workload.delay) for workload in demo.workloads.values()] == ["5ms"]
-    assert most_in_flight(demo) == 32
+    assert (most_in_flight(demo), demo.budget) == (16, 60.0)
 
 
 def test_a_file_needs_little_and_the_rest_has_defaults(tmp_path):
@@ -276,7 +277,7 @@ def test_a_new_run_holds_the_experiment_to_the_letter():
     assert run.experiment == plan
     assert (plan.rounds, plan.seed, plan.command) == (4, 9, "clientlab run mine.toml")
     assert [(arm.name, arm.workload) for arm in plan.arms] == [("urllib3", "w")]
-    assert plan.workloads == {"w": Workload()}
+    assert plan.workloads == {"w": Workload(connections="cold")}
 
 
 def test_what_is_not_installed_is_replaced_where_the_experiment_says_by_what(monkeypatch):
@@ -338,3 +339,27 @@ def test_arms_behind_links_stay_where_they_are_no_controls():
     for name in ("reuse", "distance", "six-strategies"):
         experiment = read_experiment(bundled()[name]).experiment
         assert experiment.without_linked_controls() == (experiment, [])
+
+
+@pytest.mark.parametrize(
+    ("given", "arms"),
+    [
+        ({"strategies": ("urllib3",)}, {"urllib3 (direct)", "urllib3 (proxy)"}),
+        ({"strategies": ("urllib3",), "routes": ("proxy",)}, {"urllib3"}),
+        ({"routes": ("proxy",)}, {"requests", "requests-session", "pycurl", "aiohttp@workers"}),
+    ],
+)
+def test_what_is_given_takes_the_place_of_the_arms_of_the_demo(given, arms):
+    """No claim is about them, so nothing is lost."""
+    demo = read_experiment(bundled()["demo"]).experiment
+    assert {arm.name for arm in make_plan(overridden(demo, Overrides(**given))).arms} == arms
+
+
+@pytest.mark.parametrize(
+    ("given", "budget"),
+    [({}, 60.0), ({"rounds": 4}, None), ({"precision": 0.05}, None), ({"rounds": 4, "budget": 90.0}, 90.0)],
+)
+def test_a_number_of_rounds_takes_the_place_of_the_budget(given, budget):
+    """So does a precision: whoever names one of them wants no other end."""
+    demo = read_experiment(bundled()["demo"]).experiment
+    assert overridden(demo, Overrides(**given)).budget == budget

@@ -113,7 +113,7 @@ def two_arms(b: float, jitter: float = 0.004):
     ("claim", "of", "changes", "settles"),
     [
         ({}, two_arms(1.0), {}, "no number of rounds: there is no difference of 3 %, and more rounds could"),
-        ({}, two_arms(1.01, 0.05), {}, "about 32 rounds at this spread (--rounds 32)"),
+        ({}, two_arms(1.01, 0.05), {}, "about 28 rounds at this spread (--rounds 28)"),
         ({}, two_arms(1.01, 0.8), {}, "more than 1,000 rounds at this spread"),
         ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.2), {}, "no number of rounds: the ratio lies on the limit"),
         ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.22, 0.05), {}, "about "),

@@ -32,7 +32,7 @@ def changes_of(before, after, *more: str):
 
 @pytest.mark.parametrize(
     ("pace", "wall", "throughput"),
-    [(1.5, "slower", "slower"), (0.6, "faster", "faster"), (1.01, *["within noise"] * 2)],
+    [(1.5, "slower", "slower"), (0.6, "faster", "faster"), (1.01, *["undecided"] * 2)],
 )
 def test_a_change_is_called_what_it_is(pace, wall, throughput):
     """Less time and more throughput are faster; what the rounds' spread explains is noise."""
@@ -41,7 +41,20 @@ def test_a_change_is_called_what_it_is(pace, wall, throughput):
     assert found["wall"].ratio.value == pytest.approx(pace)
     assert found["throughput"].ratio.value == pytest.approx(1 / pace)
     assert found["wall"].ratio.low < pace < found["wall"].ratio.high
-    assert found["memory"].word == "within noise"
+    assert found["memory"].word == "equal"
+
+
+def test_the_wall_time_of_trials_with_a_duration_is_no_result():
+    """The duration decides it; what they did in that time is compared."""
+    before, after = (
+        a_run(
+            *(a_trial("urllib3", number, pace) for number in (1, 2, 3)), workloads={"workload": Workload(duration=1.0)}
+        )
+        for pace in (1.0, 1.5)
+    )
+    found = compare(before, [after])
+    assert "wall" not in {figure.key for figure in found.figures}
+    assert found.others[0].changes["urllib3"]["throughput"].word == "slower"
 
 
 def test_every_figure_is_read_off_the_trials():
@@ -54,7 +67,7 @@ def test_every_figure_is_read_off_the_trials():
     told = {name: (change.before, change.after, change.word) for name, change in found.items()}
     assert set(told) == {*(figure.key for figure in COMPARED), "p95"}
     expected = {
-        "wall": (1.0, None, "cannot say"), "throughput": (1000, 1000, "within noise"),
+        "wall": (1.0, None, "undecided"), "throughput": (1000, 1000, "undecided"),
         "p50": (0.002, 0.004, "slower"), "p99": (0.009, 0.018, "slower"), "cpu": (0.0005, 1.0 / 900, "more"),
         "memory": (32 << 20, 64 << 20, "more"), "connections": (1, 130, "more"), "errors": (0, 0.1, "more"),
         "p95": (0.009, 0.018, "slower"),
@@ -66,7 +79,7 @@ def test_every_figure_is_read_off_the_trials():
 def test_with_fewer_than_three_rounds_nothing_can_be_said():
     """With fewer than three rounds, a comparison has no result, however large the ratio is."""
     found = changes_of(a_run_at(1.0), a_run_at(9.0, rounds=2))
-    assert {change.word for change in found.values()} == {"cannot say"}
+    assert {change.word for change in found.values()} == {"undecided"}
     assert (found["wall"].ratio.low, found["wall"].rounds) == (None, (3, 2))
 
 
@@ -75,13 +88,13 @@ def test_something_where_there_was_nothing_is_a_change_without_a_ratio():
     found = changes_of(a_run_at(1.0, connections_opened=0), a_run_at(1.0, connections_opened=8))["connections"]
     assert (found.ratio, found.word) == (None, "more")
     found = changes_of(a_run_at(1.0, connections_opened=0), a_run_at(1.0, connections_opened=0))["connections"]
-    assert (found.ratio.value, found.word) == (1, "within noise")
+    assert (found.ratio.value, found.word) == (1, "equal")
 
 
 def test_trials_that_failed_are_left_out():
     """An arm without a finished trial has no figures."""
     found = changes_of(a_run_at(1.0), a_run(*(a_failed_trial("urllib3", number=n) for n in (1, 2, 3))))["wall"]
-    assert (found.after, found.ratio, found.rounds, found.word) == (None, None, (3, 0), "cannot say")
+    assert (found.after, found.ratio, found.rounds, found.word) == (None, None, (3, 0), "undecided")
 
 
 def test_errors_of_trials_that_failed_are_counted():
@@ -97,7 +110,7 @@ def test_a_wall_time_that_errors_shortened_is_not_called_faster():
     faulty = [a_trial("urllib3", n, 0.5, errors={"reset": 500}, requests_per_second=1000) for n in (1, 2, 3)]
     for pair in ((a_run_at(1.0), a_run(*faulty)), (a_run(*faulty), a_run_at(1.0))):
         found = changes_of(*pair)
-        assert (found["wall"].word, found["wall"].ratio) == ("cannot say", None)
+        assert (found["wall"].word, found["wall"].ratio) == ("undecided", None)
         assert found["throughput"].ratio.value == pytest.approx(1, rel=0.02)
     found = changes_of(a_run_at(1.0), a_run(*a_run_at(2.0, rounds=4).trials, faulty[0].model_copy(update={"round": 5})))
     assert (found["wall"].word, found["wall"].rounds) == ("slower", (3, 4))
@@ -118,7 +131,7 @@ def test_the_smallest_change_that_could_be_seen_is_stated():
     found = changes_of(a_run_at(1.0), a_run_at(1.0))["wall"].detectable
     assert 1.02 < found < 1.3
     words = [changes_of(a_run_at(1.0), a_run_at(found**times))["wall"].word for times in (0.5, 2)]
-    assert words == ["within noise", "slower"]
+    assert words == ["undecided", "slower"]
     assert changes_of(a_run_at(1.0, rounds=2), a_run_at(1.0, rounds=2))["wall"].detectable is None
 
 
@@ -139,7 +152,7 @@ def test_each_run_is_compared_with_the_first():
     found = compare(a_run_at(1.0, "a", arms), [a_run_at(2.0, "b", arms), a_run_at(1.0, "c", arms[::-1])])
     assert [one.run.run for one in found.others] == ["b", "c"]
     assert found.arms() == ["pycurl", "urllib3"]
-    assert [one.changes["pycurl"]["wall"].word for one in found.others] == ["slower", "within noise"]
+    assert [one.changes["pycurl"]["wall"].word for one in found.others] == ["slower", "undecided"]
 
 
 def other_workload(**changes):
@@ -170,7 +183,7 @@ def test_unlike_runs_are_refused_unless_forced(other, says):
         compare(a_run_at(1.0, "before"), [other])
     (found,) = compare(a_run_at(1.0, "before"), [other], force=True).others
     assert found.unlike
-    assert found.changes["urllib3"]["wall"].word == "within noise"
+    assert found.changes["urllib3"]["wall"].word == "undecided"
 
 
 def test_a_deadline_is_no_part_of_the_work():

@@ -16,7 +16,7 @@ import pytest
 
 from clientlab import strategies
 from clientlab.conformance.server import counting_server, ok
-from clientlab.measuring import measurement
+from clientlab.measuring import measurement, rests
 from clientlab.measuring import trial_processes as trial_processes_module
 from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
@@ -172,7 +172,7 @@ def test_the_pause_before_the_end_is_no_part_of_the_trial(server, monkeypatch):
     def slow(*_arguments):
         time.sleep(0.5)
 
-    monkeypatch.setattr(measurement.usage, "footprint", slow)
+    monkeypatch.setattr(rests.usage, "footprint", slow)
     outcome = measure("http.client", Workload(requests=2, warmup=0), server.url).outcome
     assert outcome.wall_seconds < 0.4
     assert outcome.disturbance.seconds >= 0.5
@@ -294,7 +294,9 @@ def test_a_trial_ends_at_its_deadline(tmp_path):
 def test_failures_in_a_row_are_counted_until_one_succeeds(tmp_path):
     """Over several looks; a warm-up with a log of its own counts as well, and is progress."""
     seen, finished = [], []
-    progress = measurement._Progress(tmp_path, finished.append, seen.append, math.inf)
+    progress = measurement._Progress(
+        tmp_path, measurement.Callbacks(on_progress=finished.append, on_failures=seen.append), math.inf
+    )
     warm_up, log = SampleLog(tmp_path / "warm-up", 0, 4), SampleLog(tmp_path, 0, 20)
     looks = [progress.look()]
     warm_up.write_late(0, 1.0, 0.1, 0, 0, 1)

@@ -42,7 +42,7 @@ def test_a_disturbance_is_the_growth_of_every_counter(tmp_path):
     a_system(
         tmp_path, busy=350, steal=7, total=1_250_000, khz=1_000_000, threads={7: (9_000_000, 5), 9: (1_000_000, 1)}
     )
-    found = noise.disturbance(machine, noise.machine(tmp_path), threads, noise.threads([7], tmp_path))
+    found = noise.disturbance([(machine, noise.machine(tmp_path))], [(threads, noise.threads([7], tmp_path))])
     assert found.machine_cpu_seconds == pytest.approx(250 / TICK, abs=0.05)  # less this process's own
     assert found.steal_seconds == pytest.approx(2 / TICK)
     assert found.cpu_pressure_seconds == pytest.approx(0.25)
@@ -56,7 +56,7 @@ def test_a_disturbance_is_the_growth_of_every_counter(tmp_path):
 def test_what_the_system_does_not_show_is_unknown(tmp_path):
     """Not 0. Only the share of the cores is read of the real machine, and in steps: it may be known."""
     machine, threads = noise.machine(tmp_path), noise.threads([7], tmp_path)
-    found = noise.disturbance(machine, noise.machine(tmp_path), threads, threads)
+    found = noise.disturbance([(machine, noise.machine(tmp_path))], [(threads, threads)])
     assert found == noise.Disturbance(found.seconds, busy_share=found.busy_share)
 
 
@@ -67,7 +67,7 @@ def test_the_kernels_own_counters_are_read():
     deadline = time.monotonic() + 10
     while noise.machine().busy == machine.busy and time.monotonic() < deadline:
         sum(range(10_000))
-    found = noise.disturbance(machine, noise.machine(), threads, noise.threads([os.getpid()]))
+    found = noise.disturbance([(machine, noise.machine())], [(threads, noise.threads([os.getpid()]))])
     assert noise.machine().busy > machine.busy
     assert found.machine_cpu_seconds is not None
     assert found.run_delay_seconds >= 0

@@ -16,8 +16,8 @@ from clients.html_page import Page
 from clients.report_runs import a_measured_trial, a_whole_run
 
 SECTIONS = [
-    "answer", "times", "table", "claims", "sweep", "latency", "distribution", "overhead", "timeline", "resources",
-    "errors", "surroundings", "again",
+    "answer", "compared", "times", "table", "claims", "sweep", "latency", "distribution", "overhead", "timeline",
+    "resources", "errors", "surroundings", "again",
 ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def tell(observer) -> None:
     """Three trials, from their start to their end."""
     observer.run_started(a_run(question="Is [x] fast?"), Path("results/a run"))
     for trial, _ in TRIALS:
-        observer.trial_started(trial, 3)
+        observer.trials_started([trial], 3)
         observer.progressed(1234)
         observer.trial_ended(trial)
 

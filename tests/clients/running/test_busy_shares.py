@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from clientlab.measuring.measurement import Outcome
 from clientlab.measuring.noise import Disturbance
+from clientlab.measuring.outcome import Outcome
 from clientlab.results.bottleneck import InFlight
 from clientlab.results.document import Placement
 from clientlab.results.server_counters import ServerCounters, ServerUse

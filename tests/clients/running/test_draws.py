@@ -43,7 +43,7 @@ def a_new_run(*strategies: str, rounds: int = 3, seed: int | None = None, own_se
 
 def workloads_of(run: Run) -> dict[tuple[int, str], Workload]:
     """(round, arm) → the workload that its trial does."""
-    return {(due.round, due.arm): planned_trial(run, due)[1] for due in due_trials(run).trials}
+    return {(due.round, due.arm): planned_trial(run, due, 0)[1] for due in due_trials(run).trials}
 
 
 def drawn(run: Run) -> dict[int, list[list[float]]]:
@@ -76,7 +76,7 @@ def test_arrivals_and_bodies_are_drawn_in_each_round():
     assert all_differ(arrivals_of(one).start_of(3) for one in workloads)
     assert all_differ(requests_of(one, "http://h")(0).body for one in workloads)
     assert len({requests_in(one) for one in workloads}) > 1
-    assert {planned_trial(run, due)[0].concurrency for due in due_trials(run).trials} == {1000}
+    assert {planned_trial(run, due, 0)[0].concurrency for due in due_trials(run).trials} == {1000}
 
 
 def test_recorded_requests_are_drawn_in_each_round(tmp_path):
@@ -121,7 +121,7 @@ def test_rounds_of_an_older_version_repeat_one_draw():
     assert found[1] == found[2] == found[3]
 
 
-@pytest.mark.parametrize("strategy", ["urllib3", "aiohttp@workers"])
+@pytest.mark.parametrize("strategy", ["urllib3", "aiohttp"])
 def test_overhead_leaves_out_the_delay_that_the_server_was_asked_for_in_this_round(strategy, tmp_path):
     """Lab and upstream agree on the delay of request k of each round, to the microsecond."""
     asked: list[float] = []

@@ -45,9 +45,10 @@ class Recorder:
     def run_started(self, run, folder) -> None:
         self.events.append(("run", run.run, folder.name))
 
-    def trial_started(self, trial, planned) -> None:
-        self.events.append(("start", trial.strategy, planned))
-        self.at_start(trial)
+    def trials_started(self, trials, planned) -> None:
+        for trial in trials:
+            self.events.append(("start", trial.strategy, planned))
+            self.at_start(trial)
 
     def progressed(self, finished) -> None:
         pass
@@ -55,6 +56,9 @@ class Recorder:
     def trial_ended(self, trial) -> None:
         self.events.append(("end", trial.strategy, trial.status))
         self.at_end(trial)
+
+    def round_judged(self, run, rounds) -> None:
+        self.events.append(("round", rounds, dict(run.decided)))
 
 
 NAME = "20240506-070809-mine-abcd"

@@ -226,7 +226,7 @@ def test_an_interrupt_ends_all_shards(tmp_path):
 
     with counting_server(lambda _: ok(b""), hold=0.1) as server, pytest.raises(TrialInterrupted) as interrupted:
         trial_of(server, tmp_path, workload_of(requests=5000), progressed=interrupt)
-    assert interrupted.value.trial.status == "lost"
+    assert interrupted.value.trials[0].status == "lost"
     assert not any(map(is_alive, trial_processes()))
     assert not list(tmp_path.iterdir())
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clientlab.results.plan import Claim
-from clientlab.running.due import DEFAULT_TIME_BUDGET, ended
+from clientlab.running.due import DEFAULT_TIME_BUDGET, Pace, due_trials, ended, with_decided
 from clients.documents import a_failed_trial, a_run, a_trial
 
 
@@ -26,31 +26,31 @@ def a_measured_run(spread: float, rounds: int = 6, **changes):
 def test_planned_rounds_end_as_planned():
     """However restless the machine was, and however long it took."""
     run = a_measured_run(0.5, precision=None)
-    assert ended(run, 4, 1e9) is None
-    assert ended(run, 5, 0.0) == "planned"
+    assert ended(run, 4, Pace(1e9, 0.0)) is None
+    assert ended(run, 5, Pace(0.0, 0.0)) == "planned"
 
 
 @pytest.mark.parametrize(("spread", "reason"), [(0.001, "precision"), (0.2, None)])
 def test_rounds_are_added_until_the_intervals_are_narrow(spread, reason):
     """And not before the fewest are done."""
-    assert ended(a_measured_run(spread), 6, 1.0) == reason
-    assert ended(a_measured_run(spread), 4, 1.0) is None
+    assert ended(a_measured_run(spread), 6, Pace(1.0, 0.0)) == reason
+    assert ended(a_measured_run(spread), 4, Pace(1.0, 0.0)) is None
 
 
 @pytest.mark.parametrize(("seconds", "reason"), [(49.0, None), (51.0, "time-budget")])
 def test_no_round_is_begun_that_would_end_beyond_the_time_budget(seconds, reason):
     """Judged by the pace of those before it: after six rounds, the seventh would end at 7/6 of the time."""
-    assert ended(a_measured_run(0.2, time_budget=58.0), 6, seconds) == reason
+    assert ended(a_measured_run(0.2, time_budget=58.0), 6, Pace(seconds, 0.0)) == reason
 
 
 def test_there_is_a_time_budget_where_none_is_named():
     """No run goes on for ever."""
-    assert ended(a_measured_run(0.2), 6, DEFAULT_TIME_BUDGET) == "time-budget"
+    assert ended(a_measured_run(0.2), 6, Pace(DEFAULT_TIME_BUDGET, 0.0)) == "time-budget"
 
 
 def test_the_direction_alone_ends_nothing():
     """An interval that leaves out 1 by far is not narrow: rounds go on for the ratio's sake."""
-    assert ended(a_measured_run(0.1), 6, 1.0) is None
+    assert ended(a_measured_run(0.1), 6, Pace(1.0, 0.0)) is None
 
 
 def a_run_of_a_claim(of: float, spread: float, rounds: int, precision: float = 0.03, **claim):
@@ -77,7 +77,7 @@ def a_run_of_a_claim(of: float, spread: float, rounds: int, precision: float = 0
 @pytest.mark.parametrize("precision", [0.03, 0.5])
 def test_a_claim_is_waited_for_until_it_is_settled(of, spread, rounds, reason, precision):
     """Surely decided, surely negligible, or as sure as ever: however wide an interval the ratios may have."""
-    assert ended(a_run_of_a_claim(of, spread, rounds, precision), rounds, 1.0) == reason
+    assert ended(a_run_of_a_claim(of, spread, rounds, precision), rounds, Pace(1.0, 0.0)) == reason
 
 
 @pytest.mark.parametrize(("rounds", "reason"), [(6, None), (84, "precision")])
@@ -88,13 +88,13 @@ def test_a_claim_of_spreads_ends(rounds, reason):
               for name, route, of_arm in (("a", "direct", walls[0]), ("b", "proxy", walls[1]))
               for number, wall in enumerate(of_arm, start=1)]  # fmt: skip
     claim = Claim(name="it", text="It is so", kind="spread", a="a", b="b")
-    assert ended(a_run(*trials, rounds=5, precision=0.03, claims=[claim]), rounds, 1.0) == reason
+    assert ended(a_run(*trials, rounds=5, precision=0.03, claims=[claim]), rounds, Pace(1.0, 0.0)) == reason
 
 
 @pytest.mark.parametrize(("spread", "reason"), [(0.1, None), (0.01, "precision")])
 def test_a_claim_on_the_limit_of_its_band_ends_with_the_precision(spread, reason):
     """A ratio that is the limit itself would take rounds without end."""
-    assert ended(a_run_of_a_claim(1.2, spread, 6, kind="ratio", band=(1.2, 2.0)), 6, 1.0) == reason
+    assert ended(a_run_of_a_claim(1.2, spread, 6, kind="ratio", band=(1.2, 2.0)), 6, Pace(1.0, 0.0)) == reason
 
 
 def test_an_arm_that_always_fails_is_not_waited_for():
@@ -102,4 +102,51 @@ def test_an_arm_that_always_fails_is_not_waited_for():
     run = a_measured_run(0.001)
     failing = [a_failed_trial("c", number=number) for number in range(1, 7)]
     claim = Claim(name="it", text="It is so", kind="less", a="a", b="c")
-    assert ended(a_run(*run.trials, *failing, rounds=5, precision=0.03, claims=[claim]), 6, 1.0) == "precision"
+    assert (
+        ended(a_run(*run.trials, *failing, rounds=5, precision=0.03, claims=[claim]), 6, Pace(1.0, 0.0)) == "precision"
+    )
+
+
+def a_run_with_a_budget(rounds: int, **changes):
+    """Arm a is fastest; b takes as long, give or take; c takes twice as long. Rounds vary by 2 %."""
+    noise = np.random.default_rng(7).normal(0, 0.02, (3, rounds))
+    walls = np.exp(np.log([[1.0], [1.02], [2.0]]) + noise)
+    trials = [a_trial(name, number, wall) for name, of_arm in zip("abc", walls.tolist(), strict=True)
+              for number, wall in enumerate(of_arm, start=1)]  # fmt: skip
+    return a_run(*trials, **({"rounds": 1, "budget": 60.0} | changes))
+
+
+def test_an_arm_leaves_when_its_comparisons_are_decided():
+    """The one that takes twice as long does; those that are close are measured further."""
+    run = with_decided(a_run_with_a_budget(6), 6)
+    assert run.decided == {"c": 6}
+    assert {one.arm for one in due_trials(run, 7).trials} == {"a", "b"}
+    assert ended(run, 6, Pace(6.0, 0.3)) is None
+
+
+def test_no_arm_leaves_in_the_first_rounds():
+    """Three rounds say little about how much arms vary."""
+    run = a_run_with_a_budget(3)
+    assert with_decided(run, 3) is run
+
+
+def test_a_run_without_a_budget_decides_nothing():
+    """Its rounds are those that were planned."""
+    run = a_run_with_a_budget(6, budget=None)
+    assert with_decided(run, 6) is run
+
+
+def test_a_budget_ends_the_rounds_when_every_comparison_is_decided():
+    """And when the next round would not end in time."""
+    run = a_run_with_a_budget(6)
+    decided = run.model_copy(update={"decided": {"a": 6, "b": 6, "c": 6}})
+    assert ended(decided, 6, Pace(6.0, 0.3)) == "decided"
+    assert ended(run, 6, Pace(59.0, 0.3)) is None
+    assert ended(run, 6, Pace(59.5, 0.3)) == "budget"
+
+
+def test_an_arm_that_fails_is_not_waited_for_by_a_budget():
+    """No further round would change that."""
+    run = a_run_with_a_budget(6)
+    failing = [a_failed_trial("d", number=number) for number in range(1, 7)]
+    assert "d" in with_decided(a_run(*run.trials, *failing, rounds=1, budget=60.0), 6).decided

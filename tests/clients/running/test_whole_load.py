@@ -9,7 +9,7 @@ import pytest
 
 from clientlab.conformance.server import counting_server, ok
 from clientlab.judging.cautions import cautions_of
-from clientlab.measuring.measurement import Measurement, Outcome
+from clientlab.measuring.outcome import Measurement, Outcome
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.shard import ShardSlices
 from clientlab.results.trial import PlannedTrial

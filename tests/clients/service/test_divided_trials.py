@@ -273,6 +273,25 @@ def test_a_shard_that_is_never_ready_fails_the_trial_with_its_host(clock):
     clock.run(go())
 
 
+def test_a_shard_whose_job_does_not_start_loses_the_trial_and_does_not_fail_it(clock):
+    """The time for the first heartbeat is longer than that in which the others may get ready."""
+
+    async def go() -> None:
+        dispatcher = Dispatcher(QUICK)
+        given = give(dispatcher, 2)
+        await assigned(dispatcher, "ab")
+        meeting = meet(dispatcher, "b", 1)
+        while not given.done():
+            beat(dispatcher, "b", 1)
+            await asyncio.sleep(0.02)
+        with pytest.raises(TrialLost, match=r"shard 1 of 2 on host-a was not heard of for 0\.7 s"):
+            await given
+        with pytest.raises(NoMeeting):
+            await meeting
+
+    clock.run(go())
+
+
 def test_after_a_restart_the_shards_that_go_on_keep_their_places(clock):
     """Their reports make the trial; a shard that is not heard of loses it, since none is repeated alone."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.experiments.file import bundled
+from clientlab.experiments.file import bundled, read_plan
 from clientlab.service.plans import served_plan
 from clientlab.service.schemas import Wanted
 from clientlab.strategies import availability
@@ -93,22 +94,30 @@ def test_shards_do_not_replace_an_axis(demo, tmp_path):
         served_plan(Wanted(experiment=str(file), shards=2), file)
 
 
-def test_a_bundled_experiment_is_served_without_the_arms_that_the_machine_cannot_run(monkeypatch):
+@pytest.fixture
+def without_wreq(monkeypatch) -> list[str]:
+    """A machine that lacks a library: the atlas's arms that need it, and why they can't be measured."""
+    monkeypatch.setattr(availability, "find_spec", lambda name: None if name == "wreq" else find_spec(name))
+    return [arm.name for arm in read_plan(bundled()["atlas"]).arms if arm.strategy.startswith("wreq")]
+
+
+LACKS = "wreq is not installed; pip install 'clientlab[more]'"
+
+
+def test_a_bundled_experiment_is_served_without_the_arms_that_the_machine_cannot_run(without_wreq):
     """Strategies that the user names, and those of a file of the user's own, are refused."""
-    monkeypatch.setattr(availability, "which", lambda _: None)
-    lacks = "ab is not installed; apt-get install apache2-utils"
     plan = served_plan(Wanted(experiment="atlas"), bundled()["atlas"])
-    assert plan.unavailable_arms == dict.fromkeys(["json ab", "delay ab", "body ab"], lacks)
-    assert "ab" not in {arm.strategy for arm in plan.arms}
-    with pytest.raises(LabError, match=f"strategy 'ab' is unavailable: {lacks}"):
-        served_plan(Wanted(experiment="demo", strategies=["ab"]), bundled()["demo"])
+    assert plan.unavailable_arms == dict.fromkeys(without_wreq, LACKS)
+    assert len(without_wreq) > 10
+    assert not any(arm.strategy.startswith("wreq") for arm in plan.arms)
+    with pytest.raises(LabError, match=re.escape(f"strategy 'wreq' is unavailable: {LACKS}")):
+        served_plan(Wanted(experiment="demo", strategies=["wreq"]), bundled()["demo"])
 
 
-def test_the_log_of_the_service_names_the_arms_that_are_left_out(monkeypatch, store, caplog):
+def test_the_log_of_the_service_names_the_arms_that_are_left_out(without_wreq, store, caplog):
     """In one line, when the run begins."""
-    monkeypatch.setattr(availability, "which", lambda _: None)
     caplog.set_level("INFO", "clientlab.service")
     status, _, _ = asked(store, "POST", "/start", **form(experiment="atlas", rounds="1"))
     assert status == 303
     lines = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
-    assert lines == ["left out: json ab, delay ab, body ab (ab is not installed; apt-get install apache2-utils)"]
+    assert lines == [f"left out: {', '.join(without_wreq)} ({LACKS})"]

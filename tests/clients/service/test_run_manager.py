@@ -35,9 +35,9 @@ def test_the_form_begins_an_experiment_and_one_at_a_time(store):
             assignment = (await client.post("/api/assignments", headers=BEARER, json=anything)).json()
             assert assignment["run"] == name
             state = (await client.get("/api/state")).json()
-            assert (state["measuring"], state["experiment"], state["planned"]) == (True, "demo", 16)
+            assert (state["measuring"], state["experiment"], state["planned"]) == (True, "demo", 12)
             assert [worker["state"] for worker in state["workers"]] == ["measuring"]
-            left = f'clientlab_schedule_trials{{experiment="demo",run="{name}",state="left"}} 16.0'
+            left = f'clientlab_schedule_trials{{experiment="demo",run="{name}",state="left"}} 12.0'
             assert left in (await client.get("/metrics")).text
             assert (await post("/stop"))[0] == 303
             await asyncio.wait_for(ended(client), 10)

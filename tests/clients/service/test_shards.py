@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from clientlab.worker.lab_client import LabClient, Refused
-from clients.labs import TOKEN, Program, Scraper, experiment, get, requests_at, state
+from clients.labs import TOKEN, Labs, Program, Scraper, experiment, get, requests_at, state
 from running import eventually
 
 WORK = {"requests": 60, "delay": "40ms", "concurrency": 4, "warmup": 1}
@@ -19,8 +19,9 @@ def shards_of(lab: Program) -> dict[int, dict]:
     return {shard["index"]: shard for shard in found if shard is not None}
 
 
-def measuring(lab: Program, shards: int) -> bool:
-    """Whether all shards have finished some requests."""
+def measuring(labs: Labs, lab: Program, shards: int) -> bool:
+    """Whether all shards have finished some requests. Fails with the reason of a trial that was lost before."""
+    assert state(lab)["failed"] == 0, [(trial.status, trial.reason) for trial in labs.run().trials]
     return sum(shard["finished"] > 0 for shard in shards_of(lab).values()) == shards
 
 
@@ -61,11 +62,14 @@ def test_a_worker_that_is_killed_loses_the_trial_and_all_shards_are_measured_aga
         experiment(["http.client@threads"], **WORK | {"requests": 400}), "--shards", "2", "--lost-after", "3"
     )
     killed, other = (labs.work(lab, "http.client@threads") for _ in range(2))
-    eventually(lambda: measuring(lab, 2), "both shards are measured")
-    trial_processes = jobs(other)
+    eventually(lambda: measuring(labs, lab, 2), "both shards are measured")
+    trial_processes = [one for one in jobs(other) if "clientlab.worker.job" not in one.cmdline()]
     killed.kill()
     eventually(lambda: state(lab)["failed"] == 1, "the trial is lost")
+    assert trial_processes
     assert psutil.wait_procs(trial_processes, timeout=20)[1] == []
+    # What they had sent is answered up to 40 ms later, and counted then.
+    eventually(lambda: upstream.metrics()["mockupstream_requests_in_flight"] == 0, "the upstream is at rest")
     before = requests_at(upstream)
     labs.work(lab, "http.client@threads")
     run = labs.await_end(lab)
@@ -78,11 +82,18 @@ def test_a_worker_that_is_killed_loses_the_trial_and_all_shards_are_measured_aga
 
 @pytest.mark.slow
 def test_a_job_that_is_killed_loses_the_trial_with_that_cause(labs):
-    """Its worker reports it; both workers do the repetition."""
+    """Its worker reports it; both workers do the repetition. Before, the page shows who has which shard."""
     asked = experiment(["http.client@threads"], **WORK | {"requests": 800})
     lab = labs.serve(asked, "--shards", "2", "--lost-after", "3")  # so that workers tell often how far they are
     workers = [labs.work(lab, "http.client@threads") for _ in range(2)]
-    eventually(lambda: measuring(lab, 2), "both shards are measured")
+    eventually(lambda: measuring(labs, lab, 2), "both shards are measured")
+    found = state(lab)
+    assert found["shards"] == "0 of 2 shards have reported"
+    assert {(shard["of"], shard["phase"]) for shard in shards_of(lab).values()} == {(2, "measuring")}
+    page = get(f"{lab.url}/")
+    assert "<td>1 of 2, measuring, " in page
+    assert "<td>2 of 2, measuring, " in page
+    assert "0 of 2 shards have reported" in page
     psutil.Process(workers[0].process.pid).children()[0].kill()
     run = labs.await_end(lab)
     assert [(trial.status, trial.reason) for trial in run.trials] == [
@@ -113,7 +124,7 @@ def test_a_lab_that_is_killed_in_a_divided_trial_takes_its_shards_results_when_i
     lab = labs.serve(asked, "--shards", "2", "--lost-after", "3")
     for _ in range(2):
         labs.work(lab, "http.client@threads")
-    eventually(lambda: measuring(lab, 2), "both shards are measured")
+    eventually(lambda: measuring(labs, lab, 2), "both shards are measured")
     lab.kill()
     again = labs.serve(asked, "--shards", "2", "--lost-after", "3", port=lab.port)
     run = labs.await_end(again)
@@ -132,19 +143,3 @@ def test_an_experiment_that_can_not_be_divided_is_refused_with_one_line(labs):
     lab = labs.serve(experiment(["http.client"], requests=10), "--idle")
     with pytest.raises(Refused, match="requests in flight here; write no more shards"):
         LabClient(lab.url, TOKEN).post("/api/runs", {"experiment": "demo", "shards": 2})
-
-
-def test_the_page_shows_who_has_which_shard(labs):
-    """And how far it is, as the state for programs does."""
-    asked = experiment(["http.client@threads"], **WORK | {"requests": 4000})
-    lab = labs.serve(asked, "--shards", "2", "--lost-after", "3")
-    for _ in range(2):
-        labs.work(lab, "http.client@threads")
-    eventually(lambda: measuring(lab, 2), "both shards are measured")
-    found = state(lab)
-    assert found["shards"] == "0 of 2 shards have reported"
-    assert {(shard["of"], shard["phase"]) for shard in shards_of(lab).values()} == {(2, "measuring")}
-    page = get(f"{lab.url}/")
-    assert "<td>1 of 2, measuring, " in page
-    assert "<td>2 of 2, measuring, " in page
-    assert "0 of 2 shards have reported" in page

@@ -113,7 +113,7 @@ def test_arms_of_an_open_load_stand_by_their_p99_and_not_by_a_rate_that_the_sche
 
 def ended_on(rows: Locator) -> int:
     """The trials that rows of standings count: "2 of 3" are two."""
-    return sum(int(text.split()[0]) for text in rows.locator("td:nth-child(6)").all_inner_texts())
+    return sum(int(text.split()[0]) for text in rows.locator("td:nth-child(7)").all_inner_texts())
 
 
 @pytest.mark.slow

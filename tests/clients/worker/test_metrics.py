@@ -15,7 +15,8 @@ import pytest
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
-from clientlab.worker.channel import JobMetrics, MetricsSender
+from clientlab.worker.channel import JobChannel, JobInput, JobMetrics
+from clientlab.worker.lab_client import LabClient
 from clientlab.worker.metrics_server import MetricsServer
 from running import eventually
 
@@ -44,7 +45,9 @@ class Worker:
 
     def start_job(self) -> None:
         ours, theirs = Pipe()
-        self.sender = MetricsSender(theirs, self.requests)
+        self.channel = JobChannel(theirs)
+        self.ours = ours
+        self.channel.begin(self.requests)
         self.metrics.attach(ours)
         self.descriptor = theirs.fileno()
 
@@ -94,12 +97,43 @@ def test_a_scrape_gets_the_values_of_its_moment_and_afterwards_the_last_ones(wor
     worker.requests.count = 5
     assert worker.scrape() == {"requests_total": 5}
     worker.requests.count = 7
-    worker.sender.send()
-    worker.end_job()
-    worker.metrics.detach()
+    worker.channel.end(0)
+    assert worker.metrics.wait_for_end() == 0
     assert worker.scrape() == {"requests_total": 7}
     worker.metrics.clear()
     assert worker.scrape() == {"clientlab_worker_waiting": 1}
+
+
+def test_the_process_of_a_job_does_the_next_one(worker):
+    """It takes an input for each, and the metrics are those of the present one."""
+    worker.start_job()
+    worker.channel.end(0)
+    assert worker.metrics.wait_for_end() == 0
+    given = JobInput({"order": 2}, "a" * 16, LabClient("http://127.0.0.1:9", ""), "/nowhere")
+    worker.ours.send(given)
+    assert next(worker.channel.inputs()).assignment == {"order": 2}
+    second = Requests()
+    second.count = 3
+    worker.channel.begin(second)
+    worker.metrics.attach(worker.ours)
+    assert worker.scrape() == {"requests_total": 3}
+    worker.channel.end(2)
+    assert worker.metrics.wait_for_end() == 2
+
+
+def test_scrapes_while_a_job_ends_take_nothing_from_its_end(worker):
+    """The exit code arrives once, whoever reads it, and no scrape waits for an answer that does not come."""
+    for number in range(30):
+        ours, theirs = Pipe()
+        channel, collector = JobChannel(theirs), Requests()
+        collector.count = number
+        channel.begin(collector)
+        worker.metrics.attach(ours)
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            scrapes = [pool.submit(worker.scrape) for _ in range(2)]
+            channel.end(number)
+            assert worker.metrics.wait_for_end() == number
+            assert all(one.result(5) == {"requests_total": number} for one in scrapes)
 
 
 def test_a_job_that_was_killed_leaves_the_values_of_the_last_scrape(worker):
@@ -108,7 +142,7 @@ def test_a_job_that_was_killed_leaves_the_values_of_the_last_scrape(worker):
     worker.requests.count = 5
     worker.scrape()
     worker.end_job()
-    worker.metrics.detach()
+    assert worker.metrics.wait_for_end() is None
     assert worker.scrape() == {"requests_total": 5}
 
 

@@ -43,6 +43,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     links.standing_queue,
     links.dropped_segments,
     trials.not_warm,
+    trials.closed_between_slices,
     trials.gil_on,
     bottlenecks.waits_for_connection,
     bottlenecks.waits_for_stream,

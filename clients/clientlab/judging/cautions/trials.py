@@ -18,6 +18,7 @@ from clientlab.results.document import Caution, Run, failed_for_good
 from clientlab.results.figures import cost_of
 from clientlab.results.machine import is_free_threaded
 from clientlab.results.trial import Trial
+from clientlab.workload.load import is_warm
 
 
 def finished(run: Run) -> list[Trial]:
@@ -89,9 +90,23 @@ def not_warm(run: Run) -> Iterator[Caution]:
         )
 
 
+def closed_between_slices(run: Run) -> Iterator[Caution]:
+    """Connections that the server, or the client, had closed when a trial's next slice began."""
+    found = [trial for trial in finished(run) if trial.connections_reopened and _should_be_warm(run, trial)]
+    if found:
+        yield Caution(
+            kind="closed-between-slices",
+            arms=arms_of(found),
+            text=f"of {names_of(found)}, up to {max(trial.connections_reopened or 0 for trial in found)} connections "
+            "were closed while a trial waited for its next slice, and opened anew before it",
+            advice="the server closes idle connections early, as uvicorn does after 5 s: raise its limit, or use "
+            "--slices 1",
+        )
+
+
 def _should_be_warm(run: Run, trial: Trial) -> bool:
     """Whether the strategy keeps connections and the workload asks to open them before the measured time."""
-    if run.experiment.workloads[trial.workload].connections != "warm":
+    if not is_warm(run.experiment.workloads[trial.workload]):
         return False
     try:
         return strategies.find(trial.strategy).policy != "per call"

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure as Drawing
 
 from clientlab.analysis.typical import Floats
 from clientlab.errors import LabError
-from clientlab.reports.charts import bars, sweeps
-from clientlab.reports.charts.chart_data import DASHES, HUES, Look
+from clientlab.reports.charts import bars, forest, sweeps
+from clientlab.reports.charts.chart_data import DASHES, HUES, Look, chart_groups
 from clientlab.reports.charts.shapes import BarChart, Line, LineChart, Tick
 from clientlab.reports.files import CHART
 from clientlab.reports.rows import groups_of
@@ -40,23 +40,33 @@ _DOT: dict[str, Any] = {"markersize": 4, "markeredgecolor": "white", "markeredge
 
 def write(run: Run, path: Path) -> None:
     """Draw a run's charts as PNG or SVG, by the path's ending. Raises LabError."""
-    drawn: list[BarChart | LineChart] = [*bars.times(run, groups_of(run)), *sweeps.charts(run)]
+    drawn = charts_of(run)
     if not drawn:
         raise LabError(f"chart {path}: run {run.run} has no finished trial to draw")
+    save(run.experiment.question, drawn, path, run.run)
+
+
+def save(title: str, drawn: list[BarChart | LineChart], path: Path, salt: str) -> None:
+    """Draw charts below each other. `salt`: of names within an SVG, which are the same each time. Raises LabError."""
     with (
         CHART.writing(path),
-        mpl.rc_context({"svg.hashsalt": run.run, "font.size": 9.5, "text.parse_math": False}),
+        mpl.rc_context({"svg.hashsalt": salt, "font.size": 9.5, "text.parse_math": False}),
         warnings.catch_warnings(),
     ):
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the picture has a box instead
         metadata = {"Date": None} if path.suffix == ".svg" else None
-        drawing(run.experiment.question, drawn).savefig(path, dpi=_DPI, metadata=metadata)
+        drawing(title, drawn).savefig(path, dpi=_DPI, metadata=metadata)
+
+
+def charts_of(run: Run) -> list[BarChart | LineChart]:
+    """Who is slower, how long each arm takes, and the sweeps."""
+    return [*forest.comparisons(run, chart_groups(run)), *bars.times(run, groups_of(run)), *sweeps.charts(run)]
 
 
 def drawing(title: str, charts: list[BarChart | LineChart]) -> Drawing:
-    """The charts below each other. The last bar chart explains what a bar is."""
-    last = max((index for index, chart in enumerate(charts) if isinstance(chart, BarChart)), default=None)
-    below = [_below(chart, explained=index == last) for index, chart in enumerate(charts)]
+    """The charts below each other. The last of the bars, and of the ratios, explains what it shows."""
+    last = {chart.band is None: index for index, chart in enumerate(charts) if isinstance(chart, BarChart)}
+    below = [_below(chart, explained=index in last.values()) for index, chart in enumerate(charts)]
     inches = [_inches(chart) + len(lines) * _LINE_INCHES for chart, lines in zip(charts, below, strict=True)]
     found = Drawing(figsize=(_WIDTH_INCHES, sum(inches) + 0.4), layout="constrained")
     found.suptitle(_folded(title, _TITLE_LETTERS, 3), fontsize=11, fontweight="bold")
@@ -71,8 +81,11 @@ def drawing(title: str, charts: list[BarChart | LineChart]) -> Drawing:
 
 def _below(chart: BarChart | LineChart, *, explained: bool) -> list[str]:
     """The lines of text below a chart: its axis and its notes."""
-    axis = chart.x_axis if isinstance(chart, LineChart) else chart.axis
-    notes = " ".join([*chart.notes, *([bars.NOTE] if explained else [])])
+    if isinstance(chart, LineChart):
+        axis, explanation = chart.x_axis, ""
+    else:
+        axis, explanation = chart.axis, bars.NOTE if chart.band is None else forest.NOTE
+    notes = " ".join([*chart.notes, *([explanation] if explained else [])])
     return [_folded(axis, _LETTERS, 1), *_folded(notes, _LETTERS, _NOTE_LINES).splitlines()]
 
 
@@ -84,6 +97,10 @@ def _inches(chart: BarChart | LineChart) -> float:
 
 def _bars(panel: Axes, chart: BarChart, below: list[str]) -> None:
     _frame(panel, chart.title, chart.ticks, below)
+    if chart.band:
+        panel.axvspan(*chart.band, color=_SOFT, alpha=0.25, linewidth=0)
+    if chart.line is not None:
+        panel.axvline(chart.line, color=_INK, linewidth=1, linestyle="--")
     for index, row in enumerate(chart.rows):
         panel.barh(index, row.length or 0.0, color=_colour(row.look), height=0.72)
         if row.span:

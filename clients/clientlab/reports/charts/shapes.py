@@ -154,7 +154,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarChart:
-    """Rows with one axis below them. `notes` are sentences; `line`: a position that all rows are compared with."""
+    """Rows with one axis below them. `notes` are sentences.
+
+    `line`: a position that all rows are compared with, `band`: both ends of what counts as equal to it.
+    """
 
     title: str
     rows: list[Bar]
@@ -162,6 +165,7 @@ class BarChart:
     axis: str
     notes: list[str] = field(default_factory=list)
     line: float | None = None
+    band: tuple[float, float] | None = None
 
     @property
     def shown(self) -> list[Bar]:

@@ -70,7 +70,7 @@ function bar(row, scale) {
 function ranked(row, group, planned) {
   const made = element("tr");
   made.append(element("th", row.name, { scope: "row" }), cell(row.concurrency), bar(row, group.scale));
-  made.append(cell(row.text), cell(row.interval_text));
+  made.append(cell(row.text), cell(row.interval_text), cell(row.word));
   made.append(cell(planned ? `${row.rounds} of ${planned}` : row.rounds), cell(row.errors));
   return made;
 }
@@ -78,7 +78,7 @@ function ranked(row, group, planned) {
 function table(group, planned) {
   const made = element("table", "", { class: "standings" });
   const head = element("tr");
-  for (const name of ["arm", "c", "", group.figure, "95 % interval", "rounds", "errors"]) {
+  for (const name of ["arm", "c", "", group.figure, "95 % interval", "beside the fastest", "rounds", "errors"]) {
     head.append(element("th", name, { scope: "col" }));
   }
   head.children[2].append(element("span", "bar", { class: "unseen" }));

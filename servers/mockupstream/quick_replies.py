@@ -1,0 +1,112 @@
+"""Replies that were sent once and will be the same again: their bytes, by the request's path and query.
+
+A bare aiohttp application took 33 µs of CPU time for a quick request, and 18 µs without its router and with the bytes
+of its response prepared; a protocol that reads nothing took 8. A reply that is settled needs neither a second time, so
+the lab's server limits its clients less. aiohttp still reads the requests, and keeps and closes the connections.
+"""
+
+from __future__ import annotations
+
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, NamedTuple
+
+from aiohttp import web
+from aiohttp.helpers import rfc822_formatted_time
+from aiohttp.http import SERVER_SOFTWARE, HttpVersion11
+
+from mockupstream.contract import BODILESS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mockupstream.contract import Reply, Route
+    from mockupstream.ledger import Ledger
+
+    Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+_MOST = 1024
+
+
+class _Remembered(NamedTuple):
+    """A reply as bytes, without the time: that is between `head` and `rest`. `sent`: bytes of its body."""
+
+    route: int
+    status: int
+    head: bytes
+    rest: bytes
+    sent: int
+
+
+class QuickReplies:
+    """Remembers replies to GET without a body, and sends them by the shortest way. Each worker has one."""
+
+    def __init__(self, ledger: Ledger, saw: Callable[[web.BaseRequest], None]) -> None:
+        """`saw`: is told of each request, because one may be the first of its connection."""
+        self._ledger = ledger
+        self._saw = saw
+        self._remembered: dict[str, _Remembered] = {}
+
+    def remember(self, request: web.BaseRequest, route: Route, reply: Reply) -> None:
+        """Keep a reply that is the same each time, at once, and not in pieces."""
+        if request.method != "GET" or reply.status in BODILESS:
+            return
+        if len(self._remembered) >= _MOST:
+            self._remembered.clear()
+        lines = [
+            f"HTTP/1.1 {reply.status} {_phrase(reply.status)}",
+            *(f"{name}: {value}" for name, value in reply.headers),
+            f"Content-Length: {len(reply.body)}",
+            "Date: ",
+        ]
+        rest = f"\r\nServer: {SERVER_SOFTWARE}\r\n\r\n".encode("latin-1") + reply.body
+        head = "\r\n".join(lines).encode("latin-1")
+        self._remembered[request.raw_path] = _Remembered(route.number, reply.status, head, rest, len(reply.body))
+
+    def before(self, otherwise: Handler) -> Handler:
+        """A handler that sends what is remembered, and leaves everything else to another one."""
+        find, ready, saw = self._remembered.get, self._ledger.ready, self._saw
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            found = find(request.raw_path)
+            if (
+                found is None
+                or request.method != "GET"
+                or request.body_exists
+                or not request.keep_alive
+                or request.version != HttpVersion11
+                or (transport := request.transport) is None
+            ):
+                return await otherwise(request)
+            began = time.monotonic()
+            saw(request)
+            transport.write(b"%b%b%b" % (found.head, rfc822_formatted_time().encode(), found.rest))
+            # Nothing is waited for, so that nobody could see this request in flight: it is counted at once.
+            ready(found.route, found.status, time.monotonic() - began, 0.0, 0, found.sent)
+            return _WRITTEN
+
+        return handle
+
+
+class _Written(web.StreamResponse):
+    """A response that aiohttp has nothing to do for, but to keep the connection."""
+
+    @property
+    def keep_alive(self) -> bool:
+        return True
+
+    async def prepare(self, request: web.BaseRequest) -> None:  # noqa: ARG002 - aiohttp's interface
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        pass
+
+
+_WRITTEN = _Written()
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:  # no standard status; aiohttp has no words for it either
+        return ""

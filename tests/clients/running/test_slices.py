@@ -1,0 +1,213 @@
+"""Trials in slices: the processes of a group live side by side, and measure by turns."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+import uvicorn
+
+from clientlab.conformance.server import counting_server
+from clientlab.errors import IncompleteRun
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.planning import make_plan
+from clientlab.judging.cautions import cautions_of
+from clientlab.results.store import Store
+from clientlab.results.target import Target
+from clientlab.running.due import slices_of
+from clientlab.running.execute import execute, new_run, resumed
+from clientlab.running.trial_runner import TrialRunner
+from clientlab.workload.delays import Delay
+from clientlab.workload.workload import Workload
+from clients.documents import SURROUNDINGS
+from clients.fake_testbed import FakeTestbed
+from clients.measured import trial_processes
+from clients.running.test_execute import Recorder
+
+NAME = "20240506-070809-mine-abcd"
+
+
+def a_plan(*strategies: str, slices: int | None = 4, rounds: int = 1, upstream: str = "aiohttp", **workload):
+    """Trials of a fifth of a second, in slices."""
+    table = WorkloadTable(first=Workload(**({"duration": 0.2, "warmup": 2, "timeout": 5.0} | workload)))
+    fields = {
+        "name": "mine",
+        "question": "?",
+        "strategies": list(strategies),
+        "rounds": rounds,
+        "seed": 1,
+        "upstreams": [upstream],
+    }
+    return make_plan(Experiment(**fields, slices=slices, workloads={"w": table}))
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A results folder in which the run has its place."""
+    made = Store(tmp_path)
+    made.claim(NAME)
+    return made
+
+
+def carried_out(plan, server, store, **runner):
+    """The run, measured by turns."""
+    run, measures = (
+        new_run(NAME, plan, Target(testbed="local"), SURROUNDINGS),
+        TrialRunner(FakeTestbed(server), **runner),
+    )
+    return execute(run, measures, store, Recorder(), by_turns=measures.by_turns)
+
+
+def test_the_trials_of_a_group_measure_by_turns(store):
+    """Each trial's slices lie between those of the others, and its figures are of its slices and of nothing else."""
+    plan = a_plan("http.client", "urllib3", "requests-session")
+    with counting_server(hold=0.002) as server:
+        run = carried_out(plan, server, store)
+    turns = [connection for connection, _ in itertools.groupby(seen.connection for seen in server.seen)]
+    assert set(turns) == {1, 2, 3}
+    assert len(turns) >= 2 * len(run.trials)
+    for trial in run.trials:
+        assert (trial.status, trial.slices, trial.errors) == ("done", 4, {})
+        assert trial.requests == trial.upstream_use.requests
+        assert 0.2 <= trial.wall_seconds < 1
+        assert 0 < trial.cpu_seconds <= 2 * trial.wall_seconds
+        assert trial.connections_opened == trial.connections_reopened == 0
+        assert trial.requests_per_second >= 0.9 * trial.requests / trial.wall_seconds  # without the slices' tails
+    assert sum(trial.requests for trial in run.trials) < len(server.seen)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "workload", "slices"),
+    [
+        ("http.client", {}, 4),
+        ("requests-session@threads", {}, 4),
+        ("http.client", {"duration": None, "requests": 12}, 1),
+        ("http.client", {"connections": "cold"}, 1),
+        ("aiohttp@workers", {"rate": 100.0}, 1),
+        ("http.client", {"shards": 1, "stages": None}, 4),
+        ("requests-session@threads", {"shards": 2, "concurrency": 4}, 1),
+    ],
+)
+def test_what_cannot_wait_for_its_turn_is_measured_as_a_whole(strategy, workload, slices):
+    """Slices need a duration, open connections, a closed load, and one process."""
+    plan = a_plan(strategy, **workload)
+    assert slices_of(plan, plan.arms[0]) == slices
+
+
+@pytest.mark.parametrize(
+    ("workload", "slices"),
+    [
+        ({"duration": 0.04}, 1),
+        ({"duration": 0.25}, 2),
+        ({"duration": 60.0}, 8),
+        ({"duration": 1.0, "delay": Delay.parse("20ms")}, 5),
+        ({"duration": 1.0, "delay": Delay.parse("200ms")}, 1),
+    ],
+)
+def test_slices_are_long_beside_a_request(workload, slices):
+    """By default: a slice lasts until its last request has ended, and short ones would be mostly that."""
+    plan = a_plan("http.client", slices=None, **workload)
+    assert slices_of(plan, plan.arms[0]) == slices
+
+
+@contextlib.contextmanager
+def uvicorn_server(idle: float):
+    """A port of loopback on which uvicorn answers, and closes connections that were idle for so many seconds."""
+
+    async def application(scope, receive, send) -> None:  # noqa: ARG001 - as ASGI has it
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    settings = uvicorn.Config(application, log_level="error", lifespan="off", timeout_keep_alive=idle)
+    server = uvicorn.Server(settings)
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    try:
+        yield SimpleNamespace(
+            port=(port := listener.getsockname()[1]), url=f"http://127.0.0.1:{port}", seen=(), connections=0
+        )
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def test_connections_that_a_server_closes_between_slices_are_opened_before_the_next_one(store):
+    """They are counted, and no request of the measured time fails."""
+    with uvicorn_server(idle=0.4) as server:
+        plan = a_plan("urllib3", "aiohttp@workers", slices=2, upstream=server.url)
+        run = carried_out(plan, server, store, on_end=lambda: time.sleep(1.6))  # as long as other trials would take
+    for trial in run.trials:
+        assert (trial.status, trial.errors) == ("done", {})
+        assert trial.connections_reopened > 0
+
+
+def test_a_caution_names_trials_whose_connections_were_closed_between_slices(store):
+    """And says what to do."""
+    with counting_server() as server:
+        run = carried_out(a_plan("urllib3"), server, store)
+    (trial,) = run.trials
+    closed = run.model_copy(update={"trials": [trial.model_copy(update={"connections_reopened": 3})]})
+    assert "closed-between-slices" not in {caution.kind for caution in cautions_of(run)}
+    (caution,) = [caution for caution in cautions_of(closed) if caution.kind == "closed-between-slices"]
+    assert "urllib3" in caution.text
+    assert "3 connections" in caution.text
+
+
+def test_a_process_that_dies_between_its_slices_is_lost_and_measured_once_more(store):
+    """The others of its round go on; the trial that is repeated has all its slices."""
+    killed = []
+
+    def kill_another() -> None:
+        waiting = [one for one in trial_processes() if one.pid not in killed]
+        if not killed and len(waiting) == 2:
+            killed.append(waiting[0].pid)
+            os.kill(waiting[0].pid, signal.SIGKILL)
+
+    with counting_server() as server:
+        run = carried_out(a_plan("http.client", "urllib3"), server, store, on_end=kill_another)
+    lost, *done = sorted(run.trials, key=lambda trial: trial.status == "done")
+    assert (lost.status, run.status, len(done)) == ("lost", "done", 2)
+    assert "SIGKILL" in lost.reason
+    assert "between two slices" in lost.reason
+    assert {trial.arm for trial in done} == {"http.client", "urllib3"}
+
+
+@pytest.mark.usefixtures("terminal_signals")
+def test_an_interrupt_within_a_slice_drops_the_round_and_keeps_those_before(store):
+    """The trials of the round are lost with the requests that they had made, and a resumed run measures them again."""
+    starts = itertools.count(1)
+
+    def interrupt() -> None:
+        if next(starts) == 2 * 4 + 3:  # in the second round
+            signal.raise_signal(signal.SIGINT)
+
+    plan = a_plan("http.client", "urllib3", rounds=2)
+    with counting_server() as server:
+        with pytest.raises(IncompleteRun, match="interrupted in trial 3 of 4; what was done is in"):
+            carried_out(plan, server, store, on_start=interrupt)
+        assert trial_processes() == []
+        run = store.read(NAME)
+        assert [(trial.round, trial.status) for trial in run.trials] == [
+            (1, "done"), (1, "done"), (2, "lost"), (2, "lost"),
+        ]  # fmt: skip
+        assert all(trial.partial for trial in run.trials[2:])
+        measures = TrialRunner(FakeTestbed(server))
+        again = execute(resumed(run, SURROUNDINGS), measures, store, Recorder(), by_turns=measures.by_turns)
+    assert [(trial.round, trial.status) for trial in again.trials[4:]] == [(2, "done"), (2, "done")]
+    assert again.status == "done"
+
+
+def test_a_strategy_that_fails_leaves_the_others_their_turns(store):
+    """One that cannot even start is a failed trial; the others are measured as if it were not there."""
+    with counting_server() as server:
+        run = carried_out(a_plan("http.client", "urllib3", "aiohttp@workers?loop=nowhere"), server, store)
+    by_arm = {trial.strategy: trial.status for trial in run.trials}
+    assert (by_arm["http.client"], by_arm["urllib3"]) == ("done", "done")
