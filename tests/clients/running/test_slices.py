@@ -126,7 +126,7 @@ def uvicorn_server(idle: float):
         await send({"type": "http.response.body", "body": b"ok"})
 
     listener = socket.create_server(("127.0.0.1", 0))
-    settings = uvicorn.Config(application, log_level="error", lifespan="off", timeout_keep_alive=idle)
+    settings = uvicorn.Config(application, log_config=None, lifespan="off", timeout_keep_alive=idle)
     server = uvicorn.Server(settings)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
