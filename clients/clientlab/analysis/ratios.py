@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -36,6 +37,12 @@ class Estimate:
     def interval(self) -> tuple[float, float] | None:
         """Both ends; None with too few rounds."""
         return None if self.low is None or self.high is None else (self.low, self.high)
+
+    def with_value(self, value: float) -> Self:
+        """The estimate with the value that agrees with figures shown beside it. Its interval is widened to hold it."""
+        if self.low is None or self.high is None:
+            return replace(self, value=value)
+        return replace(self, value=value, low=min(self.low, value), high=max(self.high, value))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
@@ -126,10 +126,13 @@ class Standing:
     Arms of an open load must also have its schedule. `to_baseline`: to the experiment's baseline.
 
     A ratio is None if no round has both arms, if the group has no baseline, or if a figure is only a lower bound.
+    `level`: seconds of the arm: the median of the reference, and of others that times their ratio. Medians of each arm
+    alone would contradict the ratios, which are paired by round.
     """
 
     name: str
     rounds: int
+    level: float
     ratio: Ratio | None
     to_baseline: Ratio | None
     reference: str
@@ -157,31 +160,38 @@ def standings(
         groups.setdefault(trial.group, {}).setdefault(trial.name, []).append(trial)
     within, name = baseline or (None, None)
     return {
-        group: _of_group(by_name, confidence, by_name.get(name or "") if group == within else None)
+        group: _of_group(by_name, confidence, name if group == within and name in by_name else None)
         for group, by_name in groups.items()
     }
 
 
-def _of_group(
-    by_name: dict[str, list[TrialCost]], confidence: float, baseline: list[TrialCost] | None
-) -> list[Standing]:
+def _of_group(by_name: dict[str, list[TrialCost]], confidence: float, baseline: str | None) -> list[Standing]:
     classes = _classes(by_name)
     # The error is divided among the classes with several arms; that of a class holds for all its pairs together.
     several = sum(len(arms) > 1 for arms in classes)
     of_class, of_one = (1 - (1 - confidence) / max(1, count) for count in (several, len(by_name) - 1))
+    levels: dict[str, float] = {}
+    for arms in classes:
+        found = typical_levels([_by_round(trials) for trials in arms.values()])
+        levels |= zip(arms, found.tolist(), strict=True)
+
+    def at_levels(ratio: Ratio | None, name: str, other: str) -> Ratio | None:
+        return ratio and ratio.with_value(_exp(levels[name] - levels[other]))
+
     rows = []
     for arms in classes:
-        levels = dict(zip(arms, typical_levels([_by_round(trials) for trials in arms.values()]).tolist(), strict=True))
         order = sorted(arms, key=levels.__getitem__)
         order.sort(key=lambda name: _bounded(arms[name]))  # behind all others: nobody knows by how much
         reference = next((name for name in order if not _errors(arms[name])), order[0])
+        typical_seconds = _seconds(arms[reference])
         ratios = _ratios([arms[name] for name in order], order.index(reference), of_class)
         rows += [
             Standing(
                 name,
                 len(arms[name]),
-                ratio and _reconciled(ratio, levels[name] - levels[reference]),
-                _ratio(arms[name], baseline, of_one) if baseline else None,
+                typical_seconds * _exp(levels[name] - levels[reference]),
+                at_levels(ratio, name, reference),
+                at_levels(_ratio(arms[name], by_name[baseline], of_one), name, baseline) if baseline else None,
                 reference,
                 _errors(arms[name]),
             )
@@ -221,6 +231,11 @@ def _ratio(these: list[TrialCost], those: list[TrialCost], confidence: float) ->
     return paired_ratio(_by_round(these), _by_round(those), confidence)
 
 
+@np.errstate(over="ignore")  # a ratio beyond all numbers is infinite
+def _exp(level: float) -> float:
+    return float(np.exp(level))
+
+
 def _bounded(trials: list[TrialCost]) -> bool:
     return any(trial.at_least for trial in trials)
 
@@ -235,15 +250,6 @@ def _classes(by_name: dict[str, list[TrialCost]]) -> list[dict[str, list[TrialCo
 
 def _seconds(trials: list[TrialCost]) -> float:
     return median(trial.seconds for trial in trials)
-
-
-@np.errstate(over="ignore")  # an end beyond all numbers is infinite
-def _reconciled(ratio: Ratio, level: float) -> Ratio:
-    """The ratio of two arms with the value that agrees with the ratios of all arms; its interval contains it."""
-    value = float(np.exp(level))
-    if ratio.low is None or ratio.high is None:
-        return replace(ratio, value=value)
-    return replace(ratio, value=value, low=min(ratio.low, value), high=max(ratio.high, value))
 
 
 def _by_round(trials: list[TrialCost]) -> dict[int, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 from clientlab.analysis.decisions import EQUAL
@@ -26,7 +27,7 @@ class Change:
     """One figure of one arm in two runs.
 
     `before`, `after`: the figure over the rounds; None without a trial that has the figure. `values`: of each trial
-    that has it, in both runs. `ratio`: after over before, the typical one; None where a value is 0. `difference`:
+    that has it, in both runs. `ratio`: after over before; None where a value is 0. `difference`:
     after less before, from means, of figures that are shares; None for others. `verdict`: by the interval of one of
     them. `detectable`: the smallest ratio above 1 that a comparison at this noise shows in 80 of 100 cases; None if
     unknown. `bounds`: whether `before` and `after` are only lower bounds, because requests failed. `bounded`: a round
@@ -112,11 +113,16 @@ def _of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change
 def estimates(
     figure: Figure, before: list[float], after: list[float], confidence: float
 ) -> tuple[Estimate | None, Estimate | None]:
-    """The ratio of a figure's values in two runs; of a figure that is a share, their difference."""
+    """The ratio of a figure's medians in two runs; of a figure that is a share, the difference of the means.
+
+    The interval of the ratio is that of the typical ratio of a round to a round, widened to hold that of the medians,
+    which reports show beside it.
+    """
     if figure.unit == "share":
         return None, unpaired_difference(after, before, confidence)
     if any((*before, *after)):
-        return unpaired_ratio(after, before, figure.resolution, confidence), None
+        typical = unpaired_ratio(after, before, figure.resolution, confidence)
+        return typical and typical.with_value(median(after) / median(before)), None
     if not before or not after:
         return None, None
     return Estimate(1.0, *((1.0, 1.0) if _enough(before, after) else (None, None))), None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
 from clientlab.analysis.precision import confidence_of
 from clientlab.analysis.ratios import Ratio
 from clientlab.analysis.simultaneous import paired_ratios
 from clientlab.judging.cautions import cautions_of
+from clientlab.judging.ranking import levels_of
 from clientlab.results.document import Caution, Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import BY_KEY, cost_of, of_claim, ranked_by
@@ -124,8 +125,23 @@ def contrasts(
     figures = [
         ranked_by(open_load=any(trial.open_load is not None for trial in run.trials_of(arm.name))) for arm, _ in found
     ]
-    ratios = zip(paired_ratios(times, level), paired_ratios(used, level), strict=True)
-    return [Contrast(*pair, figure, *both) for pair, figure, both in zip(found, figures, ratios, strict=True)]
+    levels = levels_of(run) if found else {}
+    used_levels = {name: value for name in levels if (value := cpu.over_rounds(run.trials_of(name)))}
+    return [
+        Contrast(arm, base, figure, _beside(levels, arm, base, time), _beside(used_levels, arm, base, cpu_ratio))
+        for (arm, base), figure, time, cpu_ratio in zip(
+            found, figures, paired_ratios(times, level), paired_ratios(used, level), strict=True
+        )
+    ]
+
+
+def _beside(shown: Mapping[str, float], arm: Arm, base: Arm, ratio: Ratio | None) -> Ratio | None:
+    """The ratio. If the figures that reports show say the opposite, its interval holds theirs: it is undecided then."""
+    if ratio is None or not {arm.name, base.name} <= shown.keys():
+        return ratio
+    other = shown[arm.name] / shown[base.name]
+    opposite = (other - 1) * (ratio.value - 1) < 0
+    return replace(ratio.with_value(other), value=ratio.value) if opposite else ratio
 
 
 def route_contrasts(run: Run, confidence: float | None = None) -> list[Contrast]:

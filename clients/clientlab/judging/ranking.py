@@ -36,6 +36,15 @@ def ranked(run: Run, confidence: float | None = None) -> dict[GroupKey, list[Sta
     return standings(figures, confidence or confidence_of(run.experiment.precision), baseline_of(run))
 
 
+def levels_of(run: Run) -> dict[str, float]:
+    """Arm → its typical seconds, which reports show, of arms without errors."""
+    of_groups = {
+        (group, one.name): one.level for group, found in ranked(run).items() for one in found if not one.errors
+    }
+    places = {arm.name: (group_of(arm), arm.label or arm.strategy) for arm in run.experiment.arms}
+    return {name: of_groups[place] for name, place in places.items() if place in of_groups}
+
+
 def load_of(run: Run, trial: Trial) -> OfferedLoad:
     """The load of a trial: requests in flight, and of an open load its rate, and its stages if it has several.
 

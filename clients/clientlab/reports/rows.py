@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from clientlab.judging.cautions.noise import is_noisy, is_wide
 from clientlab.judging.ranking import OfferedLoad, baseline_of, finished_by_group, load_of, ranked
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
-from clientlab.results.figures import BY_KEY, FIGURES, cost_of
+from clientlab.results.figures import BY_KEY, FIGURES, cost_of, ranked_by
 from clientlab.results.trial import Trial
 
 _NAMES = {
@@ -99,7 +100,8 @@ class Row:
 
     `name`: the arm's name within its group. `fastest`: of the arms with its `load`
     (`judging.ranking`). `ratio`: to that arm, `to_baseline`: to the experiment's baseline.
-    `figures`: key → median over the trials that have the figure, or None. `bounds`: keys of those that are only lower
+    `figures`: key → the figure over the rounds, or None; those that follow from `level` agree with the ratios.
+    `level`: typical seconds of what arms are ranked by. `bounds`: keys of those that are only lower
     bounds, because requests failed. `costs`: the seconds that the arm is ranked by, by
     round. `errors`: kind → how many, summed. `body_bytes`: received per request. `verdict`: the commonest of the
     trials' verdicts, or None. `waits`: whether latencies hold the wait for a free connection. `shares`: part → median
@@ -114,6 +116,7 @@ class Row:
     ratio: Ratio | None
     to_baseline: Ratio | None
     costs: tuple[float, ...]
+    level: float
     figures: Mapping[str, float | None]
     errors: dict[str, int]
     body_bytes: float | None
@@ -274,7 +277,8 @@ def _row(standing: Standing, trials: list[Trial], load: OfferedLoad, *, alone: b
         ratio=standing.ratio,
         to_baseline=standing.to_baseline,
         costs=tuple(map(cost_of, trials)),
-        figures={figure.key: figure.over_rounds(trials) for figure in FIGURES},
+        level=standing.level,
+        figures=figures_at(trials, standing.level),
         errors=dict(errors),
         body_bytes=_body_bytes(trials),
         concurrency=trials[0].concurrency,
@@ -289,6 +293,22 @@ def _row(standing: Standing, trials: list[Trial], load: OfferedLoad, *, alone: b
     )
 
 
+def figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None]:
+    """Key → median over the rounds; of figures that follow from what the arm is ranked by, that of its level."""
+    found = {figure.key: figure.over_rounds(trials) for figure in FIGURES}
+    open_load = any(trial.open_load is not None for trial in trials)
+    ranking = ranked_by(open_load=open_load)
+    typical = ranking.over_rounds(trials)
+    if not typical or not math.isfinite(level) or level <= 0 or ranking.has_bounds(trials):
+        return found
+    if open_load:
+        return found | {ranking.key: level}
+    following = {key: value * typical / level for key in ("throughput", "received") if (value := found[key])}
+    if found["wall"] and not any(one.tail_seconds or one.errors for one in trials):
+        following["wall"] = found["wall"] * level / typical
+    return found | following
+
+
 def _body_bytes(trials: list[Trial]) -> float | None:
     known = [trial.bytes_received / trial.requests for trial in trials if trial.bytes_received is not None]
     return median(known) if known else None
@@ -301,7 +321,7 @@ def commonest_verdict(trials: Iterable[Trial]) -> str | None:
 
 
 def speed_of(trials: Iterable[Trial]) -> Estimate | None:
-    """Successful requests per second of an arm: the median over its finished trials, as in the run's table.
+    """Successful requests per second of an arm: the median over its finished trials.
 
     None without a trial that had a successful request. The interval is the 95 % confidence interval of that median;
     with fewer than three rounds there is none.

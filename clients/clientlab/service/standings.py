@@ -42,8 +42,8 @@ def _group(group: Group) -> StandingsGroup:
 
 
 def _row(row: Row, *, open_load: bool) -> StandingsRow:
-    speed = speed_of(row.trials)
-    found = _p99_of(row) if open_load else speed
+    speed = _as_shown(speed_of(row.trials), row.figures["throughput"])
+    found = _as_shown(_p99_of(row), row.figures[_P99.key]) if open_load else speed
     interval = None if found is None else found.interval
     shown = units.time if open_load else units.digits
     return StandingsRow(
@@ -67,6 +67,11 @@ def _word_of(row: Row) -> Word:
         return "fastest"
     word = decision_of(row.ratio).word
     return "undecided" if word == "faster" else word
+
+
+def _as_shown(found: Estimate | None, value: float | None) -> Estimate | None:
+    """The estimate at the figure of the run's table."""
+    return found if found is None or value is None else found.with_value(value)
 
 
 def _p99_of(row: Row) -> Estimate | None:

@@ -79,7 +79,7 @@ def test_notes_stand_below_and_what_a_bar_is_is_explained_once():
         "time for 1,000 requests, c=1; shorter is better",
         "Requests failed with pycurl: look at the errors before the speed.",
     ]
-    assert "The bar is the median" in last
+    assert "The bar is the typical time" in last
 
 
 def test_a_sweep_is_drawn_as_a_curve_with_its_knee_and_a_band():

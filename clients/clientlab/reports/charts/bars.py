@@ -19,7 +19,7 @@ from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import FIGURES
 
 NOTE = (
-    "The bar is the median of the rounds, the line on it the median's 95 % confidence interval, a dot one round. "
+    "The bar is the typical time over the rounds, the line on it its 95 % confidence interval, a dot one round. "
     "With fewer than three rounds, no interval is computed. The fastest arm without errors is in bold, of those with "
     "equal c (requests in flight)."
 )
@@ -145,15 +145,16 @@ def _bar(row: Row, panel: _Panel, charted: ChartedSeconds, scale: Scale, look: L
     found = _typical(row)
     ends = [charted.of(end) for end in (found and found.interval) or ()]
     rounds = ", ".join(map(units.time, seconds))
-    title = f"{row.name}: median {units.time(median(seconds))} of {len(seconds)} rounds ({rounds})"
+    typical = charted.of(row.level)
+    title = f"{row.name}: {units.time(typical)} over {len(seconds)} rounds ({rounds})"
     if ends:
-        title += f"; 95 % confidence interval of the median {' to '.join(map(units.time, ends))}"
+        title += f"; 95 % confidence interval {' to '.join(map(units.time, ends))}"
     return Bar(
         name=row.name if panel.concurrency is not None else f"{row.name} (c={row.concurrency})",
         look=look,
-        value=units.time(median(seconds)) + (" ⚠ errors" if row.errors else ""),
+        value=units.time(typical) + (" ⚠ errors" if row.errors else ""),
         title=title,
-        length=scale.position(median(seconds)),
+        length=scale.position(typical),
         span=(scale.position(ends[0]), scale.position(ends[1])) if ends else None,
         dots=[scale.position(value) for value in seconds],
         first=panel.is_first(row),
@@ -161,13 +162,14 @@ def _bar(row: Row, panel: _Panel, charted: ChartedSeconds, scale: Scale, look: L
 
 
 def _seconds(row: Row) -> float:
-    """Median seconds for a request."""
-    return median(row.costs)
+    """Typical seconds for a request."""
+    return row.level
 
 
 def _typical(row: Row) -> Ratio | None:
-    """The median of seconds for a request over the rounds, with its interval."""
-    return typical_figure(dict(enumerate(row.costs)))
+    """Typical seconds for a request, with the interval of their median over the rounds."""
+    found = typical_figure(dict(enumerate(row.costs)))
+    return found and found.with_value(row.level)
 
 
 def costs(group: ChartGroup) -> list[BarChart]:
