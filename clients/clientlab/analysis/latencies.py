@@ -9,6 +9,7 @@ from statistics import median
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from clientlab.analysis.histogram import Distribution, Floats
 
@@ -61,20 +62,24 @@ class Latencies:
         """Failed requests among all."""
         return 1 - self.answered.total / self.recorded.total
 
-    def quantile(self, share: float) -> BoundedValue:
-        """The quantile of that share (0 to 1) of all requests.
+    def quantiles(self, shares: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """The quantile of each share (0 to 1) of all requests, and whether it is only a lower bound.
 
         A failed request ranks after every successful one (see `analysis.summary.latency_of`). A quantile that falls on
         a failed request is a lower bound.
         """
-        rank = rank_of(100 * share, self.recorded.total)
-        known = rank <= self.answered.total
-        return BoundedValue(_at(self.answered if known else self.recorded, rank), not known)
+        ranks = np.clip(np.ceil(shares * self.recorded.total - 1e-9), 1, self.recorded.total)
+        bound = ranks > self.answered.total
+        known = self.answered.quantiles(np.minimum(ranks / self.answered.total, 1.0))
+        return np.where(bound, self.recorded.quantiles(shares), known), bound
 
-    def known(self, shares: Floats) -> list[float | None]:
-        """The quantile of each share; None where it is only a lower bound."""
-        found = map(self.quantile, shares.tolist())
-        return [None if one.at_least else one.value for one in found]
+
+def medians_of(rounds: Sequence[Latencies], shares: Floats) -> list[BoundedValue]:
+    """The median of the rounds at each share: what a table says of a quantile. See `median_of`."""
+    found = [one.quantiles(shares) for one in rounds]
+    least = np.median([seconds for seconds, _ in found], axis=0)
+    most = np.median([np.where(bound, np.inf, seconds) for seconds, bound in found], axis=0)
+    return [BoundedValue(*one) for one in zip(least.tolist(), (least != most).tolist(), strict=True)]
 
 
 def latencies_of(answered: Distribution, failed: Iterable[Distribution], failures: int) -> Latencies:
@@ -87,7 +92,3 @@ def latencies_of(answered: Distribution, failed: Iterable[Distribution], failure
     counts = np.concatenate([answered.counts, *(part.counts for part in parts)])
     order = np.argsort(seconds, kind="stable")
     return Latencies(answered, Distribution(seconds[order], counts[order]))
-
-
-def _at(distribution: Distribution, rank: int) -> float:
-    return float(distribution.seconds[np.searchsorted(distribution.counts.cumsum(), rank)])

@@ -40,6 +40,9 @@ FAIL_ON = (
 STRICT = "Judge --fail-on by the median over rounds instead of its whole interval."
 
 
+WHOLE = "Show all columns, cautions in full, and surroundings."
+
+
 class _Output(click.Path):
     """The path of a file that a report is written to, checked before anything is measured."""
 
@@ -105,6 +108,7 @@ def exports(command: _Command) -> _Command:
         *(one.option for one in FORMATS),
         click.option("--fail-on", "texts", multiple=True, metavar="LIMIT", help=FAIL_ON),
         click.option("--strict", is_flag=True, help=STRICT),
+        click.option("--all", "-v", "whole", is_flag=True, help=WHOLE),
     )):  # fmt: skip
         command = option(command)
     return command
@@ -175,15 +179,15 @@ def report(name: str, chart: Path | None, html: Path | None, folder: Path, **for
     taken, code = export(found, formats, judged)
     tell_gate(found, limits_of(formats["texts"], strict=formats["strict"]), stderr=taken)
     if not taken:
-        show(found, stderr=False)
+        show(found, whole=formats["whole"], stderr=False)
     draw(found, chart, stderr=taken)
     write_page(found, html, judged, stderr=taken)
     return code
 
 
-def show(run: Run, *, stderr: bool) -> None:
-    """Print the report of a run."""
-    console(stderr=stderr).print(as_terminal.render(run), highlight=False)
+def show(run: Run, *, whole: bool = False, stderr: bool) -> None:
+    """Print the report of a run: its short form, or the whole of it."""
+    console(stderr=stderr).print(as_terminal.render(run, whole=whole), highlight=False)
 
 
 def draw(run: Run, chart: Path | None, *, stderr: bool) -> None:

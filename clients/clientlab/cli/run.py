@@ -35,6 +35,7 @@ _WITH_RESUME = (
     "allowed_environments",
     "fail_on",
     "strict",
+    "whole",
     "html",
     "junit",
     "headers",  # values that the run file does not hold
@@ -133,7 +134,7 @@ def _resumed_run(options: RunOptions, name: str) -> ResumedRun:
 
 def _show(options: RunOptions, finished: Run, limits: list[Threshold]) -> int:
     """Show the finished run, and write its files. The exit code."""
-    show(finished, stderr=options.as_json)
+    show(finished, whole=options.whole, stderr=options.as_json)
     if options.as_json:
         click.echo(finished.model_dump_json(indent=1))
     judged = judge_run(finished, limits, strict=options.strict)

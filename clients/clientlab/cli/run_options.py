@@ -35,7 +35,7 @@ from clientlab.cli.option_types import (
     environments_of,
     headers_of,
 )
-from clientlab.cli.reporting import CHART, FAIL_ON, HTML, JUNIT, STRICT
+from clientlab.cli.reporting import CHART, FAIL_ON, HTML, JUNIT, STRICT, WHOLE
 from clientlab.results.capacity_search import Conditions
 from clientlab.testbeds.local import ROUTES
 from clientlab.workload.arrivals import Stages
@@ -136,6 +136,7 @@ class RunOptions:
     require_claims: Annotated[bool, _Option("--require-claims", "Exit 1 where a claim is contradicted.")] = False
     fail_on: Annotated[tuple[str, ...], _Option("--fail-on", FAIL_ON, metavar="LIMIT")] = ()
     strict: Annotated[bool, _Option("--strict", STRICT)] = False
+    whole: Annotated[bool, _Option("-v --all", WHOLE)] = False
     warmup: Annotated[int | None, _Option("--warmup", "Requests before the measured ones.  [default: 10]")] = None
     connections: Annotated[
         Literal["cold", "warm"] | None,

@@ -18,36 +18,69 @@ _CLAIM_HEADS = ("claim", "verdict", "ratio (95 %)", "rounds", "measured")
 
 
 def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
-    """The whole document. `judged`: the limits of its user, with their outcomes."""
+    """The whole document: the answer with short tables, and the rest folded, where a reader of Markdown can unfold."""
     sections = text_sections(Report(run, judged))
-    blocks = [block for section in sections for block in _section(section)]
-    return "\n".join([f"**{escaped(sections[0].heading)}**\n", *blocks])
+    shown = [block for section in sections if section.brief for block in _section(section)]
+    folded = [block for section in sections for block in _rest(section)]
+    heading = f"**{escaped(sections[0].heading)}**\n"
+    return "\n".join([heading, *shown, f"<details><summary>{_FOLDED}</summary>\n", *folded, "</details>\n"])
+
+
+_FOLDED = "All columns, cautions in full, surroundings"
 
 
 def _section(section: Section[TextPart]) -> Iterator[str]:
-    for part in section.parts:
-        yield from _part(part)
+    """The short form of a section."""
     if section.sentences:
-        yield "".join(f"{escaped(sentence)}  \n" for sentence in section.sentences)
+        yield "".join(f"**{escaped(sentence)}**  \n" for sentence in section.sentences)
+    for part in section.parts:
+        match part:
+            case Alerts():
+                yield f"> {escaped(part.brief)}\n"
+            case Lines():
+                yield from _paragraphs(part.items if part.brief else [])
+            case Tables():
+                yield from (_titled(one if one.brief is None else one.short) for one in part.items)
+            case _:
+                yield from _part(part)
+
+
+def _rest(section: Section[TextPart]) -> Iterator[str]:
+    """What the short form leaves out."""
+    for part in section.parts:
+        match part:
+            case _ if not section.brief:
+                yield from _part(part)
+            case Alerts():
+                yield from _part(part)
+            case Lines():
+                yield from _paragraphs([] if part.brief else part.items)
+            case Tables():
+                yield from (_titled(one) for one in part.items if one.brief is not None)
     yield from _paragraphs(section.notes)
 
 
 def _part(part: TextPart) -> Iterator[str]:
     match part:
         case Alerts():
-            yield "".join(f"> **{escaped(text)}** - {escaped(advice)}  \n" for text, advice in part.items)
+            reasons = (reason for alert in part.items for reason in alert.reasons)
+            yield "".join(f"> **{escaped(text)}** - {escaped(advice)}  \n" for text, advice in reasons)
         case Listing():
             yield f"{escaped(part.title)}:\n\n" + "".join(f"- {escaped(line)}\n" for line in part.items)
         case Lines():
             yield from _paragraphs(part.items)
         case Tables():
-            yield from (f"{escaped(one.title)}\n\n{data_table(one)}" for one in part.items)
+            yield from map(_titled, part.items)
         case Verdicts():
             yield table(_CLAIM_HEADS, map(_claim, part.items), left=len(_CLAIM_HEADS))
         case Command():
             yield from (f"Command: {code(line)}\n" for line in part.items)
         case _:
             assert_never(part)
+
+
+def _titled(found: DataTable) -> str:
+    return f"{escaped(found.title)}\n\n{data_table(found)}"
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[str]:

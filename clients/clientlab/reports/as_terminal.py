@@ -1,4 +1,4 @@
-"""The terminal's report: sections as tables and lines, and below them the answer, where the output ends."""
+"""The terminal's report: the answer, then sections as tables and lines. The short form leaves most of them out."""
 
 from __future__ import annotations
 
@@ -31,15 +31,33 @@ _LEAST_NAME = 16
 """Letters that the names of rows have room for, however narrow the terminal."""
 
 
-def render(run: Run) -> RenderableType:
-    """The whole report of a run, for a rich console."""
-    sections = text_sections(Report(run))
-    shown: list[RenderableType] = [Text(sections[0].heading, style="bold")]
-    for section in sections:
-        lines = list(_section(section))
-        shown += [Text(), *lines] if lines and section is not sections[0] else lines
-    answers = [Text(sentence, style="bold") for section in sections for sentence in section.sentences]
-    return Stack(*shown, Text(), *answers)
+def render(run: Run, *, whole: bool = False) -> RenderableType:
+    """The report of a run, for a rich console: its short form, or the whole of it."""
+    sections = [section for section in text_sections(Report(run)) if whole or section.brief]
+    first, *others = [list(_section(section, whole=whole)) for section in sections]
+    shown: list[RenderableType] = [Text(sections[0].heading, style="bold"), *first]
+    for lines in others:
+        shown += [Text(), *lines] if lines else []
+    if not whole:
+        shown.append(Text(f"Further columns, cautions in full, surroundings: clientlab report {run.run} --all", "dim"))
+    return _AnswerInSight(shown, _answers(sections[0]))
+
+
+def _answers(section: Section[TextPart]) -> list[RenderableType]:
+    return [Text(sentence, style="bold green") for sentence in section.sentences]
+
+
+class _AnswerInSight:
+    """Lines that begin with the answer. A terminal that is too low for them all has it again where they end."""
+
+    def __init__(self, lines: Sequence[RenderableType], answers: Sequence[RenderableType]) -> None:
+        self._lines, self._answers = Stack(*lines), answers
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = console.render_lines(self._lines, options, pad=False, new_lines=True)
+        yield from (segment for line in lines for segment in line)
+        if console.is_terminal and len(lines) >= console.height:
+            yield from (Text(), *self._answers)
 
 
 def claims(found: Sequence[ClaimResult]) -> RenderableType:
@@ -69,31 +87,38 @@ def plain_table() -> Table:
     return Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
-def _section(section: Section[TextPart]) -> Iterator[RenderableType]:
+def _section(section: Section[TextPart], *, whole: bool) -> Iterator[RenderableType]:
+    yield from _answers(section)
     for part in section.parts:
-        yield from _part(part)
-    yield from (Text(note, style="dim") for note in section.notes)
+        yield from _part(part, whole=whole)
+    if whole:
+        yield from (Text(note, style="dim") for note in section.notes)
 
 
-def _part(part: TextPart) -> Iterator[RenderableType]:
+def _part(part: TextPart, *, whole: bool) -> Iterator[RenderableType]:
     match part:
         case Alerts():
-            yield from (Text.assemble(_SIGN, (text, "yellow"), f" - {advice}") for text, advice in part.items)
+            yield from _alerts(part) if whole else [Text.assemble(_SIGN, (part.brief, "yellow"))]
         case Listing():
             yield from _listing(part)
         case Lines():
-            yield from map(Text, part.items)
+            yield from map(Text, part.items if whole or part.brief else [])
         case Tables():
             for index, table in enumerate(part.items):
                 yield from [Text()] if index else []
                 yield Text(table.title, style="bold")
-                yield _Fitted(table)
+                yield _Fitted(table) if whole or table.brief is None else _Short(table, table.brief)
         case Verdicts():
             yield _verdicts(part.items)
         case Command():
             yield from (Text(f"Command: {line}") for line in part.items)
         case _:
             assert_never(part)
+
+
+def _alerts(part: Alerts) -> Iterator[Text]:
+    for alert in part.items:
+        yield from (Text.assemble(_SIGN, (text, "yellow"), f" - {advice}") for text, advice in alert.reasons)
 
 
 def _listing(part: Listing) -> Iterator[Text]:
@@ -114,6 +139,39 @@ def _verdicts(found: Iterable[ClaimResult]) -> Table:
     return table
 
 
+_LEAST_TEXT = 12
+"""Letters that a column of words has room for in a short table."""
+
+
+_WIDEST = 100
+"""Letters of a short table."""
+
+
+class _Short:
+    """The short form of a table: as many of its columns as fit, in the order of their importance."""
+
+    def __init__(self, table: DataTable, brief: Sequence[int]) -> None:
+        self._table, self._brief = table, brief
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        left = min(options.max_width, _WIDEST) - sum(self._least(column) for column in range(self._table.keys)) + _GAP
+        chosen: list[int] = []
+        for column in self._brief:
+            left -= self._least(column)
+            if chosen and left < 0:
+                break
+            chosen.append(column)
+        short = self._table.of_columns(chosen)
+        yield _plain(short, range(len(short.headings)))
+
+    def _least(self, column: int) -> int:
+        """Letters that a column needs, with the gap before it. Words may be wrapped."""
+        widest = max(cell_len(row[column]) for row in (self._table.headings, *self._table.rows))
+        if column < self._table.keys:
+            return _GAP + min(widest, _LEAST_NAME)
+        return _GAP + (min(widest, _LEAST_TEXT) if self._table.is_text(column) else widest)
+
+
 class _Fitted:
     """A table. If the console is too narrow, the columns are divided into several tables."""
 
@@ -129,11 +187,11 @@ class _Fitted:
         width = names
         for column in range(keys, len(self._columns)):
             if columns and width + self._width(column) > options.max_width:
-                yield self._with(columns)
+                yield _plain(self._table, [*range(keys), *columns])
                 columns, width = [], names
             columns.append(column)
             width += self._width(column)
-        yield self._with(columns)
+        yield _plain(self._table, [*range(keys), *columns])
 
     def _width(self, column: int) -> int:
         """Letters of a column and of the gap before it. A column of words wraps its cells."""
@@ -142,21 +200,22 @@ class _Fitted:
             return _GAP + max(widest, 0 if column else _LEAST_NAME)
         return _GAP + (min(widest, _TEXT) if self._table.is_text(column) else widest)
 
-    def _with(self, columns: Sequence[int]) -> Table:
-        """The table with the columns that name its rows, and these."""
-        shown = [*range(self._table.keys), *columns]
-        table = plain_table()
-        for column in shown:
-            text = self._table.is_text(column)
-            lists = any(", " in cell for cell in self._columns[column])  # such as errors by kind
-            table.add_column(
-                self._table.headings[column],
-                justify="left" if text else "right",
-                overflow="fold",
-                no_wrap=not (text or lists),
-                min_width=None if column else _LEAST_NAME,
-            )
-        for index, row in enumerate(self._table.rows):
-            style = "bold green" if index in self._table.best else None
-            table.add_row(*(Text(row[column]) for column in shown), style=style)
-        return table
+
+def _plain(found: DataTable, columns: Iterable[int]) -> Table:
+    """These columns of a table. Words are wrapped where it is too wide."""
+    table = plain_table()
+    chosen = list(columns)
+    for column in chosen:
+        text = found.is_text(column)
+        lists = any(", " in row[column] for row in found.rows)  # such as errors by kind
+        table.add_column(
+            found.headings[column],
+            justify="left" if text else "right",
+            overflow="fold",
+            no_wrap=not (text or lists),
+            min_width=None if column else _LEAST_NAME,
+        )
+    for index, row in enumerate(found.rows):
+        style = "bold green" if index in found.best else None
+        table.add_row(*(Text(row[column]) for column in chosen), style=style)
+    return table

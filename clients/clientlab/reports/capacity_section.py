@@ -39,14 +39,15 @@ def capacity(report: Report) -> Section[Part]:
         DataTable(_CAPACITY_HEADS, [_row(one, arms) for one in arms], _title(group, search), texts=_CAPACITY_TEXTS)
         for group, arms in capacities(report.run).items()
     ]
-    return Section("capacity", "Capacity", [Tables(tables)], notes=[_note(search)])
+    return Section("capacity", "Capacity", [Tables(tables)], notes=[_note(search)], brief=True)
 
 
 def overload(report: Report) -> Section[Part]:
     """What overloads did to each arm: medians over the rounds."""
     found = [_overload_row(one) for one in overloads_of(report.run)]
     table = DataTable(_OVERLOAD_HEADS, found, "Overload", keys=2, texts=_OVERLOAD_TEXTS)
-    return Section("overload", "Overload", [Tables([table] if found else [])], notes=[_overload_note(report.run)])
+    tables = Tables([table] if found else [])
+    return Section("overload", "Overload", [tables], notes=[_overload_note(report.run)], brief=True)
 
 
 def _note(search: CapacitySearch) -> str:

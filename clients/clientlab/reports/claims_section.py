@@ -31,7 +31,7 @@ def claims(report: Report) -> Section[Part]:
         Verdicts(found),
         Charts(lambda: [chart] if (chart := ratio_chart(report.run.claims)) else []),
     ]
-    return Section("claims", "Claims", parts, notes=[PAIRED] if found else [])
+    return Section("claims", "Claims", parts, notes=[PAIRED] if found else [], brief=True)
 
 
 def source_first(claims: Iterable[ClaimResult]) -> list[ClaimResult]:

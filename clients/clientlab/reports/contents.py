@@ -36,8 +36,8 @@ def percentiles(report: Report) -> Section[Part]:
     note = (
         "Latency from just before the send to the last byte of the body; of an open load, from the planned start of "
         "the request. A failed request ranks after every successful one, so a line ends at the share of requests that "
-        'succeeded; "≥" marks a lower bound. The chart adds up the histograms of an arm\'s rounds; quantiles are never '
-        "averaged. Both axes are logarithmic: 90 %, 99 % and 99.9 % are equally far apart."
+        'succeeded; "≥" marks a lower bound. At each percentile, a line is the median of the rounds, as in the table. '
+        "Both axes are logarithmic: 90 %, 99 % and 99.9 % are equally far apart."
     )
     charts = Charts(lambda: latency.percentiles(report.drawn), notes=[note])
     return Section("latency", "Latency by percentile", [charts], label="Percentiles")
@@ -51,7 +51,7 @@ def distributions(report: Report) -> Section[Part]:
         "ring. The axis is logarithmic."
     )
     charts = Charts(lambda: latency.distributions(report.drawn), notes=[note])
-    return Section("distribution", "Distribution of latencies", [charts], label="Distribution")
+    return Section("distribution", "Distribution of latencies", [charts], label="Distribution", folded=True)
 
 
 def overheads(report: Report) -> Section[Part]:
@@ -60,7 +60,8 @@ def overheads(report: Report) -> Section[Part]:
         "Latency of a request less the requested delay of the upstream: the time that client, proxy and server add. "
         "Failed requests rank as in the latencies."
     )
-    return Section("overhead", "Overhead", [Charts(lambda: latency.overheads(report.drawn), notes=[note])])
+    charts = Charts(lambda: latency.overheads(report.drawn), notes=[note])
+    return Section("overhead", "Overhead", [charts], folded=True)
 
 
 def timelines(report: Report) -> Section[Part]:
@@ -73,7 +74,7 @@ def timelines(report: Report) -> Section[Part]:
     omitted = timeline.omitted(report.drawn)
     notes = [note, *([f"These charts leave out {omitted} later trials."] if omitted else [])]
     charts = Charts(lambda: timeline.timelines(report.drawn), notes=notes, look="timelines")
-    return Section("timeline", "Timeline", [charts])
+    return Section("timeline", "Timeline", [charts], folded=True)
 
 
 def resources(report: Report) -> Section[Part]:
@@ -87,11 +88,11 @@ def resources(report: Report) -> Section[Part]:
 
 SECTIONS: list[Callable[[Report], Section[Part]]] = [
     headline.headline,
-    compared,
     capacity_section.capacity,
     capacity_section.overload,
-    times,
     figure_tables.figures,
+    compared,
+    times,
     servers.servers,
     claims_section.claims,
     sweeps,
@@ -124,7 +125,10 @@ def _all(report: Report) -> list[Section[Part]]:
 def _with_content(found: Iterable[tuple[Section[Part], Sequence[PartT]]]) -> list[Section[PartT]]:
     """The sections with those of the parts that have content, without sections that have none."""
     shown = (
-        Section(one.id, one.heading, [part for part in parts if part.items], one.label, one.sentences, one.notes)
+        Section(
+            one.id, one.heading, [part for part in parts if part.items], one.label, one.sentences, one.notes,
+            brief=one.brief, folded=one.folded,
+        )
         for one, parts in found
-    )
+    )  # fmt: skip
     return [section for section in shown if section.parts or section.sentences]

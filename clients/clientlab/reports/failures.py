@@ -32,9 +32,10 @@ def failures(report: Report) -> Section[Part]:
     return Section(
         "errors",
         "Errors and failed trials",
-        [Tables([table for table in tables if table.rows]), Lines([" ".join(none)] if none else [])],
+        [Tables([table for table in tables if table.rows]), Lines([" ".join(none)] if none else [], brief=False)],
         label="Errors",
         notes=[_partial_note(partial)] if partial else [],
+        brief=True,
     )
 
 

@@ -10,6 +10,7 @@ from clientlab.analysis.decisions import EQUAL, EQUAL_SHARE
 from clientlab.judging.cautions.load import spread_of
 from clientlab.judging.cautions.trials import by_arm
 from clientlab.reports.charts.shapes import DataTable
+from clientlab.reports.further_ratios import further_figures, ratios_to_fastest
 from clientlab.reports.rows import Group, Row, bottleneck_name, bottleneck_shares
 from clientlab.reports.sections import Details, Lines, Part, Report, Section, Tables
 from clientlab.results.document import Ceiling, Run
@@ -27,10 +28,14 @@ LEAST_P99 = (
     "an open load decides how long its trials take. It is paired and reconciled as x fastest of a closed load is, and "
     "its intervals hold together as well."
 )
-_MEDIANS = "Medians of the rounds; errors are summed."
+_MEDIANS = (
+    "Figures are medians of the rounds, errors are summed. What arms are ranked by is the median of the fastest arm; "
+    "that of another arm follows from their ratio."
+)
 _TO_BASELINE = "The column behind it has the same ratio to the baseline."
 
-_Column = tuple[str, list[str]]
+_Column = tuple[str, str, list[str]]
+"""Key, heading and cells."""
 _RATIOS_AFTER = {False: "throughput", True: "p99"}
 """Open load or not → the figure behind which the ratios stand."""
 
@@ -47,15 +52,32 @@ def figures(report: Report) -> Section[Part]:
         Lines([*shard_lines(run), *ceiling_lines(run)]),
         Details("What is unequal, or left out", unequal),
     ]
-    return Section("table", "Figures", parts, label="Table", notes=_notes(report.groups))
+    return Section("table", "Figures", parts, label="Table", notes=_notes(report.groups), brief=True)
 
 
 def figure_table(group: Group) -> DataTable:
-    """The table of a group: a column for each figure that it has."""
-    heads, cells = zip(*_columns(group), strict=True)
+    """The table of a group: a column for each figure that it has. Of equal c, the title has it as well."""
+    keys, heads, cells = zip(*_columns(group), strict=True)
     rows = [(row.marked, *line) for row, *line in zip(group.rows, *cells, strict=True)]
     best = [index for index, row in enumerate(group.rows) if row.first]
-    return DataTable((_head_of(group.rows), *heads), rows, group.title, best=best)
+    title = group.title if group.mixed else f"{group.title} · c={group.rows[0].concurrency}"
+    places = {key: place for place, key in enumerate(keys, start=1)}
+    brief = [places[key] for key in _brief(group) if key in places][: _MOST_COLUMNS - 1]
+    words = [places[key] for key in ("bottleneck", "shares") if key in places]
+    return DataTable((_head_of(group.rows), *heads), rows, title, texts=words, best=best, brief=brief)
+
+
+_MOST_COLUMNS = 8
+"""Of the short form of a table."""
+
+
+def _brief(group: Group) -> list[str]:
+    """Keys of the columns of the short form, the most important first."""
+    errors = ["errors"] if any(row.errors for row in group.rows) else []
+    dropped = ["dropped"] if any(row.figures["dropped"] for row in group.rows) else []
+    load = ["c"] if group.mixed else []
+    decides = ["p99", "achieved_rate", *dropped] if group.open_load else ["throughput"]
+    return ["ratio", *decides, *load, *errors, "p99", "baseline", "received", "bottleneck", "cpu", "p50"]
 
 
 def _notes(groups: Sequence[Group]) -> list[str]:
@@ -69,17 +91,19 @@ def _notes(groups: Sequence[Group]) -> list[str]:
 
 
 def _columns(group: Group) -> Iterator[_Column]:
-    """Heads and cells of all columns except the arms' names."""
-    rows = group.rows
-    yield "c", [str(row.concurrency) for row in rows]
+    """All columns except the arms' names."""
+    rows, further = group.rows, further_figures(group)
+    yield "c", "c", [str(row.concurrency) for row in rows]
     for figure in FIGURES:
         if figure.column is not None and group.shows(figure, figure.column.when):
-            yield figure.column.heading, [_cell(row, figure) for row in rows]
+            yield figure.key, figure.column.heading, [_cell(row, figure) for row in rows]
+            if figure in further and len(rows) > 1:
+                yield f"x {figure.key}", f"x {figure.column.heading} (95 %)", list(_further_ratios(group, figure))
         if figure.key == _RATIOS_AFTER[group.open_load]:
             yield from _ratios(group)
-    yield "bottleneck", [bottleneck_name(row.verdict, row.shares) for row in rows]
+    yield "bottleneck", "bottleneck", [bottleneck_name(row.verdict, row.shares) for row in rows]
     if any(row.shares for row in rows):
-        yield "shares", [bottleneck_shares(row.verdict, row.shares) for row in rows]
+        yield "shares", "shares", [bottleneck_shares(row.verdict, row.shares) for row in rows]
 
 
 def _cell(row: Row, figure: Figure) -> str:
@@ -91,16 +115,22 @@ def _cell(row: Row, figure: Figure) -> str:
 def _ratios(group: Group) -> Iterator[_Column]:
     """What arms are ranked by, over that of the best one with equal concurrency and rate, and that of the baseline."""
     what = "x least p99" if group.open_load else "x fastest"
-    yield f"{what} of c (95 %)" if group.mixed else f"{what} (95 %)", [_ratio(row) for row in group.rows]
+    yield "ratio", f"{what} of c (95 %)" if group.mixed else f"{what} (95 %)", [_ratio(row) for row in group.rows]
     base = next((row for row in group.rows if row.name == group.baseline), None)
     if base is not None:
-        yield f"x {group.name_of(base)}", [_to_baseline(group, row, base) for row in group.rows]
+        yield "baseline", f"x {group.name_of(base)}", [_to_baseline(group, row, base) for row in group.rows]
 
 
 def _ratio(row: Row) -> str:
     if row.fastest:
         return units.UNKNOWN if row.alone else "1"
     return units.ratio_of(row.ratio)
+
+
+def _further_ratios(group: Group, figure: Figure) -> Iterator[str]:
+    """A figure over that of the fastest arm."""
+    found = ratios_to_fastest(group, figure)
+    return ("1" if row.first else units.ratio_of(found.get(row.name)) for row in group.rows)
 
 
 def _to_baseline(group: Group, row: Row, base: Row) -> str:

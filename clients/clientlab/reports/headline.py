@@ -14,8 +14,9 @@ from clientlab.analysis.decisions import EQUAL_SHARE, MOST_ROUNDS_FORESEEN, deci
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import capacity_section
+from clientlab.reports.cautions_in_brief import alerts_of, in_brief
 from clientlab.reports.rows import Group, Row
-from clientlab.reports.sections import Alerts, Lines, Listing, Part, Report, Section
+from clientlab.reports.sections import Alert, Alerts, Lines, Listing, Part, Report, Section
 from clientlab.results.document import Run
 from clientlab.results.figures import cost_of, ranked_by
 
@@ -62,6 +63,10 @@ _MOST_CLASSES = 4
 """Values of the concurrency that have a sentence, those with the fastest arms first."""
 
 
+_MOST_HIGHLIGHTED = 3
+"""Answers that stand out. Further ones are plain lines."""
+
+
 def headline(report: Report) -> Section[Part]:
     """The question, the run, cautions, limits and the answer."""
     run = report.run
@@ -71,8 +76,11 @@ def headline(report: Report) -> Section[Part]:
         *route_sentences(run),
         *answers_of(run, report.groups),
     ]
-    parts = [Lines([_run_line(run)]), *_cautions(run), *_limits(report)]
-    return Section("answer", run.experiment.question, parts, label="Answer", sentences=sentences)
+    parts = [
+        Lines(sentences[_MOST_HIGHLIGHTED:]), *_cautions(run), *_limits(report), Lines([_run_line(run)]),
+    ]  # fmt: skip
+    highlighted = sentences[:_MOST_HIGHLIGHTED]
+    return Section("answer", run.experiment.question, parts, label="Answer", sentences=highlighted, brief=True)
 
 
 def _run_line(run: Run) -> str:
@@ -88,13 +96,13 @@ def _run_line(run: Run) -> str:
 
 def _cautions(run: Run) -> list[Part]:
     """What makes the numbers doubtful: the run is not finished, its cautions, or its quick form."""
-    unfinished = (f"This run is {run.status}.", "The report shows the trials that finished.")
-    count = len(run.cautions)
-    title = f"{count} {'caution' if count == 1 else 'cautions'} before you read the numbers"
+    status = f"This run is {run.status}"
+    unfinished = Alert(status, [(f"{status}.", "The report shows the trials that finished.")])
+    found = alerts_of(run)
     quick = any(caution.kind == "quick" for caution in run.cautions)
     return [
-        Alerts([unfinished] if run.status != "done" else []),
-        Alerts([(caution.text, caution.advice) for caution in run.cautions], title),
+        Alerts([unfinished] if run.status != "done" else [], f"{status}: the report shows the trials that finished."),
+        Alerts(found, in_brief(found)),
         Listing("Shortened", [] if quick else run.experiment.shortened, alert=True),
     ]
 

@@ -40,11 +40,19 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Alerts:
-    """Reasons to doubt the numbers, each with an advice."""
+class Alert:
+    """Reasons of one kind to doubt the numbers: what they say in a few words, and texts with advice."""
 
-    items: Sequence[tuple[str, str]]
-    title: str = ""
+    title: str
+    reasons: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """Reasons to doubt the numbers. `brief`: the line that sums them up, in place of them in a short form."""
+
+    items: Sequence[Alert]
+    brief: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,9 +66,10 @@ class Listing:
 
 @dataclass(frozen=True)
 class Lines:
-    """Statements beside the figures, such as the run's name and machine."""
+    """Statements beside the figures, such as the run's name and machine. `brief`: the short form has them, too."""
 
     items: Sequence[str]
+    brief: bool = True
 
 
 @dataclass(frozen=True)
@@ -151,8 +160,8 @@ PartT = TypeVar("PartT", bound=Part)
 class Section(Generic[PartT]):
     """A section and its parts in their order. `id`: of the page's element. `label`: in the page's list of sections.
 
-    `sentences`: the answers. The terminal shows them below all sections, where the output ends. `notes`: how to read
-    the figures. A page has them above the parts, formats of text below.
+    `sentences`: the answers, which stand first. `notes`: how to read the figures. A page has them above the parts,
+    formats of text below. `brief`: the short form has it, too. `folded`: a page folds it.
     """
 
     id: str
@@ -161,6 +170,8 @@ class Section(Generic[PartT]):
     label: str = ""
     sentences: Sequence[str] = ()
     notes: Sequence[str] = ()
+    brief: bool = False
+    folded: bool = False
 
 
 def in_text(part: Part) -> TextPart:

@@ -41,7 +41,7 @@ def surroundings(report: Report) -> Section[Part]:
         Facts([(title, pairs) for title, pairs in lists if pairs], brief=brief),
         Facts(environments, noun="environment", shown=0),
     ]
-    return Section("surroundings", "Surroundings", parts)
+    return Section("surroundings", "Surroundings", parts, folded=True)
 
 
 def reproduction(report: Report) -> Section[Part]:

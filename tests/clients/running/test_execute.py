@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from clientlab import strategies
-from clientlab.analysis.histogram import merged
+from clientlab.analysis.histogram import decoded
 from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import IncompleteRun, ServerLost
 from clientlab.experiments.experiment import Experiment, WorkloadTable
@@ -110,7 +110,7 @@ def test_the_figures_of_a_trial_are_those_that_the_server_saw(store):
         assert sum(row.errors for row in trial.over_time) == 1
         # One of 12 failed: the median is exact, and nobody knows the longest.
         assert trial.latency_seconds.at_least == ["mean", "p95", "p99", "max"]
-        assert merged([(trial.failed_histogram.encoded, 1e-9)]).total == 1
+        assert decoded(trial.failed_histogram.encoded, 1e-9).total == 1
         assert trial.overhead_seconds is None
 
 

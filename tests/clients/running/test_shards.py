@@ -15,7 +15,7 @@ import pytest
 from pydantic import ValidationError
 
 from clientlab import strategies
-from clientlab.analysis.histogram import merged
+from clientlab.analysis.histogram import decoded
 from clientlab.conformance.server import counting_server, ok
 from clientlab.measuring.context import CONTEXT_FILE
 from clientlab.results.shard import ShardReport
@@ -61,7 +61,7 @@ def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the
     assert [shard.concurrency for shard in trial.by_shard] == [2, 2, 2]
     assert trial.cpu_seconds == pytest.approx(sum(shard.cpu_seconds for shard in trial.by_shard))
     assert trial.connections_opened == sum(shard.connections_opened for shard in trial.by_shard)
-    assert merged([(trial.histogram.encoded, 1e-9), (trial.failed_histogram.encoded, 1e-9)]).total == 50
+    assert sum(decoded(one.encoded, 1e-9).total for one in (trial.histogram, trial.failed_histogram)) == 50
     assert trial.latency_seconds.max == max(shard.latency_seconds.max for shard in trial.by_shard)
     ends = [shard.began_seconds + shard.wall_seconds for shard in trial.by_shard]
     assert min(shard.began_seconds for shard in trial.by_shard) == 0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from clientlab.analysis.histogram import Distribution, merged
+from clientlab.analysis.histogram import Distribution, decoded
 from clientlab.analysis.latencies import Latencies, latencies_of
 from clientlab.reports.rows import WAITS, Group, Row, groups_of
 from clientlab.results.document import Run
@@ -118,15 +118,14 @@ class ChartArm:
         return self.row.trials
 
     @cached_property
-    def latencies(self) -> Latencies | None:
-        """Requests of all rounds together: for charts, never for intervals. None without a histogram of a success."""
-        stored = [trial for trial in self.trials if trial.histogram]
-        answered = _merged(trial.histogram for trial in stored)
-        if answered is None:
-            return None
-        failed = _merged(trial.failed_histogram for trial in stored)
-        failures = sum(sum(trial.errors.values()) for trial in stored)
-        return latencies_of(answered, [failed] if failed else [], failures)
+    def latencies(self) -> list[Latencies]:
+        """Those of each round that had a successful request, and whose histogram is known."""
+        return [
+            latencies_of(answered, failed, sum(trial.errors.values()))
+            for trial in self.trials
+            for answered in _decoded(trial.histogram)
+            for failed in [_decoded(trial.failed_histogram)]
+        ]
 
 
 def notes_of_waits(arms: Iterable[ChartArm]) -> list[str]:
@@ -153,8 +152,10 @@ def coloured_and_grey(arms: Sequence[ChartArm]) -> tuple[list[ChartArm], list[Ch
     return list(arms[:MOST_LINES]), list(arms[MOST_LINES:])
 
 
-def _merged(histograms: Iterable[Histogram | None]) -> Distribution | None:
-    return merged((one.encoded, one.unit_seconds) for one in histograms if one is not None)
+def _decoded(histogram: Histogram | None) -> list[Distribution]:
+    """The distribution, unless it is unknown or empty."""
+    found = [] if histogram is None else [decoded(histogram.encoded, histogram.unit_seconds)]
+    return [one for one in found if one.total]
 
 
 def _arms(group: Group, looks: dict[str, Look]) -> list[ChartArm]:

@@ -13,7 +13,9 @@ from clientlab.analysis.ratios import Ratio
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
 from clientlab.reports.charts.chart_data import NEUTRAL, ChartArm, ChartGroup, Look, looks_of
 from clientlab.reports.charts.shapes import Bar, BarChart, Scale, logarithmic
+from clientlab.reports.further_ratios import further_figures, ratios_to_fastest
 from clientlab.results.document import Run
+from clientlab.results.figure_definition import Figure
 
 NOTE = (
     "A point is the ratio, the line its 95 % confidence interval; all intervals of a chart hold together. An interval "
@@ -104,6 +106,28 @@ def _of_groups(groups: Iterable[ChartGroup], swept: Collection[str]) -> Iterator
             chart = forest(f"{group.title}{f' · {place}' if place else ''}", entries, axis)
             if chart is not None:
                 yield chart
+        if not all(trial.arm in swept for row in group.rows for trial in row.trials):
+            yield from _of_further(group)
+
+
+def _of_further(group: ChartGroup) -> Iterator[BarChart]:
+    """p99 and CPU time beside those of the fastest arm of each load."""
+    for figure in further_figures(group):
+        ratios = ratios_to_fastest(group, figure)
+        entries = [
+            Entry(arm.name, arm.look, found.value, found.interval, _word(figure, found))
+            for arm in group.arms
+            if (found := ratios.get(arm.row.name)) is not None and math.isfinite(found.value)
+        ]
+        axis = f"{figure.label}, times that of the fastest arm (logarithmic)"
+        chart = forest(f"{group.title} · {figure.label}", entries, axis)
+        if chart is not None:
+            yield chart
+
+
+def _word(figure: Figure, ratio: Ratio) -> str:
+    word = decision_of(ratio).word
+    return {"slower": figure.direction.worse, "faster": figure.direction.better}.get(word, word)
 
 
 def _of_arm(arm: ChartArm) -> Entry | None:

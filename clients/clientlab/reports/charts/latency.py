@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 
 import numpy as np
 
 from clientlab import units
-from clientlab.analysis.latencies import BoundedValue, Latencies, median_of
+from clientlab.analysis.histogram import Distribution, merged
+from clientlab.analysis.latencies import BoundedValue, median_of, medians_of
 from clientlab.reports.charts.chart_data import MOST_LINES, ChartArm, ChartGroup, coloured_and_grey, notes_of_waits
 from clientlab.reports.charts.shapes import Bar, BarChart, DataTable, Line, LineChart, Scale, Tick, logarithmic, placed
+from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import quantile_of
 
 _POINTS, _FAINT_POINTS = 80, 24
-_LABELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+_FURTHER = {"p90": 0.9, "p99.9": 0.999, "max": 1.0}
+"""Columns of a chart's table beside those figures that the run's table has as well."""
+_P50, _P99 = BY_KEY["p50"], BY_KEY["p99"]
 _TICKS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 _BINS = 90
 _TAIL = 0.999  # up to where areas are drawn
@@ -27,26 +32,27 @@ def percentiles(groups: Sequence[ChartGroup]) -> list[LineChart]:
 
 def _percentiles(group: ChartGroup) -> LineChart | None:
     arms = [arm for arm in group.arms if arm.latencies]
-    found = {_name(arm): latencies for arm in arms if (latencies := arm.latencies)}
-    if not found:
+    if not arms:
         return None
     coloured, grey = coloured_and_grey(arms)
-    x = Scale(0.0, max(math.log10(max(2, latencies.recorded.total)) for latencies in found.values()))
-    y = logarithmic([float(end) for latencies in found.values() for end in latencies.answered.seconds[[0, -1]]])
+    x = Scale(0.0, max(math.log10(_requests(arm)) for arm in arms))
+    found = {arm.name: _points(arm, faint=arm in grey) for arm in arms}
+    y = logarithmic([seconds for points in found.values() for _, seconds in points if seconds is not None])
     if y is None:
         return None
-    lines = [_line(arm, found[_name(arm)], x, y, faint=True) for arm in grey]
-    lines += [_line(arm, found[_name(arm)], x, y) for arm in coloured]
     return LineChart(
         title=group.title,
-        lines=lines,
+        lines=[
+            Line(_name(arm), arm.look, placed(found[arm.name], x, y), f"{_name(arm)}: {_text(arm)}", arm in grey)
+            for arm in [*grey, *coloured]
+        ],
         x_ticks=[Tick(x.position(_rarity(percent / 100)), f"{percent:g}") for percent in _TICKS if _fits(percent, x)],
         y_ticks=y.ticks(units.time),
-        x_axis="percentile of the requests of all rounds of an arm",
+        x_axis="percentile of the requests of a round, the median of the rounds",
         y_axis="latency",
-        summary=_summary(found),
-        notes=[*_failures(found), *notes_of_waits(arms), *_notes(grey)],
-        table=_table(found),
+        summary=_summary(arms),
+        notes=[*_failures(arms), *notes_of_waits(arms), *_notes(grey)],
+        table=DataTable(["strategy", "requests", "p50", "p99", *_FURTHER], [_row(arm) for arm in arms]),
     )
 
 
@@ -54,14 +60,19 @@ def _name(arm: ChartArm) -> str:
     return f"{arm.name}{arm.row.mark}"
 
 
-def _line(arm: ChartArm, found: Latencies, x: Scale, y: Scale, *, faint: bool = False) -> Line:
-    """The quantiles of an arm. The line ends where failed requests begin."""
-    total = found.recorded.total
-    rarities = np.linspace(0.0, math.log10(max(2, total)), _FAINT_POINTS if faint else _POINTS)
+def _requests(arm: ChartArm) -> float:
+    """Of a typical round, 2 at least."""
+    return max(2.0, float(median(one.recorded.total for one in arm.latencies)))
+
+
+def _points(arm: ChartArm, *, faint: bool) -> list[tuple[float, float | None]]:
+    """Rarity and quantile of an arm. They end where failed requests begin."""
+    total = _requests(arm)
+    rarities = np.linspace(0.0, math.log10(total), _FAINT_POINTS if faint else _POINTS)
     shares = np.minimum(1 - 10**-rarities, 1 - 1 / total)
-    shares[-1] = 1.0  # the slowest of all
-    points = list(zip(rarities.tolist(), found.known(shares), strict=True))
-    return Line(_name(arm), arm.look, placed(points, x, y), f"{_name(arm)}: {_text(found)}", faint)
+    shares[-1] = 1.0  # the slowest of a round
+    found = medians_of(arm.latencies, shares)
+    return [(rarity, None if one.at_least else one.value) for rarity, one in zip(rarities.tolist(), found, strict=True)]
 
 
 def _rarity(share: float) -> float:
@@ -73,36 +84,44 @@ def _fits(percent: float, x: Scale) -> bool:
     return _rarity(percent / 100) <= x.high * 1.001
 
 
-def _quantiles(found: Latencies) -> list[str]:
-    return [_time(found.quantile(share)) for share in _LABELS.values()]
+def _row(arm: ChartArm) -> list[str]:
+    """Of one arm: name, requests of all rounds, and quantiles."""
+    requests = sum(one.recorded.total for one in arm.latencies)
+    further = map(_time, medians_of(arm.latencies, np.array(list(_FURTHER.values()))))
+    return [_name(arm), f"{requests:,}", arm.row.text(_P50), arm.row.text(_P99), *further]
 
 
-def _text(found: Latencies) -> str:
-    return ", ".join(f"{label} {value}" for label, value in zip(_LABELS, _quantiles(found), strict=True))
+def _text(arm: ChartArm) -> str:
+    _, _, *quantiles = _row(arm)
+    return ", ".join(f"{label} {value}" for label, value in zip(("p50", "p99", *_FURTHER), quantiles, strict=True))
 
 
-def _table(found: dict[str, Latencies]) -> DataTable:
-    rows = [[name, f"{latencies.recorded.total:,}", *_quantiles(latencies)] for name, latencies in found.items()]
-    return DataTable(["strategy", "requests", *_LABELS], rows)
-
-
-def _summary(found: dict[str, Latencies]) -> str:
-    late = {name: latencies.quantile(0.99) for name, latencies in found.items()}
-    order = sorted(late, key=lambda name: (late[name].at_least, late[name].value))
+def _summary(arms: Sequence[ChartArm]) -> str:
+    known = [arm for arm in arms if arm.row.figures[_P99.key] is not None]
+    lines = f"{len(arms)} lines rise from the fastest request to the slowest."
+    if not known:
+        return lines
+    order = sorted(known, key=lambda arm: (_P99.key in arm.row.bounds, arm.row.figures[_P99.key]))
     best, worst = order[0], order[-1]
     return (
-        f"{len(late)} lines rise from the fastest request to the slowest. At the 99th percentile, {best} is lowest "
-        f"with {_time(late[best])} and {worst} is highest with {_time(late[worst])}."
+        f"{lines} At the 99th percentile, {_name(best)} is lowest with {best.row.text(_P99)} and {_name(worst)} is "
+        f"highest with {worst.row.text(_P99)}."
     )
 
 
-def _failures(found: dict[str, Latencies]) -> list[str]:
+def _failures(arms: Sequence[ChartArm]) -> list[str]:
     """Where lines end before the last percentile."""
+    shares = {_name(arm): _failed_share(arm) for arm in arms}
     return [
-        f"{units.share(latencies.failed_share)} of the requests of {name} failed: its line ends there."
-        for name, latencies in found.items()
-        if latencies.failed_share
+        f"{units.share(share)} of the requests of {name} failed: its line ends there."
+        for name, share in shares.items()
+        if share
     ]
+
+
+def _failed_share(arm: ChartArm) -> float:
+    recorded = sum(one.recorded.total for one in arm.latencies)
+    return 1 - sum(one.answered.total for one in arm.latencies) / recorded
 
 
 def _notes(grey: list[ChartArm]) -> list[str]:
@@ -125,34 +144,33 @@ def overheads(groups: Sequence[ChartGroup]) -> list[BarChart]:
 
 
 def _distribution(group: ChartGroup) -> BarChart | None:
-    found = [latencies for arm in group.arms if (latencies := arm.latencies)]
-    tails = [float(latencies.answered.quantiles(np.array([_TAIL]))[0]) for latencies in found]
-    scale = logarithmic([*tails, *(float(latencies.answered.seconds[0]) for latencies in found)])
+    found = {arm.name: merged([one.answered for one in arm.latencies]) for arm in group.arms if arm.latencies}
+    tails = [float(answered.quantiles(np.array([_TAIL]))[0]) for answered in found.values()]
+    scale = logarithmic([*tails, *(float(answered.seconds[0]) for answered in found.values())])
     if scale is None:
         return None
     delay = f" They include {_unavoidable(group)}." if _unavoidable(group) else ""
     return BarChart(
         title=group.title,
-        rows=[_area(arm, scale) for arm in group.arms if arm.latencies],
+        rows=[_area(arm, found[arm.name], scale) for arm in group.arms if arm.name in found],
         ticks=scale.ticks_across(units.time),
-        axis=f"latency of successful requests, up to their {_TAIL:.1%} quantile".replace("%", " %"),
-        notes=[f"The numbers are p50 · p99 of all rounds together.{delay}", *notes_of_waits(group.arms)],
+        axis=f"latency of successful requests of all rounds, up to their {_TAIL:.1%} quantile".replace("%", " %"),
+        notes=[f"The numbers are p50 · p99, those of the table.{delay}", *notes_of_waits(group.arms)],
     )
 
 
-def _area(arm: ChartArm, scale: Scale) -> Bar:
-    latencies = arm.latencies
-    if latencies is None:
-        raise ValueError(f"{arm.name} has no latencies")
-    p50, p99 = latencies.quantile(0.5), latencies.quantile(0.99)
-    shares = latencies.answered.shares(np.geomspace(scale.low, scale.high, _BINS + 1))
-    mark = arm.row.mark
+def _area(arm: ChartArm, answered: Distribution, scale: Scale) -> Bar:
+    shares = answered.shares(np.geomspace(scale.low, scale.high, _BINS + 1))
+    texts = [arm.row.text(figure) for figure in (_P50, _P99)]
+    shown = [value for one in (_P50, _P99) if one.key not in arm.row.bounds and (value := arm.row.figures[one.key])]
+    failed = _failed_share(arm)
     return Bar(
         name=arm.name,
         look=arm.look,
-        value=f"{_time(p50)}{mark} · {_time(p99)}{mark}",
-        title=f"{arm.name}: p50 {_time(p50)}{mark}, p99 {_time(p99)}{mark}{_failed(latencies)}",
-        rings=[scale.position(one.value) for one in (p50, p99) if not one.at_least],
+        value=" · ".join(texts),
+        title=f"{arm.name}: p50 {texts[0]}, p99 {texts[1]}"
+        + (f"; {units.share(failed)} of the requests failed" if failed else ""),
+        rings=[scale.position(value) for value in shown],
         area=(shares / shares.max()).tolist(),
         first=arm.row.first,
     )
@@ -204,7 +222,3 @@ def _overheads(arm: ChartArm, name: str) -> list[BoundedValue]:
 
 def _time(found: BoundedValue) -> str:
     return units.of_unit(found.value, "seconds", at_least=found.at_least)
-
-
-def _failed(found: Latencies) -> str:
-    return f"; {units.share(found.failed_share)} of the requests failed" if found.failed_share else ""

@@ -1,0 +1,80 @@
+"""The cautions of a run in a line, and all of one kind together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clientlab.reports.sections import Alert
+from clientlab.results.document import Caution, Run
+
+PHRASES = {
+    "behind-schedule": "behind the schedule",
+    "busy-machine": "measured on a busy machine",
+    "changed": "changed on the command line",
+    "client-on-full-machine": "the client on a full machine",
+    "client-streams": "waits for a free stream",
+    "closed-between-slices": "connections closed between slices",
+    "driver-bound": "a load generator at its limit",
+    "errors": "requests failed",
+    "extended-durations": "durations were extended",
+    "failed-overloads": "overloads failed",
+    "failed-trials": "trials failed",
+    "few-beyond-p99": "p99 rests on few requests",
+    "few-requests": "p99 is the longest request",
+    "few-rounds": "too few rounds for intervals",
+    "fewer-requests-than-concurrency": "fewer requests than c",
+    "gil-on": "the GIL was on",
+    "late-starts": "requests began late",
+    "left-out": "strategies were left out",
+    "link-bound": "the link was the bottleneck",
+    "link-drops": "the link dropped segments",
+    "link-queue": "a queue before the link",
+    "long-tail": "the load had a long tail",
+    "machine": "all cores were full",
+    "measured-again": "trials were measured again",
+    "memory-unknown": "memory is unknown",
+    "no-capacity": "no rate held",
+    "noisy-trials": "other programs disturbed trials",
+    "not-warm": "connections were not warm",
+    "one-draw": "all rounds had the same draw",
+    "outlying-trials": "outlying trials",
+    "overloaded": "overloaded",
+    "percentiles-of-failures": "percentiles fall on failed requests",
+    "proxy-bound": "the proxy was the bottleneck",
+    "quick": "the quick form",
+    "replaced-strategy": "a strategy was replaced",
+    "resumed": "resumed in other surroundings",
+    "search-ended-early": "a search ended early",
+    "shards-end-apart": "shards ended apart",
+    "shared-cores": "client and server shared the cores",
+    "short-trials": "short trials",
+    "start-spread": "shards began apart",
+    "start-up": "mostly the start of a pool",
+    "time-budget": "the time budget ended the rounds",
+    "unaccounted": "unexplained latency",
+    "unavailable-arms": "arms were not available",
+    "unlike-concurrency": "arms of unlike c",
+    "upstream-bound": "the upstream was the bottleneck",
+    "waits-for-connection": "waits for a free connection",
+    "wide-spread": "rounds differ widely",
+    "workers": "another number of workers",
+}
+"""Kind of a caution → what it says, in a few words."""
+
+
+def alerts_of(run: Run) -> list[Alert]:
+    """The cautions by kind, in their order."""
+    found: dict[str, list[Caution]] = {}
+    for one in run.cautions:
+        found.setdefault(one.kind, []).append(one)
+    return [Alert(_phrase(kind), [(one.text, one.advice) for one in cautions]) for kind, cautions in found.items()]
+
+
+def in_brief(alerts: Sequence[Alert]) -> str:
+    """The line that sums up alerts; empty without any."""
+    return f"Cautions: {', '.join(alert.title for alert in alerts)}." if alerts else ""
+
+
+def _phrase(kind: str) -> str:
+    """Files of later versions have kinds that this one does not know."""
+    return PHRASES.get(kind, kind.replace("-", " "))
