@@ -187,11 +187,15 @@ class _Fitted:
         width = names
         for column in range(keys, len(self._columns)):
             if columns and width + self._width(column) > options.max_width:
-                yield _plain(self._table, [*range(keys), *columns])
+                yield self._with(columns)
                 columns, width = [], names
             columns.append(column)
             width += self._width(column)
-        yield _plain(self._table, [*range(keys), *columns])
+        yield self._with(columns)
+
+    def _with(self, columns: Sequence[int]) -> Table:
+        """The table with the columns that name its rows, and these."""
+        return _plain(self._table, [*range(self._table.keys), *columns])
 
     def _width(self, column: int) -> int:
         """Letters of a column and of the gap before it. A column of words wraps its cells."""

@@ -29,14 +29,12 @@ def failures(report: Report) -> Section[Part]:
         DataTable(_TRIAL_HEADS, trials, "Failed trials", keys=2, texts=(7, 8)),
     ]
     none = [*([] if errors else ["No request failed."]), *([] if trials else ["No trial failed."])]
-    return Section(
-        "errors",
-        "Errors and failed trials",
-        [Tables([table for table in tables if table.rows]), Lines([" ".join(none)] if none else [], brief=False)],
-        label="Errors",
-        notes=[_partial_note(partial)] if partial else [],
-        brief=True,
-    )
+    parts: list[Part] = [
+        Tables([table for table in tables if table.rows]),
+        Lines([_partial_note(partial)] if partial else []),
+        Lines([" ".join(none)] if none else [], brief=False),
+    ]
+    return Section("errors", "Errors and failed trials", parts, label="Errors", brief=True)
 
 
 def _errors(run: Run) -> Iterator[tuple[str, ...]]:

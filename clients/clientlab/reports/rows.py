@@ -303,7 +303,9 @@ def figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None]
         return found
     if open_load:
         return found | {ranking.key: level}
-    following = {key: value * typical / level for key in ("throughput", "received") if (value := found[key])}
+    following = {"throughput": 1 / level} if len(_THROUGHPUT.values(trials)) == len(trials) else {}
+    if found["received"]:
+        following["received"] = found["received"] * typical / level
     if found["wall"] and not any(one.tail_seconds or one.errors for one in trials):
         following["wall"] = found["wall"] * level / typical
     return found | following

@@ -57,7 +57,7 @@ class Served:
 def servers(report: Report) -> Section[Part]:
     """The table of servers, in runs of an experiment that compares frameworks under them."""
     table = table_of(report.run)
-    return Section("servers", TITLE, [Tables([table] if table.rows else [])], label="Servers")
+    return Section("servers", TITLE, [Tables([table] if table.rows else [])], label="Servers", brief=True)
 
 
 def table_of(run: Run) -> DataTable:

@@ -23,7 +23,7 @@ def charts(**arms):
 
 def test_each_arm_has_a_row_with_its_ratio_interval_and_word():
     """The fastest first, which is 1 and has no interval."""
-    (chart,) = charts(pycurl=FAST, urllib3=EQUAL, niquests=SLOW)
+    chart, _, _ = charts(pycurl=FAST, urllib3=EQUAL, niquests=SLOW)
     assert [row.name for row in chart.rows] == ["pycurl", "urllib3", "niquests"]
     assert [row.value.rpartition(" ")[2] for row in chart.rows] == ["1", "equal", "slower"]
     assert [row.first for row in chart.rows] == [True, False, False]
@@ -32,7 +32,7 @@ def test_each_arm_has_a_row_with_its_ratio_interval_and_word():
 
 def test_points_lie_within_their_intervals_and_1_within_the_band():
     """All on one axis."""
-    (chart,) = charts(pycurl=FAST, urllib3=EQUAL, niquests=SLOW)
+    chart, _, _ = charts(pycurl=FAST, urllib3=EQUAL, niquests=SLOW)
     low, high = chart.band
     assert low < chart.line < high
     points = [row.dots[0] for row in chart.rows]
@@ -44,10 +44,24 @@ def test_points_lie_within_their_intervals_and_1_within_the_band():
 
 def test_an_interval_that_leaves_the_band_and_includes_1_is_undecided():
     """However close to 1 the ratio is."""
-    (chart,) = charts(pycurl=FAST, requests=OPEN)
+    chart, _, _ = charts(pycurl=FAST, requests=OPEN)
     low, high = chart.rows[1].span
     assert low < chart.line < chart.band[1] < high
     assert chart.rows[1].value.endswith(" undecided")
+
+
+def test_p99_and_cpu_time_have_a_chart_each():
+    """Beside those of the fastest arm, with intervals."""
+    _, p99, cpu = charts(pycurl=FAST, urllib3=EQUAL)
+    assert [chart.title.rpartition(" · ")[2] for chart in (p99, cpu)] == [
+        "99th percentile of latency",
+        "CPU time per request",
+    ]
+    for chart in (p99, cpu):
+        assert [(row.name, row.value) for row in chart.rows] == [
+            ("pycurl", "1"),
+            ("urllib3", "1.00 (1.00 to 1.00) equal"),
+        ]
 
 
 def test_an_interval_that_is_far_wider_than_the_ratios_is_cut_and_named():

@@ -16,7 +16,7 @@ from clients.html_page import Page
 from clients.report_runs import a_measured_trial, a_whole_run
 
 SECTIONS = [
-    "answer", "compared", "times", "table", "claims", "sweep", "latency", "distribution", "overhead", "timeline",
+    "answer", "table", "compared", "times", "claims", "sweep", "latency", "distribution", "overhead", "timeline",
     "resources", "errors", "surroundings", "again",
 ]  # fmt: skip
 
@@ -60,10 +60,11 @@ def test_nothing_is_fetched_and_nothing_is_run(page):
 
 
 def test_cautions_stand_above_the_numbers(page):
-    """With their advice, before the answer and the first figure."""
+    """In a line that unfolds, with their advice, behind the answer and before the first figure."""
     text = page.section("answer")
     caution, answer = text.index("something else was running end it"), text.index("urllib3 made")
-    assert caution < text.index("requests: 4,000 became 400") < answer
+    assert answer < text.index("Cautions: ") < caution
+    assert caution < text.index("requests: 4,000 became 400")
     assert text.startswith("Which is fastest?")
 
 
@@ -142,7 +143,7 @@ def test_what_there_is_nothing_of_is_left_out():
     """No claims, no sweep, no delay; and errors are said to be none."""
     page = Page(as_html.render(a_run(a_trial())))
     assert [section["id"] for section in page.all("section")] == [
-        "answer", "times", "table", "resources", "errors", "surroundings", "again",
+        "answer", "table", "times", "resources", "errors", "surroundings", "again",
     ]  # fmt: skip
     assert "No request failed. No trial failed." in page.section("errors")
 
@@ -219,8 +220,8 @@ def test_latencies_that_hold_a_wait_for_a_connection_are_marked_in_charts():
 
 
 def test_doubts_are_shown_one_below_the_other():
-    """As many as there are, counted."""
+    """Those of one kind in one box."""
     doubts = [Caution(kind="x", text=f"doubt {n}", advice="mend it") for n in range(3)]
     page = Page(as_html.render(a_whole_run().model_copy(update={"cautions": doubts, "status": "incomplete"})))
-    assert "3 cautions before you read the numbers" in page.text("h2")
+    assert [one for one in page.text("li") if "doubt" in one] == ["X doubt 0 mend it doubt 1 mend it doubt 2 mend it"]
     assert "This run is incomplete. The report shows the trials that finished." in page.section("answer")

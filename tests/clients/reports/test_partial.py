@@ -30,7 +30,7 @@ CELLS = ("412 of 1,000", "250 ms", "448", "2.00 ms", "≥ 9.00 ms", "300 reset")
 def test_a_partial_trial_stands_in_every_report_with_its_cause():
     """In a table of its own; the table of the arms is that of the finished trials."""
     console = Console(record=True, width=200, file=io.StringIO())
-    console.print(as_terminal.render(RUN), highlight=False)
+    console.print(as_terminal.render(RUN, whole=True), highlight=False)
     terminal, page = console.export_text(), Page(as_html.render(RUN))
     for text in (terminal, as_markdown.render(RUN), page.section("errors")):
         for cell in (*CELLS, REASON):

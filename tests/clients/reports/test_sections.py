@@ -37,7 +37,7 @@ def spaced(text: str) -> str:
 def terminal(run: Run) -> str:
     """The words of the terminal's report."""
     file = io.StringIO()
-    Console(width=WIDE, file=file).print(as_terminal.render(run), highlight=False)
+    Console(width=WIDE, file=file).print(as_terminal.render(run, whole=True), highlight=False)
     return spaced(file.getvalue())
 
 
@@ -52,7 +52,7 @@ def said(section: Section) -> Iterator[str]:
     for part in section.parts:
         match part:
             case Alerts():
-                yield from (text for item in part.items for text in item)
+                yield from (text for alert in part.items for reason in alert.reasons for text in reason)
             case Listing() | Lines():
                 yield from part.items
             case Tables():

@@ -114,15 +114,21 @@ def _of_further(group: ChartGroup) -> Iterator[BarChart]:
     """p99 and CPU time beside those of the fastest arm of each load."""
     for figure in further_figures(group):
         ratios = ratios_to_fastest(group, figure)
-        entries = [
-            Entry(arm.name, arm.look, found.value, found.interval, _word(figure, found))
-            for arm in group.arms
-            if (found := ratios.get(arm.row.name)) is not None and math.isfinite(found.value)
-        ]
+        entries = [entry for arm in group.arms if (entry := _beside(arm, figure, ratios.get(arm.row.name)))]
+        if len(entries) < 2:
+            continue
         axis = f"{figure.label}, times that of the fastest arm (logarithmic)"
         chart = forest(f"{group.title} · {figure.label}", entries, axis)
         if chart is not None:
             yield chart
+
+
+def _beside(arm: ChartArm, figure: Figure, ratio: Ratio | None) -> Entry | None:
+    if arm.row.first:
+        return Entry(arm.name, arm.look, 1.0, None, "", first=True)
+    if ratio is None or not math.isfinite(ratio.value):
+        return None
+    return Entry(arm.name, arm.look, ratio.value, ratio.interval, _word(figure, ratio))
 
 
 def _word(figure: Figure, ratio: Ratio) -> str:
