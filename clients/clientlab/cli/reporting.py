@@ -286,9 +286,12 @@ def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
         click.echo(json.dumps([claim.model_dump() for claim in found], indent=1))
     else:
         console().print(as_terminal.claims(found), highlight=False)
-    return code_of(found) if require else 0
+    return tell_claims(found, stderr=as_json) if require else 0
 
 
-def code_of(found: Iterable[ClaimResult]) -> int:
-    """The exit code for required claims. An inconclusive claim has not failed."""
-    return _CONTRADICTED if any(claim.verdict == "contradicted" for claim in found) else 0
+def tell_claims(found: Iterable[ClaimResult], *, stderr: bool) -> int:
+    """Print the contradicted ones of required claims. The exit code: an inconclusive claim has not failed."""
+    contradicted = headline.claim_lines(found)
+    for line in contradicted:
+        click.echo(line, err=stderr)
+    return _CONTRADICTED if contradicted else 0

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from clientlab.cli.reporting import code_of, draw, limits_of, show, tell, tell_gate, write_page
+from clientlab.cli.reporting import draw, limits_of, show, tell, tell_claims, tell_gate, write_page
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options
 from clientlab.cli.terminal import PatientConsole, say
 from clientlab.errors import FieldError, IncompleteRun, LabError
@@ -146,9 +146,10 @@ def _show(options: RunOptions, finished: Run, limits: list[Threshold]) -> int:
         raise IncompleteRun(f"{error}; the run is saved in {options.folder / finished.run}") from error
     tell_gate(finished, limits, stderr=options.as_json)
     failed = tell(judged, stderr=options.as_json)
+    contradicted = tell_claims(finished.claims, stderr=options.as_json) if options.require_claims else 0
     if finished.status == "incomplete":
         return IncompleteRun.exit_code
-    return failed or (code_of(finished.claims) if options.require_claims else 0)
+    return failed or contradicted
 
 
 def _write_junit(finished: Run, options: RunOptions, judged: list[ThresholdResult]) -> None:

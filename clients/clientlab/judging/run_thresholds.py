@@ -115,6 +115,7 @@ def _judged(run: Run, one: Threshold, pair: ArmPair, confidence: float | None) -
     trials, before = (_finished(run, each) for each in pair)
     lost = lost_trials(one, run, arm.name)
     found: float | None = None
+    interval: tuple[float, float] | None = None
     bounded = one.figure.has_bounds(trials) or one.figure.has_bounds(before)
     if one.figure.of_failed:
         found = _difference(one, run, pair)
@@ -133,7 +134,9 @@ def _judged(run: Run, one: Threshold, pair: ArmPair, confidence: float | None) -
             raise too_few(one, arm.name, ratio.rounds)
         else:
             outcome = outcome_of(one, ratio, strict=confidence is None)
-    return ThresholdResult(one, run.run, arm.name, outcome, found, lost, at_least=bounded and outcome == "failed")
+            interval = ratio.interval
+    at_least = bounded and outcome == "failed"
+    return ThresholdResult(one, run.run, arm.name, outcome, found, lost, at_least=at_least, interval=interval)
 
 
 def _finished(run: Run, arm: Arm) -> list[Trial]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,6 +48,8 @@ class ThresholdResult:
     `at_least`: the figure is only a lower bound, because requests failed. It fails every limit, and every threshold of
     a change unless the bound was in the baseline and the change is surely for the better.
 
+    `interval`: of what was found, by which it was judged; None where there is none.
+
     "not sure": the estimate is beyond the threshold, but a part of its interval is not. `lost`: failed trials of the
     arm, for thresholds of errors. Requests of a failed trial were not all counted, so the threshold fails.
     """
@@ -60,6 +61,7 @@ class ThresholdResult:
     found: float | None
     lost: int = 0
     at_least: bool = False
+    interval: tuple[float, float] | None = None
 
 
 def change_threshold(text: str) -> Threshold:
@@ -133,19 +135,23 @@ def judge_changes(
     pairs = [(one, arm) for one in thresholds for other in comparison.others for arm in other.changes]
     level = simultaneous(sum(one.applies_to(arm) for one, arm in pairs))
     return [
-        ThresholdResult(one, compared.run.run, arm, outcome, _found(change), lost, at_least=_is_bound(change))
+        ThresholdResult(
+            one,
+            compared.run.run,
+            arm,
+            "failed" if lost else _bounded(change) or _outcome(one, change, arm, ratio, strict=strict),
+            _found(change),
+            lost,
+            at_least=_is_bound(change),
+            interval=None if ratio is None else ratio.interval,
+        )
         for one in thresholds
         for compared in comparison.others
         for arm, changes in compared.changes.items()
         if one.applies_to(arm)
         for change in [changes[one.figure.key]]
         for lost in [lost_trials(one, compared.run, arm)]
-        for outcome in [
-            "failed"
-            if lost
-            else _bounded(change)
-            or _outcome(one, change, arm, None if strict else level, (levels or {}).get((arm, one.figure.key)))
-        ]
+        for ratio in [_judged_ratio(one, change, None if strict else level, (levels or {}).get((arm, one.figure.key)))]
     ]
 
 
@@ -182,22 +188,26 @@ def _limits(run: Run, limits: Sequence[Threshold], confidence: float | None) -> 
                 raise unusable(one.text, f"run {run.run} has no {one.figure.label} for arm {arm.name!r}")
             lost = lost_trials(one, run, arm.name)
             bound = one.figure.less_is_better and one.figure.is_bound(trials)
+            values = one.figure.values(trials)
+            interval = (
+                None if found is None or bound or one.figure.of_failed
+                else typical_estimate(values, confidence or CONFIDENCE).interval
+            )  # fmt: skip
             if found is None or lost or bound:
                 outcome: ThresholdOutcome = "failed"
             elif not beyond(found, one.value, less=one.figure.less_is_better):
                 outcome = "held"
+            elif confidence is None or one.figure.of_failed:
+                outcome = "failed"
+            elif interval is None:
+                raise too_few(one, arm.name, len(values))
             else:
-                outcome = _surely(one, one.figure.values(trials), arm.name, confidence)
-            yield ThresholdResult(one, run.run, arm.name, outcome, found, lost, at_least=bound)
+                outcome = _surely(one, *interval)
+            yield ThresholdResult(one, run.run, arm.name, outcome, found, lost, at_least=bound, interval=interval)
 
 
-def _surely(one: Threshold, values: list[float], arm: str, confidence: float | None) -> ThresholdOutcome:
-    """Whether a median beyond the limit is surely beyond it. `confidence`: None to judge by the median."""
-    if confidence is None or one.figure.of_failed:
-        return "failed"
-    if len(values) < FEWEST_ROUNDS:
-        raise too_few(one, arm, len(values))
-    low, high = typical_estimate(values, confidence).interval or (-math.inf, math.inf)
+def _surely(one: Threshold, low: float, high: float) -> ThresholdOutcome:
+    """Whether a median beyond the limit is surely beyond it."""
     less = one.figure.less_is_better
     return "failed" if beyond(low if less else high, one.value, less=less) else "not sure"
 
@@ -216,11 +226,20 @@ def lost_trials(one: Threshold, run: Run, arm: str) -> int:
     return len(failed_for_good(run, arm)) if one.figure.of_failed else 0
 
 
-def _outcome(
-    one: Threshold, change: Change, arm: str, confidence: float | None, levels: Widening | None
-) -> ThresholdOutcome:
-    """`confidence`: of the interval that has to be beyond the threshold; None to judge by the estimate."""
-    strict = confidence is None
+def _judged_ratio(one: Threshold, change: Change, confidence: float | None, levels: Widening | None) -> Estimate | None:
+    """The ratio of a change, with the interval that has to be beyond the threshold. None where no ratio is known.
+
+    `confidence`: of that interval; None if the estimate is judged.
+    """
+    if change.bounded or one.figure.unit == "share":
+        return None
+    ratio, _ = estimates(one.figure, *change.values, confidence or CONFIDENCE)
+    if ratio is not None and levels is not None and confidence is not None:
+        return levels.widened(ratio, confidence)
+    return ratio
+
+
+def _outcome(one: Threshold, change: Change, arm: str, ratio: Estimate | None, *, strict: bool) -> ThresholdOutcome:
     if not change.rounds[1]:
         return "failed"
     if not change.rounds[0]:
@@ -230,14 +249,11 @@ def _outcome(
         return "failed" if worse > one.value else "held"
     if not strict and min(change.rounds) < FEWEST_ROUNDS:
         raise too_few(one, arm, min(change.rounds))
-    ratio, _ = estimates(one.figure, *change.values, confidence or CONFIDENCE)
     less = one.figure.less_is_better
     if ratio is None:  # from 0 to more, or from more to 0: no percentage describes such a change
         if not beyond(change.after or 0.0, change.before or 0.0, less=less):
             return "held"
         return "failed" if strict or change.verdict == "worse" else "not sure"
-    if levels is not None and confidence is not None:
-        ratio = levels.widened(ratio, confidence)
     return outcome_of(one, ratio, strict=strict)
 
 

@@ -6,7 +6,7 @@ concurrency are not compared: each concurrency has its own sentence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from clientlab import units
@@ -17,7 +17,7 @@ from clientlab.reports import capacity_section
 from clientlab.reports.cautions_in_brief import alerts_of, in_brief
 from clientlab.reports.rows import Group, Row
 from clientlab.reports.sections import Alert, Alerts, Lines, Listing, Part, Report, Section
-from clientlab.results.document import Run
+from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import cost_of, ranked_by
 
 _BOUND = ", a lower bound: it falls on failed requests"
@@ -48,13 +48,29 @@ def _figure(result: ThresholdResult) -> str:
     unsure = "; its interval reaches back within the threshold: measure more rounds"
     if not result.threshold.change:
         value = figure.text(result.found, at_least=result.at_least)
-        return f"{figure.label} {value}{_BOUND if result.at_least else unsure if result.outcome == 'not sure' else ''}"
+        ends = _ends(result, figure.text)
+        doubt = _BOUND if result.at_least else unsure if result.outcome == "not sure" else ""
+        return f"{figure.label} {value}{ends}{doubt}"
     change = (
         f"{units.signed(100 * result.found)} points"
         if figure.unit == "share"
-        else f"{units.signed(100 * (result.found - 1))} %"
+        else f"{units.signed(100 * (result.found - 1))} %{_ends(result, _percent)}"
     )
     return f"{figure.label} {change}{unsure if result.outcome == 'not sure' else ''}"
+
+
+def _percent(ratio: float) -> str:
+    return f"{units.signed(100 * (ratio - 1))} %"
+
+
+def _ends(result: ThresholdResult, text: Callable[[float], str]) -> str:
+    """The interval by which it was judged, in parentheses."""
+    return "" if result.interval is None else f" ({' to '.join(map(text, result.interval))})"
+
+
+def claim_lines(claims: Iterable[ClaimResult]) -> list[str]:
+    """A line for each contradicted claim."""
+    return [f"FAILED: claim {one.name}: {one.text}: {one.measured}" for one in claims if one.verdict == "contradicted"]
 
 
 _P99 = ranked_by(open_load=True)

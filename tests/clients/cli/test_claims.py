@@ -125,7 +125,7 @@ def test_a_run_judges_its_claims_and_fails_where_they_are_required(
 def test_the_quick_form_says_what_it_shortened(clientlab, server, results, tmp_path):
     """In the run, and above the numbers; with too few rounds, claims are left open."""
     (tmp_path / "mine.toml").write_text(FILE.format("http.client", "calls"))
-    said = clientlab("run", "mine.toml", "--url", server.url, "--quick", "--require-claims")
+    said = clientlab("run", "-v", "mine.toml", "--url", server.url, "--quick", "--require-claims")
     run = results.read("last")
     assert said.code == 0
     assert run.experiment.shortened == ["rounds: 3 → 1", "workloads.w.requests: 5 → 3"]
@@ -141,7 +141,7 @@ def test_what_is_changed_on_top_of_an_experiment_is_said(clientlab, server, resu
     text = FILE.format("http.client", "calls").replace("[quick]", other)
     text = text.replace('a = "http.client"', 'a = "http.client (w)"').replace('b = "calls"', 'b = "calls (w)"')
     (tmp_path / "mine.toml").write_text(text)
-    words = ("run", "mine.toml", "--url", f"{server.url}/x", "-n", "2", "--timeout", "9s", "--rounds", "1", "--seed", 7)
+    words = ("run", "-v", "mine.toml", "--url", f"{server.url}/x", "-n", "2", "--timeout", "9s", "--rounds", "1", "--seed", 7)
     said = clientlab(*words)
     assert said.code == 0, said.err
     run = results.read("last")

@@ -58,7 +58,7 @@ def old_and_new(tmp_path):
 
 def test_a_strategy_is_compared_in_two_environments(old_and_new, clientlab, server, results, tmp_path):
     """In one run, paired by round: its trials run there, without the lab's libraries, and versions are in the file."""
-    words = ("run", "-t", "urllib3@threads", "-n", 30, "-c", 2, "--rounds", 3, "--url", server.url)
+    words = ("run", "-v", "-t", "urllib3@threads", "-n", 30, "-c", 2, "--rounds", 3, "--url", server.url)
     said = clientlab(*words, *old_and_new)
     assert said.code == 0, said.err
     run = results.read("last")

@@ -65,7 +65,7 @@ def foreign_server(tmp_path):
 
 def test_a_server_of_ones_own_is_measured(clientlab, foreign_server, results):
     """Its path is asked for, all its answers are counted, and it has no routes or upstreams of the lab."""
-    said = clientlab("run", "-t", "http.client", "-t", "urllib3@threads", "-n", 20, "-c", 2, "--rounds", 2,
+    said = clientlab("run", "-v", "-t", "http.client", "-t", "urllib3@threads", "-n", 20, "-c", 2, "--rounds", 2,
                      "--url", f"{foreign_server}/hello.txt")  # fmt: skip
     assert said.code == 0
     run = results.read("last")
@@ -163,7 +163,7 @@ def test_large_bodies_are_streamed_both_ways_and_their_memory_is_told(clientlab,
         f'[workloads.down]\npath = "/bytes/{size}"\nrequests = 2\nwarmup = 1\nread = "chunks"\n'
         f'[workloads.up]\npath = "/upload"\nmethod = "POST"\nrequests = 2\nwarmup = 1\nupload_size = {size}\n'
     )
-    said = clientlab("run", "large.toml", "--upload", "whole")
+    said = clientlab("run", "-v", "large.toml", "--upload", "whole")
     assert said.code == 0
     assert "above idle" in said.out
     trials = {(trial.workload, trial.route): trial for trial in results.read("last").trials}
@@ -178,7 +178,7 @@ def test_large_bodies_are_streamed_both_ways_and_their_memory_is_told(clientlab,
 
 def test_the_librarys_own_elapsed_is_summed(clientlab, server, results):
     """Beside the lab's own time, in the table and in the run file."""
-    said = clientlab("run", "-t", "requests-session", "-n", 20, "--rounds", 1, "--elapsed", "--url", server.url)
+    said = clientlab("run", "-v", "-t", "requests-session", "-n", 20, "--rounds", 1, "--elapsed", "--url", server.url)
     assert said.code == 0
     (trial,) = results.read("last").trials
     assert 0 < trial.elapsed_seconds_sum <= 20 * trial.latency_seconds.mean
@@ -261,7 +261,7 @@ def test_a_run_with_a_failed_trial_is_incomplete(clientlab, results):
         assert said.code == 0  # one of three requests succeeded
     answers = iter([ok()])
     with counting_server(lambda _: next(answers, None)) as server:
-        said = clientlab("run", "-t", "http.client", "-n", 3, "--rounds", 1, "--warmup", 0, "--url", server.url,
+        said = clientlab("run", "-v", "-t", "http.client", "-n", 3, "--rounds", 1, "--warmup", 0, "--url", server.url,
                          "--chart", "y.svg")  # fmt: skip
     assert said.code == 3
     assert "1 of 1 trials failed: http.client" in said.out
@@ -289,7 +289,7 @@ def test_json_is_all_that_standard_output_holds(server, tmp_path):
 def test_the_labs_own_upstream_is_started_measured_and_stopped(clientlab, results):
     """Over both routes, with a delay: the server's counts agree with the client's, and nothing is left."""
     before = psutil.Process().children(recursive=True)
-    said = clientlab("run", "-t", "urllib3", "-n", 30, "--rounds", 1, "--delay", "2ms", "--path", "/?number={k}",
+    said = clientlab("run", "-v", "-t", "urllib3", "-n", 30, "--rounds", 1, "--delay", "2ms", "--path", "/?number={k}",
                      "--route", "direct", "--route", "proxy")  # fmt: skip
     assert (said.code, psutil.Process().children(recursive=True)) == (0, before)
     run = results.read("last")
@@ -311,7 +311,7 @@ def test_an_experiment_gives_its_parts_cores_of_their_own(clientlab, server, res
     """The servers themselves report how many they may use; a server of somebody else is not placed."""
     table = 'question = "Mine?"\nstrategies = ["urllib3"]\nrounds = 1\n[workloads.w]\nrequests = 40\n'
     (tmp_path / "mine.toml").write_text(f"pin = true\nroutes = ['proxy']\n{table}", encoding="utf-8")
-    said = clientlab("run", "mine.toml")
+    said = clientlab("run", "-v", "mine.toml")
     assert said.code == 0
     run = results.read("last")
     placement, (trial,) = run.surroundings.placement, run.trials
@@ -603,7 +603,7 @@ def test_a_full_disk_ends_the_run_with_what_was_saved(server, tmp_path):
 def test_an_open_load_beyond_what_the_strategy_holds_is_late_and_drops(clientlab, results):
     """Two places of 0.1 s hold 20 requests a second, and 60 arrive. Run file, table and cautions agree on it."""
     with counting_server(hold=0.1) as server:
-        said = clientlab("run", "-t", "requests-session@threads", "--rate", "60/s", "-n", 30, "-c", 2,
+        said = clientlab("run", "-v", "-t", "requests-session@threads", "--rate", "60/s", "-n", 30, "-c", 2,
                          "--max-late", "300ms", "--rounds", 1, "--url", server.url)  # fmt: skip
     assert said.code == 0
     run = results.read("last")

@@ -52,7 +52,7 @@ def test_where_it_is_missing_another_drives_and_the_run_says_so(clientlab, resul
         "rounds", 'instead = { ab = "pycurl@multi", "ab?keepalive=false" = "pycurl@threads" }\nrounds'
     )
     (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
-    said = clientlab("run", "mine.toml", "-n", 40)
+    said = clientlab("run", "-v", "mine.toml", "-n", 40)
     assert said.code == 0
     run = results.read("last")
     assert {trial.strategy for trial in run.trials} == {"pycurl@multi", "pycurl@threads"}

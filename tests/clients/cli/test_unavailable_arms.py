@@ -29,7 +29,7 @@ def without(monkeypatch):
 def test_a_bundled_experiment_measures_the_arms_that_the_machine_can_run(clientlab, results, without, tmp_path):
     """The others are named in one line, in the run file and in its reports; a resumed run has the arms of its plan."""
     without("httpx")
-    said = clientlab("run", "keepalive", "--quick", "--rounds", 1, "-n", 5, "--junit", "junit.xml")
+    said = clientlab("run", "-v", "keepalive", "--quick", "--rounds", 1, "-n", 5, "--junit", "junit.xml")
     missing = ["httpx-client", "httpx-client-behind-link"]
     line = f"clientlab: left out: {', '.join(missing)} ({HTTPX})"
     assert (said.code, said.err.splitlines()[0], said.err.count("left out")) == (0, line, 1)

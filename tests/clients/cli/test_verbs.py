@@ -34,8 +34,11 @@ def test_a_report_is_made_of_a_run_by_any_of_its_names(asked, clientlab, run_fil
     before = run_file.read_bytes()
     said = clientlab("report", asked)
     assert (said.code, said.err) == (0, "")
-    assert said.out.startswith(f"Which is fastest?\nrun {RUN.run} · done · ")
-    assert said.out.endswith("urllib3 made 1,000 requests/s. pycurl is equal within 5 %.\n")
+    answer = "urllib3 made 1,000 requests/s. pycurl is equal within 5 %."
+    assert said.out.startswith(f"Which is fastest?\n{answer}\nrun {RUN.run} · done · ")
+    assert said.out.endswith(f"surroundings: clientlab report {RUN.run} --all\n")
+    assert "wall" not in said.out
+    assert all("wall" in clientlab("report", asked, option).out for option in ("-v", "--all"))
     assert run_file.read_bytes() == before
 
 

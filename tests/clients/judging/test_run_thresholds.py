@@ -94,8 +94,9 @@ def test_the_outcomes_stand_in_the_markdown():
     run = compared(*[1.1] * 6)
     judged = judge_run(run, [threshold_of_run("wall +5%"), threshold_of_run("errors +0")])
     (line,) = lines(judged)
-    assert line == f"FAILED: wall +5% · urllib3 in head · {run.run}: wall time +10.0 %"
-    assert f"\n- FAILED: wall +5% · urllib3 in head · {run.run}: wall time +10.0 %\n" in as_markdown.render(run, judged)
+    found = "wall time +10.0 % (+10.0 % to +10.0 %)"
+    assert line == f"FAILED: wall +5% · urllib3 in head · {run.run}: {found}"
+    assert f"\n- {line}\n" in as_markdown.render(run, judged)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,8 @@ def _positions(interval: tuple[float, float], scale: Scale) -> tuple[float, floa
 def comparisons(run: Run, groups: Iterable[ChartGroup]) -> list[BarChart]:
     """The arms of each group and load beside the fastest of them; arms beside those of another environment or link."""
     swept = {arm.name for arm in run.experiment.arms if arm.axes}
-    return [*_of_contrasts(run), *_of_groups(groups, swept)]
+    some = [group for group in groups if not all(trial.arm in swept for row in group.rows for trial in row.trials)]
+    return [*_of_contrasts(run), *_of_groups(some, swept), *(chart for group in some for chart in _of_further(group))]
 
 
 def _of_groups(groups: Iterable[ChartGroup], swept: Collection[str]) -> Iterator[BarChart]:
@@ -106,8 +107,6 @@ def _of_groups(groups: Iterable[ChartGroup], swept: Collection[str]) -> Iterator
             chart = forest(f"{group.title}{f' · {place}' if place else ''}", entries, axis)
             if chart is not None:
                 yield chart
-        if not all(trial.arm in swept for row in group.rows for trial in row.trials):
-            yield from _of_further(group)
 
 
 def _of_further(group: ChartGroup) -> Iterator[BarChart]:
