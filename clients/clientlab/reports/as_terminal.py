@@ -40,14 +40,14 @@ def render(run: Run, *, whole: bool = False) -> RenderableType:
         shown += [Text(), *lines] if lines else []
     if not whole:
         shown.append(Text(f"Further columns, cautions in full, surroundings: clientlab report {run.run} --all", "dim"))
-    return _AnswerInSight(shown, _answers(sections[0]))
+    return AnswerInSight(shown, _answers(sections[0]))
 
 
 def _answers(section: Section[TextPart]) -> list[RenderableType]:
     return [Text(sentence, style="bold green") for sentence in section.sentences]
 
 
-class _AnswerInSight:
+class AnswerInSight:
     """Lines that begin with the answer. A terminal that is too low for them all has it again where they end."""
 
     def __init__(self, lines: Sequence[RenderableType], answers: Sequence[RenderableType]) -> None:
@@ -154,7 +154,8 @@ class _Short:
         self._table, self._brief = table, brief
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        left = min(options.max_width, _WIDEST) - sum(self._least(column) for column in range(self._table.keys)) + _GAP
+        width = min(options.max_width, _WIDEST)
+        left = width - sum(self._least(column) for column in range(self._table.keys)) + _GAP - 2
         chosen: list[int] = []
         for column in self._brief:
             left -= self._least(column)
@@ -162,7 +163,7 @@ class _Short:
                 break
             chosen.append(column)
         short = self._table.of_columns(chosen)
-        yield _plain(short, range(len(short.headings)))
+        yield from console.render(_plain(short, range(len(short.headings))), options.update(max_width=width))
 
     def _least(self, column: int) -> int:
         """Letters that a column needs, with the gap before it. Words may be wrapped."""

@@ -24,10 +24,12 @@ _CAPACITY_HEADS = (
     "arm", "capacity/s (95 %)", "x largest (95 %)", "rounds", "probes", "not held at", "because", "busy then",
 )  # fmt: skip
 _CAPACITY_TEXTS = (6, 7)
+_CAPACITY_BRIEF = (1, 2, 5, 6, 3)
 _OVERLOAD_HEADS = (
     "arm", "overload", "rate/s", "goodput/s", "of capacity", "late p99", "p99", "failed", "recovery", "what it does",
 )  # fmt: skip
 _OVERLOAD_TEXTS = (9,)
+_OVERLOAD_BRIEF = (9, 3, 4, 8, 7, 5)
 
 
 def capacity(report: Report) -> Section[Part]:
@@ -36,7 +38,13 @@ def capacity(report: Report) -> Section[Part]:
     if search is None:
         return Section("capacity", "Capacity", [])
     tables = [
-        DataTable(_CAPACITY_HEADS, [_row(one, arms) for one in arms], _title(group, search), texts=_CAPACITY_TEXTS)
+        DataTable(
+            _CAPACITY_HEADS,
+            [_row(one, arms) for one in arms],
+            _title(group, search),
+            texts=_CAPACITY_TEXTS,
+            brief=_CAPACITY_BRIEF,
+        )
         for group, arms in capacities(report.run).items()
     ]
     return Section("capacity", "Capacity", [Tables(tables)], notes=[_note(search)], brief=True)
@@ -45,7 +53,7 @@ def capacity(report: Report) -> Section[Part]:
 def overload(report: Report) -> Section[Part]:
     """What overloads did to each arm: medians over the rounds."""
     found = [_overload_row(one) for one in overloads_of(report.run)]
-    table = DataTable(_OVERLOAD_HEADS, found, "Overload", keys=2, texts=_OVERLOAD_TEXTS)
+    table = DataTable(_OVERLOAD_HEADS, found, "Overload", keys=2, texts=_OVERLOAD_TEXTS, brief=_OVERLOAD_BRIEF)
     tables = Tables([table] if found else [])
     return Section("overload", "Overload", [tables], notes=[_overload_note(report.run)], brief=True)
 

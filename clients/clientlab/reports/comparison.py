@@ -22,12 +22,13 @@ from clientlab.judging.changes import Change
 from clientlab.judging.comparison import Compared, Comparison, Difference
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import headline, markdown
-from clientlab.reports.as_terminal import plain_table
+from clientlab.reports.as_terminal import AnswerInSight, plain_table
 from clientlab.results.document import Run
 
 _UNPAIRED = (
-    "A ratio is the typical one: the median of how many times as much a round of one run has as a round of the other. "
-    "All intervals of this comparison together hold the truth in 95 of 100 comparisons."
+    "A ratio is that of the two medians. Its interval is that of how many times as much a round of one run typically "
+    "has as a round of the other, widened to hold it. All intervals of this comparison together hold the truth in 95 "
+    "of 100 comparisons."
 )
 _LONGEST = 60
 _STYLES = {"better": "green", "worse": "bold red", "undecided": "yellow"}
@@ -35,21 +36,26 @@ _STYLES = {"better": "green", "worse": "bold red", "undecided": "yellow"}
 
 def as_text(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> RenderableType:
     """The whole comparison, for a rich console: a column for each run. `gate`: sentences on its thresholds."""
-    parts: list[RenderableType] = [Text.assemble("baseline ", (_heading(comparison.base), "bold"))]
+    summary = Text(_summary(comparison), style="bold green")
+    parts: list[RenderableType] = [summary, Text.assemble("baseline ", (_heading(comparison.base), "bold"))]
     parts += [Text.assemble("against  ", (_heading(one.run), "bold")) for one in comparison.others]
     for name, lines in _notices(comparison):
         parts.append(Text.assemble(("! ", "bold yellow"), (f"{name}:", "yellow")))
         parts += [Text(f"    {line}") for line in lines]
-    parts += [Text(), _table(comparison), Text(_summary(comparison), style="bold")]
+    parts += [Text(), _table(comparison)]
     parts += [Text(line, style="dim") for line in (*_notes(comparison), *gate)]
-    parts += [Text(line, style="bold red" if "FAILED" in line else "bold") for line in headline.lines(judged)]
-    return Lines(*parts)
+    outcomes = [Text(line, style="bold red" if "FAILED" in line else "bold") for line in headline.lines(judged)]
+    return Lines(AnswerInSight(parts, [summary]), *outcomes)
 
 
 def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> str:
     """The whole comparison, for a pull request or the summary of a build: three columns for each run."""
     escaped = markdown.escaped
-    parts = [f"Baseline: {escaped(_heading(comparison.base))}  \n"]
+    parts = [
+        f"**{escaped(_summary(comparison))}**\n\n",
+        *(f"- **{escaped(line)}**\n" for line in headline.lines(judged)),
+    ]
+    parts.append(f"\nBaseline: {escaped(_heading(comparison.base))}  \n")
     parts += [f"Against: {escaped(_heading(one.run))}  \n" for one in comparison.others]
     for name, lines in _notices(comparison):
         parts.append(f"\n**{escaped(name)}**\n\n" + "".join(f"- {escaped(line)}\n" for line in lines))
@@ -59,9 +65,8 @@ def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult], gate:
         for arm, figure, before, changes in _rows(comparison)
     ]
     parts.append("\n" + markdown.table(["arm", "figure", "baseline", *columns], rows, left=2))
-    parts += [f"\n{escaped(line)}\n" for line in (_summary(comparison), *_notes(comparison), *gate)]
-    outcomes = [f"- **{escaped(line)}**\n" for line in headline.lines(judged)]
-    return "".join([*parts, "\n" if outcomes else "", *outcomes])
+    parts += [f"\n{escaped(line)}\n" for line in (*_notes(comparison), *gate)]
+    return "".join(parts)
 
 
 def as_json(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> str:

@@ -25,8 +25,8 @@ def failures(report: Report) -> Section[Part]:
     errors, trials = list(_errors(run)), list(_failed_trials(run))
     partial = sum(bool(trial.partial) for trial in run.trials)
     tables = [
-        DataTable(_ERROR_HEADS, errors, "Errors by kind", keys=2, texts=(4,)),
-        DataTable(_TRIAL_HEADS, trials, "Failed trials", keys=2, texts=(7, 8)),
+        DataTable(_ERROR_HEADS, errors, "Errors by kind", keys=2, texts=(4,), brief=(2, 3, 4)),
+        DataTable(_TRIAL_HEADS, trials, "Failed trials", keys=2, texts=(7, 8), brief=(8, 2, 7, 4)),
     ]
     none = [*([] if errors else ["No request failed."]), *([] if trials else ["No trial failed."])]
     parts: list[Part] = [

@@ -62,7 +62,7 @@ def servers(report: Report) -> Section[Part]:
 
 def table_of(run: Run) -> DataTable:
     """The table; without rows for a run without pairs of servers."""
-    return DataTable(_HEADS, rows(run), TITLE, keys=2)
+    return DataTable(_HEADS, rows(run), TITLE, keys=2, texts=(7,), brief=(4, 2, 3, 7))
 
 
 def rows(run: Run) -> list[tuple[str, ...]]:

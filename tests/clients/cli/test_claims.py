@@ -141,7 +141,21 @@ def test_what_is_changed_on_top_of_an_experiment_is_said(clientlab, server, resu
     text = FILE.format("http.client", "calls").replace("[quick]", other)
     text = text.replace('a = "http.client"', 'a = "http.client (w)"').replace('b = "calls"', 'b = "calls (w)"')
     (tmp_path / "mine.toml").write_text(text)
-    words = ("run", "-v", "mine.toml", "--url", f"{server.url}/x", "-n", "2", "--timeout", "9s", "--rounds", "1", "--seed", 7)
+    words = (
+        "run",
+        "-v",
+        "mine.toml",
+        "--url",
+        f"{server.url}/x",
+        "-n",
+        "2",
+        "--timeout",
+        "9s",
+        "--rounds",
+        "1",
+        "--seed",
+        7,
+    )
     said = clientlab(*words)
     assert said.code == 0, said.err
     run = results.read("last")

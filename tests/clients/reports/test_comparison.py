@@ -58,7 +58,7 @@ def test_the_terminal_names_surroundings_first_then_each_figure_with_its_verdict
     slower = 2 * sum(figure.key in {"wall", "throughput", "received"} for figure in COMPARED)
     counts = f"0 better, {slower} worse, {2 * len(COMPARED) - slower} equal within 5 %, 0 undecided"
     words = " ".join(text.split())
-    assert "A ratio is the typical one: the median of how many times as much a round of one run has" in words
+    assert "A ratio is that of the two medians." in words
     assert re.search(r"the smallest increase that shows in 80 of 100 comparisons is: wall 6\.2\d* %,", words)
     assert f"{2 * len(COMPARED)} figures compared: {counts}." in text
 
@@ -95,8 +95,20 @@ def test_what_is_missing_in_a_run_is_told():
     [
         ((), []),
         (("wall +60%", "memory +0"), ["all thresholds held (4 checked)"]),
-        (("wall +10%",), ["FAILED: wall +10% · urllib3 · after: wall time +50.0 %", "FAILED: wall +10% · pycurl"]),
-        (("wall +49%",), ["NOT SURE: wall +49% · urllib3 · after: wall time +50.0 %; its interval reaches back"]),
+        (
+            ("wall +10%",),
+            [
+                "FAILED: wall +10% · urllib3 · after: wall time +50.0 % (+45.9 % to +54.3 %)",
+                "FAILED: wall +10% · pycurl",
+            ],
+        ),
+        (
+            ("wall +49%",),
+            [
+                "NOT SURE: wall +49% · urllib3 · after: wall time +50.0 % (+45.9 % to +54.3 %)",
+                "; its interval reaches back",
+            ],
+        ),
     ],
 )
 def test_thresholds_are_told_below_the_table(texts, says):
@@ -127,7 +139,7 @@ def test_markdown_has_a_table_whose_rows_are_whole():
     assert text.index("- python: CPython 3.11.7 -&gt; CPython 3.13.1") < text.index("| arm |")
     row = r"\| urllib3 \| wall \| 1.02 s \| 1.53 s \| slower \| x 1.50 \(1.\d+ to 1.\d+\) \| 1.02 s \| undecided \|"
     assert re.search(row, text)
-    assert "- **FAILED: wall +10% · urllib3 · after: wall time +50.0 %**" in text
+    assert "- **FAILED: wall +10% · urllib3 · after: wall time +50.0 % (+44.9 % to +55.3 %)**" in text
 
 
 def test_json_holds_every_figure_in_base_units():

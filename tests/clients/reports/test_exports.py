@@ -161,7 +161,7 @@ def test_junit_has_a_case_for_every_arm_claim_and_threshold():
         assert int(suite.get("tests")) == len(suite)
         assert int(suite.get("failures")) == len(suite.findall("testcase/failure"))
     failure = root.find(".//testcase[@name='wall > 2s (requests)']/failure")
-    assert failure.get("message").endswith("wall time 3.00 s")
+    assert failure.get("message").endswith("wall time 3.00 s (3.00 s to 3.00 s)")
     assert failure.text == failure.get("message")
 
 
