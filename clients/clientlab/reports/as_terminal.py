@@ -169,7 +169,7 @@ class _Short:
         """Letters that a column needs, with the gap before it. Words may be wrapped."""
         widest = max(cell_len(row[column]) for row in (self._table.headings, *self._table.rows))
         if column < self._table.keys:
-            return _GAP + min(widest, _LEAST_NAME)
+            return _GAP + (min(widest, _LEAST_NAME) if column else _LEAST_NAME)
         return _GAP + (min(widest, _LEAST_TEXT) if self._table.is_text(column) else widest)
 
 
