@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from clientlab.errors import LabError
 from clientlab.judging.judgement import find_judged
+from clientlab.reports.cautions_in_brief import alerts_of, in_brief
 from clientlab.reports.claims_section import doubts
 from clientlab.reports.headline import answers_of
 from clientlab.reports.rows import groups_of
@@ -134,11 +135,11 @@ def _known(name: str, changed: tuple[int, int, bool], run: Run) -> _Known:
 
 
 def _findings(run: Run) -> list[str]:
-    """The verdicts of a run's claims, or its answer in a sentence for each group; and the kinds of its cautions."""
+    """The verdicts of a run's claims, or its answer in a sentence for each group; and its cautions in a line."""
     verdicts = [f"{claim.verdict}: {claim.text}{doubts(claim)}" for claim in run.claims]
     found = verdicts or answers_of(run, groups_of(run))
-    kinds = dict.fromkeys(caution.kind for caution in run.cautions)
-    return [*found, f"cautions: {', '.join(kinds)}"] if kinds else found
+    cautions = in_brief(alerts_of(run))
+    return [*found, cautions] if cautions else found
 
 
 def _lean(run: Run, name: str) -> Run:

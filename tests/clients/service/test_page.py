@@ -79,4 +79,4 @@ def test_a_row_names_the_cautions_of_its_run(store):
     """Its answer must not be read without them."""
     caution = Caution(kind="percentiles-of-failures", text="percentiles fall on failed requests", advice="mend them")
     keep(store, a_run(a_trial()).model_copy(update={"cautions": [caution]}))
-    assert "cautions: percentiles-of-failures" in asked(store, "GET", "/")[1]
+    assert "Cautions: percentiles fall on failed requests" in asked(store, "GET", "/")[1]
