@@ -10,7 +10,7 @@ from clientlab.results.trial import Noise, Shard
 from clientlab.workload.delays import Delay
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
-from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
+from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles
 
 
 def rounds(strategy: str = "urllib3", count: int = 3, **changes):
@@ -70,6 +70,40 @@ def test_a_reason_for_doubt_is_told_with_whom_it_concerns_and_what_to_do(trials,
     for word in words:
         assert word in cautions[kind]
     assert len({trial.strategy for trial in trials}) == 1 or "urllib3" not in cautions[kind]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "changes", "why"),
+    [
+        ("httpx-async@workers", {"concurrency": 300},
+         "because httpx's pool looks at all its connections whenever a request comes or goes (500 µs of CPU time"),
+        ("httpx-async@workers", {"concurrency": 16}, "because the CPU time of the client was full (500 µs"),
+        ("requests-session@threads", {"verdict": "client-connections"}, "waited in the client's own pool"),
+        ("aiohttp@workers", {"verdict": "mixed", "waits_for_connection": True}, "waited in the client's own pool"),
+        ("aiohttp@workers", {"verdict": "upstream-threads"}, "because requests waited for a thread of the upstream"),
+        ("aiohttp@workers", {"verdict": "mixed", "latency_seconds": quantiles(0.01, 12.0)},
+         "because the last requests ended late; the slowest request took 12.0 s"),
+        ("gone@workers", {"concurrency": 300}, "because the CPU time of the client was full"),
+    ],
+)  # fmt: skip
+def test_a_trial_that_took_far_longer_than_its_duration_is_told_once_with_the_reason(strategy, changes, why):
+    """Its tail and its extension are part of that, and no cautions of their own."""
+    late = {"duration_extended": True, "tail_seconds": 15.3, "requests_per_second": 40.0} | changes
+    timed = {"workload": Workload(duration=4.0)}
+    cautions = found(*rounds(wall=4.1), *rounds(strategy, wall=19.3, **late), workloads=timed)
+    assert len(set(cautions) & {"overlong", "extended-durations", "long-tail"}) == 1
+    told = cautions["overlong"]
+    assert told.startswith(f"trials took much longer than their duration: {strategy} 19.3 s instead of 4 s, because")
+    assert why in told
+
+
+@pytest.mark.parametrize(
+    ("workload", "wall"),
+    [(Workload(duration=4.0), 7.9), (Workload(duration=0.4), 1.3), (Workload(requests=1000), 19.3)],
+)
+def test_a_trial_within_twice_its_duration_is_not_overlong(workload, wall):
+    """Nor is a short one that took less than a second more, or one with a number of requests."""
+    assert "overlong" not in found(*rounds("pycurl", wall=wall), workloads={"workload": workload})
 
 
 def behind_link(**counted):

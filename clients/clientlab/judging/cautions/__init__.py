@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from clientlab.judging.cautions import altered_plan, bottlenecks, links, load, noise, percentiles, searches, trials
+from clientlab.judging.cautions import (
+    altered_plan,
+    bottlenecks,
+    durations,
+    links,
+    load,
+    noise,
+    percentiles,
+    searches,
+    trials,
+)
 from clientlab.results.document import Caution, Run
 
 
@@ -26,6 +36,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     searches.ended_early,
     searches.failed_overloads,
     percentiles.percentiles_of_failures,
+    durations.overlong,
     load.one_draw,
     load.behind_schedule,
     load.overloaded,
@@ -55,8 +66,8 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     altered_plan.time_budget,
     altered_plan.few_rounds,
     trials.short_trials,
-    trials.extended,
-    trials.long_tails,
+    durations.extended,
+    durations.long_tails,
     load.fewer_requests_than_concurrency,
     percentiles.few_requests,
     percentiles.few_beyond_p99,
