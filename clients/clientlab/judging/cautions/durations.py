@@ -57,9 +57,18 @@ def overlong(run: Run) -> Iterator[Caution]:
 
 
 def _is_overlong(run: Run, trial: Trial) -> bool:
-    """Whether a trial of a closed load took far longer than its duration. An open load falls behind its schedule."""
+    """Whether a trial of a closed load took far longer than its duration. An open load falls behind its schedule.
+
+    Where a few slow requests alone prolonged it, it has a long tail.
+    """
     asked = _duration(run, trial)
-    return bool(asked) and trial.open_load is None and _taken(trial) >= max(_TIMES * asked, asked + _SECONDS)
+    late = bool(asked) and trial.open_load is None and _taken(trial) >= max(_TIMES * asked, asked + _SECONDS)
+    return late and not _is_prolonged_by_few(trial)
+
+
+def _is_prolonged_by_few(trial: Trial) -> bool:
+    """Whether 99 of 100 requests took less than half of the tail."""
+    return trial.latency_seconds is not None and trial.latency_seconds.p99 < (trial.tail_seconds or 0.0) / 2
 
 
 def _duration(run: Run, trial: Trial) -> float:
