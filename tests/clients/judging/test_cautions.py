@@ -6,7 +6,7 @@ import pytest
 
 from clientlab.judging.cautions import cautions_of
 from clientlab.results.server_counters import ServerUse
-from clientlab.results.trial import Noise, Shard
+from clientlab.results.trial import Noise, Shard, Slice
 from clientlab.workload.delays import Delay
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
@@ -81,7 +81,7 @@ def test_a_reason_for_doubt_is_told_with_whom_it_concerns_and_what_to_do(trials,
         ("requests-session@threads", {"verdict": "client-connections"}, "waited in the client's own pool"),
         ("aiohttp@workers", {"verdict": "mixed", "waits_for_connection": True}, "waited in the client's own pool"),
         ("aiohttp@workers", {"verdict": "upstream-threads"}, "because requests waited for a thread of the upstream"),
-        ("aiohttp@workers", {"verdict": "mixed"}, "because the last requests ended late; the slowest request took 12.0 s"),
+        ("aiohttp@workers", {"verdict": "mixed"}, "the last requests ended late; the slowest request took 12.0 s"),
         ("gone@workers", {"concurrency": 300}, "because the CPU time of the client was full"),
     ],
 )  # fmt: skip
@@ -110,6 +110,40 @@ def test_a_trial_that_few_slow_requests_prolonged_has_a_long_tail():
 def test_a_trial_within_twice_its_duration_is_not_overlong(workload, wall):
     """Nor is a short one that took less than a second more, or one with a number of requests."""
     assert "overlong" not in found(*rounds("pycurl", wall=wall), workloads={"workload": workload})
+
+
+COLD, WARM = Workload(requests=1000), Workload(requests=1000, connections="warm")
+
+
+def that_opened(connections: int, strategy: str = "aiohttp@workers", later: float = 0.055, p99: float = 0.102):
+    """Sound trials whose first slice of twenty requests is slow, and whose other 49 take `later` seconds."""
+    slices = [Slice(at=place / 50, requests=20, errors=0, p99=later if place else 0.103) for place in range(50)]
+    latency = quantiles(0.05, p99)
+    return rounds(strategy, connections_opened=connections, latency_seconds=latency, over_time=slices)
+
+
+@pytest.mark.parametrize(
+    ("trials", "workload", "fires"),
+    [
+        (that_opened(20), COLD, True),
+        (that_opened(20), Workload(duration=4.0, connections="cold"), True),
+        (that_opened(9), COLD, False),  # p99 is that of the tenth of the slow ones
+        (that_opened(20), WARM, False),
+        (that_opened(20, later=0.09), COLD, False),
+        (that_opened(20, later=0.0004, p99=0.002), COLD, False),
+        (that_opened(20, p99=0.2), COLD, False),  # slower requests came later
+        (that_opened(20, "requests"), COLD, False),  # each request opens one, and always will
+        (that_opened(1000), COLD, False),
+    ],
+)  # fmt: skip
+def test_a_p99_that_falls_on_the_opening_of_connections_is_told(trials, workload, fires):
+    """With the p99 of the time after it, and how connections are opened before the clock."""
+    cautions = found(*rounds(), *trials, workloads={"workload": workload})
+    assert ("opening-connections" in cautions) == fires
+    if fires:
+        told = cautions["opening-connections"]
+        assert "time after them: aiohttp@workers 102 ms and 55.0 ms - " in told
+        assert "--connections warm" in told
 
 
 def behind_link(**counted):

@@ -52,7 +52,7 @@ def overlong(run: Run) -> Iterator[Caution]:
             kind="overlong",
             arms=sorted(arms),
             text=f"trials took much longer than their duration: {reasons}",
-            advice="a service with so many requests in flight would be as late: lower -c, or change the part that is named",
+            advice="a service with as many requests in flight is late too: lower -c, or change the part that is named",
         )
 
 

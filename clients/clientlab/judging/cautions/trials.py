@@ -1,4 +1,4 @@
-"""Cautions about trials: failed, with errors, not warm, too short, or far longer or shorter than the others."""
+"""Cautions about trials: failed, with errors, with a GIL, too short, or far longer or shorter than the others."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clientlab import strategies
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.analysis.standings import typical_levels
 from clientlab.analysis.typical import Floats
-from clientlab.errors import LabError
 from clientlab.judging.ranking import finished_by_group
 from clientlab.judging.verdict import SHORT_SECONDS
 from clientlab.results.document import Caution, Run, failed_for_good
 from clientlab.results.figures import cost_of
 from clientlab.results.machine import is_free_threaded
 from clientlab.results.trial import Trial
-from clientlab.workload.load import is_warm
 
 
 def finished(run: Run) -> list[Trial]:
@@ -75,43 +72,6 @@ def errors(run: Run) -> Iterator[Caution]:
             text=f"requests failed ({', '.join(kinds)}) in trials of {names_of(faulty)}",
             advice="a strategy with errors did less work: look at its errors before its speed",
         )
-
-
-def not_warm(run: Run) -> Iterator[Caution]:
-    """Connections that were opened inside the clock, although they should have been warm."""
-    opened = [trial for trial in finished(run) if trial.connections_opened and _should_be_warm(run, trial)]
-    if opened:
-        yield Caution(
-            kind="not-warm",
-            arms=arms_of(opened),
-            text=f"connections should have been warm, but {names_of(opened)} opened up to "
-            f"{max(trial.connections_opened or 0 for trial in opened)} of them in the measured time",
-            advice="their time includes connecting: raise --warmup, or compare all strategies with --connections cold",
-        )
-
-
-def closed_between_slices(run: Run) -> Iterator[Caution]:
-    """Connections that the server, or the client, had closed when a trial's next slice began."""
-    found = [trial for trial in finished(run) if trial.connections_reopened and _should_be_warm(run, trial)]
-    if found:
-        yield Caution(
-            kind="closed-between-slices",
-            arms=arms_of(found),
-            text=f"of {names_of(found)}, up to {max(trial.connections_reopened or 0 for trial in found)} connections "
-            "were closed while a trial waited for its next slice, and opened anew before it",
-            advice="the server closes idle connections early, as uvicorn does after 5 s: raise its limit, or use "
-            "--slices 1",
-        )
-
-
-def _should_be_warm(run: Run, trial: Trial) -> bool:
-    """Whether the strategy keeps connections and the workload asks to open them before the measured time."""
-    if not is_warm(run.experiment.workloads[trial.workload]):
-        return False
-    try:
-        return strategies.find(trial.strategy).policy != "per call"
-    except LabError:  # an imported run with a strategy that is not installed: unknown
-        return False
 
 
 def gil_on(run: Run) -> Iterator[Caution]:
