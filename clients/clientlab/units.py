@@ -27,7 +27,8 @@ WRITTEN: dict[Unit, dict[str, float]] = {
 UNKNOWN = "–"
 """What every report prints for a figure that was not measured."""
 
-_AT_LEAST = "≥ "
+AT_LEAST = "≥ "
+"""What stands before a lower bound."""
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
@@ -124,7 +125,7 @@ _BY_UNIT: dict[Unit, Callable[[float | None], str]] = {
 def of_unit(value: float | None, unit: Unit, *, at_least: bool = False) -> str:
     """The value of a figure in that unit. `at_least`: it is a lower bound, "≥ 300 ms"."""
     shown = _BY_UNIT[unit](value)
-    return f"{_AT_LEAST}{shown}" if at_least and value is not None else shown
+    return f"{AT_LEAST}{shown}" if at_least and value is not None else shown
 
 
 def ratio(value: float | None, interval: Interval | None = None) -> str:

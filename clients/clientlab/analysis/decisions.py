@@ -15,8 +15,11 @@ EQUAL = 1.05
 EQUAL_SHARE = "5 %"
 """The same in a sentence."""
 
-MOST_ROUNDS_FORESEEN = 1000
-"""If a comparison would need more rounds, rounds do not decide it."""
+MOST_ROUNDS_WORTH = 100
+"""If a comparison would need more rounds, to decide it is not worth it: a difference that 100 rounds hide is small."""
+
+NOT_WORTH = f"more than {MOST_ROUNDS_WORTH} rounds at this spread: not worth it"
+"""What reports say then."""
 
 Word = Literal["slower", "faster", "equal", "undecided"]
 
@@ -25,7 +28,7 @@ Word = Literal["slower", "faster", "equal", "undecided"]
 class Decision:
     """What an interval says of an arm. `rounds`: about how many in all would decide it.
 
-    `rounds` is None of what is decided, and of what takes more than `MOST_ROUNDS_FORESEEN`.
+    `rounds` is None of what is decided, and of what takes more than `MOST_ROUNDS_WORTH`.
     """
 
     word: Word
@@ -53,7 +56,7 @@ def rounds_for_direction(ratio: Ratio, material: float) -> int | None:
 def rounds_for_width(ratio: Ratio, distance: float) -> int | None:
     """About how many rounds in all make half the interval's width at most `distance` (of logarithms), at this spread.
 
-    None if more than `MOST_ROUNDS_FORESEEN` are needed.
+    None if more than `MOST_ROUNDS_WORTH` are needed.
     """
     if ratio.interval is None:
         return FEWEST_ROUNDS
@@ -67,4 +70,4 @@ def rounds_for_width(ratio: Ratio, distance: float) -> int | None:
         return 1 / math.sqrt(rounds) if ratio.pooled else expected_width(rounds, ratio.confidence)
 
     wanted = width(ratio.rounds) * min(distance / half, 1.0) if half else math.inf
-    return next((more for more in range(ratio.rounds + 1, MOST_ROUNDS_FORESEEN + 1) if width(more) <= wanted), None)
+    return next((more for more in range(ratio.rounds + 1, MOST_ROUNDS_WORTH + 1) if width(more) <= wanted), None)

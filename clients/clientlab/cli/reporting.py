@@ -57,7 +57,9 @@ class _Output(click.Path):
 
 
 CHART = click.option(
-    "--chart", type=_Output(files.CHART), help="Draw the charts of times and sweeps to this file (.png or .svg)."
+    "--chart",
+    type=_Output(files.CHART),
+    help="Draw the charts of capacities, times and sweeps to this file (.png or .svg).",
 )
 HTML = click.option(
     "--html",

@@ -98,9 +98,10 @@ class ArmSearch:
 
     @property
     def limit(self) -> Trial | None:
-        """The first probe at the lowest rate that was not held: it shows what the capacity is limited by."""
+        """The first probe that did not hold the lowest rate that was not held: it shows what limits the capacity."""
         failed = self.bracket.failed
-        return next((probe for probe in self._known if rate_of(probe) == failed), None)
+        tried = (probe for probe in self._known if rate_of(probe) == failed)
+        return next((probe for probe in tried if why_not_held(probe, self.search) is not None), None)
 
     @cached_property
     def _known(self) -> list[Trial]:

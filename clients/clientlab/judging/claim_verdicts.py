@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from clientlab import units
 from clientlab.analysis import hypotheses as judge
-from clientlab.analysis.decisions import MOST_ROUNDS_FORESEEN
+from clientlab.analysis.decisions import NOT_WORTH
 from clientlab.analysis.hypotheses import Finding
 from clientlab.analysis.precision import confidence_of, on_the_limit
 from clientlab.analysis.sweeps import Value, in_order
@@ -201,9 +201,7 @@ def _lacking(evidence: ClaimEvidence, claim: Claim) -> str | None:
 def _more_rounds(finding: Finding) -> str:
     if finding.more_rounds:
         return f"about {finding.more_rounds} rounds at this spread (--rounds {finding.more_rounds})"
-    if finding.material:
-        return f"more than {MOST_ROUNDS_FORESEEN:,} rounds at this spread"
-    return "no number of rounds: the ratio lies on the limit"
+    return NOT_WORTH
 
 
 def _negligible(claim: Claim, difference: float) -> str:

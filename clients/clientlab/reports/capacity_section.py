@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from clientlab import units
 from clientlab.analysis.decisions import EQUAL_SHARE, decision_of
 from clientlab.analysis.ratios import Estimate
-from clientlab.analysis.standings import GroupKey
 from clientlab.judging.capacity import ArmCapacity, ArmSearch, capacities, equal_load, rate_of, why_not_held
 from clientlab.judging.overload import CALM_AFTER, COLLAPSED, RECOVERED, Overloaded, overloads_of
 from clientlab.judging.verdict import FULL
+from clientlab.reports.charts import capacity_bars
+from clientlab.reports.charts.capacity_bars import title_of
 from clientlab.reports.charts.shapes import DataTable
 from clientlab.reports.rows import bottleneck_shares
-from clientlab.reports.sections import Part, Report, Section, Tables
+from clientlab.reports.sections import Charts, Part, Report, Section, Tables
 from clientlab.results.bottleneck import Bound
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Run
@@ -33,7 +34,7 @@ _OVERLOAD_BRIEF = (9, 3, 4, 8, 7, 5)
 
 
 def capacity(report: Report) -> Section[Part]:
-    """The capacities that a search found: a table for each group."""
+    """The capacities that a search found: a chart and a table for each group."""
     search = report.run.experiment.find_max
     if search is None:
         return Section("capacity", "Capacity", [])
@@ -41,13 +42,14 @@ def capacity(report: Report) -> Section[Part]:
         DataTable(
             _CAPACITY_HEADS,
             [_row(one, arms) for one in arms],
-            _title(group, search),
+            title_of(group, search),
             texts=_CAPACITY_TEXTS,
             brief=_CAPACITY_BRIEF,
         )
         for group, arms in capacities(report.run).items()
     ]
-    return Section("capacity", "Capacity", [Tables(tables)], notes=[_note(search)], brief=True)
+    charts = Charts(lambda: capacity_bars.charts(report.run), "chart", [capacity_bars.NOTE])
+    return Section("capacity", "Capacity", [charts, Tables(tables)], notes=[_note(search)], brief=True)
 
 
 def overload(report: Report) -> Section[Part]:
@@ -64,9 +66,9 @@ def _note(search: CapacitySearch) -> str:
         f"A capacity is the uniform rate at which half of all trials held {search.conditions}, sent at least "
         f"{units.share(search.achieved)} of the planned requests, and their backlog did not grow: the median over the "
         f"rounds, each of which searches to {units.share(search.resolution)}. x largest is paired by round, whatever "
-        "the arms have in flight. The rate beside it is the lowest one that was not held, with the reason and the busy "
-        f"shares of a trial at it. The tables of latencies are of trials at {units.share(search.equal_load)} of the "
-        "smallest capacity."
+        "the arms have in flight. The rate beside it is the lowest one that was not held in the round whose capacity "
+        "is nearest to the median, with the reason and the busy shares of a trial at it. The tables of latencies are "
+        f"of trials at {units.share(search.equal_load)} of the smallest capacity."
     )
 
 
@@ -105,7 +107,11 @@ def _row(one: ArmCapacity, arms: Sequence[ArmCapacity]) -> tuple[str, ...]:
         reason = (units.UNKNOWN,) * 3
     else:
         why = why_not_held(limit, shown.search) or units.UNKNOWN
-        reason = (f"{units.rate(rate_of(limit))}/s", why, bottleneck_shares(_full(limit), limit.busy))
+        reason = (
+            f"{units.rate(rate_of(limit))}/s, round {shown.round}",
+            why,
+            bottleneck_shares(_full(limit), limit.busy),
+        )
     return (
         one.name,
         _capacity(one),
@@ -132,7 +138,7 @@ def _nearest(one: ArmCapacity) -> ArmSearch | None:
 
 def _capacity(one: ArmCapacity) -> str:
     typical = one.typical
-    return f"{'≥ ' if one.at_least and typical is not None else ''}{units.ratio_of(typical)}"
+    return f"{units.AT_LEAST if one.at_least and typical is not None else ''}{units.ratio_of(typical)}"
 
 
 def _share(one: ArmCapacity, *, alone: bool) -> str:
@@ -140,10 +146,6 @@ def _share(one: ArmCapacity, *, alone: bool) -> str:
         return units.UNKNOWN
     share: Estimate | None = one.share
     return "1" if one.standing.fastest else units.ratio_of(share)
-
-
-def _title(group: GroupKey, search: CapacitySearch) -> str:
-    return f"Capacity with {search.conditions}: {group.title}"
 
 
 def _overload_note(run: Run) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from clientlab import units
-from clientlab.analysis.decisions import EQUAL_SHARE, MOST_ROUNDS_FORESEEN, decision_of
+from clientlab.analysis.decisions import EQUAL_SHARE, NOT_WORTH, decision_of
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import capacity_section
@@ -205,13 +205,21 @@ def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
     found = [f"{_list(equal)} {'is' if len(equal) == 1 else 'are'} equal within {EQUAL_SHARE}."] if equal else []
     unsure = [row for row in others if decision_of(row.ratio).word in ("undecided", "faster")]
     if unsure:
-        needed = [decision_of(row.ratio).rounds for row in unsure]
-        most = None if None in needed else max(count for count in needed if count is not None)
-        enough = f"more than {MOST_ROUNDS_FORESEEN:,}" if most is None else f"about {most}"
         what = "Undecided" if len(unsure) > 1 else f"{unsure[0].name} is undecided"
         parts = [f"{f'{row.name}, ' if len(unsure) > 1 else ''}{_so_far(best, row)}" for row in unsure]
-        found.append(f"{what}: {'; '.join(parts)}. In all, {enough} rounds would decide.")
+        found.append(f"{what}: {'; '.join(parts)}. {_deciding(unsure)}")
     return found
+
+
+def _deciding(unsure: Sequence[Row]) -> str:
+    """How many rounds in all would decide, and for which arms that is not worth it."""
+    needed = {row.name: decision_of(row.ratio).rounds for row in unsure}
+    worth = [rounds for rounds in needed.values() if rounds is not None]
+    if not worth:
+        return f"To decide takes {NOT_WORTH}."
+    far = [name for name, rounds in needed.items() if rounds is None]
+    others = f" all but {_list(far)}, which would take {NOT_WORTH}" if far else ""
+    return f"In all, about {max(worth)} rounds would decide{others}."
 
 
 def _so_far(best: Row, row: Row) -> str:

@@ -13,7 +13,7 @@ from clientlab.strategies.specs import ClientSpec, Quirks
 _CLIENTS = "clientlab.clients."
 _H2_STREAMS = 100
 """The limit of httpcore and httpcore2 (`http2.py`): they announce 100 streams to the server, and open no more."""
-_HTTPX = Quirks(confused_after=("two responses in one",))
+_HTTPX = Quirks(confused_after=("two responses in one",), searches_pool=True)
 
 HTTPX = (
     ClientSpec(

@@ -45,6 +45,9 @@ class Quirks:
     resumes_tls: bool = _quirk("resumes a TLS session on its next connection", default=False)
     keep_alive_header: bool = _quirk("sends `Connection: keep-alive`, 24 bytes in each request", default=False)
     uncounted: bool = _quirk("hides its connections, which are unknown (–)", default=False)
+    searches_pool: bool = _quirk(
+        "looks at all connections of its pool whenever a request comes or goes: CPU time grows with `-c`", default=False
+    )
     own_chunk_size: int | None = _quirk("ignores `--chunk-size`: bytes of its largest chunk", default=None)
     late_in_bodies: float = _quirk("notices silence in a body later: seconds after the time limit", default=0.0)
 

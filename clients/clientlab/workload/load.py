@@ -24,12 +24,12 @@ def is_open(workload: Workload) -> bool:
 
 
 def is_warm(workload: Workload) -> bool:
-    """Whether connections are opened before the clock starts: by default, in a closed load for a duration.
+    """Whether connections are opened before the clock starts: by default, in a load for a duration.
 
     A number of requests is a job, whose connections are part of it. A duration is a part of a service that runs.
     """
     if workload.connections is None:
-        return workload.duration is not None and not is_open(workload)
+        return workload.duration is not None
     return workload.connections == "warm"
 
 

@@ -13,11 +13,9 @@ from clientlab.judging.ranking import ranked
 from clientlab.reports.headline import answers_of
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.figures import BY_KEY
-from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_searched_trial
+from clients.searched_runs import FIRST, SEARCH, a_searched_run, probes_of
 
-SEARCH = CapacitySearch(conditions="p99<250ms,errors<1%")
-FIRST = Workload(rate=100.0, duration=5.0, max_late=5.0)
 GROUP = GroupKey("workload", "aiohttp", "direct")
 
 
@@ -45,36 +43,12 @@ def test_a_trial_that_failed_holds_nothing():
     assert why_not_held(a_failed_trial("urllib3", "none succeeded"), SEARCH) == "the trial failed: none succeeded"
 
 
-def probes(strategy: str, number: int, capacity: float) -> list:
-    """The probes of a search that is over, between the capacity and 2 % more."""
-    held = [a_searched_trial(strategy, number, capacity, probe=True, concurrency=len(strategy)) for _ in range(2)]
-    above = [
-        a_searched_trial(strategy, number, capacity * 1.02, served=0.5 * capacity, probe=True, busy={"client": 0.98})
-        for _ in range(2)
-    ]
-    return [*held, *above]
-
-
-def found(capacities_of: dict[str, list[float]], conditions: str = SEARCH.conditions, **changes):
-    """A run with those capacities, by strategy and round, and its trials at equal load."""
-    trials = [
-        trial for name, rates in capacities_of.items() for number, rate in enumerate(rates, 1)
-        for trial in probes(name, number, rate)
-    ]  # fmt: skip
-    trials += [
-        a_searched_trial(name, number, 50.0, capacity=rate, p99=0.01 * number * len(name))
-        for name, rates in capacities_of.items() for number, rate in enumerate(rates, 1)
-    ]  # fmt: skip
-    search = CapacitySearch(conditions=conditions)
-    return a_run(*trials, workloads={"workload": FIRST}, find_max=search, **changes)
-
-
 TWO = {"pycurl": [199.0, 200.0, 202.0], "urllib3": [100.0, 101.0, 100.5]}
 
 
 def test_capacities_are_medians_over_the_rounds_and_paired_by_round():
     """The largest first, with the share that the others have of it."""
-    run = found(TWO)
+    run = a_searched_run(TWO)
     best, other = capacities(run)[GROUP]
     assert (best.name, best.typical.value) == ("pycurl", pytest.approx(200 * 1.02**0.5))
     assert best.typical.low < 199
@@ -88,9 +62,20 @@ def test_capacities_are_medians_over_the_rounds_and_paired_by_round():
     assert equal_load(SEARCH, [best, other]) == pytest.approx(0.5 * 100.5 * 1.02**0.5, abs=0.1)
 
 
+def test_the_probe_that_shows_the_limit_did_not_hold_its_rate():
+    """Even where the first probe at that rate was lucky: of three, two decide."""
+    lucky = a_searched_trial("pycurl", 1, 204.0, probe=True)
+    (one,) = capacities(a_run(lucky, *probes_of("pycurl", 1, 200.0), workloads={"workload": FIRST}, find_max=SEARCH))[
+        GROUP
+    ]
+    (search,) = one.searches
+    assert search.bracket.failed == 204.0
+    assert why_not_held(search.limit, SEARCH) is not None
+
+
 def test_probes_count_in_no_figure_and_arms_are_ranked_across_concurrency():
     """At equal load, how many requests a strategy has in flight is a part of it."""
-    run = found(TWO)
+    run = a_searched_run(TWO)
     assert len(run.trials) == 6
     ((_, rows),) = ranked(run).items()
     assert [(row.name, row.rounds) for row in rows] == [("pycurl", 3), ("urllib3", 3)]
@@ -118,7 +103,10 @@ def test_an_arm_without_a_capacity_and_a_search_that_ended_early_are_cautions():
 
 def test_searches_are_compared_by_their_capacity_alone():
     """Each measures latencies at a rate of its own, so another figure is refused, and so are other conditions."""
-    before, after = found(TWO, name="before"), found({**TWO, "pycurl": [390.0, 400.0, 410.0]}, name="after")
+    before, after = (
+        a_searched_run(TWO, name="before"),
+        a_searched_run({**TWO, "pycurl": [390.0, 400.0, 410.0]}, name="after"),
+    )
     compared = compare(before, [after])
     assert [figure.key for figure in compared.figures] == ["capacity"]
     change = compared.others[0].changes["pycurl"]["capacity"]
@@ -127,7 +115,7 @@ def test_searches_are_compared_by_their_capacity_alone():
     with pytest.raises(LabError, match="p99: runs that search for capacities measure it at rates of their own"):
         compare(before, [after], [BY_KEY["p99"]])
     with pytest.raises(LabError, match="before searches with p99<250ms,errors<1%, and other with p99<9ms"):
-        compare(before, [found(TWO, "p99<9ms", name="other")])
+        compare(before, [a_searched_run(TWO, "p99<9ms", name="other")])
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 
 from clientlab.judging.cautions import cautions_of
 from clientlab.results.server_counters import ServerUse
-from clientlab.results.trial import Noise, Shard
+from clientlab.results.trial import Noise, Shard, Slice
 from clientlab.workload.delays import Delay
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
-from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
+from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles
 
 
 def rounds(strategy: str = "urllib3", count: int = 3, **changes):
@@ -70,6 +70,80 @@ def test_a_reason_for_doubt_is_told_with_whom_it_concerns_and_what_to_do(trials,
     for word in words:
         assert word in cautions[kind]
     assert len({trial.strategy for trial in trials}) == 1 or "urllib3" not in cautions[kind]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "changes", "why"),
+    [
+        ("httpx-async@workers", {"concurrency": 300},
+         "because httpx's pool looks at all its connections whenever a request comes or goes (500 µs of CPU time"),
+        ("httpx-async@workers", {"concurrency": 16}, "because the CPU time of the client was full (500 µs"),
+        ("requests-session@threads", {"verdict": "client-connections"}, "waited in the client's own pool"),
+        ("aiohttp@workers", {"verdict": "mixed", "waits_for_connection": True}, "waited in the client's own pool"),
+        ("aiohttp@workers", {"verdict": "upstream-threads"}, "because requests waited for a thread of the upstream"),
+        ("aiohttp@workers", {"verdict": "mixed"}, "the last requests ended late; the slowest request took 12.0 s"),
+        ("gone@workers", {"concurrency": 300}, "because the CPU time of the client was full"),
+    ],
+)  # fmt: skip
+def test_a_trial_that_took_far_longer_than_its_duration_is_told_once_with_the_reason(strategy, changes, why):
+    """Its tail and its extension are part of that, and no cautions of their own."""
+    late = {"duration_extended": True, "tail_seconds": 15.3, "latency_seconds": quantiles(5.0, 12.0)} | changes
+    timed = {"workload": Workload(duration=4.0)}
+    cautions = found(*rounds(wall=4.1), *rounds(strategy, wall=19.3, **late), workloads=timed)
+    assert len(set(cautions) & {"overlong", "extended-durations", "long-tail"}) == 1
+    told = cautions["overlong"]
+    assert told.startswith(f"trials took much longer than their duration: {strategy} 19.3 s instead of 4 s, because")
+    assert why in told
+
+
+def test_a_trial_that_few_slow_requests_prolonged_has_a_long_tail():
+    """The other requests were as quick as ever, so the client's limits are not the reason."""
+    late = rounds("pycurl", wall=19.3, tail_seconds=15.3, latency_seconds=quantiles(0.01, 0.02))
+    cautions = found(*rounds(wall=4.1), *late, workloads={"workload": Workload(duration=4.0)})
+    assert set(cautions) & {"overlong", "long-tail"} == {"long-tail"}
+
+
+@pytest.mark.parametrize(
+    ("workload", "wall"),
+    [(Workload(duration=4.0), 7.9), (Workload(duration=0.4), 1.3), (Workload(requests=1000), 19.3)],
+)
+def test_a_trial_within_twice_its_duration_is_not_overlong(workload, wall):
+    """Nor is a short one that took less than a second more, or one with a number of requests."""
+    assert "overlong" not in found(*rounds("pycurl", wall=wall), workloads={"workload": workload})
+
+
+COLD, WARM = Workload(requests=1000), Workload(requests=1000, connections="warm")
+
+
+def that_opened(connections: int, strategy: str = "aiohttp@workers", later: float = 0.055, p99: float = 0.102):
+    """Sound trials whose first slice of twenty requests is slow, and whose other 49 take `later` seconds."""
+    slices = [Slice(at=place / 50, requests=20, errors=0, p99=later if place else 0.103) for place in range(50)]
+    latency = quantiles(0.05, p99)
+    return rounds(strategy, connections_opened=connections, latency_seconds=latency, over_time=slices)
+
+
+@pytest.mark.parametrize(
+    ("trials", "workload", "fires"),
+    [
+        (that_opened(20), COLD, True),
+        (that_opened(20), Workload(duration=4.0, connections="cold"), True),
+        (that_opened(9), COLD, False),  # p99 is that of the tenth of the slow ones
+        (that_opened(20), WARM, False),
+        (that_opened(20, later=0.09), COLD, False),
+        (that_opened(20, later=0.0004, p99=0.002), COLD, False),
+        (that_opened(20, p99=0.2), COLD, False),  # slower requests came later
+        (that_opened(20, "requests"), COLD, False),  # each request opens one, and always will
+        (that_opened(1000), COLD, False),
+    ],
+)  # fmt: skip
+def test_a_p99_that_falls_on_the_opening_of_connections_is_told(trials, workload, fires):
+    """With the p99 of the time after it, and how connections are opened before the clock."""
+    cautions = found(*rounds(), *trials, workloads={"workload": workload})
+    assert ("opening-connections" in cautions) == fires
+    if fires:
+        told = cautions["opening-connections"]
+        assert "time after them: aiohttp@workers 102 ms and 55.0 ms - " in told
+        assert "--connections warm" in told
 
 
 def behind_link(**counted):

@@ -114,12 +114,12 @@ def two_arms(b: float, jitter: float = 0.004):
     [
         ({}, two_arms(1.0), {}, "no number of rounds: there is no difference of 3 %, and more rounds could"),
         ({}, two_arms(1.01, 0.05), {}, "about 28 rounds at this spread (--rounds 28)"),
-        ({}, two_arms(1.01, 0.8), {}, "more than 1,000 rounds at this spread"),
-        ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.2), {}, "no number of rounds: the ratio lies on the limit"),
+        ({}, two_arms(1.01, 0.8), {}, "more than 100 rounds at this spread: not worth it"),
+        ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.2), {}, "more than 100 rounds at this spread: not worth it"),
         ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.22, 0.05), {}, "about "),
         ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.2), {"precision": 0.03},
          "no number of rounds: the ratio lies on the limit of the band, to the requested precision"),
-        ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.25, 0.3), {"precision": 0.03}, "about "),
+        ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.25, 0.1), {"precision": 0.03}, "about "),
     ],
 )  # fmt: skip
 def test_an_open_claim_says_whether_rounds_would_settle_it(claim, of, changes, settles):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from clientlab.reports.headline import answers, route_sentences
 from clientlab.reports.rows import groups_of
 from clients.documents import a_failed_trial, a_run, a_trial
@@ -21,6 +23,8 @@ def said(*parts) -> list[str]:
 
 FAST, TIED = (1.0, 1.01, 0.99, 1.0, 1.0), (1.01, 1.0, 1.0, 1.01, 0.99)
 OPEN = (1.2, 1.0, 1.1, 1.3, 0.99)
+FAR = (1.9, 0.6, 1.0, 1.8, 0.55)
+"""About as long as `FAST`, so widely spread that no hundred rounds decide it."""
 
 
 def test_the_fastest_is_named_with_its_rate_and_its_lead():
@@ -53,6 +57,19 @@ def test_of_an_undecided_strategy_the_answer_says_what_the_rounds_show_and_what_
         r"slower in 3 of 5 rounds\. In all, about \d+ rounds would decide\.",
         sentence,
     )
+
+
+@pytest.mark.parametrize(
+    ("more", "end"),
+    [
+        ((), "To decide takes more than 100 rounds at this spread: not worth it."),
+        (OPEN, "would decide all but b, which would take more than 100 rounds at this spread: not worth it."),
+    ],
+)  # fmt: skip
+def test_more_than_a_hundred_rounds_are_not_worth_it(more, end):
+    """No number is printed that nobody would wait for; arms that fewer rounds decide have theirs."""
+    (sentence,) = said(rounds("a", *FAST), rounds("b", *FAR), rounds("c", *more))
+    assert sentence.endswith(end)
 
 
 def test_without_an_interval_nothing_is_claimed():

@@ -60,6 +60,28 @@ def test_charts_of_one_workload_have_one_scale():
     assert max(place for row in direct.rows for place in row.dots) < 100
 
 
+def test_values_far_apart_are_dots_on_a_logarithmic_axis_that_says_so():
+    """A bar of 58 s would make bars of 1 s and 2 s look alike. Medians and intervals stay."""
+    walls = {"urllib3": 1.0, "pycurl": 2.0, "httpx": 58.0}
+    (chart,) = charts(a_run(*(a_trial(name, number, wall * (1 + number / 100))
+                              for name, wall in walls.items() for number in (1, 2, 3))))  # fmt: skip
+    assert chart.axis == "time for 1,000 requests, c=1 (logarithmic); further left is better"
+    assert chart.notes[0] == bars.LOGARITHMIC
+    assert [tick.text for tick in chart.ticks] == ["1 s", "3 s", "10 s", "30 s"]
+    assert [(row.value, row.length) for row in chart.rows] == [("1.02 s", None), ("2.04 s", None), ("59.2 s", None)]
+    (first, second, last) = (row.dots[1] for row in chart.rows)
+    assert second - first > 10
+    assert 0 < first < last < 100
+    assert all(row.span[0] < row.dots[1] < row.span[1] for row in chart.rows)
+
+
+def test_a_value_less_than_twenty_times_another_keeps_its_bar():
+    """From 0 on, so that lengths can be compared."""
+    (chart,) = charts(a_run(a_trial("urllib3", 1, 1.0), a_trial("pycurl", 1, 19.0)))
+    assert chart.axis.endswith("; shorter is better")
+    assert chart.rows[1].length / chart.rows[0].length == pytest.approx(19.0)
+
+
 def test_a_row_in_words_has_the_interval_and_all_rounds():
     """For a pointer or a screen reader."""
     assert charts(RUN)[0].rows[0].title == (

@@ -10,6 +10,7 @@ import pytest
 
 from clientlab.errors import FieldError
 from clientlab.workload.delays import Delay
+from clientlab.workload.load import is_warm
 from clientlab.workload.making import requests_of
 from clientlab.workload.workload import Workload, check, delay_of, varies
 
@@ -224,3 +225,19 @@ def test_a_workload_that_cannot_be_measured_names_the_field_and_what_to_write(ch
     with pytest.raises(FieldError, match=f"^{says}") as caught:
         check(Workload(**changes))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("load", "warm"),
+    [
+        ({"requests": 100}, False),
+        ({"duration": 1.0}, True),
+        ({"rate": 50.0, "duration": 1.0}, True),
+        ({"rate": 50.0, "requests": 100}, False),
+        ({"rate": 50.0, "duration": 1.0, "connections": "cold"}, False),
+        ({"requests": 100, "connections": "warm"}, True),
+    ],
+)
+def test_a_load_for_a_duration_has_open_connections(load, warm):
+    """It is a part of a service that runs; a number of requests is a job that opens its own."""
+    assert is_warm(Workload(**load)) == warm

@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from clientlab.judging.cautions import altered_plan, bottlenecks, links, load, noise, percentiles, searches, trials
+from clientlab.judging.cautions import (
+    altered_plan,
+    bottlenecks,
+    durations,
+    links,
+    load,
+    noise,
+    opened_connections,
+    percentiles,
+    searches,
+    trials,
+)
 from clientlab.results.document import Caution, Run
 
 
@@ -26,6 +37,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     searches.ended_early,
     searches.failed_overloads,
     percentiles.percentiles_of_failures,
+    durations.overlong,
     load.one_draw,
     load.behind_schedule,
     load.overloaded,
@@ -42,8 +54,9 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     bottlenecks.shared_cores,
     links.standing_queue,
     links.dropped_segments,
-    trials.not_warm,
-    trials.closed_between_slices,
+    opened_connections.not_warm,
+    opened_connections.closed_between_slices,
+    opened_connections.p99_of_opening,
     trials.gil_on,
     bottlenecks.waits_for_connection,
     bottlenecks.waits_for_stream,
@@ -55,8 +68,8 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     altered_plan.time_budget,
     altered_plan.few_rounds,
     trials.short_trials,
-    trials.extended,
-    trials.long_tails,
+    durations.extended,
+    durations.long_tails,
     load.fewer_requests_than_concurrency,
     percentiles.few_requests,
     percentiles.few_beyond_p99,

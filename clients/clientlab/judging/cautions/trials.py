@@ -1,4 +1,4 @@
-"""Cautions about trials: failed, with errors, not warm, too short, or far longer or shorter than the others."""
+"""Cautions about trials: failed, with errors, with a GIL, too short, or far longer or shorter than the others."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clientlab import strategies, units
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.analysis.standings import typical_levels
 from clientlab.analysis.typical import Floats
-from clientlab.errors import LabError
 from clientlab.judging.ranking import finished_by_group
 from clientlab.judging.verdict import SHORT_SECONDS
 from clientlab.results.document import Caution, Run, failed_for_good
 from clientlab.results.figures import cost_of
 from clientlab.results.machine import is_free_threaded
 from clientlab.results.trial import Trial
-from clientlab.workload.load import is_warm
 
 
 def finished(run: Run) -> list[Trial]:
@@ -77,43 +74,6 @@ def errors(run: Run) -> Iterator[Caution]:
         )
 
 
-def not_warm(run: Run) -> Iterator[Caution]:
-    """Connections that were opened inside the clock, although they should have been warm."""
-    opened = [trial for trial in finished(run) if trial.connections_opened and _should_be_warm(run, trial)]
-    if opened:
-        yield Caution(
-            kind="not-warm",
-            arms=arms_of(opened),
-            text=f"connections should have been warm, but {names_of(opened)} opened up to "
-            f"{max(trial.connections_opened or 0 for trial in opened)} of them in the measured time",
-            advice="their time includes connecting: raise --warmup, or compare all strategies with --connections cold",
-        )
-
-
-def closed_between_slices(run: Run) -> Iterator[Caution]:
-    """Connections that the server, or the client, had closed when a trial's next slice began."""
-    found = [trial for trial in finished(run) if trial.connections_reopened and _should_be_warm(run, trial)]
-    if found:
-        yield Caution(
-            kind="closed-between-slices",
-            arms=arms_of(found),
-            text=f"of {names_of(found)}, up to {max(trial.connections_reopened or 0 for trial in found)} connections "
-            "were closed while a trial waited for its next slice, and opened anew before it",
-            advice="the server closes idle connections early, as uvicorn does after 5 s: raise its limit, or use "
-            "--slices 1",
-        )
-
-
-def _should_be_warm(run: Run, trial: Trial) -> bool:
-    """Whether the strategy keeps connections and the workload asks to open them before the measured time."""
-    if not is_warm(run.experiment.workloads[trial.workload]):
-        return False
-    try:
-        return strategies.find(trial.strategy).policy != "per call"
-    except LabError:  # an imported run with a strategy that is not installed: unknown
-        return False
-
-
 def gil_on(run: Run) -> Iterator[Caution]:
     """Trials with a GIL in a Python that was built for free threading."""
     builds: dict[str | None, str | None] = {None: run.surroundings.python_build}
@@ -138,64 +98,6 @@ def short_trials(run: Run) -> Iterator[Caution]:
             text=f"trials of {names_of(short)} took less than {SHORT_SECONDS:g} s",
             advice="one delay of the scheduler is a large part of such a trial: raise -n",
         )
-
-
-def extended(run: Run) -> Iterator[Caution]:
-    """Trials that went on beyond their duration."""
-    late = [trial for trial in finished(run) if trial.duration_extended]
-    if late:
-        yield Caution(
-            kind="extended-durations",
-            arms=arms_of(late),
-            text=f"trials of {names_of(late)} went on beyond their duration, until as many requests had begun as may "
-            "be in flight",
-            advice="pools and connections took the time, so these trials hold few requests: raise -d",
-        )
-
-
-LONG_TAIL = 0.1
-"""Of the time before it: from here on, wall time and rate of a trial answer different questions."""
-
-
-def long_tails(run: Run) -> Iterator[Caution]:
-    """Trials that went on for long with fewer requests in flight than planned."""
-    late = [trial for trial in finished(run) if _tail_share(trial) >= LONG_TAIL]
-    apart, slow = [one for one in late if _is_counted(run, one)], [one for one in late if not _is_counted(run, one)]
-    if slow:
-        yield Caution(
-            kind="long-tail",
-            arms=arms_of(slow),
-            figures=["wall", "p99", "tail"],
-            text=f"after the duration, trials of {names_of(slow)} waited for their last responses for up to "
-            f"{_longest_tail(slow)}",
-            advice="rate and shares are of the time before; a few slow requests decide wall time and tail: look at the "
-            "longest latency, and raise -d until the tail is a small part",
-        )
-    if apart:
-        yield Caution(
-            kind="shards-end-apart",
-            arms=arms_of(apart),
-            figures=["wall", "tail"],
-            text=f"shards of {names_of(apart)} ended apart: after the first, the others went on for up to "
-            f"{_longest_tail(apart)}",
-            advice="rate and shares are of the time in which all shards sent; a share of the requests is too large for "
-            "the slowest machine: divide a duration (-d) instead of a number of requests, or use equal machines",
-        )
-
-
-def _tail_share(trial: Trial) -> float:
-    """The tail as a share of the time before it; 0 without one."""
-    tail, before = trial.tail_seconds or 0.0, (trial.wall_seconds or 0.0) - (trial.tail_seconds or 0.0)
-    return tail / before if before > 0 else 0.0
-
-
-def _is_counted(run: Run, trial: Trial) -> bool:
-    """Whether the trial's workload has a number of requests."""
-    return run.experiment.workloads[trial.workload].requests is not None
-
-
-def _longest_tail(found: list[Trial]) -> str:
-    return units.time(max(trial.tail_seconds or 0.0 for trial in found))
 
 
 def memory_unknown(run: Run) -> Iterator[Caution]:

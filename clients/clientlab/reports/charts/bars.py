@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from clientlab import units
-from clientlab.analysis.ratios import Ratio, typical_figure
+from clientlab.analysis.ratios import typical_figure
 from clientlab.reports.charts.chart_data import ChartArm, ChartGroup, Look, looks_of
 from clientlab.reports.charts.shapes import Bar, BarChart, Scale, even, logarithmic
 from clientlab.reports.charts.sweeps import REQUESTS, ChartedSeconds, sweeps_of
@@ -30,8 +30,14 @@ UNLIKE = "Compare arms of equal c: where arms wait for the server, one with twic
 _FAR = 5.0  # from this ratio of the slowest rounds of two panels on, each has its own scale
 _REACH = 1.5  # how far beyond the slowest round an interval is drawn
 
-_FAR_COSTS = 50.0
-"""If the largest value is this many times the least, dots on a logarithmic axis replace the bars."""
+_FAR_APART = 20.0
+"""If the largest value of a chart is this many times the least, dots on a logarithmic axis replace the bars.
+
+The shortest bars of a linear axis would have a twentieth of its length, and no difference between them could be seen.
+"""
+
+LOGARITHMIC = "The axis is logarithmic, so dots replace the bars. The text beside them is the median."
+"""The note of such a chart."""
 
 _TICK_SIZES: dict[units.Unit, int] = {"bytes": 1 << 20}
 """Ticks are round multiples of this size. Without a size: of the unit itself."""
@@ -115,10 +121,27 @@ def _alike(panels: list[_Panel], looks: dict[str, Look]) -> Iterator[BarChart]:
 
 
 def _scale(panels: list[_Panel], charted: ChartedSeconds) -> Scale:
-    slowest = charted.of(max(panel.slowest for panel in panels))
-    found = [_typical(row) for panel in panels for row in panel.rows]
-    ends = [charted.of(one.high) for one in found if one and one.high]
-    return even([slowest, min(max(ends, default=0.0), slowest * _REACH)])
+    rows = [row for panel in panels for row in panel.rows]
+    ends = [end for row in rows for end in _ends(row, charted)]
+    return scale_of([charted.of(cost) for row in rows for cost in row.costs], ends)
+
+
+def scale_of(values: Sequence[float], ends: Iterable[float] = ()) -> Scale:
+    """A scale from 0, or a logarithmic one for values far apart. `ends`: of intervals, which may reach beyond it."""
+    positive = [value for value in values if value > 0]
+    if positive and max(positive) >= _FAR_APART * min(positive):
+        low, high = min(positive) / _REACH, max(positive) * _REACH
+        found = logarithmic([*positive, *(min(max(end, low), high) for end in ends)])
+        if found is not None:
+            return found
+    largest = max(values, default=0.0)
+    return even([largest, min(max(ends, default=0.0), largest * _REACH)])
+
+
+def beyond(scale: Scale, intervals: Mapping[str, Sequence[float]]) -> list[str]:
+    """A note on the intervals (name → both ends, or none) that end beyond the scale; empty without one."""
+    names = [name for name, ends in intervals.items() if any(not scale.low <= end <= scale.high for end in ends)]
+    return [f"The interval ends beyond the chart for {', '.join(names)}."] if names else []
 
 
 def _chart(panel: _Panel, charted: ChartedSeconds, scale: Scale, looks: dict[str, Look], notes: list[str]) -> BarChart:
@@ -127,23 +150,23 @@ def _chart(panel: _Panel, charted: ChartedSeconds, scale: Scale, looks: dict[str
         notes = [*notes, f"Requests failed with {', '.join(faulty)}: look at the errors before the speed."]
     if panel.concurrency is None:
         notes = [*notes, UNLIKE]
-    highs = {row.name: found.high for row in panel.rows if (found := _typical(row)) and found.high}
-    wide = [name for name, high in highs.items() if charted.of(high) > scale.high]
-    if wide:
-        notes = [*notes, f"The interval ends beyond the chart for {', '.join(wide)}."]
+    if scale.log:
+        notes = [LOGARITHMIC, *notes]
+    notes = [*notes, *beyond(scale, {row.name: _ends(row, charted) for row in panel.rows})]
+    load = "" if panel.concurrency is None else f", c={panel.concurrency}"
+    better = " (logarithmic); further left is better" if scale.log else "; shorter is better"
     return BarChart(
         title=panel.title,
         rows=[_bar(row, panel, charted, scale, looks[row.strategy]) for row in panel.rows],
         ticks=scale.ticks_across(units.time),
-        axis=f"{charted.label}{'' if panel.concurrency is None else f', c={panel.concurrency}'}; shorter is better",
+        axis=f"{charted.label}{load}{better}",
         notes=notes,
     )
 
 
 def _bar(row: Row, panel: _Panel, charted: ChartedSeconds, scale: Scale, look: Look) -> Bar:
     seconds = [charted.of(cost) for cost in row.costs]
-    found = _typical(row)
-    ends = [charted.of(end) for end in (found and found.interval) or ()]
+    ends = _ends(row, charted)
     rounds = ", ".join(map(units.time, seconds))
     typical = charted.of(row.level)
     title = f"{row.name}: {units.time(typical)} over {len(seconds)} rounds ({rounds})"
@@ -154,7 +177,7 @@ def _bar(row: Row, panel: _Panel, charted: ChartedSeconds, scale: Scale, look: L
         look=look,
         value=units.time(typical) + (" ⚠ errors" if row.errors else ""),
         title=title,
-        length=scale.position(typical),
+        length=None if scale.log else scale.position(typical),
         span=(scale.position(ends[0]), scale.position(ends[1])) if ends else None,
         dots=[scale.position(value) for value in seconds],
         first=panel.is_first(row),
@@ -166,10 +189,10 @@ def _seconds(row: Row) -> float:
     return row.level
 
 
-def _typical(row: Row) -> Ratio | None:
-    """Typical seconds for a request, with the interval of their median over the rounds."""
+def _ends(row: Row, charted: ChartedSeconds) -> list[float]:
+    """Both ends of the interval over the rounds, in the chart's seconds; empty without one."""
     found = typical_figure(dict(enumerate(row.costs)))
-    return found and found.with_value(row.level)
+    return [charted.of(end) for end in (found and found.with_value(row.level).interval) or ()]
 
 
 def costs(group: ChartGroup) -> list[BarChart]:
@@ -187,9 +210,7 @@ def _cost_chart(group: ChartGroup, figure: Figure) -> BarChart | None:
     def text(value: float) -> str:
         return units.of_unit(value * size, figure.unit)
 
-    positive = [value for _, values in found for value in values if value > 0]
-    far = bool(positive) and max(positive) / min(positive) > _FAR_COSTS
-    scale = (logarithmic(positive) if far else None) or even(positive)
+    scale = scale_of([value for _, values in found for value in values])
     return BarChart(
         title=figure.title,
         rows=[_cost_bar(arm, values, text, scale) for arm, values in found],
