@@ -62,7 +62,7 @@ class ClientSpec:
     http: Literal["1.1", "2"] = "1.1"  # the only version that it speaks; "2": over TLS only
     streams: int | None = None  # HTTP/2: the most requests at once on a connection, if the library has a limit
     executors: tuple[str, ...] = ()  # its listed strategies, beside the one that sends one request after the other
-    only: tuple[str, ...] = ()  # the executors that it goes with; empty: all of its kind
+    only: tuple[str, ...] = ()  # the executors that it goes with, that of its bare name first; empty: all of its kind
     on_uvloop: tuple[str, ...] = ()  # executors of its listed strategies on uvloop's event loop
     needs: tuple[str, ...] = ()  # further distributions
     extra: str = EXTRA  # the extra of pyproject.toml that installs it
