@@ -20,7 +20,10 @@ MANY_TRIALS = 200
 
 
 def measure(words: list[str]) -> None:
-    """`clientlab run WORDS`; its file takes the place of the experiment's. Raises CalledProcessError, and SystemExit."""
+    """`clientlab run WORDS`; its file takes the place of the experiment's.
+
+    Raises CalledProcessError if the run fails, and SystemExit if no commit holds the code.
+    """
     refuse_changed_code()
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "clientlab", "run", *words], cwd=folder, check=True)

@@ -1,6 +1,6 @@
 """The runs that README and docs/recipes.md show: their commands, their stored run files, and what is quoted of them.
 
-`python -m findings.recipes [NAME …]` measures the commands of the pages, all or those of the names, and stores their runs.
+`python -m findings.recipes [NAME …]` measures the commands, all or those of the names, and stores their runs.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from rich.console import Console
 
 from clientlab import units
+from clientlab.analysis.decisions import decision_of
 from clientlab.judging.judgement import read_judged
-from clientlab.reports import as_terminal, headline
+from clientlab.reports import as_terminal
 from clientlab.reports.contents import text_sections
 from clientlab.reports.markdown import table
-from clientlab.reports.rows import bottleneck_name, groups_of
+from clientlab.reports.rows import Row, bottleneck_name, groups_of
 from clientlab.reports.sections import Report
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY
@@ -33,6 +35,8 @@ PAGE = _ROOT / "docs" / "recipes.md"
 DEMO = "demo"
 _COLUMNS = 100
 _LEFT_OUT = "…"
+_BETWEEN = 3
+"""Lines from the end of a table to the rule of one with its further columns: two empty ones and its head."""
 
 UNMEASURED = "*Not measured yet: `scripts/recipes {name}` puts the output here.*"
 
@@ -62,16 +66,15 @@ def stored_run(name: str) -> Run:
 
 
 def output(name: str) -> str:
-    """What the command prints, up to the end of its first table, and its answer. A line of … is where lines are left out.
+    """What the command prints, up to the end of its first table, and the answer; … is where lines are left out.
 
-    A command that was not measured yet has a line that states it.
+    Of a command that was not measured yet, a line that states this.
     """
     if not run_file(name).exists():
         return UNMEASURED.format(name=name)
     run = stored_run(name)
     lines = _printed(as_terminal.render(run))
-    begin = next(index for index, line in enumerate(lines) if "──" in line)
-    end = next((index for index in range(begin, len(lines)) if not lines[index]), len(lines))
+    end = _end_of_table(lines)
     shown = [*lines[:end], _LEFT_OUT]
     for sentence in (one for section in text_sections(Report(run)) for one in section.sentences):
         answer = _printed(sentence)
@@ -79,10 +82,23 @@ def output(name: str) -> str:
     return "\n".join(["```text", *shown, "```"])
 
 
+def _end_of_table(lines: list[str]) -> int:
+    """Index of the line behind the first table, and behind its further columns where it did not fit into one."""
+    rules = [index for index, line in enumerate(lines) if line.lstrip().startswith("──")]
+    end = 0
+    for rule in rules:
+        if end and rule > end + _BETWEEN:
+            break
+        end = next((index for index in range(rule, len(lines)) if not lines[index]), len(lines))
+    return end
+
+
 def _printed(what: object) -> list[str]:
     """Lines of a terminal, without the spaces at their ends."""
     file = io.StringIO()
-    Console(file=file, width=_COLUMNS, color_system=None, legacy_windows=False).print(what, highlight=False, markup=False)
+    Console(file=file, width=_COLUMNS, color_system=None, legacy_windows=False).print(
+        what, highlight=False, markup=False
+    )
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
@@ -95,7 +111,7 @@ def demo_table() -> str:
     heads = ("strategy", "c", "requests/s", "x fastest of c (95 %)", "p99", "CPU/request", "bottleneck")
     cells = [
         (
-            f"`{row.name}`",
+            row.name,
             str(row.concurrency),
             row.text(rate),
             "1" if row.fastest else units.ratio_of(row.ratio),
@@ -105,7 +121,13 @@ def demo_table() -> str:
         )
         for row in group.rows
     ]
-    return "\n\n".join([*(f"**{one}**" for one in headline.answers([group])), table(heads, cells, texts=[6])])
+    fastest = "; ".join(f"with {group.place_of(rows[0])}, {_fastest(rows)}" for rows in group.by_load)
+    return f"**The fastest: {fastest}.**\n\n{table(heads, cells, texts=[6])}"
+
+
+def _fastest(rows: Sequence[Row]) -> str:
+    """The fastest arm, and those that are not surely slower."""
+    return " or ".join(row.name for row in rows if row.fastest or decision_of(row.ratio).word != "slower")
 
 
 def _page() -> str:

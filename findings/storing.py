@@ -16,7 +16,7 @@ BULKY = ("histogram", "over_time")
 
 
 def refuse_changed_code() -> None:
-    """Raise SystemExit: nobody could measure again what no commit holds, so a clone with changed code measures nothing."""
+    """Raise SystemExit if no commit holds the code that would measure: nobody could measure that again."""
     changed = changed_code()
     if changed is None or changed:
         differs = "no commit of a clone is known" if changed is None else f"code differs from the commit: {changed[0]}"
