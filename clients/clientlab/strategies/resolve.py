@@ -92,6 +92,20 @@ def faults() -> list[PluginError]:
     return [*found.faults.values(), *strange]
 
 
+def with_several(strategy: Strategy) -> str | None:
+    """A name of the same client with several requests in flight; None if no listed strategy has it."""
+    if strategy.mended_by:
+        return strategy.mended_by
+    usual = {"blocking": "threads", "asyncio": "workers"}
+    client = client_spec(strategy.client)
+    name = client.name if client.name in CLIENTS else pair_of(settings.split(strategy.name)[0], packages().clients)[0]
+    fitting = client.executors if client.name in CLIENTS else tuple(usual.values())
+    executors = (*usual.values(), *fitting)
+    found = (one for one in executors if one in fitting and _goes_with(client, EXECUTORS[one]))
+    executor = next(found, None)
+    return None if executor is None else f"{name}@{executor}"
+
+
 def settings_of(import_path: str) -> dict[str, str]:
     """The settings of a client or executor, name → type: the keyword-only arguments of its class, as annotated."""
     parameters = inspect.signature(load(import_path)).parameters.values()
