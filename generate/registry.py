@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 from clientlab.results.document import schema
 from findings import atlas as atlas_page
-from findings import chooser
+from findings import chooser, recipes
 from generate import (
     atlas,
     capabilities,
@@ -17,7 +18,6 @@ from generate import (
     experiments,
     figures,
     findings,
-    index,
     manifests,
     metrics,
     rules,
@@ -56,7 +56,12 @@ GENERATED: tuple[Generated, ...] = (
     *(Generated(path, text) for path, text in manifests.files(dashboards.names()).items()),
     *(Generated(path, text, marker=name) for (path, name), text in manifests.blocks(dashboards.names()).items()),
     Generated("docs/cli.md", cli.reference, marker="cli"),
-    Generated("docs/index.md", index.home_page),
+    Generated("README.md", recipes.demo_table, marker="demo"),
+    *(
+        Generated("docs/recipes.md", partial(recipes.output, name), marker=f"output-{name}")
+        for name in recipes.commands()
+        if name != recipes.DEMO
+    ),
 )
 
 

@@ -158,8 +158,8 @@ def test_a_run_notes_the_file_and_its_hash(mine):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("mine.py:Nobody", "mine.py has no class Nobody; it has Blocking, Awaiting, Executor, NoSend"),
-        ("mine.py:number", "mine.py has no class number; it has"),
+        ("mine.py:Nobody", "mine.py has no class or function Nobody; it has Blocking, Awaiting, Executor, NoSend"),
+        ("mine.py:number", "mine.py has no class or function number; it has"),
         ("other.py:Client", "there is no file .*other.py; write the path of a Python file"),
         ("mine.py:NoSend", "mine.py, line 42: class NoSend\nit lacks send: a client has open, send, close"),
         ("aiohttp@mine.py:NoSend", "line 42: class NoSend\nit lacks run: an executor has open, run, close"),

@@ -16,9 +16,9 @@ from clientlab.strategies import EXECUTORS, STRATEGIES
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial
 from findings import atlas
-from findings.__main__ import BULKY
 from findings.page import ATLAS, runs
 from findings.situations import SituationAnswer, answers
+from findings.storing import BULKY
 from generate.atlas import WORK
 
 PLAN = read_plan(bundled()["atlas"])

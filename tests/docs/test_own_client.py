@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from textwrap import dedent
 
@@ -40,7 +41,7 @@ def test_it_is_a_short_one(mine):
 def test_it_conforms(name, capfd):
     """`clientlab conform` finds nothing broken in the example."""
     assert run_command_line(["conform", name]) == 0, capfd.readouterr().out
-    assert capfd.readouterr().out.startswith(f"{name}: passes all ")
+    assert capfd.readouterr().out.startswith(f"{name}: does the work right: yes, passes all ")
 
 
 @pytest.mark.slow
@@ -51,6 +52,21 @@ def test_the_whole_of_a_client_that_contributors_are_shown_conforms(tmp_path, ca
     assert found
     (tmp_path / "whole.py").write_text(dedent(found[1]))
     assert run_command_line(["conform", f"{tmp_path}/whole.py:Urllib3Pool"]) == 0, capfd.readouterr().out
+
+
+def test_the_function_of_the_page_is_measured(tmp_path, monkeypatch):
+    """As its command names it, beside the listed strategy."""
+    found = re.search(r"<!-- fetch.py -->\n```python\n(.*?)```", OWN_CLIENT, re.DOTALL)
+    assert found
+    (tmp_path / "fetch.py").write_text(found[1])
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(re.search(r"^clientlab (run -t fetch.py.*)$", OWN_CLIENT, re.MULTILINE)[1])
+    with counting_server() as server:
+        assert run_command_line([*words, "-n", "40", "--rounds", "1", "--url", server.url]) == 0
+    trials = Store(Path("results")).read("last").trials
+    assert {trial.strategy: (trial.requests, trial.errors, trial.concurrency) for trial in trials} == {
+        "fetch.py:fetch@threads": (40, {}, 16), "requests-session@threads": (40, {}, 16),
+    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("mine")

@@ -23,7 +23,19 @@ OWN_EXPERIMENT = TEXTS["docs/own-experiment.md"]
 
 def test_the_readme_is_one_page():
     """Everything else has its own page below docs/."""
-    assert len(README.splitlines()) <= 150
+    assert len(README.splitlines()) <= 120
+
+
+def test_the_readme_begins_with_the_answer():
+    """The picture, two commands that can be pasted, and a table of at most seven columns, before any heading."""
+    first = README.partition("\n## ")[0]
+    assert "![" in first
+    (block,) = re.findall(r"```sh\n(.*?)```", first, re.DOTALL)
+    assert len(block.splitlines()) == 2
+    assert not re.search(r"…|<|[A-Z]{4}", block)  # nothing that a reader has to fill in
+    table = re.search(r"^\| strategy \|.*$", first, re.MULTILINE)
+    assert table
+    assert table[0].count("|") - 1 <= 7
 
 
 def test_every_subcommand_is_in_the_readme_and_every_subcommand_there_exists():
@@ -119,7 +131,11 @@ def test_every_file_that_is_named_exists(path):
             name = word.rstrip(",.;:/").partition("::")[0]
             if "/" in name and name.partition("/")[0] in FOLDERS and not re.search(r"[<{*…]|NAME", name):
                 assert (ROOT / name).exists(), f"{path}: {name}"
-            elif re.fullmatch(r"[\w-]+\.(ya?ml|toml|md)|\.env", name) and name not in {"mine.py", "search.toml"}:
+            elif re.fullmatch(r"[\w-]+\.(ya?ml|toml|md)|\.env", name) and name not in {
+                "mine.py",
+                "search.toml",
+                "crawl.toml",
+            }:
                 assert (ROOT / name).exists() or (DOCS / name).exists(), f"{path}: {name}"
 
 
@@ -156,6 +172,27 @@ def test_every_page_has_its_place_in_the_navigation_and_every_place_its_page():
     """The strict build looks at links, and not at the navigation."""
     nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
     assert sorted(_pages(nav)) == sorted(path.name for path in DOCS.glob("*.md"))
+
+
+def test_what_few_readers_need_stands_in_the_second_half_of_the_navigation():
+    """The first half is for those who ask which client to use, and how to measure."""
+    pages = list(_pages(tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]))
+    late = {f"{name}.md" for name in ("atlas", "metrics", "service", "shards", "kubernetes", "round-trips")}
+    assert late <= set(pages[len(pages) // 2 :])
+    assert pages[:2] == ["index.md", "recipes.md"]
+
+
+def test_no_page_repeats_a_sentence_of_another():
+    """A sentence that stands twice is mended once. Findings name their sources on each page."""
+    pages: dict[str, list[str]] = {}
+    for path, text in TEXTS.items():
+        written = re.sub(r"```.*?```|<!-- generated.*?<!-- /generated -->", "", text, flags=re.DOTALL)
+        sentences = {" ".join(part.split()) for part in re.split(r"(?<=[.:?])\s+|\n\n|\|", written)}
+        for sentence in sentences if not path.startswith("docs/findings") else ():
+            if len(sentence.split()) >= 9:
+                pages.setdefault(sentence, []).append(path)
+    assert len(pages) > 1000
+    assert {sentence: found for sentence, found in pages.items() if len(found) > 1} == {}
 
 
 PARAGRAPHS = [

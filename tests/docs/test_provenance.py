@@ -11,6 +11,7 @@ import pytest
 from clientlab.results import machine
 from docs.stored_runs import stored_run
 from findings import __main__ as findings
+from findings import storing
 from findings.page import run_file, stored_names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +69,7 @@ def test_every_exception_is_a_stored_run():
 )
 def test_nothing_is_measured_with_code_that_no_commit_has(changed, says, monkeypatch, capsys):
     """scripts/findings names a changed file in one line, ends with exit code 2, and starts no run."""
-    monkeypatch.setattr(findings, "changed_code", lambda: changed)
+    monkeypatch.setattr(storing, "changed_code", lambda: changed)
     monkeypatch.setattr(sys, "executable", "/nonexistent")
     with pytest.raises(SystemExit) as ended:
         findings.measure(["sessions"])

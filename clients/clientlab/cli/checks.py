@@ -7,8 +7,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import click
 from rich.markup import escape
@@ -37,6 +37,8 @@ _PROGRAMS = {
     "docker": "needed only for the containers",
 }
 
+_ABOVE = "(above)"
+
 _ABREAST = 5
 """Strategies beside each other in the table of error kinds."""
 
@@ -47,8 +49,9 @@ _ABREAST = 5
 def conform(names: tuple[str, ...], *, as_json: bool) -> int:
     """Check strategies against a server that records everything it receives. Exit code 1: a check failed.
 
-    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class: path/to/file.py:CLASS. Each takes some seconds.
-    If your class cannot be loaded, two lines explain why, the other strategies are checked, and the exit code is 3.
+    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function: path/to/file.py:NAME. Each takes some
+    seconds. The first line answers whether it does the work right; errors of another kind come after.
+    If your code cannot be loaded, two lines explain why, the other strategies are checked, and the exit code is 3.
     """
     plugins.admit(names)
     faults = plugin_faults(names, say)
@@ -92,18 +95,33 @@ def _document(name: str, results: Sequence[CheckResult]) -> dict[str, object]:
 
 
 def _tell(name: str, results: Sequence[CheckResult]) -> None:
-    broken = [result for result in results if not result.passed]
-    how = f"fails {len(broken)} of {len(results)} checks" if broken else f"passes all {len(results)} checks"
-    click.echo(f"{name}: {how}")
-    for result in broken:
-        click.echo(f"  {result.check}: {' '.join(result.broken.split())}")
+    """Whether the strategy does the work right, then the errors of another kind. Each message stands once."""
+    wrong = [result for result in results if not result.passed and not result.another_kind]
+    kinds = [result for result in results if result.another_kind]
+    count = len(results)
+    if wrong:
+        click.echo(f"{name}: does the work right: no, because {len(wrong)} of {count} checks fail:")
+    else:
+        click.echo(f"{name}: does the work right: yes, passes all {count - len(kinds)} checks")
+    _tell_each(wrong)
+    if kinds:
+        click.echo(f"{name}: {len(kinds)} errors are recorded with another kind:")
+    _tell_each(kinds)
+    unchecked = [result for result in results if result.unchecked]
+    _tell_each([replace(result, broken=f"not checked, {result.unchecked}") for result in unchecked])
+
+
+def _tell_each(results: Iterable[CheckResult]) -> None:
+    """A line for each message, with the names of its checks."""
+    checks: dict[str, list[str]] = {}
     for result in results:
-        if result.unchecked:
-            click.echo(f"  {result.check}: not checked, {result.unchecked}")
+        checks.setdefault(" ".join(result.broken.split()), []).append(result.check)
+    for message, names in checks.items():
+        click.echo(f"  {', '.join(names)}: {message}")
 
 
 def _faults(judged: dict[str, Sequence[CheckResult]]) -> Table:
-    """Fault × strategy → the kind of error that the strategy reports."""
+    """Fault × strategy → the kind of error that the strategy reports, unless a line above has it."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("fault", no_wrap=True)
     kinds: dict[str, dict[str, str]] = {}
@@ -111,7 +129,7 @@ def _faults(judged: dict[str, Sequence[CheckResult]]) -> Table:
         table.add_column(escape(name), overflow="fold")
         for result in results:
             if result.kind is not None:
-                kinds.setdefault(result.check, {})[name] = result.kind if result.passed else f"{result.kind} BROKEN"
+                kinds.setdefault(result.check, {})[name] = result.kind if result.passed else _ABOVE
     for fault, row in kinds.items():
         table.add_row(fault, *(escape(row.get(name, units.UNKNOWN)) for name in judged))
     return table

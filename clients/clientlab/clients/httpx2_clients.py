@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import httpx2
 
 from clientlab.clients.httpx_family import FamilyAsync, FamilyClient, FamilyPerCall, errors_of
+from clientlab.clients.per_thread import TimedPerThread
 
 _ERRORS = errors_of(httpx2)
 
@@ -30,3 +31,10 @@ class Httpx2PerCall(FamilyPerCall):
 
     library: ClassVar[Any] = httpx2
     errors = _ERRORS
+
+
+class Httpx2ClientPerThread(TimedPerThread):
+    """One client for each thread."""
+
+    shared = Httpx2Client
+    errors = Httpx2Client.errors

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import httpx
 
 from clientlab.clients.httpx_family import FamilyAsync, FamilyClient, FamilyPerCall, errors_of
+from clientlab.clients.per_thread import TimedPerThread
 
 
 class HttpxClient(FamilyClient):
@@ -28,3 +29,10 @@ class HttpxPerCall(FamilyPerCall):
 
     library: ClassVar[Any] = httpx
     errors = errors_of(httpx)
+
+
+class HttpxClientPerThread(TimedPerThread):
+    """One client for each thread."""
+
+    shared = HttpxClient
+    errors = HttpxClient.errors

@@ -12,6 +12,7 @@ from urllib3 import exceptions as urllib3_errors
 from clientlab.clients.bodies import LENGTH_ERRORS, check_length
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.no_cookies import no_cookies
+from clientlab.clients.per_thread import TimedPerThread
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
@@ -134,3 +135,10 @@ class RequestsSession(RequestsClient):
         if response.raw.length_remaining is None:
             check_length(response.raw.headers, chunked=response.raw.chunked)
         return response
+
+
+class RequestsSessionPerThread(TimedPerThread):
+    """One session for each thread."""
+
+    shared = RequestsSession
+    errors: ClassVar[ErrorTable] = REQUESTS_ERRORS

@@ -9,6 +9,7 @@ from urllib3 import exceptions
 
 from clientlab.clients.bodies import LENGTH_ERRORS, check_length
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.per_thread import PerThread
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
@@ -70,3 +71,10 @@ class Urllib3Pool:
 
     def close(self) -> None:
         self._manager.clear()
+
+
+class Urllib3PerThread(PerThread):
+    """One pool manager for each thread."""
+
+    shared = Urllib3Pool
+    errors: ClassVar[ErrorTable] = Urllib3Pool.errors

@@ -14,7 +14,7 @@ from functools import partial
 
 from clientlab.conformance.evidence import Evidence, measure, serve, speaks_http2
 from clientlab.conformance.same_work import method
-from clientlab.conformance.scenario import CannotProvoke, Check, Scenario
+from clientlab.conformance.scenario import ITS_KIND, CannotProvoke, Check, Scenario
 from clientlab.conformance.server import Last, Reset, Seen, ServerAnswer, Stall, ok
 from clientlab.strategies import Strategy, client_spec, executor_spec
 from clientlab.workload.workload import Workload
@@ -153,7 +153,7 @@ def of_kind(number: int, expected: str, found: Evidence) -> str:
         return ""
     own = list(found.kinds.values()).count(kind) == 1  # of a kind's errors the first message is kept
     told = f" ({found.samples.examples[kind]})" if own else ""
-    return f"its kind is {expected}, and it is recorded as {kind}{told}"
+    return f"{ITS_KIND}{expected}, and it is recorded as {kind}{told}"
 
 
 def _not_followed(found: Evidence) -> str:

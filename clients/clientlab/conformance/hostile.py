@@ -16,7 +16,7 @@ from functools import partial
 from typing import Self
 
 from clientlab.conformance.evidence import Evidence, measure, serve, speaks_http2
-from clientlab.conformance.scenario import Check, Scenario
+from clientlab.conformance.scenario import ITS_KIND, Check, Scenario
 from clientlab.conformance.server import PATIENCE, Endless, Last, Reset, Seen, ServerAnswer, counting_server, ok
 from clientlab.errors import ERROR_OTHER
 from clientlab.measuring.limits import LimitReached
@@ -175,7 +175,7 @@ def _has_a_kind(mode: str, found: Mapping[str, EndlessOutcome]) -> str:
     kind = found[mode].kind
     if kind == "none":
         return "an answer without an end is a success"
-    return f"its kind is unknown: {kind}" if kind.startswith(ERROR_OTHER) else ""
+    return f"{ITS_KIND}unknown: {kind}" if kind.startswith(ERROR_OTHER) else ""
 
 
 def _in_time(found: Mapping[str, EndlessOutcome]) -> str:
@@ -280,7 +280,7 @@ def permitted(number: int, kinds: Collection[str], found: Evidence) -> str:
     if kind in kinds:
         return ""
     example = found.samples.examples.get(kind, "no error")
-    return f"its kind is {' or '.join(sorted(kinds))}, and it is recorded as {kind} ({example})"
+    return f"{ITS_KIND}{' or '.join(sorted(kinds))}, and it is recorded as {kind} ({example})"
 
 
 def _made_of(at: int, found: Evidence) -> str:
@@ -324,5 +324,6 @@ _CHECKS: dict[str, Check[Evidence]] = {
 }
 
 HOSTILE = Scenario(
-    "hostile server", _do, _CHECKS, frozenset({"client"}), lambda strategy: not speaks_http2(strategy), _kind
-)
+    "hostile server", _do, _CHECKS, frozenset({"client"}), lambda strategy: not speaks_http2(strategy), _kind,
+    malformed=True,
+)  # fmt: skip

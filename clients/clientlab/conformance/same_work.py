@@ -7,6 +7,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from clientlab.conformance.evidence import FEW_CAS, Evidence, serve
 from clientlab.conformance.h2_proxy import VERSION_HEADER
@@ -102,6 +104,8 @@ def as_asked(found: Evidence) -> str:
     if broken := method(found) or _version(found):
         return broken
     headers = HEADERS if found.workload.payload_size else {name: HEADERS[name] for name in _WITHOUT_BODY}
+    if client_spec(found.strategy.client).url_only:
+        headers = {}
     for name, value in headers.items():
         if got := {seen.headers.get(name) for seen in found.server.seen} - {value}:
             return f"header {name}: {value} reached the server as {got.pop()!r}"
@@ -191,7 +195,8 @@ def policy(found: Evidence) -> str:
         most *= 2
     if quirks.closes_after_head and found.workload.method == "HEAD":
         most = found.requests
-    if 1 <= opened <= most:
+    least = 0 if client_spec(found.strategy.client).url_only else 1  # its module may keep one of the warm-up
+    if least <= opened <= most:
         return ""
     return f"connections are kept ({promised}): at most {most} are to be opened; {opened} were"
 
@@ -234,12 +239,17 @@ WIDE = 10
 _HOLD = 0.001
 
 
+_URL_ONLY: dict[str, Any] = {"method": "GET", "payload_size": None, "headers": {}}
+"""What a function of a URL can send of a workload."""
+
+
 def _do(workload: Workload) -> Callable[[Strategy], Evidence]:
     def do(strategy: Strategy) -> Evidence:
         asked, requests = workload.concurrency or 1, workload.requests or 0
         width = strategy.in_flight(asked, requests)
         gate = Gate(min(width, asked + 1, requests))
-        return serve(strategy, workload, items(gate, _HOLD if width > 1 else 0.0), ca_file=FEW_CAS)
+        sent = replace(workload, **_URL_ONLY) if client_spec(strategy.client).url_only else workload
+        return serve(strategy, sent, items(gate, _HOLD if width > 1 else 0.0), ca_file=FEW_CAS)
 
     return do
 

@@ -23,13 +23,17 @@ native or not.
 """
 
 
+ITS_KIND = "its kind is "
+"""The beginning of the message of a check that found an error of another kind."""
+
+
 @dataclass(frozen=True)
 class CheckResult:
     """The result of a check.
 
     `broken`: what the strategy breaks, in one sentence; empty where it keeps to it. `kind`: of a check
     that provokes a fault, the kind of error that the strategy makes of it. `unchecked`: why it cannot be
-    checked on this machine, or of this client.
+    checked on this machine, or of this client. `malformed`: the check provokes an answer that no sound server sends.
     """
 
     strategy: str
@@ -37,10 +41,19 @@ class CheckResult:
     broken: str = ""
     kind: str | None = None
     unchecked: str = ""
+    malformed: bool = False
 
     @property
     def passed(self) -> bool:
         return not self.broken
+
+    @property
+    def another_kind(self) -> bool:
+        """Whether the only trouble is the kind of an error.
+
+        A fault that is recorded as a success is more than that, except for an answer that no sound server sends.
+        """
+        return self.broken.startswith(ITS_KIND) and (self.kind != "none" or self.malformed)
 
 
 def _all_strategies(_strategy: Strategy) -> bool:
@@ -51,12 +64,17 @@ def _no_kind(_found: object, _check: str) -> str | None:
     return None
 
 
+_LIMITED = frozenset({"time limit kept", "no answer", "silence in the headers", "silence in the body"})
+"""Checks whose outcome follows from the lab's time limit."""
+
 _COUNTS = frozenset({"connections counted", "connections over TLS counted", "refused connection not opened"})
 """Checks of the lab's count of connections."""
 
 
 def _unchecked(strategy: Strategy, check: str) -> str:
     """Why a check says nothing about a strategy; empty if it does."""
+    if check in _LIMITED and client_spec(strategy.client).url_only:
+        return "the time limits of a function are its own"
     hidden = check in _COUNTS and client_spec(strategy.client).quirks.uncounted
     return "its library hides its connections, so the lab counts none" if hidden else ""
 
@@ -71,7 +89,8 @@ class Scenario(Generic[E]):
 
     `depends_on`: the parts of a strategy that decide the outcome. A scenario of client and executor depends
     on each by itself; one that depends on the pair of them depends on the strategy. `fits`: whether a strategy can do
-    the scenario. `kind`: of a check that provokes a fault, the kind found.
+    the scenario. `kind`: of a check that provokes a fault, the kind found. `malformed`: its server sends answers that
+    no sound server sends.
     """
 
     name: str
@@ -80,6 +99,7 @@ class Scenario(Generic[E]):
     depends_on: frozenset[StrategyPart]
     fits: Callable[[Strategy], bool] = _all_strategies
     kind: Callable[[E, str], str | None] = _no_kind
+    malformed: bool = False
 
     def judge(self, strategy: Strategy) -> list[CheckResult]:
         """A result for each check. A trial that fails breaks all checks; one that cannot be provoked checks none."""
@@ -92,6 +112,6 @@ class Scenario(Generic[E]):
         return [
             CheckResult(strategy.name, name, unchecked=why)
             if (why := _unchecked(strategy, name))
-            else CheckResult(strategy.name, name, check(found), self.kind(found, name))
+            else CheckResult(strategy.name, name, check(found), self.kind(found, name), malformed=self.malformed)
             for name, check in self.checks.items()
         ]

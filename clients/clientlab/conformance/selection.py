@@ -43,11 +43,14 @@ def scenarios_of(strategy: Strategy) -> list[Scenario[Any]]:
 
     A client that speaks HTTP/2 meets fewer faults, because Caddy before the server answers for the others.
     A program that drives has no scenarios: it sends one request again and again, and records little of each. An event
-    loop without TLS has none of those of TLS.
+    loop without TLS has none of those of TLS. A function of a URL has no other methods, no CA and no time limit of
+    the lab's.
     """
     if client_spec(strategy.client).program:
         return []
     left_out = () if loop_of(strategy.settings).has_tls else (TLS, HANDSHAKE)
+    if client_spec(strategy.client).url_only:
+        left_out = (*left_out, ONE, SEVEN, TLS, UNANSWERED)
     return [scenario for scenario in SCENARIOS if scenario.fits(strategy) and scenario not in left_out]
 
 

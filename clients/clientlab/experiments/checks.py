@@ -40,6 +40,25 @@ def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str] = TLS
             raise FieldError(table_of(experiment, arm), str(error)) from error
 
 
+def check_concurrency(plan: Plan, given: int | None, say: Callable[[str], None]) -> None:
+    """Raises FieldError if no arm can have as many requests in flight as the user has `given` for all.
+
+    If some arms can, says which strategies cannot.
+    """
+    found = [strategies.find(name) for name in dict.fromkeys(arm.strategy for arm in plan.arms)]
+    serial = [one for one in found if not strategies.executor_spec(one.executor).concurrent]
+    if given is None or given == 1 or not serial:
+        return
+    if len(serial) < len(found):
+        names = ", ".join(one.name for one in serial)
+        say(f"{names}: one request after the other, whatever the concurrency of the others ({given})")
+        return
+    other = strategies.with_several(serial[0])
+    message = f"strategy {serial[0].name!r} sends one request after the other; "
+    message += f"write {other}, or leave it out" if other else "leave it out"
+    raise FieldError(["concurrency"], message, value=given)
+
+
 def available_part(plan: Plan) -> Plan:
     """The plan of a bundled experiment without the arms that this machine cannot run, which it names with the reason.
 

@@ -51,6 +51,12 @@ class Overrides:
     workload: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def concurrency(self) -> int | None:
+        """Requests in flight of every arm; None: each workload's own."""
+        number: int | None = self.workload.get("concurrency")
+        return number
+
+    @property
     def link(self) -> dict[str, float | list[float]]:
         """The parts of the link: one value, or an axis."""
         given = {part: getattr(self, part) for part in LINK_PARTS}

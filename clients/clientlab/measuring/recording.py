@@ -12,7 +12,7 @@ from typing import Any
 
 from clientlab import strategies
 from clientlab.clients.client_interface import Budget
-from clientlab.errors import DROPPED, ErrorTable, kind_of, status_kind, unopened
+from clientlab.errors import DROPPED, ErrorTable, PluginError, kind_of, status_kind, unopened
 from clientlab.executors.executor_interface import AsyncCaller, Caller
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.measuring import connections, usage
@@ -68,7 +68,12 @@ class Recording:
         self.client: Any = client_class(_budget(context, connections_limit), self.log.connected, **settings)
 
     def failed(self, error: Exception) -> int:
-        """The log's code of an exception. Counts a connection that was attempted and not opened."""
+        """The log's code of an exception. Counts a connection that was attempted and not opened.
+
+        Raises a PluginError again: the client's code is wrong, and no request can succeed.
+        """
+        if isinstance(error, PluginError):
+            raise error
         kind = kind_of(error, self.errors)
         if self._counts and unopened(error, kind):
             self.log.unopened()

@@ -32,6 +32,7 @@ from types import FrameType
 from typing import Any
 
 from clientlab import strategies
+from clientlab.errors import PluginError
 from clientlab.executors import pacing
 from clientlab.executors.executor_interface import Executor, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
@@ -263,6 +264,8 @@ def _numbers(context: TrialContext, began: float) -> RequestNumbers:
 
 def _reason(error: Exception, context: TrialContext | None) -> str:
     """The error and its place: the line in the user's own file if it came from there, else the innermost line."""
+    if isinstance(error, PluginError):
+        return str(error)
     for place in (context.strategy.client, context.strategy.executor) if context else ():
         path = plugin_names.file_of(place)
         if path is not None and (line := plugins.line_of(error, path)):

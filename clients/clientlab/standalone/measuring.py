@@ -22,6 +22,7 @@ from clientlab.running.environments import Environments, opened
 from clientlab.running.execute import execute, new_run, resumed, run_name
 from clientlab.running.preflight import check_system
 from clientlab.running.trial_runner import TrialRunner
+from clientlab.running.tryout import try_functions
 from clientlab.standalone.permission import check_permitted
 from clientlab.standalone.planning import Say, plan_of
 from clientlab.standalone.requests import NewRun, ResumedRun, RunSettings
@@ -59,6 +60,7 @@ def measured(request: NewRun | ResumedRun, settings: RunSettings, console: Conso
         if placement is not None:
             say(f"pinned: {placement}")
         testbed, links, programs = servers.opened(plan, placement, store.folder / name / "logs", stack)
+        try_functions(plan, testbed, environments.interpreters)
         where = _surroundings(plan, programs, environments, placement)
         kept = request.keep_headers if isinstance(request, NewRun) else ()
         run = _resumed(stored, where, say) if stored else new_run(name, plan, servers.target, where, kept)

@@ -8,7 +8,14 @@ from math import ceil
 
 from clientlab import units
 from clientlab.errors import FieldError, LabError
-from clientlab.experiments.checks import TLS_ROUTES, available_part, check_plan, plugin_faults, replacements
+from clientlab.experiments.checks import (
+    TLS_ROUTES,
+    available_part,
+    check_concurrency,
+    check_plan,
+    plugin_faults,
+    replacements,
+)
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import path_of, read_experiment
 from clientlab.experiments.overrides import Overrides, changes_between, overridden
@@ -53,6 +60,7 @@ def plan_of(request: NewRun, external: ExternalTarget | None, say: Say) -> Plan:
         if file and file.is_bundled and not request.overrides.strategies:
             plan = available_part(plan)
         check_plan(plan, experiment, _secure_routes(plan, external))
+        check_concurrency(plan, request.overrides.concurrency, say)
         _check_budget(plan)
     except FieldError as error:
         if file and not request.given.intersection(error.fields):

@@ -11,7 +11,7 @@ from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.known import client_spec, executor_spec
 from clientlab.strategies.pairs import DEFAULT_CONCURRENCY, STRATEGIES, Strategy
 from clientlab.strategies.plugin_names import is_of_file
-from clientlab.strategies.resolve import check_settings, chosen, find, load, settings_of
+from clientlab.strategies.resolve import check_settings, chosen, find, load, settings_of, with_several
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec
 
 __all__ = [
@@ -33,4 +33,5 @@ __all__ = [
     "merged",
     "settings_of",
     "unavailable",
+    "with_several",
 ]

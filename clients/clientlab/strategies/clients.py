@@ -14,6 +14,8 @@ _CLIENTS = "clientlab.clients."
 _H2_STREAMS = 100
 """The limit of httpcore and httpcore2 (`http2.py`): they announce 100 streams to the server, and open no more."""
 _HTTPX = Quirks(confused_after=("two responses in one",), searches_pool=True)
+_IN_THREADS = ("threads", "queue", "sync_to_async")
+"""The executors of a client for each thread: in one thread it would be the shared client."""
 
 HTTPX = (
     ClientSpec(
@@ -35,6 +37,16 @@ HTTPX = (
         unlimited=True,
         quirks=_HTTPX,
         executors=("threads", "sync_to_async"),
+    ),
+    ClientSpec(
+        "httpx-client-per-thread",
+        _CLIENTS + "httpx_clients:HttpxClientPerThread",
+        "blocking",
+        "httpx",
+        "per thread",
+        "one httpx.Client for each thread, with a pool of one connection",
+        only=_IN_THREADS,
+        quirks=_HTTPX,
     ),
     ClientSpec(
         "httpx-async",
@@ -91,6 +103,16 @@ HTTPX = (
         unlimited=True,
         quirks=_HTTPX,
         executors=("threads",),
+    ),
+    ClientSpec(
+        "httpx2-client-per-thread",
+        _CLIENTS + "httpx2_clients:Httpx2ClientPerThread",
+        "blocking",
+        "httpx2",
+        "per thread",
+        "one httpx2.Client for each thread, with a pool of one connection",
+        only=_IN_THREADS,
+        quirks=_HTTPX,
     ),
     ClientSpec(
         "httpx2-async",
@@ -178,6 +200,16 @@ _PYTHON = (
         executors=("threads", "queue", "futures", "gevent", "processes", "process-chunks", "sync_to_async"),
     ),
     ClientSpec(
+        "requests-session-per-thread",
+        _CLIENTS + "requests_clients:RequestsSessionPerThread",
+        "blocking",
+        "requests",
+        "per thread",
+        "one requests.Session for each thread, with a pool of one connection",
+        needs=("urllib3",),
+        only=_IN_THREADS,
+    ),
+    ClientSpec(
         "aiohttp",
         _CLIENTS + "aiohttp_clients:AiohttpSession",
         "asyncio",
@@ -204,6 +236,15 @@ _PYTHON = (
         "pool",
         "one urllib3.PoolManager",
         executors=("threads", "gevent"),
+    ),
+    ClientSpec(
+        "urllib3-per-thread",
+        _CLIENTS + "urllib3_pool:Urllib3PerThread",
+        "blocking",
+        "urllib3",
+        "per thread",
+        "one urllib3.PoolManager for each thread, with a pool of one connection",
+        only=_IN_THREADS,
     ),
     ClientSpec(
         "http.client",

@@ -75,9 +75,9 @@ def executor_spec(name: str) -> ExecutorSpec:
 
 
 def class_of(import_path: str) -> type:
-    """The class at ``path/to/file.py:Class`` of an admitted file.
+    """The class at ``path/to/file.py:Class`` of an admitted file, or the client that calls the function there.
 
-    Raises PluginError for a file that could not be imported or lacks the class, LabError for one that nobody admitted.
+    Raises PluginError for a file that could not be imported or has neither, LabError for one that nobody admitted.
     """
     path, name = file_of(import_path), import_path.rpartition(":")[2]
     if path is None:
@@ -91,8 +91,12 @@ def class_of(import_path: str) -> type:
     if isinstance(module, PluginError):
         raise module
     found = getattr(module, name, None)
-    if not inspect.isclass(found):
-        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
-        classes = [key for key in own if inspect.isclass(getattr(module, key))]
-        raise PluginError(f"{path} has no class {name}; it has {', '.join(classes) or 'none'}")
-    return found
+    if inspect.isclass(found):
+        return found
+    if callable(found):
+        from clientlab.clients.function_client import client_of_function  # noqa: PLC0415 - ssl; gevent patches it first
+
+        return client_of_function(name, found)
+    own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    usable = [key for key in own if callable(getattr(module, key)) and not key.startswith("_")]
+    raise PluginError(f"{path} has no class or function {name}; it has {', '.join(usable) or 'none'}")

@@ -55,15 +55,21 @@ class Strategy:
         return self.concurrency if asked is None else asked
 
 
-def _alone(client: ClientSpec) -> Strategy:
-    """The client sending one request after the other; a program sends all requests itself."""
-    executor = {"blocking": "serial", "asyncio": "await", "program": "program"}[client.kind]
-    return Strategy(client.name, client.name, executor, _concurrency(executor))
+def alone(client: ClientSpec, name: str, source: str = "ecosystem") -> Strategy:
+    """The client without a named executor: it sends one request after the other.
+
+    A program sends all requests itself, and a client for each thread has threads.
+    """
+    usual = {"blocking": "serial", "asyncio": "await", "program": "program"}[client.kind]
+    executor = next((name for name in client.only if name in EXECUTORS), usual)
+    return Strategy(name, client.name, executor, _concurrency(executor), source)
 
 
 def _concurrency(executor: str) -> int:
     return DEFAULT_CONCURRENCY if EXECUTORS[executor].concurrent else 1
 
+
+_ALONE = tuple(alone(client, client.name) for client in CLIENTS.values())
 
 # The six of the experiment six-strategies, with the names and the numbers of its article.
 _SIX = (
@@ -135,6 +141,4 @@ _TRAPS = (
     ),
 )
 
-STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy for strategy in (*_SIX, *map(_alone, CLIENTS.values()), *_PAIRS, *_UVLOOP, *_TRAPS)
-}
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (*_SIX, *_ALONE, *_PAIRS, *_UVLOOP, *_TRAPS)}

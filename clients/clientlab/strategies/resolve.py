@@ -18,7 +18,7 @@ from clientlab.strategies.availability import unavailable
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS, loop_advice
 from clientlab.strategies.known import ADMITTED, class_of, client_spec, executor_spec, packages
-from clientlab.strategies.pairs import STRATEGIES, Strategy
+from clientlab.strategies.pairs import STRATEGIES, Strategy, alone
 from clientlab.strategies.plugin_names import file_of, pair_of
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec, is_executor
 
@@ -64,7 +64,7 @@ def _of_plugin(name: str) -> Strategy | None:
         if is_executor(class_of(name)):
             client = {"blocking": "requests-session", "asyncio": "aiohttp"}[executor_spec(name).needs]
             raise PluginError(f"strategy {name!r} is an executor, and runs a client; write {client}@{name}")
-        return _one_by_one(client_spec(name), name, "file")
+        return alone(client_spec(name), name, "file")
     if name in packages().faults:
         raise packages().faults[name]
     return of_packages().get(name)
@@ -73,7 +73,7 @@ def _of_plugin(name: str) -> Strategy | None:
 def of_packages() -> dict[str, Strategy]:
     """The admitted strategies of installed packages, and each of their clients alone. Their `source` is the package."""
     found = packages()
-    strategies = {name: _one_by_one(spec, name, found.sources[name]) for name, spec in found.clients.items()}
+    strategies = {name: alone(spec, name, found.sources[name]) for name, spec in found.clients.items()}
     for name, other in found.others.items():
         if isinstance(other, Strategy) and name not in STRATEGIES:
             strategies[name] = replace(other, source=found.sources[name])
@@ -92,8 +92,18 @@ def faults() -> list[PluginError]:
     return [*found.faults.values(), *strange]
 
 
-def _one_by_one(client: ClientSpec, name: str, source: str) -> Strategy:
-    return Strategy(name, client.name, "serial" if client.kind == "blocking" else "await", 1, source)
+def with_several(strategy: Strategy) -> str | None:
+    """A name of the same client with several requests in flight; None if no listed strategy has it."""
+    if strategy.mended_by:
+        return strategy.mended_by
+    usual = {"blocking": "threads", "asyncio": "workers"}
+    client = client_spec(strategy.client)
+    name = client.name if client.name in CLIENTS else pair_of(settings.split(strategy.name)[0], packages().clients)[0]
+    fitting = client.executors if client.name in CLIENTS else tuple(usual.values())
+    executors = (*usual.values(), *fitting)
+    found = (one for one in executors if one in fitting and _goes_with(client, EXECUTORS[one]))
+    executor = next(found, None)
+    return None if executor is None else f"{name}@{executor}"
 
 
 def settings_of(import_path: str) -> dict[str, str]:

@@ -65,7 +65,7 @@ class ClientSpec:
     http: Literal["1.1", "2"] = "1.1"  # the only version that it speaks; "2": over TLS only
     streams: int | None = None  # HTTP/2: the most requests at once on a connection, if the library has a limit
     executors: tuple[str, ...] = ()  # its listed strategies, beside the one that sends one request after the other
-    only: tuple[str, ...] = ()  # the executors that it goes with; empty: all of its kind
+    only: tuple[str, ...] = ()  # the executors that it goes with, that of its bare name first; empty: all of its kind
     on_uvloop: tuple[str, ...] = ()  # executors of its listed strategies on uvloop's event loop
     needs: tuple[str, ...] = ()  # further distributions
     extra: str = EXTRA  # the extra of pyproject.toml that installs it
@@ -74,6 +74,7 @@ class ClientSpec:
     unlimited: bool = False  # its pool can be without a limit
     native: bool = False  # its library works outside the GIL: each thread can use a core
     own_threads: bool = False  # a native library with threads of its own
+    url_only: bool = False  # a function that gets a URL, with no method, header, body or CA of the lab's
     lacks: Callable[[], str | None] | None = None  # what the installed library was built without, and what to do
     quirks: Quirks = Quirks()
 
@@ -115,8 +116,10 @@ def client_of(name: str, import_path: str, cls: type, distribution: str) -> Clie
     kind: ClientKind = "asyncio" if inspect.iscoroutinefunction(getattr(cls, "send")) else "blocking"  # noqa: B009
     policy = _one_of(cls, "policy", "pool", get_args(Policy))
     http = _one_of(cls, "http", "1.1", ("1.1", "2"))
-    native = bool(getattr(cls, "native", False))
-    return ClientSpec(name, import_path, kind, distribution, policy, _first_line(cls), http, native=native)
+    native, url_only = (bool(getattr(cls, flag, False)) for flag in ("native", "url_only"))
+    return ClientSpec(
+        name, import_path, kind, distribution, policy, _first_line(cls), http, native=native, url_only=url_only
+    )
 
 
 def executor_of(name: str, import_path: str, cls: type, distribution: str) -> ExecutorSpec:

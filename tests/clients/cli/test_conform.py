@@ -55,7 +55,7 @@ def test_a_strategy_that_conforms_is_said_to_with_the_kinds_of_its_faults(client
     assert (said.code, said.err) == (0, "")
     for name in ("http.client@threads", "pycurl-h2"):
         checks = sum(len(scenario.checks) for scenario in scenarios_of(find(name)))
-        assert f"{name}: passes all {checks} checks\n" in said.out
+        assert f"{name}: does the work right: yes, passes all {checks} checks\n" in said.out
     rows = {line[:23].strip(): line[23:].split() for line in said.out.splitlines()[3:]}
     assert rows["truncated body"] == ["protocol", "protocol"]
     assert rows["connection refused"] == ["connect", "connect"]
@@ -128,10 +128,35 @@ def test_what_a_strategy_breaks_is_said_check_by_check_where_the_file_of_another
     first, _ = broken
     said = clientlab("conform", mine, first)
     assert (said.code, said.err.splitlines()) == (3, broken[first])
-    assert said.out.startswith("mine.py:Silent: fails ")
-    assert "\n  answer 503: its kind is status-5xx, and it is recorded as none\n" in said.out
-    assert "  silence in the body: its kind is timeout-read, and it is recorded as other:TimeoutError" in said.out
+    wrong, kinds = said.out.split(" errors are recorded with another kind:\n")
+    assert wrong.startswith("mine.py:Silent: does the work right: no, because ")
+    assert "\n  answer 503: its kind is status-5xx, and it is recorded as none\n" in wrong
+    assert "silence in the body: its kind is timeout-read, and it is recorded as other:TimeoutError" in kinds
     assert "  1,000 requests: " not in said.out
+
+
+def test_each_message_stands_once_and_kinds_come_after_the_answer(clientlab, monkeypatch):
+    """A strategy whose errors only have another kind does the work right. Exit code 1 all the same."""
+    found = [
+        CheckResult("urllib3", "sound"),
+        CheckResult("urllib3", "no answer", "its kind is timeout-read, and it is recorded as reset", "reset"),
+        CheckResult("urllib3", "silence", "its kind is timeout-read, and it is recorded as reset", "reset"),
+        CheckResult("urllib3", "truncated body", "", "protocol"),
+        CheckResult("urllib3", "one", unchecked="this machine cannot"),
+    ]
+    monkeypatch.setattr("clientlab.cli.checks.results_of", lambda _: found)
+    said = clientlab("conform", "urllib3")
+    assert said.code == 1
+    assert [line.split("  ")[-1].strip() if line[0] != " " else line for line in said.out.splitlines()][:5] == [
+        "urllib3: does the work right: yes, passes all 3 checks",
+        "urllib3: 2 errors are recorded with another kind:",
+        "  no answer, silence: its kind is timeout-read, and it is recorded as reset",
+        "  one: not checked, this machine cannot",
+        "urllib3",
+    ]
+    assert [line.split() for line in said.out.splitlines()[5:]] == [
+        ["no", "answer", "(above)"], ["silence", "(above)"], ["truncated", "body", "protocol"],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("verb", [("conform",), ("run", "-t")])

@@ -79,6 +79,10 @@ def test_a_server_of_ones_own_is_measured(clientlab, foreign_server, results):
     assert "urllib3@threads" in said.out
     assert "2 of at least 3 rounds" in said.out
     lines = said.err.splitlines()
+    assert (
+        lines.pop(0)
+        == "clientlab: http.client: one request after the other, whatever the concurrency of the others (2)"
+    )
     assert lines[0].startswith("Which of these strategies is fastest here? -> results/")
     assert [line.partition(" ")[0] for line in lines[1:]] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
 
