@@ -82,6 +82,13 @@ def costs_of(row: Row) -> dict[int, float]:
     return {trial.round: cost_of(trial) for trial in row.trials if not trial.errors}
 
 
+def as_shown(ratio: Ratio | None, row: Row, other: Row) -> Ratio | None:
+    """The ratio of two arms' times at the rates that stand beside it; as it is where an arm had errors."""
+    if ratio is None or row.errors or other.errors:
+        return ratio
+    return ratio.with_value(row.level / other.level)
+
+
 def named(rows: Sequence[Row]) -> str:
     """The strategies of arms, as code; an exclamation mark follows one whose trials a caution doubts."""
     return listed([f"`{row.strategy}`{' (!)' if row.doubtful or row.errors else ''}" for row in rows])

@@ -11,7 +11,7 @@ from clientlab.analysis.ratios import Ratio, paired_ratio
 from clientlab.judging.changes import simultaneous
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row
-from findings.contest import costs_of
+from findings.contest import as_shown, costs_of
 from findings.statements import UnsureSentence
 
 _ASYNC, _BLOCKING = "httpx2", "httpx2_blocking"
@@ -81,7 +81,7 @@ def none_slower(to: str, moves: Sequence[Move], row: Callable[[str, str], Row]) 
     confidence = simultaneous(len(moves))
     chosen = [move for move in moves if move.to == to]
     for move in chosen:
-        ratio = paired_ratio(costs_of(row(move.run, move.old)), costs_of(row(move.run, move.new)), confidence)
+        ratio = _ratio(row(move.run, move.old), row(move.run, move.new), confidence)
         if _word(ratio) == "slower":
             shown = units.ratio_of(ratio)
             raise UnsureSentence(f"{move.run}, {move.situation}: {to} is slower, {shown}; change the answer")
@@ -90,8 +90,12 @@ def none_slower(to: str, moves: Sequence[Move], row: Callable[[str, str], Row]) 
 
 def _cells(move: Move, row: Callable[[str, str], Row], confidence: float) -> list[str]:
     old, new = row(move.run, move.old), row(move.run, move.new)
-    ratio = paired_ratio(costs_of(old), costs_of(new), confidence)
+    ratio = _ratio(old, new, confidence)
     return [move.situation, move.to, _rate(old), _rate(new), units.ratio_of(ratio), _word(ratio)]
+
+
+def _ratio(old: Row, new: Row, confidence: float) -> Ratio | None:
+    return as_shown(paired_ratio(costs_of(old), costs_of(new), confidence), old, new)
 
 
 def _word(ratio: Ratio | None) -> str:

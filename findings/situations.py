@@ -18,7 +18,7 @@ from clientlab.reports.rows import Row, groups_of
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY, cost_of
 from clientlab.strategies import CLIENTS, STRATEGIES
-from findings.contest import Contest, Rival, contest, costs_of, named
+from findings.contest import Contest, Rival, as_shown, contest, costs_of, named
 
 Tables = dict[str, dict[str, Row]]
 """Workload → strategy → its arm."""
@@ -245,8 +245,9 @@ def _pairs(situation: Situation, tables: Tables) -> list[tuple[Rival, Row]]:
     rows = rows_of(tables, situation.workload, situation.executors, situation.http)
     pairs = [(row, by_name[name]) for row in rows if (name := row.strategy.replace("-h2", "")) in by_name]
     ratios = paired_ratios([(costs_of(row), costs_of(other)) for row, other in pairs], CONFIDENCE)
+    shown = [as_shown(ratio, *pair) for pair, ratio in zip(pairs, ratios, strict=True)]
     found = [
-        (Rival(row, ratio, decision_of(ratio).word), other) for (row, other), ratio in zip(pairs, ratios, strict=True)
+        (Rival(row, ratio, decision_of(ratio).word), other) for (row, other), ratio in zip(pairs, shown, strict=True)
     ]
     return sorted(found, key=lambda pair: _value(pair[0].ratio))
 
