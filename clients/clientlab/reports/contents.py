@@ -16,7 +16,14 @@ from clientlab.reports.sections import Charts, Part, PartT, Report, Section, Tex
 
 def compared(report: Report) -> Section[Part]:
     """How many times as long each arm takes as the fastest, or as in the first environment."""
-    charts = Charts(lambda: forest.comparisons(report.run, report.drawn), "comparison", [forest.NOTE])
+    charts = Charts(
+        lambda: [
+            *forest.comparisons(report.run, report.drawn),
+            *forest.further_comparisons(report.run, report.drawn),
+        ],
+        "comparison",
+        [forest.NOTE],
+    )
     return Section("compared", "How the arms compare", [charts], label="Compared")
 
 

@@ -36,7 +36,7 @@ _FAR_APART = 20.0
 The shortest bars of a linear axis would have a twentieth of its length, and no difference between them could be seen.
 """
 
-LOGARITHMIC = "The axis is logarithmic, so dots replace the bars. The text beside them is the median."
+LOGARITHMIC = "The axis is logarithmic, so dots replace the bars. The text beside them is the typical value."
 """The note of such a chart."""
 
 _TICK_SIZES: dict[units.Unit, int] = {"bytes": 1 << 20}

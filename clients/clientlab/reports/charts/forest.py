@@ -87,13 +87,26 @@ def _positions(interval: tuple[float, float], scale: Scale) -> tuple[float, floa
 
 def comparisons(run: Run, groups: Iterable[ChartGroup]) -> list[BarChart]:
     """The arms of each group and load beside the fastest of them; arms beside those of another environment or link."""
-    swept = {arm.name for arm in run.experiment.arms if arm.axes}
-    some = [group for group in groups if not all(trial.arm in swept for row in group.rows for trial in row.trials)]
-    return [*_of_contrasts(run), *_of_groups(some, swept), *(chart for group in some for chart in _of_further(group))]
+    return [*_of_contrasts(run), *_of_groups(groups, _swept(run))]
+
+
+def further_comparisons(run: Run, groups: Iterable[ChartGroup]) -> list[BarChart]:
+    """p99 and CPU time of the arms of each group beside those of the fastest arm of their load."""
+    swept = _swept(run)
+    return [
+        chart
+        for group in groups
+        if not all(trial.arm in swept for row in group.rows for trial in row.trials)
+        for chart in _of_further(group)
+    ]
+
+
+def _swept(run: Run) -> set[str]:
+    """Arms that lie on an axis. Where all do, the lines of the sweep compare them, point by point."""
+    return {arm.name for arm in run.experiment.arms if arm.axes}
 
 
 def _of_groups(groups: Iterable[ChartGroup], swept: Collection[str]) -> Iterator[BarChart]:
-    """`swept`: arms that lie on an axis. Where all do, the lines of the sweep compare them, point by point."""
     for group in groups:
         by_load = itertools.groupby(group.arms, lambda arm: arm.row.load)
         for _, found in by_load:
