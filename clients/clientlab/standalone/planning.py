@@ -82,10 +82,21 @@ def _without_file(request: NewRun) -> Experiment:
         raise LabError("nothing to measure: name an experiment ('clientlab run demo') or strategies with -t")
     return Experiment(
         name="run",
-        question=_CAPACITY_QUESTION if "conditions" in request.overrides.find_max else _QUESTION,
+        question=_question(request.overrides),
         strategies=list(request.overrides.strategies),
         workloads={"workload": WorkloadTable(first=Workload())},
     )
+
+
+def _question(given: Overrides) -> str:
+    """The question of strategies alone; with two environments, which of them is slower than the first."""
+    searches = "conditions" in given.find_max
+    if len(given.environments) != 2:
+        return _CAPACITY_QUESTION if searches else _QUESTION
+    old, new = given.environments
+    if searches:
+        return f"Does `{new}` hold fewer requests per second than `{old}`?"
+    return f"Is `{new}` slower than `{old}`?"
 
 
 def _for_testbed(experiment: Experiment, request: NewRun) -> tuple[Experiment, list[str]]:

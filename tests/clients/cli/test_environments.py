@@ -13,10 +13,15 @@ import psutil
 import pytest
 
 from clientlab import __version__
+from clientlab.experiments.overrides import Overrides
 from clientlab.judging.comparison import differences
 from clientlab.reports import as_markdown
 from clientlab.reports.as_html import render
+from clientlab.results.capacity_search import Conditions
+from clientlab.results.target import Target
 from clientlab.running import environments
+from clientlab.standalone.planning import plan_of
+from clientlab.standalone.requests import NewRun
 from clients.measured import is_alive
 from running import eventually
 
@@ -62,6 +67,8 @@ def test_a_strategy_is_compared_in_two_environments(old_and_new, clientlab, serv
     said = clientlab(*words, *old_and_new)
     assert said.code == 0, said.err
     run = results.read("last")
+    assert run.experiment.question == "Is `new` slower than `old`?"
+    assert all("Is `new` slower than `old`?" in text for text in (said.err, said.out))
     names = ["urllib3@threads in old", "urllib3@threads in new"]
     assert [arm.name for arm in run.experiment.arms] == names
     assert [trial.environment for trial in run.trials if trial.arm == names[0]] == ["old"] * 3
@@ -82,9 +89,31 @@ def test_a_strategy_is_compared_in_two_environments(old_and_new, clientlab, serv
     alone = clientlab(*words, old_and_new[0])
     assert alone.code == 0, alone.err
     other = results.read("last")
+    assert other.experiment.question == "Which of these strategies is fastest here?"
     assert [arm.name for arm in other.experiment.arms] == ["urllib3@threads"]  # as in a run of another environment
     assert other.experiment.environments["old"].folder == str(tmp_path / "environments" / "old")
     assert "urllib3 in new" in {one.part for one in differences(other, run)}
+
+
+@pytest.mark.parametrize(
+    ("names", "question"),
+    [
+        (("old", "new"), "Does `new` hold fewer requests per second than `old`?"),
+        (("a", "b", "c"), "How many requests per second does each of these strategies hold here?"),
+    ],
+)
+def test_a_search_in_two_environments_asks_which_holds_less(names, question):
+    """With more than two, no one is compared with one other."""
+    overrides = Overrides(
+        strategies=("urllib3@threads",), environments=dict.fromkeys(names, "/nowhere"),
+        find_max={"conditions": Conditions.parse("p99<250ms")},
+    )  # fmt: skip
+    assert (
+        plan_of(
+            NewRun(command="clientlab run", target=Target(testbed="local"), overrides=overrides), None, print
+        ).question
+        == question
+    )
 
 
 def broken(folder: Path, kind: str) -> list[str]:
