@@ -62,6 +62,13 @@ def _shares_beyond(text: str) -> tuple[float, ...]:
     return shares
 
 
+def _more_than_0(text: str) -> float:
+    """A time above 0, in seconds."""
+    if not (found := seconds(text)):
+        raise ValueError(f"{text!r}: write more than 0")
+    return found
+
+
 def _share(text: str) -> float:
     """A share between 0 and 1: 3% or 0.03."""
     text = text.strip()
@@ -85,6 +92,7 @@ def _body(text: str) -> str:
 
 
 SECONDS = ParsedType("time", seconds)
+WAIT = ParsedType("time", _more_than_0)
 RATE = ParsedType("rate", rate_of)
 CONDITIONS = ParsedType("conditions", Conditions.parse)
 STAGES = ParsedType("text", Stages.parse)

@@ -246,7 +246,7 @@ def test_an_experiment_with_a_delay_is_not_for_a_foreign_server(clientlab, serve
         ("question =", "mine.toml: "),
         (
             'question = "?"\nstrategies = ["http.client"]\n[workloads.w]\nrequest = 1',
-            "mine.toml: line 4: workloads.w.request",
+            "mine.toml: line 4: workloads.w: unknown key `request`; nearest: requests",
         ),
         ('question = "?"\nstrategies = ["http.client"]\nupstreams = ["nginx"]\n[workloads.w]', "upstream 'nginx' is"),
         (
