@@ -45,7 +45,7 @@ _ABREAST = 5
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_strategies)
 @click.option("--json", "as_json", is_flag=True, help="Print every check of every strategy as JSON.")
 def conform(names: tuple[str, ...], *, as_json: bool) -> int:
-    """Check strategies against a server that records everything it receives. Exit code 1: a check failed.
+    """Check strategies against a server that records all it gets. Exit code 1: a check failed.
 
     NAME is a listed strategy, CLIENT@EXECUTOR, or your own class: path/to/file.py:CLASS. Each takes some seconds.
     If your class cannot be loaded, two lines explain why, the other strategies are checked, and the exit code is 3.

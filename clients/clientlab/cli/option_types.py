@@ -148,19 +148,20 @@ OUT = click.option(
 
 def complete_experiments(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Bundled experiments, and files."""
-    return [*_beginning(bundled(), begun), CompletionItem(begun, type="file")]
+    return _beginning(bundled(), begun)
 
 
 def complete_strategies(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Listed strategies, and files with a client."""
-    return [*_beginning(STRATEGIES, begun), CompletionItem(begun, type="file")]
+    return _beginning(STRATEGIES, begun)
 
 
 def complete_runs(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Runs of the results folder, the newest first, and files."""
     store = Store(context.params.get("folder") or Path("results"))
-    return [*_beginning(["last", *reversed(store.names())], begun), CompletionItem(begun, type="file")]
+    return _beginning(["last", *reversed(store.names())], begun)
 
 
 def _beginning(names: Iterable[str], begun: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in names if name.startswith(begun)]
+    """The names that begin so, behind the shell's files: click's script for bash forgets what stands before those."""
+    return [CompletionItem(begun, type="file"), *(CompletionItem(name) for name in names if name.startswith(begun))]

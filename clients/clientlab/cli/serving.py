@@ -79,7 +79,7 @@ _PORT = click.IntRange(0, 65535)
 @click.option("--pod-patience", type=WAIT, default="15s", help="Time in which a pod may find a node and its image.")
 @OUT
 def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idle: bool, **options: Any) -> None:
-    """Serve the lab: give workers their assignments, keep the runs, show them.
+    """Serve the lab: give workers trials, keep the runs, show them.
 
     The service continues an unfinished run. Its workers are `clientlab work` processes. They need the token in
     CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE, which the service writes. Without a token, the service listens
@@ -175,7 +175,7 @@ def _loopback(host: str) -> bool:
 def work(  # noqa: PLR0913 - the command's words
     names: tuple[str, ...], lab: str, host: str, port: int, linger: float, *, run: str | None, scraped: bool
 ) -> None:
-    """Measure for the lab service, a trial at a time, as it assigns them to this worker.
+    """Measure for the lab service, a trial at a time. The service assigns them to this worker.
 
     The token is in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE. The upstreams and the proxy are at
     FLASK_ADDRESS, AIOHTTP_ADDRESS, PROXY_FLASK_ADDRESS, PROXY_AIOHTTP_ADDRESS, PROXY_FLASK_TLS_ADDRESS,
@@ -216,7 +216,7 @@ def work(  # noqa: PLR0913 - the command's words
     help="Requests that Flask can hold at once.",
 )  # fmt: skip
 def up(concurrency: int, **ports: int) -> None:
-    """Start both upstreams and the proxy on 127.0.0.1, until interrupted."""
+    """Start both upstreams and the proxy, until interrupted. They listen on 127.0.0.1."""
     chosen = Ports(**{name.removesuffix("_port"): port for name, port in ports.items()})
     logs = Path(tempfile.mkdtemp(prefix="clientlab-up-"))
     try:
