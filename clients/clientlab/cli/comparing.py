@@ -50,7 +50,7 @@ class _Judged:
 @click.option("--strict", is_flag=True, help="Judge --fail-on by the estimate instead of the whole interval.")
 @click.option("--force", is_flag=True, help="Compare runs even if their workloads or arms differ.")
 @HTML
-@MARKDOWN
+@MARKDOWN.option
 @JUNIT
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @OUT

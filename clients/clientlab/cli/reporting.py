@@ -69,32 +69,33 @@ JUNIT = click.option(
 
 @dataclass(frozen=True)
 class Format:
-    """A format that `clientlab report` writes to a file or to standard output, with the option ``--NAME``."""
+    """A format that `clientlab report` writes to a file or to standard output, with the option ``--NAME``.
+
+    `bare`: without a file, the option means standard output.
+    """
 
     name: str
+    help: str
     render: Callable[[Run, Sequence[ThresholdResult]], str]
-    option: Callable[..., Any]
+    bare: bool = False
+
+    @property
+    def option(self) -> Callable[[_Command], _Command]:
+        """The option of the command line."""
+        bare: dict[str, Any] = {"is_flag": False, "flag_value": STDOUT} if self.bare else {}
+        return click.option(f"--{self.name}", type=_FILE, help=self.help, **bare)
 
 
-MARKDOWN = click.option(
-    "--markdown",
-    type=_FILE,
-    is_flag=False,
-    flag_value=STDOUT,
-    help="Write Markdown to this file, or to standard output if no file is given; place it after RUN.",
+MARKDOWN = Format(
+    "markdown",
+    "Write Markdown to this file, or to standard output if no file is given; place it after RUN.",
+    as_markdown.render,
+    bare=True,
 )
 FORMATS = [
-    Format(
-        "csv",
-        lambda run, _: as_csv.render(run),
-        click.option("--csv", type=_FILE, help="Write one row per trial to this file; - is standard output."),
-    ),
-    Format("markdown", as_markdown.render, MARKDOWN),
-    Format(
-        "junit",
-        as_junit.render,
-        click.option("--junit", type=_FILE, help="Write arms, claims and limits as JUnit XML to this file."),
-    ),
+    Format("csv", "Write one row per trial to this file; - is standard output.", lambda run, _: as_csv.render(run)),
+    MARKDOWN,
+    Format("junit", "Write arms, claims and limits as JUnit XML to this file.", as_junit.render),
 ]
 
 
