@@ -168,7 +168,11 @@ class FieldError(LabError):
 
     def within(self, *place: str | int) -> FieldError:
         """The same error of a field below `place`."""
-        return FieldError((*place, *self.key), self.message, value=self.value, also=self.also)
+        return self.at((*place, *self.key))
+
+    def at(self, key: FieldKey) -> FieldError:
+        """The same error of the field at another key."""
+        return type(self)(key, self.message, value=self.value, also=self.also)
 
     def render(self, names: Mapping[str, str]) -> str:
         """The error in one line. `names`: field → the name to show in its place."""

@@ -19,22 +19,25 @@ from clientlab import __version__
 from clientlab.cli.terminal import say
 from clientlab.errors import FieldError, IncompleteRun, LabError
 
-_SUBCOMMANDS = {
+_OF_EVERYBODY = {
     "run": "run",
     "init": "listing",
     "report": "reporting",
-    "compare": "reporting",
+    "compare": "comparing",
     "claims": "reporting",
     "runs": "runs",
     "list": "listing",
     "conform": "checks",
-    "up": "serving",
     "doctor": "checks",
-    "serve": "serving",
-    "work": "serving",
-    "kube": "kube",
+    "completion": "completion",
 }
+_OF_A_TEAM = {"serve": "serving", "work": "serving", "kube": "kube", "up": "serving"}
+_SUBCOMMANDS = _OF_EVERYBODY | _OF_A_TEAM
 """Subcommand → the module of this package that defines it."""
+
+
+_COLUMN = 12
+"""Characters of a subcommand and the space behind it."""
 
 
 class _Subcommands(click.Group):
@@ -49,6 +52,19 @@ class _Subcommands(click.Group):
         module = importlib.import_module(f"clientlab.cli.{_SUBCOMMANDS[cmd_name]}")
         defined = (value for value in vars(module).values() if isinstance(value, click.Command))
         return next(command for command in defined if command.name == cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, names in (("Commands", _OF_EVERYBODY), ("For a team", _OF_A_TEAM)):
+            commands = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(title):
+                width = formatter.width - formatter.current_indent - _COLUMN
+                formatter.write_dl(
+                    [
+                        (name.ljust(_COLUMN - 2), command.get_short_help_str(width))
+                        for name, command in commands.items()
+                        if command
+                    ]
+                )
 
 
 @click.group(cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

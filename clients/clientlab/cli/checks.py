@@ -47,7 +47,7 @@ _ABREAST = 5
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_strategies)
 @click.option("--json", "as_json", is_flag=True, help="Print every check of every strategy as JSON.")
 def conform(names: tuple[str, ...], *, as_json: bool) -> int:
-    """Check strategies against a server that records everything it receives. Exit code 1: a check failed.
+    """Check strategies against a server that records all it gets. Exit code 1: a check failed.
 
     NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function: path/to/file.py:NAME. Each takes some
     seconds. The first line answers whether it does the work right; errors of another kind come after.

@@ -33,7 +33,7 @@ _NAMESPACE = click.option(
 
 @click.group()
 def kube() -> None:
-    """Measure on a Kubernetes cluster that has the lab of deploy/kubernetes.
+    """Measure on a Kubernetes cluster that has the lab. It is that of deploy/kubernetes.
 
     kubectl, its KUBECONFIG and its context name the cluster.
     """

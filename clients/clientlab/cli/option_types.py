@@ -62,6 +62,13 @@ def _shares_beyond(text: str) -> tuple[float, ...]:
     return shares
 
 
+def _more_than_0(text: str) -> float:
+    """A time above 0, in seconds."""
+    if not (found := seconds(text)):
+        raise ValueError(f"{text!r}: write more than 0")
+    return found
+
+
 def _share(text: str) -> float:
     """A share between 0 and 1: 3% or 0.03."""
     text = text.strip()
@@ -85,6 +92,7 @@ def _body(text: str) -> str:
 
 
 SECONDS = ParsedType("time", seconds)
+WAIT = ParsedType("time", _more_than_0)
 RATE = ParsedType("rate", rate_of)
 CONDITIONS = ParsedType("conditions", Conditions.parse)
 STAGES = ParsedType("text", Stages.parse)
@@ -140,19 +148,20 @@ OUT = click.option(
 
 def complete_experiments(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Bundled experiments, and files."""
-    return [*_beginning(bundled(), begun), CompletionItem(begun, type="file")]
+    return _beginning(bundled(), begun)
 
 
 def complete_strategies(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Listed strategies, and files with a client."""
-    return [*_beginning(STRATEGIES, begun), CompletionItem(begun, type="file")]
+    return _beginning(STRATEGIES, begun)
 
 
 def complete_runs(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Runs of the results folder, the newest first, and files."""
     store = Store(context.params.get("folder") or Path("results"))
-    return [*_beginning(["last", *reversed(store.names())], begun), CompletionItem(begun, type="file")]
+    return _beginning(["last", *reversed(store.names())], begun)
 
 
 def _beginning(names: Iterable[str], begun: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in names if name.startswith(begun)]
+    """The names that begin so, behind the shell's files: click's script for bash forgets what stands before those."""
+    return [CompletionItem(begun, type="file"), *(CompletionItem(name) for name in names if name.startswith(begun))]

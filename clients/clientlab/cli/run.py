@@ -6,8 +6,10 @@ import sys
 
 import click
 
+from clientlab.cli.option_fields import takes
 from clientlab.cli.reporting import draw, limits_of, show, tell, tell_claims, tell_gate, write_page
-from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options
+from clientlab.cli.run_help import GroupedCommand
+from clientlab.cli.run_options import OPTION_NAMES, RunOptions
 from clientlab.cli.terminal import PatientConsole, say
 from clientlab.errors import FieldError, IncompleteRun, LabError
 from clientlab.experiments.overrides import Overrides
@@ -44,14 +46,12 @@ _WITH_RESUME = (
 )
 
 
-@click.command()
-@run_options
+@click.command(cls=GroupedCommand)
+@takes(RunOptions)
 def run(options: RunOptions) -> int:
-    """Measure strategies: EXPERIMENT is a bundled one (see 'list experiments') or a TOML file.
+    """Measure strategies: those of -t, or of an EXPERIMENT.
 
-    Without it, name the strategies with -t. Options win over the experiment's values.
-
-    A bundled experiment leaves out the arms whose library or program is missing, and names them.
+    EXPERIMENT is a bundled one, or a TOML file. Options win over its values.
     """
     limits = limits_of(options.fail_on, strict=options.strict)
     request = _new_run(options) if options.resume is None else _resumed_run(options, options.resume)
@@ -97,6 +97,7 @@ def _new_run(options: RunOptions) -> NewRun:
         quick=options.quick,
         overrides=overrides,
         time_budget=options.time_budget,
+        name=options.name,
         keep_headers=options.keep_headers,
         given=frozenset(filter(options.has, OPTION_NAMES)),
     )

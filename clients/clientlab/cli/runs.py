@@ -22,7 +22,7 @@ from clientlab.results.store import Store
 @OUT
 @click.pass_context
 def runs(context: click.Context, folder: Path, *, as_json: bool) -> None:
-    """List the runs of a results folder; remove, export or import runs."""
+    """List the runs of a results folder; remove, export, import them."""
     context.obj = folder
     if context.invoked_subcommand is not None:
         return

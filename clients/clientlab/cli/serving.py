@@ -20,7 +20,7 @@ import click
 from pydantic import ValidationError
 
 from clientlab import child_processes, strategies
-from clientlab.cli.option_types import OUT
+from clientlab.cli.option_types import OUT, SECONDS, WAIT
 from clientlab.errors import LabError
 from clientlab.experiments.file import path_of
 from clientlab.printable import printable
@@ -46,7 +46,6 @@ _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared only
 
 _LOOK_SECONDS = 0.5
 _PORT = click.IntRange(0, 65535)
-_SECONDS = click.FloatRange(0, min_open=True)
 
 
 @click.command(context_settings={"show_default": True})
@@ -66,9 +65,9 @@ _SECONDS = click.FloatRange(0, min_open=True)
 )
 @click.option("--grafana", envvar="GRAFANA_URL", default="", show_default=False, help="What the page links to.")
 @click.option("--page", envvar="LAB_PAGE", default="", show_default=False, help="The page's own URL, if it is another.")
-@click.option("--patience", type=_SECONDS, default=30.0, help="Seconds in which a worker for a strategy is to come.")
-@click.option("--generic-after", type=_SECONDS, default=5.0, help="Seconds before a worker for '*' takes a strategy.")
-@click.option("--lost-after", type=_SECONDS, default=10.0, help="Seconds without a sign after which a worker is lost.")
+@click.option("--patience", type=WAIT, default="30s", help="Time in which a worker for a strategy is to come.")
+@click.option("--generic-after", type=WAIT, default="5s", help="Time before a worker for '*' takes a strategy.")
+@click.option("--lost-after", type=WAIT, default="10s", help="Time without a sign after which a worker is lost.")
 @click.option(
     "--worker-pods",
     envvar="WORKER_PODS",
@@ -77,12 +76,10 @@ _SECONDS = click.FloatRange(0, min_open=True)
     show_default=False,
     help="In a cluster: labels of the workers' pods, which are watched.",
 )
-@click.option(
-    "--pod-patience", type=_SECONDS, default=15.0, help="Seconds in which a pod may find a node and its image."
-)
+@click.option("--pod-patience", type=WAIT, default="15s", help="Time in which a pod may find a node and its image.")
 @OUT
 def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idle: bool, **options: Any) -> None:
-    """Serve the lab: give workers their assignments, keep the runs, show them.
+    """Serve the lab: give workers trials, keep the runs, show them.
 
     The service continues an unfinished run. Its workers are `clientlab work` processes. They need the token in
     CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE, which the service writes. Without a token, the service listens
@@ -167,7 +164,7 @@ def _loopback(host: str) -> bool:
 @click.option("--lab", envvar="LAB_URL", default="http://127.0.0.1:8000", help="The lab service.")
 @click.option("--host", envvar="WORKER_HOST", default="127.0.0.1", help="Address of the worker's own page.")
 @click.option("--port", envvar="WORKER_PORT", type=click.IntRange(0, 65535), default=9100, help="0 takes a free one.")
-@click.option("--linger", type=click.FloatRange(0), default=5.0, help="Seconds to wait for a trial's last scrape.")
+@click.option("--linger", type=SECONDS, default="5s", help="Time to wait for a trial's last scrape.")
 @click.option(
     "--scraped",
     envvar="WORKER_SCRAPED",
@@ -178,7 +175,7 @@ def _loopback(host: str) -> bool:
 def work(  # noqa: PLR0913 - the command's words
     names: tuple[str, ...], lab: str, host: str, port: int, linger: float, *, run: str | None, scraped: bool
 ) -> None:
-    """Measure for the lab service, a trial at a time, as it assigns them to this worker.
+    """Measure for the lab service, a trial at a time. The service assigns them to this worker.
 
     The token is in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE. The upstreams and the proxy are at
     FLASK_ADDRESS, AIOHTTP_ADDRESS, PROXY_FLASK_ADDRESS, PROXY_AIOHTTP_ADDRESS, PROXY_FLASK_TLS_ADDRESS,
@@ -219,7 +216,7 @@ def work(  # noqa: PLR0913 - the command's words
     help="Requests that Flask can hold at once.",
 )  # fmt: skip
 def up(concurrency: int, **ports: int) -> None:
-    """Start both upstreams and the proxy on 127.0.0.1, until interrupted."""
+    """Start both upstreams and the proxy, until interrupted. They listen on 127.0.0.1."""
     chosen = Ports(**{name.removesuffix("_port"): port for name, port in ports.items()})
     logs = Path(tempfile.mkdtemp(prefix="clientlab-up-"))
     try:

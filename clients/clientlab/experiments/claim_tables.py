@@ -16,6 +16,9 @@ from clientlab.workload.workload import Workload
 _WRITTEN = {"elapsed": "elapsed = true in its workload", "delay": 'delay = "100ms" in its workload, or rtt'}
 """How a workload gets what a figure needs."""
 
+_PER_REQUEST = {"wall": "seconds_per_request", "elapsed": "mean", "cpu_total": "cpu_seconds_per_request"}
+"""Figure of a whole trial → the figure of one request, in the same direction."""
+
 
 def planned_claims(
     tables: Mapping[str, ClaimTable], arms: Sequence[Arm], workloads: Mapping[str, Workload], *, searches: bool = False
@@ -87,7 +90,7 @@ def _missing(claim: Claim, name: str, workload: Workload, link: Link | None) -> 
     if figure.total and workload.duration is not None:
         return (
             f"{claim.figure}, and arm {name!r} runs for a duration, whatever it does in it; "
-            "compare a figure per request or per second, or give the arm a number of requests"
+            f'write figure = "{_PER_REQUEST[figure.key]}", or give the arm a number of requests'
         )
     if figure.needs and not figure.is_known(workload, link):
         return f"{claim.figure}, which arm {name!r} does not keep; write {_WRITTEN[figure.needs]}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from clientlab.errors import FieldError, FieldKey
 from clientlab.experiments.experiment import ArmTable, Experiment, WorkloadTable
+from clientlab.nearest import nearest
 from clientlab.results.plan import FEWEST_IN_SWEEP, Arm, AxisValue, as_text, suffix_of
 from clientlab.workload.link import Link, link_of, part_text
 from clientlab.workload.workload import Workload
@@ -158,25 +158,20 @@ def resolve(name: str, arms: Sequence[Arm], key: FieldKey) -> str:
     sweep = [arm.name for arm in arms if arm.sweep == base]
     if sweep and end in ("first", "last"):
         return sweep[0 if end == "first" else -1]
-    raise FieldError(key, f"no arm is named {name!r}{_nearest(name, names)}")
+    raise FieldError(key, f"no arm is named {name!r}{nearest(name, names)}")
 
 
 def sweep_of(name: str, arms: Sequence[Arm], key: FieldKey) -> list[str]:
     """The arms of a sweep, in its order. Raises FieldError where they are no sweep along one axis."""
     sweep = [arm for arm in arms if arm.sweep == name]
     if not sweep:
-        raise FieldError(key, f"no sweep is named {name!r}{_nearest(name, [a.sweep for a in arms if a.sweep])}")
+        raise FieldError(key, f"no sweep is named {name!r}{nearest(name, [a.sweep for a in arms if a.sweep])}")
     if len(sweep[0].axes) > 1 or len(sweep) < FEWEST_IN_SWEEP:
         axes = ", ".join(sweep[0].axes)
         raise FieldError(
             key, f"{name!r} has {len(sweep)} arms along {axes}; an optimum needs one axis of {FEWEST_IN_SWEEP} or more"
         )
     return [arm.name for arm in sweep]
-
-
-def _nearest(name: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
-    return f"; nearest: {', '.join(near)}" if near else ""
 
 
 def key_of(experiment: Experiment, arm: Arm, field: str | int) -> FieldKey:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -14,11 +15,13 @@ from clientlab.workload.delays import seconds
 from clientlab.workload.link import LINK_PARTS, Link, bandwidth_of, buffer_of, rtt_of
 from clientlab.workload.seeds import MOST_SEED
 from clientlab.workload.workload import Workload
+from clientlab.workload.written import ParsedBy, text_of
 
 NAME = r"^[a-z0-9][a-z0-9.-]*$"
 MOST_CHARACTERS = 64
 ENVIRONMENT = r"^[A-Za-z0-9][\w.-]{0,31}$"
 EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT)]
+_NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,18})?", re.ASCII)
 Route = Literal["direct", "proxy", "proxy-tls"]
 
 
@@ -29,13 +32,11 @@ def _each_once(values: list[float]) -> list[float]:
     return values
 
 
-def _parsed_by(parse: Callable[[str], float], example: str) -> BeforeValidator:
-    """A validator that makes values of the texts of a file: one, or an axis of several, each once."""
+def _parsed_by(parse: Callable[[str], float]) -> BeforeValidator:
+    """A validator that parses the values of a file as options are: one, or an axis of several, each once."""
 
     def value(given: object) -> float:
-        if not isinstance(given, str):
-            raise ValueError(f"{given!r} is no text with a unit, such as {example!r}")  # noqa: TRY004 - pydantic's
-        return parse(given)
+        return parse(text_of(given))
 
     def values(given: object) -> float | list[float]:
         return _each_once(list(map(value, given))) if isinstance(given, list) else value(given)
@@ -45,26 +46,57 @@ def _parsed_by(parse: Callable[[str], float], example: str) -> BeforeValidator:
 
 _Parts = float | list[float]
 
-RoundTrips = Annotated[_Parts, _parsed_by(rtt_of, "35ms")]
-"""One round-trip time in seconds, or an axis of them; in a file ``"35ms"``."""
-Bandwidths = Annotated[_Parts, _parsed_by(bandwidth_of, "20mbit")]
+RoundTrips = Annotated[_Parts, _parsed_by(rtt_of)]
+"""One round-trip time in seconds, or an axis of them; in a file also ``"35ms"``."""
+Bandwidths = Annotated[_Parts, _parsed_by(bandwidth_of)]
 """One bandwidth in bits per second, or an axis of them; in a file ``"20mbit"``."""
 
 
-Buffers = Annotated[_Parts, _parsed_by(buffer_of, "64KiB")]
+Buffers = Annotated[_Parts, _parsed_by(buffer_of)]
 """One buffer in bytes, or an axis of them; in a file ``"64KiB"``."""
 
 
-Budget = Annotated[
-    float, BeforeValidator(lambda given: seconds(given) if isinstance(given, str) else given), Field(gt=0)
-]
+Budget = Annotated[float, ParsedBy(seconds), Field(gt=0)]
 """Seconds; in a file also ``"60s"``."""
+
+
+def unquoted(value: Any) -> Any:
+    """The number of an axis that the file has in quotes, so that it has its place among numbers; else the value."""
+    if not isinstance(value, str) or not _NUMBER.fullmatch(value):
+        return value
+    return float(value) if "." in value else int(value)
 
 
 class Table(BaseModel):
     """A table of the file: immutable, and without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Fields = dict[str, Any]
+"""Keys and values of a table that stands for others, as the file has them."""
+
+
+class QuickTable(Table):
+    """``[quick]``: values that replace others of the file."""
+
+    rounds: int | None = None
+    budget: float | str | None = None
+    find_max: Fields | None = None
+    common: Fields = {}
+    workloads: dict[str, Fields] = {}
+    arms: dict[str, Fields] = {}
+
+
+class FileTables(BaseModel):
+    """The tables of a file that are no part of the experiment as they stand.
+
+    `common` holds fields of every workload without its own value; `quick` holds the values of the quick form.
+    """
+
+    common: Fields = Field(default={})
+    workloads: dict[str, Fields] = Field(default={})
+    quick: QuickTable | None = None
 
 
 class LinkedTable(Table):
@@ -103,6 +135,9 @@ class WorkloadTable(LinkedTable):
         return _WORKLOADS.validate_python({**vars(self.first), **place}) if place else self.first
 
 
+Setting = Annotated[AxisValue, BeforeValidator(unquoted)]
+
+
 class ArmTable(LinkedTable):
     """``[arms.NAME]``: arms with every workload, upstream, route and environment that the table does not choose.
 
@@ -111,7 +146,7 @@ class ArmTable(LinkedTable):
     """
 
     strategy: str
-    settings: dict[str, AxisValue | list[AxisValue]] = {}
+    settings: dict[str, Setting | list[Setting]] = {}
     concurrency: int | list[int] | None = None
     workload: str | None = None
     upstream: str | None = None

@@ -5,7 +5,6 @@ Errors name the line, which is looked for in the text: the standard library's pa
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,12 +12,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Unpack
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
 from clientlab.errors import FieldError, FieldKey, LabError
 from clientlab.experiments.checks import available_part, check_plan
-from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.experiment import Experiment, FileTables, WorkloadTable, unquoted
 from clientlab.experiments.planning import Circumstances, make_plan
+from clientlab.experiments.refusals import checked
 from clientlab.printable import printable
 from clientlab.results.plan import Plan
 from clientlab.results.regular_file import content_of
@@ -83,30 +81,6 @@ _FIXED = frozenset(
 _Fields = dict[str, Any]
 
 
-class _Quick(BaseModel):
-    """``[quick]``: values that replace others of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    rounds: int | None = None
-    budget: float | str | None = None
-    find_max: _Fields | None = None
-    common: _Fields = Field(default={})
-    workloads: dict[str, _Fields] = Field(default={})
-    arms: dict[str, _Fields] = Field(default={})
-
-
-class _Tables(BaseModel):
-    """The tables that are no part of the experiment as they stand.
-
-    `common` holds fields of every workload without its own value; `quick` holds the values of the quick form.
-    """
-
-    common: _Fields = Field(default={})
-    workloads: dict[str, _Fields] = Field(default={})
-    quick: _Quick | None = None
-
-
 @dataclass(frozen=True)
 class ExperimentFile:
     """A TOML file with an experiment, read in full or in its quick form.
@@ -156,7 +130,7 @@ class ExperimentFile:
         if self.shortened:
             keys = [*(("quick", *key) for key in keys), *keys]
         key = next((key for key in keys if has(self.document, key)), error.key)
-        return _wrong(self.path, self.text, FieldError(key, error.message, value=error.value, also=error.also))
+        return _wrong(self.path, self.text, error.at(key))
 
 
 def bundled() -> dict[str, Path]:
@@ -243,21 +217,20 @@ def _in_common(error: FieldError, document: _Fields) -> FieldError:
     of_workload = key[:1] == ("workloads",) and len(key) > 2
     if not of_workload or has(document, key[:3]) or not has(document, ("common", key[2])):
         return error
-    return FieldError(("common", *key[2:]), error.message, value=error.value, also=error.also)
+    return error.at(("common", *key[2:]))
 
 
 def _experiment(document: _Fields, folder: Path) -> Experiment:
     """The document as an experiment. `folder`: of its file, from where the file of `replay` is named."""
-    tables: _Tables = _valid(_Tables.model_validate, document, ())
+    tables = checked(FileTables.model_validate, document)
     workloads = {
         name: _workload(_anchored({**tables.common, **fields}, folder), ("workloads", name))
         for name, fields in tables.workloads.items()
     }
-    rest = {key: value for key, value in document.items() if key not in _Tables.model_fields}
+    rest = {key: value for key, value in document.items() if key not in FileTables.model_fields}
     if isinstance(environments := rest.get("environments"), dict):
         rest["environments"] = {name: _anchored_environment(spec, folder) for name, spec in environments.items()}
-    experiment: Experiment = _valid(Experiment.model_validate, {**rest, "workloads": workloads}, ())
-    return experiment
+    return checked(Experiment.model_validate, {**rest, "workloads": workloads})
 
 
 def _anchored_environment(spec: Any, folder: Path) -> Any:
@@ -289,7 +262,8 @@ def _workload(fields: _Fields, key: FieldKey) -> WorkloadTable:
     """The table with every value of each axis checked."""
     link = {name: fields[name] for name in LINK_PARTS if name in fields}
     fields = {name: value for name, value in fields.items() if name not in link}
-    axes = {name: values for name, values in fields.items() if isinstance(values, list)}
+    axes = {name: list(map(unquoted, values)) for name, values in fields.items() if isinstance(values, list)}
+    fields |= axes
     for name, values in axes.items():
         if name in _FIXED:
             raise FieldError((*key, name), f"{name} can't be an axis: write one value")
@@ -298,31 +272,15 @@ def _workload(fields: _Fields, key: FieldKey) -> WorkloadTable:
         for value in values:
             _checked({**_firsts(fields), name: value}, {}, key)
     table = _checked(_firsts(fields), axes, key)
-    return _valid(WorkloadTable.model_validate, {**dict(table), **link}, key) if link else table
+    return checked(WorkloadTable.model_validate, {**dict(table), **link}, key) if link else table
 
 
 def _checked(fields: _Fields, axes: _Fields, key: FieldKey) -> WorkloadTable:
-    table: WorkloadTable = _valid(WorkloadTable.model_validate, {"first": fields, "axes": axes}, key, outside=1)
-    return table
+    return checked(WorkloadTable.model_validate, {"first": fields, "axes": axes}, key, outside=1)
 
 
 def _firsts(fields: _Fields) -> _Fields:
     return {name: value[0] if isinstance(value, list) and value else value for name, value in fields.items()}
-
-
-def _valid(validate: Any, document: _Fields, key: FieldKey, outside: int = 0) -> Any:
-    """What `validate` makes of the document. Raises FieldError for its first error.
-
-    `outside`: how many parts of the error's place are not in the file.
-    """
-    try:
-        return validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
-        if isinstance(first["input"], list) and not re.search("list|short|extra|value", first["type"]):
-            message += "; axes are a workload's fields, rtt, bandwidth, buffer, an arm's concurrency and its settings"
-        raise FieldError((*key, *first["loc"][outside:]), message) from error
 
 
 def _wrong(path: Path, text: str, error: FieldError) -> LabError:

@@ -12,6 +12,7 @@ from typing import Any
 from clientlab.analysis.precision import FEWEST_ROUNDS
 from clientlab.errors import FieldError
 from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.refusals import checked
 from clientlab.results.capacity_search import DEFAULT_SECONDS, CapacitySearch
 from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
@@ -72,7 +73,8 @@ def overridden(base: Experiment, given: Overrides) -> Experiment:
     _check_one_of_each(base, given)
     _check_arms(base, {*changes, *fields, *given.link}, given.routes)
     tables = {name: _with_fields(table, fields, given) for name, table in base.workloads.items()}
-    return base.changed(**changes, workloads=tables, rounds=_rounds(base, given))
+    changes |= {"workloads": tables, "rounds": _rounds(base, given)}
+    return checked(lambda values: base.changed(**values), changes)
 
 
 def _without_replaced_arms(base: Experiment, given: Overrides) -> Experiment:

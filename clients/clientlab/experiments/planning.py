@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from pydantic import ValidationError
-
 from clientlab import redaction
 from clientlab.errors import FieldError
 from clientlab.experiments.claim_tables import planned_claims
 from clientlab.experiments.expansion import expand, key_of, resolve, table_of
 from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.refusals import checked
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import Arm, EnvironmentSpec, Plan
 from clientlab.upstreams import MOST, UPSTREAMS
@@ -76,11 +75,7 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
 
 def _validated(fields: dict[str, Any]) -> Plan:
     """The plan of these fields. Raises FieldError for what no run file may hold, such as too many trials."""
-    try:
-        return Plan.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise FieldError(first["loc"], first["msg"].removeprefix("Value error, ")) from error
+    return checked(Plan.model_validate, fields)
 
 
 def _check_values(experiment: Experiment, expanded: Sequence[tuple[Arm, Workload]]) -> None:
@@ -186,8 +181,8 @@ def _table(name: str, table: WorkloadTable, search: CapacitySearch) -> WorkloadT
     if first.arrivals != "uniform" or "arrivals" in table.axes:
         message = "a search for capacities plans uniform arrivals; leave it out"
         raise FieldError((*place, "arrivals"), message, value=first.arrivals, also=["find_max"])
-    for seconds in table.axes.get("duration", [first.duration]):
-        _check_length(search, float(seconds))
+    for length in table.axes.get("duration", [first.duration]):
+        _check_length(search, table.at({"duration": length}).duration or 0.0)
     late = first.duration if first.max_late is None else first.max_late
     return table.model_copy(update={"first": replace(first, rate=search.start, max_late=late)})
 

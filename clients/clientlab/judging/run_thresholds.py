@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, paired_ratio
@@ -23,6 +22,7 @@ from clientlab.judging.thresholds import (
     too_few,
     unusable,
 )
+from clientlab.nearest import nearest
 from clientlab.results.document import Run
 from clientlab.results.figures import CAPACITY, OPEN_LOAD_FIGURES
 from clientlab.results.plan import Arm, Plan
@@ -53,9 +53,7 @@ def check_arms(thresholds: Sequence[Threshold], arms: Sequence[str]) -> None:
     """Raises FieldError for a threshold of an arm that is none of these."""
     for one in thresholds:
         if one.arm is not None and one.arm not in arms:
-            near = difflib.get_close_matches(one.arm, arms, n=3, cutoff=0.3)
-            hint = f"; nearest: {', '.join(near)}" if near else ""
-            raise unusable(one.text, f"no arm is named {one.arm!r}{hint}")
+            raise unusable(one.text, f"no arm is named {one.arm!r}{nearest(one.arm, arms)}")
 
 
 def check_changes(thresholds: Sequence[Threshold], plan: Plan) -> None:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree as ET
 
+from clientlab.judging.comparison import Compared, Comparison
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.claims_section import doubts
+from clientlab.reports.comparison import cells
 from clientlab.reports.failures import reason_of
 from clientlab.reports.headline import sentence
 from clientlab.results.document import Run, failed_for_good
@@ -39,6 +41,24 @@ def render(run: Run, judged: Sequence[ThresholdResult]) -> str:
     suites = {"arms": _arms(run), "claims": _claims(run), "thresholds": _thresholds(judged)}
     for name, cases in suites.items():
         _suite(root, _legal(f"{run.experiment.name}.{name}"), list(cases), run)
+    return _document(root)
+
+
+def render_comparison(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
+    """Two suites for each run beside the baseline: its changes, skipped if undecided, and its thresholds."""
+    root = ET.Element("testsuites", name="clientlab")
+    for one in comparison.others:
+        suites = {
+            "changes": _changes(one),
+            "thresholds": _thresholds(each for each in judged if each.run == one.run.run),
+        }
+        for name, cases in suites.items():
+            _suite(root, _legal(f"{one.run.run}.{name}"), list(cases), one.run)
+    return _document(root)
+
+
+def _document(root: ET.Element) -> str:
+    """The text of the document, with the sums of its suites."""
     for count in ("tests", "failures", "errors", "skipped"):
         root.set(count, str(sum(int(suite.get(count, 0)) for suite in root)))
     ET.indent(root)
@@ -61,6 +81,13 @@ def _arms(run: Run) -> Iterator[_Case]:
             yield _Case(arm.name, seconds=seconds)
     for name, reason in run.experiment.unavailable_arms.items():
         yield _Case(name, "skipped", reason)
+
+
+def _changes(one: Compared) -> Iterator[_Case]:
+    for arm, by_key in one.changes.items():
+        for key, change in by_key.items():
+            name = f"{arm}: {key} {change.word}"
+            yield _Case(name, "skipped", cells(change)[2]) if change.verdict == "undecided" else _Case(name)
 
 
 def _claims(run: Run) -> Iterator[_Case]:

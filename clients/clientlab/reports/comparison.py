@@ -36,36 +36,35 @@ _STYLES = {"better": "green", "worse": "bold red", "undecided": "yellow"}
 
 def as_text(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> RenderableType:
     """The whole comparison, for a rich console: a column for each run. `gate`: sentences on its thresholds."""
-    summary = Text(_summary(comparison), style="bold green")
-    parts: list[RenderableType] = [summary, Text.assemble("baseline ", (_heading(comparison.base), "bold"))]
+    answer = Text(summary(comparison), style="bold green")
+    parts: list[RenderableType] = [answer, Text.assemble("baseline ", (_heading(comparison.base), "bold"))]
     parts += [Text.assemble("against  ", (_heading(one.run), "bold")) for one in comparison.others]
-    for name, lines in _notices(comparison):
+    for name, lines in notices(comparison):
         parts.append(Text.assemble(("! ", "bold yellow"), (f"{name}:", "yellow")))
         parts += [Text(f"    {line}") for line in lines]
     parts += [Text(), _table(comparison)]
-    parts += [Text(line, style="dim") for line in (*_notes(comparison), *gate)]
+    parts += [Text(line, style="dim") for line in (*notes(comparison), *gate)]
     outcomes = [Text(line, style="bold red" if "FAILED" in line else "bold") for line in headline.lines(judged)]
-    return Lines(AnswerInSight(parts, [summary]), *outcomes)
+    return Lines(AnswerInSight(parts, [answer]), *outcomes)
 
 
 def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> str:
     """The whole comparison, for a pull request or the summary of a build: three columns for each run."""
     escaped = markdown.escaped
     parts = [
-        f"**{escaped(_summary(comparison))}**\n\n",
+        f"**{escaped(summary(comparison))}**\n\n",
         *(f"- **{escaped(line)}**\n" for line in headline.lines(judged)),
+        "\n",
+        *(f"{escaped(line)}  \n" for line in headings(comparison)),
     ]
-    parts.append(f"\nBaseline: {escaped(_heading(comparison.base))}  \n")
-    parts += [f"Against: {escaped(_heading(one.run))}  \n" for one in comparison.others]
-    for name, lines in _notices(comparison):
-        parts.append(f"\n**{escaped(name)}**\n\n" + "".join(f"- {escaped(line)}\n" for line in lines))
-    columns = [head for name in _names(comparison) for head in (name, "change", "ratio (95 % together)")]
-    rows = [
-        [arm, figure, before, *(cell for change in changes for cell in _cells(change))]
-        for arm, figure, before, changes in _rows(comparison)
+    for name, items in notices(comparison):
+        parts.append(f"\n**{escaped(name)}**\n\n" + "".join(f"- {escaped(line)}\n" for line in items))
+    lines = [
+        [arm, figure, before, *(cell for change in changes for cell in cells(change))]
+        for arm, figure, before, changes in rows(comparison)
     ]
-    parts.append("\n" + markdown.table(["arm", "figure", "baseline", *columns], rows, left=2))
-    parts += [f"\n{escaped(line)}\n" for line in (*_notes(comparison), *gate)]
+    parts.append("\n" + markdown.table(["arm", "figure", "baseline", *columns(comparison)], lines, left=2))
+    parts += [f"\n{escaped(line)}\n" for line in (*notes(comparison), *gate)]
     return "".join(parts)
 
 
@@ -120,7 +119,18 @@ def _names(comparison: Comparison) -> list[str]:
     return [one.run.run for one in comparison.others] if len(comparison.others) > 1 else ["now"]
 
 
-def _rows(comparison: Comparison) -> Iterator[tuple[str, str, str, list[Change | None]]]:
+def headings(comparison: Comparison) -> list[str]:
+    """A line for each run: its name, time and machine."""
+    others = [f"Against: {_heading(one.run)}" for one in comparison.others]
+    return [f"Baseline: {_heading(comparison.base)}", *others]
+
+
+def columns(comparison: Comparison) -> list[str]:
+    """The heads of `cells`, for each run."""
+    return [head for name in _names(comparison) for head in (name, "change", "ratio (95 % together)")]
+
+
+def rows(comparison: Comparison) -> Iterator[tuple[str, str, str, list[Change | None]]]:
     """Arm, figure, the baseline's value, and the change of each run; None where a run has no such arm."""
     for arm in comparison.arms():
         for figure in comparison.figures:
@@ -129,7 +139,7 @@ def _rows(comparison: Comparison) -> Iterator[tuple[str, str, str, list[Change |
             yield arm, figure.key, figure.text(known.before, at_least=known.bounds[0]), changes
 
 
-def _cells(change: Change | None) -> tuple[str, str, str]:
+def cells(change: Change | None) -> tuple[str, str, str]:
     """Value, verdict, and ratio or difference."""
     if change is None:
         return units.UNKNOWN, units.UNKNOWN, units.UNKNOWN
@@ -153,16 +163,16 @@ def _table(comparison: Comparison) -> Table:
     table.add_column("baseline", justify="right", no_wrap=True)
     for name in _names(comparison):
         table.add_column(name, overflow="fold")
-    for arm, rows in itertools.groupby(_rows(comparison), lambda row: row[0]):
+    for arm, of_arm in itertools.groupby(rows(comparison), lambda row: row[0]):
         table.add_row(Text(arm, style="bold"))
-        for _, figure, before, changes in rows:
+        for _, figure, before, changes in of_arm:
             table.add_row(Text(f"  {figure}"), before, *map(_cell, changes))
         table.add_row()
     return table
 
 
 def _cell(change: Change | None) -> Text:
-    after, verdict, estimate = _cells(change)
+    after, verdict, estimate = cells(change)
     if change is None:
         return Text(after)
     return Text.assemble(f"{after:>10}  ", (f"{verdict:<12}", _STYLES.get(change.verdict, "")), f" {estimate}")
@@ -172,7 +182,7 @@ def _heading(run: Run) -> str:
     return f"{run.run} ({run.created}, {run.surroundings.host}, {run.surroundings.python})"
 
 
-def _notices(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
+def notices(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
     """A heading and lines for each run with something to know before its figures are read."""
     if lines := list(_incomplete(comparison.base)):
         yield f"the baseline {comparison.base.run}", lines
@@ -210,7 +220,7 @@ def _incomplete(run: Run) -> Iterator[str]:
         yield f"the run is {run.status}: it has {trials} trials of {run.experiment.rounds} rounds"
 
 
-def _summary(comparison: Comparison) -> str:
+def summary(comparison: Comparison) -> str:
     """How many figures changed."""
     changes = [
         change for one in comparison.others for by_name in one.changes.values() for change in by_name.values()
@@ -226,7 +236,7 @@ def _summary(comparison: Comparison) -> str:
     )
 
 
-def _notes(comparison: Comparison) -> Iterator[str]:
+def notes(comparison: Comparison) -> Iterator[str]:
     """What a ratio is, and the smallest changes that this comparison could have seen, by figure over the arms."""
     yield _UNPAIRED
     found = []

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
+from clientlab.analysis.decisions import decision_of
 from clientlab.errors import LabError
 from clientlab.judging.judgement import read_judged
+from clientlab.reports import capacity_section, headline
+from clientlab.reports.rows import Group, groups_of
 from clientlab.results.document import Run
 from clientlab.results.store import RUN_FILE, Store
 
 Rows = list[dict[str, Any]]
+_TO_THE_MINUTE = len("2024-05-06T07:08")
+_MOST_STRATEGIES = 3
+_LONGEST_ANSWER = 120
+WITHOUT_EXPERIMENT = "run"
+"""The experiment's name of a run whose command line names strategies."""
 _VERDICTS = ("supported", "contradicted", "inconclusive")
 
 
@@ -26,22 +36,31 @@ def render(found: Rows) -> Table:
     """The rows as a table."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("run", no_wrap=True)
-    for name in ("experiment", "when", "machine", "status", "trials", "claims"):
+    for name in ("measured", "when", "status", "trials", "answer"):
         table.add_column(name, overflow="fold", justify="right" if name == "trials" else "left")
     for row in found:
-        claims = ", ".join(f"{count} {verdict}" for verdict, count in row["claims"].items() if count)
         failed = f" ({row['failed']} failed)" if row["failed"] else ""
         trials = None if row["trials"] is None else f"{row['trials']}{failed}"
-        cells = (row["run"], row["experiment"], row["when"], row["machine"], row["reason"] or row["status"], trials)
-        table.add_row(*(Text(cell or units.UNKNOWN) for cell in cells), claims)
+        when = None if row["when"] is None else row["when"][:_TO_THE_MINUTE].replace("T", " ")
+        cells = (row["run"], _measured(row), when, row["reason"] or row["status"], trials, row["answer"])
+        table.add_row(*(Text(cell or units.UNKNOWN) for cell in cells))
     return table
+
+
+def _measured(row: dict[str, Any]) -> str | None:
+    """The experiment, or the strategies of a run without one."""
+    if row["experiment"] != WITHOUT_EXPERIMENT:
+        name: str | None = row["experiment"]
+        return name
+    shown, more = row["strategies"][:_MOST_STRATEGIES], len(row["strategies"]) - _MOST_STRATEGIES
+    return ", ".join([*shown, f"{more} more"] if more > 0 else shown)
 
 
 def _row(store: Store, name: str) -> dict[str, Any]:
     try:
         return {"run": name, **_readable(read_judged(store.folder / name / RUN_FILE))}
     except LabError as error:
-        nothing = dict.fromkeys(("experiment", "when", "machine", "trials", "failed"))
+        nothing = dict.fromkeys(("experiment", "strategies", "when", "machine", "trials", "failed", "answer"))
         return {"run": name, **nothing, "status": "unreadable", "claims": {}, "reason": f"unreadable: {error}"}
 
 
@@ -49,11 +68,38 @@ def _readable(run: Run) -> dict[str, Any]:
     verdicts: list[str] = [claim.verdict for claim in run.claims]
     return {
         "experiment": run.experiment.name,
+        "strategies": list(dict.fromkeys(arm.strategy for arm in run.experiment.arms)),
         "when": run.created,
         "machine": f"{run.surroundings.host}, {run.surroundings.cpu_model}",
         "trials": run.measured,
         "failed": sum(trial.status != "done" for trial in run.trials),
         "status": run.status,
         "claims": {verdict: verdicts.count(verdict) for verdict in _VERDICTS} if verdicts else {},
+        "answer": _answer(run, verdicts),
         "reason": None,
     }
+
+
+def _answer(run: Run, verdicts: Sequence[str]) -> str | None:
+    """What the run answered, in one short line: its claims, its first sentence of a comparison, or who is ahead."""
+    if verdicts:
+        return ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in _VERDICTS if verdict in verdicts)
+    sentences = [*headline.environment_sentences(run), *capacity_section.sentences(run)]
+    if sentences:
+        return textwrap.shorten(sentences[0], _LONGEST_ANSWER, placeholder=" …")
+    groups = groups_of(run)
+    return None if run.probes or not groups else _lead(groups)
+
+
+def _lead(groups: Sequence[Group]) -> str:
+    """Who is ahead in the first group, among arms of equal load, and of how many others that is sure."""
+    rows = groups[0].by_load[0] if groups[0].mixed else groups[0].rows
+    best = next(row for row in rows if row.fastest)
+    slower = sum(decision_of(row.ratio).word == "slower" for row in rows if row is not best)
+    others = len(rows) - 1
+    where = f"{groups[0].title}: " if len(groups) > 1 else ""
+    if not others:
+        return f"{where}{best.name} made {units.rate(best.figures['throughput'])} requests/s"
+    if not slower:
+        return f"{where}{best.name} is first, and surely faster than none"
+    return f"{where}{best.name} is surely faster than {slower} of {others}"

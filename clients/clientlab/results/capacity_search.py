@@ -15,6 +15,7 @@ from clientlab.results.figures import FIGURES
 from clientlab.results.part import MeasuredPart
 from clientlab.units import WRITTEN
 from clientlab.workload.arrivals import rate_of
+from clientlab.workload.delays import seconds
 from clientlab.workload.written import ParsedBy, Written
 
 DEFAULT_SECONDS = 5.0
@@ -104,7 +105,9 @@ class CapacitySearch(MeasuredPart):
     ] = 2
     most_probes: Annotated[int, Field(ge=1, le=1000, description="of an arm in a round")] = 40
     most_seconds: Annotated[
-        Positive, Field(description="wall time of an arm's probes in a round, after which none is begun")
+        Positive,
+        ParsedBy(seconds),
+        Field(description="wall time of an arm's probes in a round, after which none is begun"),
     ] = 600.0
     achieved: Annotated[Portion, Field(description="share of the planned rate that a trial must send to hold it")] = (
         0.95

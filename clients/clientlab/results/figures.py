@@ -136,9 +136,10 @@ def _latency(key: str, label: str, **shown: Any) -> Figure:
     return Figure(key, name, label, text, "seconds", of, FASTER, resolution=RESOLUTION, bounded=bounded, **shown)
 
 
-def _seconds_per_request(trial: Trial) -> float:
-    """Seconds per successful request of a finished trial: the inverse of its rate."""
-    return _seconds_at_rate(trial) / (trial.requests - sum(trial.errors.values()))
+def _seconds_per_request(trial: Trial) -> float | None:
+    """Seconds per successful request: the inverse of the trial's rate. None without a successful one."""
+    successful = trial.requests - sum(trial.errors.values())
+    return _seconds_at_rate(trial) / successful if successful > 0 and trial.wall_seconds else None
 
 
 def _seconds_at_rate(trial: Trial) -> float:
@@ -199,6 +200,11 @@ FIGURES: tuple[Figure, ...] = (
         "successful requests per second of wall time; where the trial has a tail, of the time before it",
         "per-second", lambda trial: trial.requests_per_second, Direction("faster", "slower", less_is_better=False),
         column=Column("req/s"), metric=Metric("requests_per_second"), compared=True, scheduled=True,
+    ),
+    Figure(
+        "time_per_request", "seconds_per_request", "time per request",
+        "the inverse of requests per second; for trials with a duration what wall time is for a number of requests",
+        "seconds", _seconds_per_request, FASTER, scheduled=True,
     ),
     Figure(
         "received", "bytes_received_per_second", "bytes received per second",
@@ -301,19 +307,12 @@ COMPARED = tuple(figure for figure in FIGURES if figure.compared)
 _BY_NAME = {name: figure for figure in FIGURES for name in (figure.key, figure.name)}
 
 
-_TIME_PER_REQUEST = Figure(
-    "cost", "seconds_per_request", "time per request", "the inverse of requests per second",
-    "seconds", _seconds_per_request, FASTER,
-)  # fmt: skip
-"""No column: it is the inverse of throughput."""
-
-
 def ranked_by(*, open_load: bool) -> Figure:
     """The figure that arms are ranked by: time per request in a closed load, and p99 in an open load.
 
     The schedule of an open load decides its wall time. Its p99 is that from the planned start.
     """
-    return BY_KEY["p99"] if open_load else _TIME_PER_REQUEST
+    return BY_KEY["p99" if open_load else "time_per_request"]
 
 
 def cost_of(trial: Trial) -> float:

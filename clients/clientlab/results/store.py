@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,9 @@ HOLD_FILE = ".held"
 _LOOK_SECONDS, _MOMENT = 1.0, 0.01
 """A process that looks whether a run is held (`is_held`) locks it for a moment itself."""
 
+LAST = re.compile(r"last(?:~(\d{1,9}))?", re.ASCII)
+"""``last``, or ``last~2``: the run that began two runs before it."""
+_CHOSEN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 OWN_NAME = re.compile(r"\d{8}-\d{6}")
 
 
@@ -54,6 +57,15 @@ class Store:
         except OSError as error:
             raise FieldError([], f"results folder {run_folder}: {error.strerror}; name another with `out`") from error
         return run_folder
+
+    def new_name(self, name: str) -> str:
+        """The name that a user chose for a new run. Raises FieldError for one that is taken, or that cannot be one."""
+        if not _CHOSEN_NAME.fullmatch(name) or LAST.fullmatch(name):
+            message = "write up to 64 letters, digits, '_', '.' and '-', and not last"
+            raise FieldError(["name"], message, value=repr(name))
+        if (self.folder / name).exists():
+            raise FieldError(["name"], f"{self.folder} has a run of this name; choose another", value=name)
+        return name
 
     def save(self, run: Run) -> None:
         """Write the run file, with all trials of the run, and remove the journal, which then holds nothing else.
@@ -122,16 +134,16 @@ class Store:
             os.close(file)
 
     def find(self, name: str) -> Path:
-        """The run file of a path, a run's name, the beginning of one, or ``last``. Raises LabError."""
+        """The run file of a path, a run's name, the beginning of one, ``last`` or ``last~1``. Raises LabError."""
         given = Path(name)
         if given.is_file():
             return given
         if (given / RUN_FILE).is_file():
             return given / RUN_FILE
         runs = self.names()
-        fitting = (
-            sorted(runs, key=self._begun)[-1:] if name == "last" else [run for run in runs if run.startswith(name)]
-        )
+        before = LAST.fullmatch(name)
+        fitting = [self._last(runs, name, int(before[1] or 0))] if before and runs else []
+        fitting = fitting or [run for run in runs if run.startswith(name)]
         if len(fitting) == 1 or name in fitting:
             return self.folder / (name if name in fitting else fitting[0]) / RUN_FILE
         if fitting:
@@ -139,16 +151,26 @@ class Store:
         known = f"; there are {', '.join(runs[-3:])}" if runs else "; there is none yet"
         raise LabError(f"run {name!r} is not in {self.folder}{known}")
 
+    def _last(self, runs: Sequence[str], name: str, before: int) -> str:
+        """The run that began so many runs before the last one. Raises LabError."""
+        if before >= len(runs):
+            oldest = "last" if len(runs) == 1 else f"last~{len(runs) - 1}"
+            raise LabError(f"run {name!r}: {self.folder} holds {len(runs)}; the oldest is {oldest}")
+        return runs[-1 - before]
+
     def names(self) -> list[str]:
         """The names of all runs, the oldest first. A name that no terminal and no page can show is none of a run."""
         names = (file.parent.name for file in self.folder.glob(f"*/{RUN_FILE}") if file.is_file())
-        return sorted(name for name in names if name.isprintable())
+        return sorted((name for name in names if name.isprintable()), key=lambda name: (self._begun(name), name))
 
     def _begun(self, name: str) -> str:
         """When a run began, as the names of the lab's own runs say it; of another name: when its file was written."""
         if OWN_NAME.match(name):
             return name
-        written = datetime.fromtimestamp((self.folder / name / RUN_FILE).stat().st_mtime, UTC)
+        try:
+            written = datetime.fromtimestamp((self.folder / name / RUN_FILE).stat().st_mtime, UTC)
+        except FileNotFoundError:  # removed meanwhile
+            return name
         return f"{written:%Y%m%d-%H%M%S}{written.microsecond // 1000:03}"
 
     def inside(self, name: str) -> str:

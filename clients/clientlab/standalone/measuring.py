@@ -39,6 +39,7 @@ def measured(request: NewRun | ResumedRun, settings: RunSettings, console: Conso
     Each trial is saved when it ends.
     """
     store = Store(settings.folder)
+    name = store.new_name(request.name) if isinstance(request, NewRun) and request.name is not None else None
     plugins.admit([*settings.strategies, *settings.allowed])
     leftovers.sweep(store)
     own_folder.sweep()
@@ -52,7 +53,7 @@ def measured(request: NewRun | ResumedRun, settings: RunSettings, console: Conso
         placement = servers.placement(plan)
         check_system(plan, settings.folder, servers.started(plan), say)
         environments = stack.enter_context(opened(plan))
-        name = stored.run if stored else run_name(plan)
+        name = stored.run if stored else name or run_name(plan)
         if stored is None:
             stack.enter_context(leftovers.begun(store, name))
         if servers.target.testbed == "compose":

@@ -17,6 +17,7 @@ class NewRun:
 
     `experiment`: the name of a bundled one, or a path. `command`: the command line as the run file holds it. `given`:
     names of the fields that the user chose, whose errors are not those of the file. `time_budget`: in seconds.
+    `name`: of the run; None: one that tells when it began.
     """
 
     command: str
@@ -25,6 +26,7 @@ class NewRun:
     quick: bool = False
     overrides: Overrides = field(default_factory=Overrides)
     time_budget: float | None = None
+    name: str | None = None
     keep_headers: tuple[str, ...] = ()
     given: frozenset[str] = frozenset()
 

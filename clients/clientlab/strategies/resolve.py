@@ -6,7 +6,6 @@ Names come from documents too. `find` runs neither a file nor an entry point: se
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import inspect
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import Any
 
 from clientlab import settings
 from clientlab.errors import LabError, PluginError, UnavailableStrategy
+from clientlab.nearest import nearest
 from clientlab.strategies.availability import unavailable
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS, loop_advice
@@ -52,8 +52,7 @@ def _unlisted(name: str) -> Strategy:
     else:
         with contextlib.suppress(KeyError):  # the error below names the nearest strategies
             return _paired(name, client_spec(client), executor_spec(executor))
-    near = difflib.get_close_matches(name, [*STRATEGIES, *of_packages()], n=3, cutoff=0.4)
-    hint = f"; nearest: {', '.join(near)}" if near else ""
+    hint = nearest(name, [*STRATEGIES, *of_packages()])
     of_package = "" if ADMITTED.packages else "; a plug-in of a package is known if the command line names it"
     raise LabError(f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'{of_package}")
 

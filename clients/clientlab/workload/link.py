@@ -107,7 +107,10 @@ def part_text(part: str, value: float) -> str:
 
 def rtt_of(text: str) -> float:
     """Parse a round-trip time to seconds. Raises ValueError, also for one beyond the limits."""
-    return Link(seconds(text)).rtt
+    rtt = seconds(text)
+    if rtt > MOST_RTT and not text.strip()[-1:].isalpha():
+        raise ValueError(f"{text} without a unit is a time in seconds; write {text}ms, or 0 to {MOST_RTT:g}")
+    return Link(rtt).rtt
 
 
 def bandwidth_of(text: str) -> float:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
+from clientlab import units
 from clientlab.errors import FieldError
 from clientlab.workload import replay
 from clientlab.workload.arrivals import LEAST_RATE, MOST_RATE, Stages, rate_of
-from clientlab.workload.delays import Delay
+from clientlab.workload.delays import Delay, seconds
 from clientlab.workload.request_line import check_request_line
 from clientlab.workload.value_range import ValueRange, check_bounds
 from clientlab.workload.written import ParsedBy
@@ -37,8 +39,12 @@ WarmUp = Annotated[int, ValueRange(0, MOST_REQUESTS, "requests before the measur
 Shards = Annotated[int, ValueRange(1, MOST_SHARDS, "processes that divide a trial")]
 Characters = Annotated[int, ValueRange(0, _MOST_BYTES, "characters")]
 Bytes = Annotated[int, ValueRange(1, _MOST_BYTES, "bytes")]
-Memory = Annotated[int, ValueRange(LEAST_MEMORY, _MOST_BYTES, "bytes of memory that a trial's processes may hold")]
-Time = Annotated[float, ValueRange(1e-9, _MOST_SECONDS, "seconds")]
+Memory = Annotated[
+    int,
+    ValueRange(LEAST_MEMORY, _MOST_BYTES, "bytes of memory that a trial's processes may hold"),
+    ParsedBy(partial(units.bytes_of, unit="B")),
+]
+Time = Annotated[float, ValueRange(1e-9, _MOST_SECONDS, "seconds"), ParsedBy(seconds)]
 Rate = Annotated[float, ValueRange(LEAST_RATE, MOST_RATE, "requests per second"), ParsedBy(rate_of)]
 Seed = Annotated[int, ValueRange(-(2**63), 2**63 - 1, "a seed")]
 

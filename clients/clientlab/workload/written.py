@@ -23,9 +23,7 @@ class Written(ABC):
     def _read(cls, given: object) -> Self:
         if isinstance(given, cls):
             return given
-        if not isinstance(given, str):
-            raise ValueError("Input should be a valid string")  # noqa: TRY004 - pydantic's, as for other fields
-        return cls.parse(given)
+        return cls.parse(text_of(given))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> dict[str, Any]:
@@ -39,7 +37,7 @@ class Written(ABC):
 
 @dataclass(frozen=True)
 class ParsedBy:
-    """Of a field's type: a number that may be written as a text, which `parse` reads."""
+    """Of a field's type: a number that may be written as a text, which `parse` reads, as options do."""
 
     parse: Callable[[str], float]
 
@@ -48,4 +46,9 @@ class ParsedBy:
         return {"type": "function-before", "function": read, "schema": handler(source)}
 
     def _read(self, given: object) -> object:
-        return self.parse(given) if isinstance(given, str) else given
+        return self.parse(text_of(given)) if isinstance(given, str | bool) else given
+
+
+def text_of(given: object) -> str:
+    """A value of a file as the command line has it: the number ``0.12`` is the text ``"0.12"``, and true is "true"."""
+    return str(given).lower() if isinstance(given, bool) else str(given)

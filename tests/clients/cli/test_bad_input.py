@@ -90,6 +90,13 @@ WRONG_WORDS = [
     ((*RUN, "--junit", "x.txt"), "results x.txt: the name must end with .xml"),
     ((*RUN, "--rounds", "0"), "--rounds 0: .*write 1 to 100,000"),
     ((*RUN, "--seed", "9" * 20), "--seed 9{20}: a seed; write 0 to 9,223,372,036,854,775,807"),
+    ((*RUN, "--name", "../x"), "--name '../x': write up to 64 letters, digits, '_', '.' and '-', and not last"),
+    ((*RUN, "--name", "last~2"), "--name 'last~2': write up to 64 letters"),
+    ((*RUN, "--slices", "0"), "--slices 0: write 1 or more"),
+    ((*RUN, "--budget", "0"), "--budget 0.0: write more than 0"),
+    ((*RUN, "--rtt", "50"), "'--rtt': 50 without a unit is a time in seconds; write 50ms, or 0 to 10"),
+    (("serve", "--patience", "0"), "'--patience': '0': write more than 0"),
+    (("work", "-t", "*", "--linger", "soon"), "'--linger': 'soon' is not a length of time"),
     ((*RUN, "--seed", "-1"), "--seed -1: a seed; write 0 to 9,223,372,036,854,775,807"),
     ((*RUN, "--seed", "lucky"), "'--seed': 'lucky' is not a valid integer"),
     ((*RUN, "--rate", "2", "--arrivals", "poisson", "-d", "1s"), "-d 1.0: 2 requests arrive in it on average, so a"),
@@ -252,7 +259,7 @@ def test_an_experiment_with_a_delay_is_not_for_a_foreign_server(clientlab, serve
         ("question =", "mine.toml: "),
         (
             'question = "?"\nstrategies = ["http.client"]\n[workloads.w]\nrequest = 1',
-            "mine.toml: line 4: workloads.w.request",
+            "mine.toml: line 4: workloads.w: unknown key `request`; nearest: requests",
         ),
         ('question = "?"\nstrategies = ["http.client"]\nupstreams = ["nginx"]\n[workloads.w]', "upstream 'nginx' is"),
         (

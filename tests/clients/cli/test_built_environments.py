@@ -53,7 +53,7 @@ def test_an_experiment_has_environments_and_an_arm_may_choose_one(tmp_path):
     [
         ("", "line 10: environments.old: write folder for an environment that exists, else python, requirements, or"),
         ('folder = "x"\npython = "3.13"', "line 10: environments.old: write folder for an environment that exists, "),
-        ('requires = ["x"]', "line 11: environments.old.requires: Extra inputs are not permitted$"),
+        ('requires = ["x"]', "line 11: environments.old: unknown key `requires`; nearest: requirements$"),
         ('folder = "x"\n[arms.other]\nstrategy = "urllib3"\nenvironment = "odl"',
          "line 14: arms.other.environment: no environment 'odl'; .environments. has old, new"),
     ],

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 
-from clients.documents import a_run, a_trial
+from clients.documents import a_failed_trial, a_run, a_trial
 
 
 def a_run_at(pace: float, name: str, **changes):
@@ -125,13 +126,75 @@ def test_the_runs_are_listed_with_what_they_are(clientlab, runs):  # noqa: ARG00
     assert list(rows) == ["a-base", "b-same", "c-slow", "d-broken"]
     assert rows["a-base"] == {
         "run": "a-base", "experiment": "run", "when": "2024-05-06T07:08:09+00:00", "machine": "here, A CPU",
-        "status": "done", "trials": 3, "failed": 0, "claims": {}, "reason": None,
+        "status": "done", "trials": 3, "failed": 0, "claims": {}, "reason": None, "strategies": ["urllib3"],
+        "answer": "urllib3 made 980 requests/s",
     }  # fmt: skip
     assert (rows["d-broken"]["status"], rows["d-broken"]["trials"]) == ("unreadable", None)
     assert "cut short" in rows["d-broken"]["reason"]
     table = clientlab("runs")
     assert table.code == 0
     assert [line.split()[0] for line in table.out.splitlines() if line[0] != " "] == ["run", *rows]
+    assert table.out.splitlines()[1].split()[1:5] == ["urllib3", "2024-05-06", "07:08", "done"]
+
+
+def test_the_list_of_runs_has_what_each_run_answered(clientlab, results):
+    """The arm that is ahead and of how many others that is sure, the counted verdicts, or nothing without a trial."""
+    arms = {"urllib3": 1.0, "pycurl": 1.5, "requests": 2.0}
+    ahead = [a_trial(name, n, wall * (1 + n / 100)) for name, wall in arms.items() for n in (1, 2, 3, 4)]
+    unsure = [a_trial(name, n, 1.0 + n % 3 / 10) for name in arms for n in (1, 2, 3, 4)]
+    for name, trials in (("a", ahead), ("b", unsure), ("c", [a_failed_trial("urllib3")])):
+        results.claim(name)
+        results.save(a_run(*trials, name=name))
+    answers = {row["run"]: row["answer"] for row in json.loads(clientlab("runs", "--json").out)}
+    assert answers["a"] == "urllib3 is surely faster than 2 of 2"
+    assert answers["b"].endswith(" is first, and surely faster than none")
+    assert answers["c"] is None
+    assert "urllib3 is surely faster than 2 of 2" in " ".join(clientlab("runs").out.split())
+
+
+def test_a_run_is_found_by_how_many_began_after_it(clientlab, runs):  # noqa: ARG001
+    """`last~1` is the run before the last one; beyond the first one, one line names the oldest."""
+    assert json.loads(clientlab("compare", "last~3", "last~1", "--json").out)["baseline"] == "a-base"
+    assert "run b-same" in clientlab("report", "last~2").out
+    for name in ("last~4", "last~9", "last~999999999"):
+        said = clientlab("report", name)
+        assert (said.code, said.out) == (2, "")
+        assert said.err == f"clientlab: run '{name}': results holds 4; the oldest is last~3\n"
+    assert "run 'last~' is not in results" in clientlab("report", "last~").err
+
+
+def test_a_comparison_writes_every_file_that_is_asked_for(clientlab, runs, tmp_path):  # noqa: ARG001
+    """Beside the table, and says where; thresholds are test cases."""
+    files = ("--html", "x.html", "--markdown", "x.md", "--junit", "x.xml")
+    said = clientlab("compare", "a", "b", "c", *files, "--fail-on", "wall +10%")
+    assert (said.code, said.err) == (1, "")
+    assert "\nbaseline a-base" in said.out
+    assert said.out.splitlines()[-3:] == ["report: x.html", "markdown: x.md", "junit: x.xml"]
+    assert (tmp_path / "x.md").read_text().startswith("Baseline: a-base")
+    page = (tmp_path / "x.html").read_text()
+    assert "<title>b-same and c-slow against a-base · clientlab</title>" in page
+    assert "FAILED: wall +10% · urllib3 · c-slow" in page
+    assert "<script" not in page
+    suites = {suite.get("name"): suite for suite in ET.fromstring((tmp_path / "x.xml").read_text())}  # noqa: S314 - written here
+    assert list(suites) == ["b-same.changes", "b-same.thresholds", "c-slow.changes", "c-slow.thresholds"]
+    assert [suites[name].get("failures") for name in suites] == ["0", "0", "0", "1"]
+    assert "urllib3: wall slower" in [case.get("name") for case in suites["c-slow.changes"]]
+
+
+def test_files_of_a_comparison_leave_standard_output_to_the_document(clientlab, runs):  # noqa: ARG001
+    """Paths go to standard error beside JSON or Markdown, of which one can have standard output."""
+    said = clientlab("compare", "a", "b", "--json", "--markdown", "x.md", "--junit", "x.xml")
+    assert (said.code, said.err) == (0, "markdown: x.md\njunit: x.xml\n")
+    assert json.loads(said.out)["baseline"] == "a-base"
+    for words, says in (
+        (("--json", "--markdown"), "--markdown and --json: leave out one of them, or name a file"),
+        (("--html", "x.txt"), "report x.txt: the name must end with .html or .htm"),
+        (("--junit", "none/x.xml"), "results none/x.xml: there is no folder none"),
+        (("--markdown", "none/x.md"), "--markdown none/x.md: No such file or directory"),
+    ):
+        said = clientlab("compare", "a", "b", *words)
+        assert (said.code, said.err.count("\n")) == (2, 1)
+        assert says in said.err
 
 
 def test_a_folder_without_runs_says_so(clientlab):

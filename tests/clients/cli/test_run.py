@@ -63,6 +63,18 @@ def foreign_server(tmp_path):
         thread.join()
 
 
+def test_a_run_has_the_name_that_it_was_given_once(clientlab, server, results):
+    """Runs are then compared by their names, in the order in which they began."""
+    words = ("run", "-t", "http.client", "-n", 5, "--rounds", 1, "--url", server.url)
+    assert clientlab(*words, "--name", "old").code == 0
+    assert clientlab(*words, "--name", "new").code == 0
+    assert results.names() == ["old", "new"]
+    assert results.read("last~1").run == "old"
+    said = clientlab(*words, "--name", "old")
+    assert (said.code, said.err) == (2, "clientlab: --name old: results has a run of this name; choose another\n")
+    assert clientlab("compare", "old", "new").code == 0
+
+
 def test_a_server_of_ones_own_is_measured(clientlab, foreign_server, results):
     """Its path is asked for, all its answers are counted, and it has no routes or upstreams of the lab."""
     said = clientlab("run", "-v", "-t", "http.client", "-t", "urllib3@threads", "-n", 20, "-c", 2, "--rounds", 2,

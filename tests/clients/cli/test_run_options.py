@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from clientlab.cli.run_options import OPTION_NAMES, RunOptions, run_options
+from clientlab.cli.option_fields import takes
+from clientlab.cli.run_options import OPTION_NAMES, RunOptions
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def parse(monkeypatch):
     found = []
 
     @click.command()
-    @run_options
+    @takes(RunOptions)
     def command(options: RunOptions) -> int:
         found.append(options)
         return 0

@@ -96,7 +96,7 @@ def test_a_file_without_a_link_can_be_measured_behind_one(read):
         ('bandwidth = "20"\n', r"line 5: workloads.w.bandwidth: '20' is not a bandwidth"),
         ('rtt = ["1s", "1000ms"]\n', r"line 5: workloads.w.rtt: an axis is a list of values, each once"),
         ("rtt = []\n", r"line 5: workloads.w.rtt: an axis is a list of values"),
-        ("rtt = 0.02\n", r"line 5: workloads.w.rtt"),
+        ("rtt = 50\n", r"line 5: workloads.w.rtt: 50 without a unit is a time in seconds; write 50ms, or 0 to 10$"),
         ('[arms.a]\nstrategy = "pycurl"\nrtt = "1 ms"\n', r"line 7: arms.a.rtt: '1 ms' is not a length of time"),
     ],
 )

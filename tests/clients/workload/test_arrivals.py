@@ -111,7 +111,7 @@ def test_a_load_that_cannot_be_sent_is_refused_at_its_field(fields, field, says)
         ({"stages": "0s:5/s,0s:6/s"}, r"stages\n.*in the order of their times"),
         ({"stages": "0s:5/s,3s"}, r"stages\n.*'3s' is not a stage"),
         ({"stages": "0s:5/s,3s:0/s"}, r"stages\n.*write more than 0"),
-        ({"stages": 5}, r"stages\n.*valid string"),
+        ({"stages": 5}, r"'5' is not a stage"),
     ],
 )
 def test_a_text_that_is_no_rate_or_no_stages_is_refused_where_a_document_is_read(fields, says):
