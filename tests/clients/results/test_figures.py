@@ -39,7 +39,8 @@ def test_every_figure_is_read_from_a_trial():
     """In its unit: seconds, bytes, counts and shares."""
     found = {figure.key: figure.of(KNOWN) for figure in FIGURES}
     expected = {
-        "wall": 2.0, "tail": 0.5, "throughput": 500, "received": 2 << 20, "mean": 0.002, "p50": 0.002, "p90": 0.002,
+        "wall": 2.0, "tail": 0.5, "throughput": 500, "time_per_request": 0.002,
+        "received": 2 << 20, "mean": 0.002, "p50": 0.002, "p90": 0.002,
         "p95": 0.009,
         "cpu_wait": 0.25e-3, "planned_rate": 600, "achieved_rate": 550, "late_p50": 0.003, "late_p99": 0.007,
         "sent_p50": 0.001, "sent_p99": 0.006, "dropped": 0.05, "backlog": 40, "capacity": 1200,
