@@ -170,7 +170,7 @@ def test_a_comparison_writes_every_file_that_is_asked_for(clientlab, runs, tmp_p
     assert (said.code, said.err) == (1, "")
     assert "\nbaseline a-base" in said.out
     assert said.out.splitlines()[-3:] == ["report: x.html", "markdown: x.md", "junit: x.xml"]
-    assert (tmp_path / "x.md").read_text().startswith("Baseline: a-base")
+    assert (tmp_path / "x.md").read_text().count("\nBaseline: a-base")
     page = (tmp_path / "x.html").read_text()
     assert "<title>b-same and c-slow against a-base · clientlab</title>" in page
     assert "FAILED: wall +10% · urllib3 · c-slow" in page
