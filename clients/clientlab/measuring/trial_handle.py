@@ -159,7 +159,9 @@ class TrialHandle:
     def wait(self) -> None:
         """Wait until the process has closed its connections and ended. Raises TrialFailed."""
         if self._ended is not None:  # without it, Popen looks in steps that grow to 50 ms
-            select.select([self._ended], [], [], PATIENCE)
+            ended = select.poll()  # unlike select(), it takes file descriptors of any number
+            ended.register(self._ended, select.POLLIN)
+            ended.poll(1000 * PATIENCE)
         try:
             self._process.wait(timeout=PATIENCE if self._ended is None else 0)
         except subprocess.TimeoutExpired:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import threading
 
@@ -166,6 +167,21 @@ def test_the_run_is_saved_after_every_trial(store):
     assert [trial.round for trial in run.trials] == [1, 1, 2, 2]
     assert recorder.events[0] == ("run", NAME, NAME)
     assert [event[0] for event in recorder.events[1:]] == ["start", "end"] * 4
+
+
+def test_a_lab_with_many_open_files_measures(store):
+    """select() takes file descriptors below 1,024 only."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    with counting_server() as server:
+        held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+        try:
+            run = execute(planned("http.client"), TrialRunner(FakeTestbed(server)), store, Recorder())
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert [(trial.status, trial.reason) for trial in run.trials] == [("done", None)]
 
 
 def test_a_run_leaves_its_file_and_nothing_else(store):
