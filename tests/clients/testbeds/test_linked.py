@@ -164,7 +164,7 @@ def test_a_stack_without_a_link_refuses_one():
     check_link({}, [])
     with pytest.raises(LabError, match=r"a link of 20 ms, and the stack has no link"):
         check_link({}, [LINK])
-    with pytest.raises(LabError, match=r"LINK_RTT=35: a round-trip time of 35 s; write 0ms to 10s"):
+    with pytest.raises(LabError, match=r"LINK_RTT=35: 35 without a unit is a time in seconds; write 35ms, or 0 to 10"):
         link_of_stack({"LINK_RTT": "35"})
     with pytest.raises(LabError, match=r"LINK_BUFFER=0: '0' is not a buffer; write 64KiB, 128KB or 1MB"):
         link_of_stack({"LINK_BANDWIDTH": "1gbit", "LINK_BUFFER": "0"})
