@@ -138,7 +138,9 @@ def test_a_slower_head_fails_and_the_comment_names_it(lab_wheel, tmp_path, monke
     # CPU time, since a busy machine disturbs it less than throughput.
     assert re.search(r"^- FAILED: cpu \+2% · urllib3 in head · \S+: CPU time per request \+", comment, re.MULTILINE)
     assert "- FAILED: errors" not in comment
-    assert re.search(r"^\*\*urllib3 in head takes \S+ \(\S+ to \S+\) times the time per request and", comment, re.MULTILINE)
+    assert re.search(
+        r"^\*\*urllib3 in head takes \S+ \(\S+ to \S+\) times the time per request and", comment, re.MULTILINE
+    )
     assert "environment head: " in comment
     assert "urllib3 2.99" in comment
     assert job.summary == comment

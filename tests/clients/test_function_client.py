@@ -55,6 +55,9 @@ MINE = """
     def nothing(url):
         session.get(url)
 
+    def idle(url):
+        return 200, b"body"
+
     def text(url):
         return session.get(url).text
 
@@ -157,7 +160,12 @@ def test_a_function_that_cannot_work_is_one_line(name, says, server, capsys):
 
 @pytest.mark.parametrize(
     ("words", "option"),
-    [(("--method", "post"), "--method"), (("--header", "X-Mine: yes"), "--header"), (("--payload-size", "9"), "--pay")],
+    [
+        (("--method", "post"), "--method"),
+        (("--header", "X-Mine: yes"), "--header"),
+        (("--payload-size", "9"), "--pay"),
+        (("--timeout", "1s"), "--timeout"),
+    ],
 )
 def test_what_is_more_than_a_url_is_refused(words, option, server, capsys):
     """A function could not send it, and other clients would."""
@@ -165,6 +173,20 @@ def test_what_is_more_than_a_url_is_refused(words, option, server, capsys):
     said = capsys.readouterr().err
     assert said.startswith(f"clientlab: {option}")
     assert "a function of a URL gets nothing else; write a class, or leave out" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("-t", "mine.py:idle"), "it was called 2 times, and the upstream got 0 requests: send one with each call"),
+        (("-t", "mine.py:fetch", "--route", "proxy-tls"), "a function is not given the CA of route proxy-tls"),
+    ],
+)
+def test_a_function_that_reaches_no_upstream_is_one_line(words, says, capsys):
+    """It would be the fastest client of all, or fail in each trial."""
+    assert run_command_line(["run", *words, "-n", "5", "--rounds", "1"]) == 2
+    assert says in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -182,7 +204,18 @@ def test_a_response_of_any_library_has_status_and_body(returned):
 
 
 @pytest.mark.parametrize(
-    "returned", [None, 200, b"body", "body", (200, "body"), ("200", b""), SimpleNamespace(status=200, content=object())]
+    "returned",
+    [
+        None,
+        200,
+        b"body",
+        "body",
+        (200, "body"),
+        ("200", b""),
+        (True, b""),
+        (0, b""),
+        SimpleNamespace(status=200, content=object()),
+    ],
 )
 def test_half_an_answer_is_refused(returned):
     """Without a status, errors would be successes; without a body, nobody would know that it was read."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import NamedTuple
 
@@ -170,34 +170,32 @@ def _of_group(by_name: dict[str, list[TrialCost]], confidence: float, baseline: 
     # The error is divided among the classes with several arms; that of a class holds for all its pairs together.
     several = sum(len(arms) > 1 for arms in classes)
     of_class, of_one = (1 - (1 - confidence) / max(1, count) for count in (several, len(by_name) - 1))
-    levels: dict[str, float] = {}
-    for arms in classes:
-        found = typical_levels([_by_round(trials) for trials in arms.values()])
-        levels |= zip(arms, found.tolist(), strict=True)
-
-    def at_levels(ratio: Ratio | None, name: str, other: str) -> Ratio | None:
-        return ratio and ratio.with_value(_exp(levels[name] - levels[other]))
-
     rows = []
     for arms in classes:
-        order = sorted(arms, key=levels.__getitem__)
+        logs = typical_levels([_by_round(trials) for trials in arms.values()])
+        typical = dict(zip(arms, logs.tolist(), strict=True))
+        order = sorted(arms, key=typical.__getitem__)
         order.sort(key=lambda name: _bounded(arms[name]))  # behind all others: nobody knows by how much
         reference = next((name for name in order if not _errors(arms[name])), order[0])
-        typical_seconds = _seconds(arms[reference])
+        times = {name: _exp(typical[name] - typical[reference]) for name in order}
         ratios = _ratios([arms[name] for name in order], order.index(reference), of_class)
         rows += [
             Standing(
                 name,
                 len(arms[name]),
-                typical_seconds * _exp(levels[name] - levels[reference]),
-                at_levels(ratio, name, reference),
-                at_levels(_ratio(arms[name], by_name[baseline], of_one), name, baseline) if baseline else None,
+                _seconds(arms[reference]) * times[name],
+                ratio and ratio.with_value(times[name]),
+                _ratio(arms[name], by_name[baseline], of_one) if baseline else None,
                 reference,
                 _errors(arms[name]),
             )
             for name, ratio in zip(order, ratios, strict=True)
         ]
-    return rows
+    base = next((row.level for row in rows if row.name == baseline), 0.0)
+    return [
+        replace(row, to_baseline=row.to_baseline.with_value(row.level / base)) if row.to_baseline and base else row
+        for row in rows
+    ]
 
 
 @np.errstate(over="ignore")  # an end beyond all numbers is infinite

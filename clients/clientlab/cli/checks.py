@@ -104,9 +104,13 @@ def _tell(name: str, results: Sequence[CheckResult]) -> None:
     else:
         click.echo(f"{name}: does the work right: yes, passes all {count - len(kinds)} checks")
     _tell_each(wrong)
-    if kinds:
-        click.echo(f"{name}: {len(kinds)} errors are recorded with another kind:")
-    _tell_each(kinds)
+    for found, heading in (
+        ([one for one in kinds if one.kind != "none"], "errors are recorded with another kind"),
+        ([one for one in kinds if one.kind == "none"], "answers that no sound server sends are recorded as success"),
+    ):
+        if found:
+            click.echo(f"{name}: {len(found)} {heading}:")
+        _tell_each(found)
     unchecked = [result for result in results if result.unchecked]
     _tell_each([replace(result, broken=f"not checked, {result.unchecked}") for result in unchecked])
 

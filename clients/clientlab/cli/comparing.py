@@ -66,7 +66,9 @@ def compare(names: tuple[str, ...], folder: Path, *, as_json: bool, **options: A
     if options["markdown"] == STDOUT and as_json:
         raise LabError("--markdown and --json: leave out one of them, or name a file for --markdown")
     if len(names) < 2:
-        raise LabError("nothing to compare: name the baseline and one run or more")
+        target = options["markdown"]
+        taken = "" if target in (None, STDOUT) else f"; --markdown took {target!r} as its file: place it after the runs"
+        raise LabError(f"nothing to compare: name the baseline and one run or more{taken}")
     judged = _judged(Store(folder), names, options)
     if as_json:
         click.echo(comparison.as_json(judged.found, judged.outcomes, judged.gate))

@@ -23,7 +23,7 @@ from clientlab.printable import printable
 from clientlab.reports import as_csv, as_junit, as_markdown, as_terminal, files, headline
 from clientlab.reports.files import OutputFile
 from clientlab.results.document import ClaimResult, Run
-from clientlab.results.store import Store
+from clientlab.results.store import Store, read_run
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _FILE = click.Path(dir_okay=False, allow_dash=True)
@@ -161,8 +161,18 @@ def tell_gate(run: Run, limits: Sequence[Threshold], *, stderr: bool) -> None:
         click.echo(line, err=stderr)
 
 
+def _is_run(path: Path) -> bool:
+    try:
+        read_run(path)
+    except LabError:
+        return False
+    return True
+
+
 def write_text(path: Path, text: str, name: str) -> None:
-    """Write the file of the option ``--name``. Raises LabError."""
+    """Write the file of the option ``--name``. Raises LabError, also for a run file: its run would be lost."""
+    if path.is_file() and _is_run(path):
+        raise LabError(f"--{name} {path}: this is a run file, and would be lost; name another file")
     try:
         path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from rich.console import Console
 
@@ -16,6 +17,9 @@ PIPE_COLUMNS = 150
 
 class PatientConsole(Console):
     """A console whose reader may go away (`2>&1 | head -1`): nothing more is printed, and the command goes on."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(emoji=False, **settings)  # a strategy of a file may be called mine.py:ok:
 
     def on_broken_pipe(self) -> None:
         """Rich would end the process. Its console calls this method where a write finds no reader."""

@@ -18,6 +18,7 @@ from clientlab.workload.workload import Request, Workload
 
 RETURN = "return your library's response, or its status and body, an int and bytes: 'return response.status, body'"
 
+_STATUSES = range(100, 600)
 _BODIES = (bytes, bytearray, memoryview)
 
 
@@ -50,6 +51,7 @@ class _OfFunction:
             (workload.replay is not None, "replay"),
             (workload.read == "chunks", "read"),
             (workload.elapsed, "elapsed"),
+            (workload.timeout != Workload.timeout, "timeout"),
         ):
             if applies:
                 return field, f"gets nothing else; write a class, or leave out `{field}`"
@@ -92,7 +94,7 @@ def client_of_function(name: str, function: Callable[[str], Any]) -> type[Functi
         ) from error
     except ValueError:  # a function in C without a signature
         pass
-    awaited = inspect.iscoroutinefunction(function)
+    awaited = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
     base = AsyncFunctionClient if awaited else FunctionClient
     described = inspect.getdoc(function) or f"the function {name}"
     fields = {"__doc__": described, "function": staticmethod(function), "policy": getattr(function, "policy", "pool")}
@@ -108,7 +110,9 @@ def status_and_body(returned: Any) -> StatusAndBody:
         body = getattr(returned, "content", None)
         if not isinstance(body, _BODIES):  # urllib3
             body = getattr(returned, "data", None)
-    if isinstance(status, int) and isinstance(body, _BODIES):
+    if isinstance(status, int) and not isinstance(status, bool) and isinstance(body, _BODIES):
+        if status not in _STATUSES:
+            raise PluginError(f"the function returned the status {status}, which no server sends; {RETURN}")
         return status, body  # type: ignore[return-value]  # the recorder needs its length, and json.loads reads it
     raise PluginError(f"the function returned {_described(returned)}; {_advice(returned)}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 from clientlab.analysis.precision import confidence_of
@@ -128,20 +128,18 @@ def contrasts(
     levels = levels_of(run) if found else {}
     used_levels = {name: value for name in levels if (value := cpu.over_rounds(run.trials_of(name)))}
     return [
-        Contrast(arm, base, figure, _beside(levels, arm, base, time), _beside(used_levels, arm, base, cpu_ratio))
+        Contrast(arm, base, figure, _as_shown(levels, arm, base, time), _as_shown(used_levels, arm, base, cpu_ratio))
         for (arm, base), figure, time, cpu_ratio in zip(
             found, figures, paired_ratios(times, level), paired_ratios(used, level), strict=True
         )
     ]
 
 
-def _beside(shown: Mapping[str, float], arm: Arm, base: Arm, ratio: Ratio | None) -> Ratio | None:
-    """The ratio. If the figures that reports show say the opposite, its interval holds theirs: it is undecided then."""
+def _as_shown(shown: Mapping[str, float], arm: Arm, base: Arm, ratio: Ratio | None) -> Ratio | None:
+    """The ratio at the figures that reports show of both; as it is where an arm had errors."""
     if ratio is None or not {arm.name, base.name} <= shown.keys():
         return ratio
-    other = shown[arm.name] / shown[base.name]
-    opposite = (other - 1) * (ratio.value - 1) < 0
-    return replace(ratio.with_value(other), value=ratio.value) if opposite else ratio
+    return ratio.with_value(shown[arm.name] / shown[base.name])
 
 
 def route_contrasts(run: Run, confidence: float | None = None) -> list[Contrast]:

@@ -155,21 +155,22 @@ class _Short:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = min(options.max_width, _WIDEST)
-        left = width - sum(self._least(column) for column in range(self._table.keys)) + _GAP - 2
+        least = [self._least(column, width) for column in range(len(self._table.headings))]
+        left = width - sum(least[: self._table.keys]) + _GAP - 2
         chosen: list[int] = []
         for column in self._brief:
-            left -= self._least(column)
+            left -= least[column]
             if chosen and left < 0:
                 break
             chosen.append(column)
         short = self._table.of_columns(chosen)
         yield from console.render(_plain(short, range(len(short.headings))), options.update(max_width=width))
 
-    def _least(self, column: int) -> int:
-        """Letters that a column needs, with the gap before it. Words may be wrapped."""
+    def _least(self, column: int, width: int) -> int:
+        """Letters that a column needs, with the gap before it. Words may be wrapped, names beyond a third of all."""
         widest = max(cell_len(row[column]) for row in (self._table.headings, *self._table.rows))
         if column < self._table.keys:
-            return _GAP + (min(widest, _LEAST_NAME) if column else _LEAST_NAME)
+            return _GAP + max(0 if column else _LEAST_NAME, min(widest, max(_LEAST_NAME, width // 3)))
         return _GAP + (min(widest, _LEAST_TEXT) if self._table.is_text(column) else widest)
 
 

@@ -40,6 +40,9 @@ _LOOK_SECONDS, _MOMENT = 1.0, 0.01
 LAST = re.compile(r"last(?:~(\d{1,9}))?", re.ASCII)
 """``last``, or ``last~2``: the run that began two runs before it."""
 _CHOSEN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
+_CREATED = re.compile(r'"created": "(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)')
+_HEAD = 1000
+"""Characters of a run file that hold when its run began."""
 OWN_NAME = re.compile(r"\d{8}-\d{6}")
 
 
@@ -60,8 +63,10 @@ class Store:
 
     def new_name(self, name: str) -> str:
         """The name that a user chose for a new run. Raises FieldError for one that is taken, or that cannot be one."""
-        if not _CHOSEN_NAME.fullmatch(name) or LAST.fullmatch(name):
-            message = "write up to 64 letters, digits, '_', '.' and '-', and not last"
+        if not _CHOSEN_NAME.fullmatch(name) or LAST.fullmatch(name) or OWN_NAME.match(name):
+            message = (
+                "write up to 64 letters, digits, '_', '.' and '-'; neither last nor a date, by which runs are sorted"
+            )
             raise FieldError(["name"], message, value=repr(name))
         if (self.folder / name).exists():
             raise FieldError(["name"], f"{self.folder} has a run of this name; choose another", value=name)
@@ -164,14 +169,20 @@ class Store:
         return sorted((name for name in names if name.isprintable()), key=lambda name: (self._begun(name), name))
 
     def _begun(self, name: str) -> str:
-        """When a run began, as the names of the lab's own runs say it; of another name: when its file was written."""
+        """When a run began, as the names of the lab's own runs say it; of another name, as the head of its file says.
+
+        Without that, when the file was written: a run that goes on is written anew, and so is a copy.
+        """
         if OWN_NAME.match(name):
             return name
+        path = self.folder / name / RUN_FILE
         try:
-            written = datetime.fromtimestamp((self.folder / name / RUN_FILE).stat().st_mtime, UTC)
+            with path.open(encoding="utf-8", errors="replace") as file:
+                created = _CREATED.search(file.read(_HEAD))
+            written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         except FileNotFoundError:  # removed meanwhile
             return name
-        return f"{written:%Y%m%d-%H%M%S}{written.microsecond // 1000:03}"
+        return re.sub(r"[-:]", "", created[1]).replace("T", "-", 1) if created else f"{written:%Y%m%d-%H%M%S}"
 
     def inside(self, name: str) -> str:
         """The whole name of a run in this folder. Raises LabError for a run in another one."""

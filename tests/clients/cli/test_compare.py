@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -286,3 +287,17 @@ def test_samples_are_kept_where_they_are_asked_for(clientlab, server, results):
             assert columns["seconds"].max() == pytest.approx(trial.latency_seconds.max)
             assert int(columns["bytes"].sum()) == trial.bytes_received
     assert len(list((folder / "samples").iterdir())) == 2
+
+
+def test_no_report_replaces_a_run(clientlab, runs):  # noqa: ARG001
+    """`--markdown` takes the next word as its file: a run file stays as it is, and the message says what happened."""
+    path = "results/a-base/run.json"
+    before = Path(path).read_bytes()
+    for words in (("compare", "--markdown", path, "a", "b"), ("report", "a", "--csv", path)):
+        said = clientlab(*words)
+        assert (said.code, said.err.count("\n")) == (2, 1)
+        assert "this is a run file, and would be lost; name another file" in said.err
+    said = clientlab("compare", "--markdown", "a", "b")
+    assert said.code == 2
+    assert "--markdown took 'a' as its file: place it after the runs" in said.err
+    assert Path(path).read_bytes() == before

@@ -127,6 +127,7 @@ def test_what_a_route_costs_has_the_sign_of_the_rates(seed):
     longer = re.search(r"longer with (.*?)(; |\.$)", sentence)
     shorter = re.search(r"shorter with (.*?)(; |\.$)", sentence)
     for one in route_contrasts(run):
+        assert one.time.value == pytest.approx(shown[one.arm.name] / shown[one.base.name])
         named = f"{one.arm.label} ("
         if longer and named in longer[1]:
             assert shown[one.arm.name] > shown[one.base.name]

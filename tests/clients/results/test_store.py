@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from datetime import UTC, datetime
 
 import pytest
 
@@ -245,12 +243,10 @@ def test_a_run_is_found_by_its_name_or_its_beginning_or_as_the_last(asked, found
 
 
 def test_the_last_run_is_the_latest_by_time(store):
-    """A run that was renamed or imported under another name counts from when its file was written."""
-    for name, year in (("zebra", 2023), ("my-run", 2025)):
+    """A run of another name counts from when it began, and not from when its file was written."""
+    for name, year in (("my-run", 2025), ("zebra", 2023)):
         store.claim(name)
-        store.save(a_run(name=name))
-        written = datetime(year, 1, 1, tzinfo=UTC).timestamp()
-        os.utime(store.folder / name / RUN_FILE, (written, written))
+        store.save(a_run(name=name).model_copy(update={"created": f"{year}-01-01T00:00:00+00:00"}))
     assert store.find("last").parent.name == "my-run"
     store.remove("my-run")
     assert store.find("last").parent.name == NAMES[2]

@@ -52,7 +52,8 @@ def overlong(run: Run) -> Iterator[Caution]:
             kind="overlong",
             arms=sorted(arms),
             text=f"trials took much longer than their duration: {reasons}",
-            advice="a service with as many requests in flight is late too: lower -c, or change the part that is named",
+            advice="a service with as many requests in flight is late too: lower -c, or change the part that is named; "
+            "where single requests take that long, raise -d",
         )
 
 
@@ -82,6 +83,8 @@ def _taken(trial: Trial) -> float:
 
 def _why(trial: Trial) -> str:
     """Why a trial took long, as far as its figures show it."""
+    if expired := trial.errors.get("timeout", 0):
+        return f"{expired:,} of {trial.requests:,} requests ended at their time limit"
     if trial.verdict == "client-bound":
         pool = _searched_pool(trial) if trial.concurrency >= _CROWDED else None
         cause = f"{pool}'s pool looks at all its connections whenever a request comes or goes" if pool else ""
@@ -89,6 +92,8 @@ def _why(trial: Trial) -> str:
         return f"{cause or 'the CPU time of the client was full'} ({each})"
     if trial.waits_for_connection and trial.verdict != "client-streams":
         return _WHY["client-connections"]
+    if trial.verdict == "latency-bound" and trial.latency_seconds is not None:
+        return f"a request took {units.time(trial.latency_seconds.p50)} (median), most of it the server's delay"
     longest = None if trial.latency_seconds is None else trial.latency_seconds.max
     slowest = "" if longest is None else f"; the slowest request took {units.time(longest)}"
     return _WHY.get(trial.verdict) or f"the last requests ended late{slowest}"
