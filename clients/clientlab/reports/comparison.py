@@ -24,6 +24,7 @@ from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import headline, markdown
 from clientlab.reports.as_terminal import AnswerInSight, plain_table
 from clientlab.results.document import Run
+from clientlab.results.trial import shown_time
 
 _UNPAIRED = (
     "A ratio is that of the two medians. Its interval is that of how many times as much a round of one run typically "
@@ -179,7 +180,7 @@ def _cell(change: Change | None) -> Text:
 
 
 def _heading(run: Run) -> str:
-    return f"{run.run} ({run.created}, {run.surroundings.host}, {run.surroundings.python})"
+    return f"{run.run} ({shown_time(run.created)}, {run.surroundings.host}, {run.surroundings.python})"
 
 
 def notices(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:

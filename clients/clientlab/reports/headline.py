@@ -19,6 +19,7 @@ from clientlab.reports.rows import Group, Row
 from clientlab.reports.sections import Alert, Alerts, Lines, Listing, Part, Report, Section
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import cost_of, ranked_by
+from clientlab.results.trial import shown_time
 
 _BOUND = ", a lower bound: it falls on failed requests"
 
@@ -101,13 +102,13 @@ def headline(report: Report) -> Section[Part]:
 
 def _run_line(run: Run) -> str:
     """Name, status and time of the run, how much was measured, and on which machine."""
-    created = run.created.replace("T", " ").replace("+00:00", " UTC")
     done = sum(trial.status == "done" for trial in run.trials)
     probes = f", {len(run.probes)} probes" if run.probes else ""
     requests = sum(trial.requests for trial in run.trials)
     measured = f"{done} of {len(run.trials)} trials done{probes}, {requests:,} requests"
     machine = f"{run.surroundings.cpu_model}, {run.surroundings.cpu_usable:g} cores"
-    return " · ".join((f"run {run.run}", run.status, created, measured, machine, run.surroundings.python))
+    began = shown_time(run.created)
+    return " · ".join((f"run {run.run}", run.status, began, measured, machine, run.surroundings.python))
 
 
 def _cautions(run: Run) -> list[Part]:

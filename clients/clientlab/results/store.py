@@ -40,7 +40,7 @@ _LOOK_SECONDS, _MOMENT = 1.0, 0.01
 LAST = re.compile(r"last(?:~(\d{1,9}))?", re.ASCII)
 """``last``, or ``last~2``: the run that began two runs before it."""
 _CHOSEN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
-_CREATED = re.compile(r'"created": "(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)')
+_CREATED = re.compile(r'"created": "(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?)')
 _HEAD = 1000
 """Characters of a run file that hold when its run began."""
 OWN_NAME = re.compile(r"\d{8}-\d{6}")
@@ -182,7 +182,7 @@ class Store:
             written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         except FileNotFoundError:  # removed meanwhile
             return name
-        return re.sub(r"[-:]", "", created[1]).replace("T", "-", 1) if created else f"{written:%Y%m%d-%H%M%S}"
+        return re.sub(r"[-:.]", "", created[1]).replace("T", "-", 1) if created else f"{written:%Y%m%d-%H%M%S}"
 
     def inside(self, name: str) -> str:
         """The whole name of a run in this folder. Raises LabError for a run in another one."""

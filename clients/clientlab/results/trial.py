@@ -366,3 +366,8 @@ class Trial(PlannedTrial):
 def utc_now() -> str:
     """The present time as `Trial.started` holds it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def shown_time(time: str) -> str:
+    """A `Time` as it is read: to the second, in UTC."""
+    return f"{datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

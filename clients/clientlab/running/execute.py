@@ -83,7 +83,7 @@ def new_run(name: str, plan: Plan, target: Target, surroundings: Surroundings, k
     return Run(
         run=name,
         clientlab=__version__,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=utc_now(),
         status="running",
         experiment=withheld_plan(plan, kept),
         target=target.stored(kept),

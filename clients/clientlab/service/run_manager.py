@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from clientlab import __version__
@@ -22,7 +21,7 @@ from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, surroundings
 from clientlab.results.target import Target
-from clientlab.results.trial import PlannedTrial, Trial
+from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.results.withheld_plan import lacking, withheld_plan
 from clientlab.running.due import due_trials
 from clientlab.running.execute import execute, new_run, run_name
@@ -110,7 +109,7 @@ class RunManager:
         fresh = {
             "run": run_name(old.experiment),
             "clientlab": __version__,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "created": utc_now(),
             "status": "running",
             "target": _STACK,
             "surroundings": surroundings(measured, self._programs),

@@ -64,7 +64,7 @@ def foreign_server(tmp_path):
 
 
 def test_a_run_has_the_name_that_it_was_given_once(clientlab, server, results):
-    """Runs are then compared by their names, in the order in which they began."""
+    """Runs are then compared by their names, in the order in which they began, if both did in one second."""
     words = ("run", "-t", "http.client", "-n", 5, "--rounds", 1, "--url", server.url)
     assert clientlab(*words, "--name", "old").code == 0
     assert clientlab(*words, "--name", "new").code == 0
