@@ -74,7 +74,7 @@ def test_every_client_speaks_its_version_over_tls_and_its_connections_are_counte
 
     A client that opens connections ahead may open one more, and use it or not.
     """
-    workload = Workload(path="/item/{k}", method="POST", payload_size=300, requests=5, warmup=1)
+    workload = Workload(path="/item/{k}", method="POST", payload_size=300, requests=5, concurrency=1, warmup=1)
     measured = measure(client, workload, url, on_start=behind.reset, ca_file=CA_FILE)
     assert measured.samples.errors == {}
     assert [(seen.method, seen.target) for seen in behind.seen] == [("POST", f"/item/{k}") for k in range(5)]
@@ -92,7 +92,7 @@ def unfinished(request):
     """Evidence of handshakes that a server did not finish, and how many connections it has had."""
 
     def trial(client: str) -> tuple[Evidence, int]:
-        workload = Workload(path="/{k}", requests=len(HANDSHAKE_FAULTS), warmup=0, timeout=1.0)
+        workload = Workload(path="/{k}", requests=len(HANDSHAKE_FAULTS), concurrency=1, warmup=0, timeout=1.0)
         with handshake_faults() as server:
             url = f"https://127.0.0.1:{server[0]}"
             return conformance_measure(strategies.find(client), workload, url, ca_file=CA_FILE), server[1]
@@ -118,7 +118,7 @@ def test_faults_are_of_the_same_kind_over_tls(client):
         return {"/0": None, "/2": Last(ok()[:-5])}.get(seen.target, ok())
 
     with counting_server(by_number) as server, tls_relay(server.port, [server_context(SOUND)]) as relay:
-        workload = Workload(path="/{k}", requests=5, warmup=0)
+        workload = Workload(path="/{k}", requests=5, concurrency=1, warmup=0)
         measured = measure(client, workload, relay.url, on_start=relay.reset, ca_file=CA_FILE)
         assert [seen.target for seen in server.seen] == [f"/{k}" for k in range(5)]
         assert relay.accepted == counted(client, measured.outcome.connections_begun, relay.accepted)

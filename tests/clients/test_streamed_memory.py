@@ -58,7 +58,7 @@ def url(behind):
 @pytest.mark.parametrize("client", one_of_each_library(STREAMING))
 def test_a_large_body_read_in_chunks_is_not_held(client, request, behind):
     """32 MiB without a length take less than one body above idle, first request included; all of it is received."""
-    workload = Workload(path="/large", requests=2, warmup=0, read="chunks")
+    workload = Workload(path="/large", requests=2, concurrency=1, warmup=0, read="chunks")
     where = (behind.url, None)
     if client in H2_CLIENTS:
         where = (request.getfixturevalue("url"), CA_FILE)

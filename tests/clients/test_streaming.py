@@ -84,7 +84,8 @@ def test_a_connection_is_used_again_after_a_streamed_body(client):
         return ok(BODY, "503 Service Unavailable" if seen.target == "/2" else "200 OK")
 
     with counting_server(by_number) as server:
-        measured = measure(client, Workload(path="/{k}", requests=6, warmup=0, read="chunks"), server.url)
+        workload = Workload(path="/{k}", requests=6, concurrency=1, warmup=0, read="chunks")
+        measured = measure(client, workload, server.url)
         used = server.connections
         begun = counted(client, measured.outcome.connections_begun, server.accepted)
         eventually(lambda: server.accepted >= begun, "the server has every connection that was counted")
@@ -101,7 +102,8 @@ def test_a_stream_that_is_cut_short_is_of_kind_protocol(client):
     """With and without a length. What came before the cut is no success; the next request is not spoiled."""
     cut = {"/1": Last(ok(BODY)[:-5]), "/3": Last(chunked(BODY)[:-900])}
     with counting_server(lambda seen: cut.get(seen.target, ok(BODY))) as server:
-        measured = measure(client, Workload(path="/{k}", requests=5, warmup=0, read="chunks"), server.url)
+        workload = Workload(path="/{k}", requests=5, concurrency=1, warmup=0, read="chunks")
+        measured = measure(client, workload, server.url)
         assert [seen.target for seen in server.seen] == [f"/{k}" for k in range(5)]
     assert measured.samples.errors == {"protocol": 2}
     assert measured.samples.records["bytes"].tolist() == [SIZE, 0, SIZE, 0, SIZE]
@@ -111,7 +113,7 @@ def test_a_stream_that_is_cut_short_is_of_kind_protocol(client):
 def silenced(request):
     """A server that sends the head and half of the body, and no more."""
     with counting_server(lambda _: ok(BODY)[: -SIZE // 2]) as server:
-        workload = Workload(requests=2, warmup=0, timeout=0.3, read="chunks")
+        workload = Workload(requests=2, concurrency=1, warmup=0, timeout=0.3, read="chunks")
         yield from begun_ahead(request, "client", lambda client: measure(client, workload, server.url))
 
 
