@@ -17,11 +17,7 @@ from findings.page import run_file, stored_names
 ROOT = Path(__file__).resolve().parents[2]
 _CHANGED = "measured with code that was changed and never committed so"
 _GONE = f"{_CHANGED}, on a commit that a rebase replaced"
-_UNLANDED = (
-    "measured at a commit of a branch that came to main as one commit; to be measured anew with the next strategies"
-)
 NOT_IN_HISTORY = {
-    "atlas": _UNLANDED,
     "distance": _GONE,
     "frameworks": _GONE,
     "httpx2-blocking": _CHANGED,
