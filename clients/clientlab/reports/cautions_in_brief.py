@@ -37,6 +37,7 @@ PHRASES = {
     "noisy-trials": "other programs disturbed trials",
     "not-warm": "connections were not warm",
     "one-draw": "all rounds had the same draw",
+    "open-before": "connections of some were open before",
     "opening-connections": "p99 is the opening of connections",
     "outlying-trials": "outlying trials",
     "overloaded": "overloaded",
@@ -58,7 +59,7 @@ PHRASES = {
     "unlike-concurrency": "arms of unlike c",
     "upstream-threads": "the upstream's threads were full",
     "upstream-bound": "the upstream was the bottleneck",
-    "waits-for-connection": "waits for a free connection",
+    "waits-for-connection": "waits for a free connection (*)",
     "wide-spread": "rounds differ widely",
     "workers": "another number of workers",
 }

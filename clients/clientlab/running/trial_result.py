@@ -31,6 +31,9 @@ from clientlab.workload.shard_workload import part_of
 from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import Workload
 
+_SENT = 0.9
+"""A client whose upstream got a smaller part of the requests that it reports as answered did not send them."""
+
 _OWN_QUEUES = ("client-connections", "client-streams")
 """Verdicts of trials whose requests waited inside the client, after their clock had begun."""
 
@@ -323,7 +326,7 @@ def _noise(planned: PlannedTrial, outcome: Outcome, servers: ServerCounters) -> 
 
 
 def _failure(workload: Workload, whole: WholeTrial) -> str | None:
-    """Why the trial as a whole has failed: requests are missing, or not one succeeded."""
+    """Why the trial as a whole has failed: requests are missing, not one succeeded, or the client did not send them."""
     counts, planned = whole.requests.counts, requests_in(workload)
     if planned is not None and counts.finished != planned:
         parts = [(shard.requests, part_of(planned, i, len(whole.by_shard))) for i, shard in enumerate(whole.by_shard)]
@@ -331,6 +334,12 @@ def _failure(workload: Workload, whole: WholeTrial) -> str | None:
         return "; ".join([f"{counts.finished} of {planned} requests were finished", *lacking])
     if not counts.finished:
         return "no request was finished"
+    served = None if whole.servers.upstream is None else whole.servers.upstream.requests
+    if served is not None and served < _SENT * counts.succeeded:
+        return (
+            f"the client reports {counts.succeeded:,} answered requests, and the upstream got {served:,}: "
+            "send one with each call, and keep no answers"
+        )
     if counts.succeeded:
         return None
     kind = max(counts.errors, key=counts.errors.__getitem__)

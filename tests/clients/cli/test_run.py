@@ -63,6 +63,21 @@ def foreign_server(tmp_path):
         thread.join()
 
 
+def test_a_client_that_sends_nothing_is_no_record(clientlab, tmp_path, monkeypatch):
+    """The lab's own upstream has counted the requests that it got."""
+    (tmp_path / "mine.py").write_text(
+        "class Cached:\n"
+        "    def __init__(self, budget, opened): ...\n"
+        "    def open(self): ...\n"
+        "    def send(self, request): return 200, b'x'\n"
+        "    def close(self): ...\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    said = clientlab("run", "-t", "mine.py:Cached", "-n", 20, "--rounds", 1)
+    assert said.code == 3
+    assert "the client reports 20 answered requests, and the upstream got 0: send one" in " ".join(said.err.split())
+
+
 def test_a_run_has_the_name_that_it_was_given_once(clientlab, server, results):
     """Runs are then compared by their names, in the order in which they began, if both did in one second."""
     words = ("run", "-t", "http.client", "-n", 5, "--rounds", 1, "--url", server.url)

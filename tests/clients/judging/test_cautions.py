@@ -115,6 +115,15 @@ def test_a_trial_within_twice_its_duration_is_not_overlong(workload, wall):
 COLD, WARM = Workload(requests=1000), Workload(requests=1000, connections="warm")
 
 
+def test_connections_that_were_open_before_the_clock_are_told_beside_others():
+    """A client at the top of a user's file keeps its connections behind the warm-up; one that is cold opens its own."""
+    kept, opened = rounds("pycurl", connections_opened=0), rounds("requests-session", connections_opened=1)
+    told = found(*kept, *opened, workloads={"workload": COLD})["open-before"]
+    assert told.startswith("the connections of pycurl were open before the clock started")
+    assert "open-before" not in found(*kept, *opened, workloads={"workload": WARM})
+    assert "open-before" not in found(*kept, workloads={"workload": COLD})
+
+
 def that_opened(connections: int, strategy: str = "aiohttp@workers", later: float = 0.055, p99: float = 0.102):
     """Sound trials whose first slice of twenty requests is slow, and whose other 49 take `later` seconds."""
     slices = [Slice(at=place / 50, requests=20, errors=0, p99=later if place else 0.103) for place in range(50)]

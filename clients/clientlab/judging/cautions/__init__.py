@@ -55,6 +55,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     links.standing_queue,
     links.dropped_segments,
     opened_connections.not_warm,
+    opened_connections.open_before,
     opened_connections.closed_between_slices,
     opened_connections.p99_of_opening,
     trials.gil_on,

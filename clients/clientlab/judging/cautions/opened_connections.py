@@ -9,6 +9,7 @@ from statistics import median
 from clientlab import strategies, units
 from clientlab.errors import LabError
 from clientlab.judging.cautions.trials import arms_of, by_arm, finished, names_of
+from clientlab.judging.ranking import finished_by_group
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Slice, Trial
@@ -32,6 +33,24 @@ def not_warm(run: Run) -> Iterator[Caution]:
             text=f"connections should have been warm, but {names_of(opened)} opened up to "
             f"{max(trial.connections_opened or 0 for trial in opened)} of them in the measured time",
             advice="their time includes connecting: raise --warmup, or compare all strategies with --connections cold",
+        )
+
+
+def open_before(run: Run) -> Iterator[Caution]:
+    """Arms whose connections were open before the clock, beside others that opened theirs inside it."""
+    cold = [
+        [trial for _, trial in trials if not is_warm(run.experiment.workloads[trial.workload])]
+        for trials in finished_by_group(run).values()
+    ]
+    mixed = [group for group in cold if any(trial.connections_opened for trial in group)]
+    before = [trial for group in mixed for trial in group if trial.connections_opened == 0]
+    if before:
+        yield Caution(
+            kind="open-before",
+            arms=arms_of(before),
+            text=f"the connections of {names_of(before)} were open before the clock started, and others opened theirs "
+            "inside it: what a client keeps at the top of a file outlives the warm-up",
+            advice="compare all of them with --connections warm",
         )
 
 
