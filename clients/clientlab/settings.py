@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 
 Setting = bool | int | float | str | None
 
+_TYPES = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a word", "None": "none"}
 _WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -22,8 +23,8 @@ def fits(value: Any, kind: str) -> bool:
 
 
 def named(kind: str) -> str:
-    """A type in words for an error message."""
-    return kind.replace("None", "none").replace(" | ", " or ")
+    """A type in words for an error message, by what a user writes."""
+    return " or ".join(_TYPES.get(one, one) for one in kind.split(" | "))
 
 
 def written(value: Setting) -> str:

@@ -24,6 +24,16 @@ WRITTEN: dict[Unit, dict[str, float]] = {
 }
 """How a reader writes a value: unit → suffix → its size."""
 
+
+def wanted(unit: Unit, written: str) -> str:
+    """How to write a value of a unit, for the message about one without it. `written`: what stands before it."""
+    suffixes = [suffix for suffix in WRITTEN[unit] if suffix]
+    if not suffixes:
+        return "write it in a bare number"
+    usual = "ms" if "ms" in suffixes else suffixes[0]
+    return f"write it in {' or '.join(suffixes)}, as '{written}{usual}'"
+
+
 UNKNOWN = "–"
 """What every report prints for a figure that was not measured."""
 

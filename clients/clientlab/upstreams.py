@@ -8,6 +8,7 @@ from typing import Any
 
 from clientlab import settings
 from clientlab.errors import LabError
+from clientlab.nearest import nearest
 
 UPSTREAMS = ("flask", "aiohttp")
 
@@ -43,7 +44,7 @@ def find(name: str) -> Upstream:
     """The upstream of that name. Raises LabError that names the valid ones."""
     framework, given = settings.split(name)
     if framework not in UPSTREAMS:
-        raise LabError(f"upstream {name!r} is unknown; there are {', '.join(UPSTREAMS)}")
+        raise LabError(f"upstream {name!r} is unknown{nearest(framework, UPSTREAMS)}; there are {', '.join(UPSTREAMS)}")
     if not given and name != framework:
         known = ", ".join(_KINDS[framework])
         raise LabError(f"upstream {name!r} has no settings behind its '?'; leave it out, or write one of {known}")
@@ -69,7 +70,7 @@ def _check(name: str, kinds: dict[str, str], key: str, value: settings.Setting) 
         raise LabError(f"upstream {name!r} has no setting {key!r}; it has {', '.join(kinds)}")
     written = f"upstream {name!r}: setting {key}={settings.written(value)}"
     if not settings.fits(value, kinds[key]):
-        raise LabError(f"{written} is to be of type {settings.named(kinds[key])}")
+        raise LabError(f"{written} is to be {settings.named(kinds[key])}")
     if key in _CHOICES and value not in _CHOICES[key]:
         raise LabError(f"{written}; write {' or '.join(_CHOICES[key])}")
     if isinstance(value, int) and not 1 <= value <= MOST[key]:

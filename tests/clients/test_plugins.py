@@ -68,6 +68,11 @@ MINE = """
         needs = "threads"
 
     number = 3
+
+    class NoArguments:
+        def send(self, request): ...
+        def open(self): ...
+        def close(self): ...
 """
 
 
@@ -165,6 +170,10 @@ def test_a_run_notes_the_file_and_its_hash(mine):
         ("aiohttp@mine.py:NoSend", "line 42: class NoSend\nit lacks run: an executor has open, run, close"),
         ("mine.py:StrangePolicy", "\npolicy is 'sometimes'; it must be one of per call, pool, per thread"),
         ("aiohttp@mine.py:StrangeNeeds", "\nneeds is 'threads'; it must be one of blocking, asyncio"),
+        (
+            "mine.py:NoArguments",
+            r"NoArguments is called with budget and opened \(.*\); write 'def __init__\(self, budget, op",
+        ),
         ("mine.py:Executor", "'mine.py:Executor' is an executor, and runs a client; write aiohttp@mine.py:Executor"),
     ],
 )

@@ -17,6 +17,7 @@ from clientlab.experiments.checks import available_part, check_plan
 from clientlab.experiments.experiment import Experiment, FileTables, WorkloadTable, unquoted
 from clientlab.experiments.planning import Circumstances, make_plan
 from clientlab.experiments.refusals import checked
+from clientlab.nearest import nearest
 from clientlab.printable import printable
 from clientlab.results.plan import Plan
 from clientlab.results.regular_file import content_of
@@ -143,7 +144,9 @@ def path_of(name: str) -> Path:
     """The file of a bundled experiment's name, or the file of that path. Raises LabError."""
     path = bundled().get(name, Path(name))
     if not path.is_file():
-        raise LabError(f"experiment {name!r}: neither a bundled one ({', '.join(bundled())}) nor a file")
+        raise LabError(
+            f"experiment {name!r}: neither a bundled one ({', '.join(bundled())}) nor a file{nearest(name, bundled())}"
+        )
     return path
 
 

@@ -14,7 +14,7 @@ from clientlab.judging.comparison import Comparison
 from clientlab.results.document import Run, failed_for_good
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import find
-from clientlab.units import WRITTEN
+from clientlab.units import WRITTEN, wanted
 
 _OF_ARM = re.compile(r"\s*(.+):\s+(.+)")
 _CHANGE = re.compile(r"\s*(\w+)\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
@@ -87,10 +87,10 @@ def limit(text: str) -> Threshold:
     worse = ">" if about.less_is_better else "<"
     if sign != worse:
         raise unusable(text, f"it would fail good results; write {name} {worse} {number}{unit}")
-    units = WRITTEN[about.unit]
-    if unit not in units and float(number):
-        raise unusable(text, f"write it in {' or '.join(filter(None, units)) or 'a bare number'}")
-    return Threshold(text, about, float(number) * units.get(unit, 1.0), change=False, arm=arm)
+    sizes = WRITTEN[about.unit]
+    if unit not in sizes and float(number):
+        raise unusable(text, wanted(about.unit, f"{name} {sign} {number}"))
+    return Threshold(text, about, float(number) * sizes.get(unit, 1.0), change=False, arm=arm)
 
 
 def _read(text: str, pattern: re.Pattern[str], wanted: str) -> tuple[str | None, Figure, tuple[str, ...]]:

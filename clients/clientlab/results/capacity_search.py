@@ -13,7 +13,7 @@ from clientlab.bounded_numbers import Portion, Positive, Rate
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import FIGURES
 from clientlab.results.part import MeasuredPart
-from clientlab.units import WRITTEN
+from clientlab.units import WRITTEN, wanted
 from clientlab.workload.arrivals import rate_of
 from clientlab.workload.delays import seconds
 from clientlab.workload.written import ParsedBy, Written
@@ -77,12 +77,12 @@ def _condition(text: str) -> Condition:
     figure = _USABLE.get(name)
     if figure is None:
         raise ValueError(f"{name!r} is not one of {', '.join(dict.fromkeys(one.key for one in _USABLE.values()))}")
-    units = WRITTEN[figure.unit]
+    sizes = WRITTEN[figure.unit]
     if sign != "<":
         raise ValueError(f"{text.strip()!r}: a strategy holds a rate while {name} is low; write {name}<{number}{unit}")
-    if unit not in units:
-        raise ValueError(f"{text.strip()!r}: write it in {' or '.join(filter(None, units)) or 'a bare number'}")
-    limit = float(number) * units[unit]
+    if unit not in sizes:
+        raise ValueError(f"{text.strip()!r}: {wanted(figure.unit, f'{name}<{number}')}")
+    limit = float(number) * sizes[unit]
     if not limit:
         raise ValueError(f"{text.strip()!r}: nothing is less than 0; write a limit above 0")
     return Condition(text.strip(), figure, limit)

@@ -52,9 +52,22 @@ def _unlisted(name: str) -> Strategy:
     else:
         with contextlib.suppress(KeyError):  # the error below names the nearest strategies
             return _paired(name, client_spec(client), executor_spec(executor))
-    hint = nearest(name, [*STRATEGIES, *of_packages()])
+    if name.endswith(".py"):
+        raise LabError(f"strategy {name!r} is a file; write {name}:fetch, with the name of its function or class")
+    own = ":" in name and file_of(client) is None
+    hint = "; a function of yours is mine.py:fetch" if own else _nearest_of(name, client, executor)
     of_package = "" if ADMITTED.packages else "; a plug-in of a package is known if the command line names it"
     raise LabError(f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'{of_package}")
+
+
+def _nearest_of(name: str, client: str, executor: str) -> str:
+    """The nearest names: of a client that is known, those with other executors."""
+    if executor:
+        with contextlib.suppress(KeyError):
+            spec = client_spec(client)
+            fitting = (one.name for one in EXECUTORS.values() if _goes_with(spec, one))
+            return nearest(name, [f"{client}@{executor}" for executor in fitting])
+    return nearest(name, [*STRATEGIES, *of_packages()])
 
 
 def _of_plugin(name: str) -> Strategy | None:
@@ -127,7 +140,7 @@ def check_settings(strategy: Strategy) -> None:
             raise LabError(f"strategy {strategy.name!r} has no setting {key!r}; it has {', '.join(known) or 'none'}")
         written = f"strategy {strategy.name!r}: setting {key}={settings.written(value)}"
         if not settings.fits(value, known[key]):
-            raise LabError(f"{written} is to be of type {settings.named(known[key])}")
+            raise LabError(f"{written} is to be {settings.named(known[key])}")
         if advice := _advice(strategy, key, value):
             raise LabError(f"{written}; write {advice}")
 
