@@ -37,10 +37,10 @@ def test_every_listed_strategy_is_measured_or_left_out_for_a_reason():
         assert {(work.name, name) for name in named} == {(work.name, name) for name in STRATEGIES} - done
 
 
-def test_the_atlas_takes_no_more_than_45_minutes():
-    """By the lab's own estimate, on two cores, with its eight rounds."""
-    assert PLAN.rounds == 8
-    assert seconds_of(PLAN) <= 45 * 60
+def test_the_atlas_takes_no_more_than_an_hour():
+    """By the lab's own estimate, on two cores, with its twelve rounds."""
+    assert PLAN.rounds == 12
+    assert seconds_of(PLAN) <= 60 * 60
 
 
 def small_run(rounds: int = 3, **walls: float):

@@ -29,7 +29,8 @@ def why_not_held(trial: Trial, search: CapacitySearch) -> str | None:
     if trial.status != "done" or load is None:
         return f"the trial {trial.status}: {trial.reason or 'unknown'}"
     if load.achieved_per_second < search.achieved * load.planned_per_second:
-        return f"{units.rate(load.achieved_per_second)} of {units.rate(load.planned_per_second)} requests/s were sent"
+        planned = load.planned_per_second if trial.search is None else trial.search.rate
+        return f"{units.rate(load.achieved_per_second)} of {units.rate(planned)} requests/s were sent"
     if growth := growth_in(trial):
         return growth.text
     broken = (_broken(one, trial) for one in search.conditions.each)

@@ -13,7 +13,7 @@ from typing import Literal
 from xml.etree import ElementTree as ET
 
 from clientlab.judging.comparison import Compared, Comparison
-from clientlab.judging.thresholds import ThresholdResult
+from clientlab.judging.thresholds import ThresholdOutcome, ThresholdResult
 from clientlab.reports.claims_section import doubts
 from clientlab.reports.comparison import cells
 from clientlab.reports.failures import reason_of
@@ -24,10 +24,19 @@ from clientlab.results.document import Run, failed_for_good
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+_Outcome = Literal["failure", "error", "skipped"]
+_OF_THRESHOLD: dict[ThresholdOutcome, _Outcome | None] = {"held": None, "failed": "failure", "not sure": "skipped"}
+
+
 @dataclass(frozen=True)
 class _Case:
+    """A test case. Its name says what was looked at and not what was found, so that CI knows it from run to run.
+
+    `text`: of the outcome; without one, it is the output of a test that passed.
+    """
+
     name: str
-    outcome: Literal["failure", "error", "skipped"] | None = None
+    outcome: _Outcome | None = None
     text: str = ""
     seconds: float = 0.0
 
@@ -86,8 +95,8 @@ def _arms(run: Run) -> Iterator[_Case]:
 def _changes(one: Compared) -> Iterator[_Case]:
     for arm, by_key in one.changes.items():
         for key, change in by_key.items():
-            name = f"{arm}: {key} {change.word}"
-            yield _Case(name, "skipped", cells(change)[2]) if change.verdict == "undecided" else _Case(name)
+            found = f"{change.word} {cells(change)[2]}"
+            yield _Case(f"{arm}: {key}", "skipped" if change.verdict == "undecided" else None, found)
 
 
 def _claims(run: Run) -> Iterator[_Case]:
@@ -103,8 +112,8 @@ def _claims(run: Run) -> Iterator[_Case]:
 
 def _thresholds(judged: Iterable[ThresholdResult]) -> Iterator[_Case]:
     for one in judged:
-        failed = one.outcome == "failed"
-        yield _Case(f"{one.threshold.text} ({one.arm})", "failure" if failed else None, sentence(one) if failed else "")
+        outcome = _OF_THRESHOLD[one.outcome]
+        yield _Case(f"{one.threshold.text} ({one.arm})", outcome, "" if outcome is None else sentence(one))
 
 
 def _suite(root: ET.Element, name: str, cases: list[_Case], run: Run) -> None:
@@ -121,6 +130,8 @@ def _suite(root: ET.Element, name: str, cases: list[_Case], run: Run) -> None:
         )
         if case.outcome is not None:
             ET.SubElement(found, case.outcome, message=_legal(case.text)).text = _legal(case.text)
+        elif case.text:
+            ET.SubElement(found, "system-out").text = _legal(case.text)
 
 
 def _legal(text: str) -> str:

@@ -164,7 +164,8 @@ class _Short:
                 break
             chosen.append(column)
         short = self._table.of_columns(chosen)
-        yield from console.render(_plain(short, range(len(short.headings))), options.update(max_width=width))
+        table = _plain(short, range(len(short.headings)), least[0] - _GAP)
+        yield from console.render(table, options.update(max_width=width))
 
     def _least(self, column: int, width: int) -> int:
         """Letters that a column needs, with the gap before it. Words may be wrapped, names beyond a third of all."""
@@ -207,8 +208,8 @@ class _Fitted:
         return _GAP + (min(widest, _TEXT) if self._table.is_text(column) else widest)
 
 
-def _plain(found: DataTable, columns: Iterable[int]) -> Table:
-    """These columns of a table. Words are wrapped where it is too wide."""
+def _plain(found: DataTable, columns: Iterable[int], name_width: int | None = None) -> Table:
+    """These columns of a table. Words are wrapped where it is too wide. `name_width`: letters of the first column."""
     table = plain_table()
     chosen = list(columns)
     for column in chosen:
@@ -220,6 +221,7 @@ def _plain(found: DataTable, columns: Iterable[int]) -> Table:
             overflow="fold",
             no_wrap=not (text or lists),
             min_width=None if column else _LEAST_NAME,
+            width=None if column else name_width,
         )
     for index, row in enumerate(found.rows):
         style = "bold green" if index in found.best else None

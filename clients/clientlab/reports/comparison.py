@@ -29,7 +29,7 @@ from clientlab.results.trial import shown_time
 _UNPAIRED = (
     "A ratio is that of the two medians. Its interval is that of how many times as much a round of one run typically "
     "has as a round of the other, widened to hold it. All intervals of this comparison together hold the truth in 95 "
-    "of 100 comparisons."
+    "of 100 comparisons. Thresholds have intervals of their own, which do so for the thresholds."
 )
 _LONGEST = 60
 _STYLES = {"better": "green", "worse": "bold red", "undecided": "yellow"}

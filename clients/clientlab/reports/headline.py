@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from clientlab import units
+from clientlab import redaction, units
 from clientlab.analysis.decisions import EQUAL_SHARE, NOT_WORTH, decision_of
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
 from clientlab.judging.thresholds import ThresholdResult
@@ -89,15 +89,31 @@ def headline(report: Report) -> Section[Part]:
     run = report.run
     sentences = [
         *environment_sentences(run),
+        *answers_of(run, report.groups),
         *link_sentences(run),
         *route_sentences(run),
-        *answers_of(run, report.groups),
     ]
     parts = [
-        Lines(sentences[_MOST_HIGHLIGHTED:]), *_cautions(run), *_limits(report), Lines([_run_line(run)]),
+        Lines(sentences[_MOST_HIGHLIGHTED:]), *_cautions(run), *_limits(report),
+        Lines([*_load_lines(run), _run_line(run)]),
     ]  # fmt: skip
     highlighted = sentences[:_MOST_HIGHLIGHTED]
     return Section("answer", run.experiment.question, parts, label="Answer", sentences=highlighted, brief=True)
+
+
+def _load_lines(run: Run) -> list[str]:
+    """What each trial sends. Experiments with several workloads name them in their tables."""
+    if len(run.experiment.workloads) != 1:
+        return []
+    [one] = run.experiment.workloads.values()
+    parts = ["recorded requests" if one.replay else f"{one.method} {redaction.path(one.path)}"]
+    parts += [] if one.delay is None else [f"delay {one.delay}"]
+    searched = run.experiment.find_max is not None  # which chooses the rates
+    parts += [] if one.rate is None or searched else [f"{units.rate(one.rate)} requests/s, {one.arrivals}"]
+    parts += [] if one.stages is None else [f"stages {one.stages}, {one.arrivals}"]
+    parts += [] if one.duration is None else [f"for {units.time(one.duration)}"]
+    parts += [] if one.requests is None else [f"{one.requests:,} requests"]
+    return [f"Each trial: {', '.join(parts)}."]
 
 
 def _run_line(run: Run) -> str:

@@ -16,6 +16,7 @@ from clientlab.reports.failures import reason_of
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Run, is_probe
 from clientlab.results.trial import PlannedTrial, Trial
+from clientlab.running.due import seconds_of
 
 
 class PlainLines:
@@ -28,9 +29,7 @@ class PlainLines:
 
     def run_started(self, run: Run, folder: Path) -> None:
         self._search = run.experiment.find_max
-        self._console.print(
-            f"{run.experiment.question} -> {printable(str(folder))}", markup=False, highlight=False, soft_wrap=True
-        )
+        self._console.print(_beginning(run, folder), markup=False, highlight=False, soft_wrap=True)
 
     def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None:  # noqa: ARG002 - printed at their ends
         self._planned = planned
@@ -44,6 +43,10 @@ class PlainLines:
 
     def round_judged(self, run: Run, rounds: int) -> None:
         self._console.print(_decided(run, rounds), markup=False, highlight=False, soft_wrap=True)
+
+
+_LONG = 60.0
+"""Seconds from which on a run says how long it takes."""
 
 
 class LiveBar:
@@ -74,9 +77,7 @@ class LiveBar:
 
     def run_started(self, run: Run, folder: Path) -> None:
         self._search = run.experiment.find_max
-        self._console.print(
-            f"{run.experiment.question} -> {printable(str(folder))}", markup=False, highlight=False, soft_wrap=True
-        )
+        self._console.print(_beginning(run, folder), markup=False, highlight=False, soft_wrap=True)
 
     def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None:
         self._planned = planned
@@ -94,6 +95,14 @@ class LiveBar:
 
     def round_judged(self, run: Run, rounds: int) -> None:
         self._console.print(_decided(run, rounds), markup=False, highlight=False)
+
+
+def _beginning(run: Run, folder: Path) -> str:
+    """The question, where the run is stored, and how long it takes, if that is a minute or more and nothing ends it."""
+    plan = run.experiment
+    seconds = seconds_of(plan) if plan.budget is None and plan.time_budget is None else 0.0
+    takes = f" (takes about {units.minutes(seconds)})" if seconds >= _LONG else ""
+    return f"{plan.question} -> {printable(str(folder))}{takes}"
 
 
 def _decided(run: Run, rounds: int) -> str:

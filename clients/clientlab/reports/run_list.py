@@ -106,5 +106,7 @@ def _lead(groups: Sequence[Group]) -> str:
     if all(row.ratio is None for row in rows if row is not best):
         return f"{where}{len(rows)} arms, and no ratio is known"
     if not slower:
-        return f"{where}{best.name} is first, and surely faster than none"
-    return f"{where}{best.name} is surely faster than {slower} of {others}"
+        return f"{where}{best.name} is first, and none is surely slower"
+    if others == 1:
+        return f"{where}{best.name} is faster than {next(row.name for row in rows if row is not best)}"
+    return f"{where}{best.name} is faster than {slower} of {others} others"

@@ -165,6 +165,14 @@ def test_junit_has_a_case_for_every_arm_claim_and_threshold():
     assert failure.text == failure.get("message")
 
 
+def test_junit_skips_a_threshold_that_is_not_sure():
+    """It neither held nor failed, and the reason says so."""
+    run = a_run(*(a_trial("urllib3", number, wall) for number, wall in enumerate((1.0, 1.5, 0.8), start=1)))
+    root = junit(run, "wall > 990ms")
+    assert cases(root)["wall > 990ms (urllib3)"] == "skipped"
+    assert "measure more rounds" in root.find(".//skipped").get("message")
+
+
 def test_junit_tells_of_trials_that_are_missing():
     """A run that was interrupted is not green."""
     run = a_run(a_trial("urllib3"), a_trial("urllib3", 2), a_trial("pycurl"))

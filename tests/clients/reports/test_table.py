@@ -142,10 +142,11 @@ def test_the_librarys_own_elapsed_is_a_column_only_where_it_was_asked_for():
 
 
 def test_the_heading_tells_question_answer_run_and_machine():
-    """The report begins with the question, the answer, the run and the machine."""
-    first, answer, second, *_ = shown(RUN).splitlines()
+    """The report begins with the question, the answer, the load, the run and the machine."""
+    first, answer, load, second, *_ = shown(RUN).splitlines()
     assert first == "Which is fastest?"
     assert answer == "urllib3 made 1,000 requests/s, 2.00 (1.56 to 2.56) times as fast as pycurl."
+    assert load == "Each trial: GET /, 1,000 requests."
     measured = "2024-05-06 07:08:09 UTC · 6 of 6 trials done, 6,000 requests"
     assert second == f"run {RUN.run} · done · {measured} · A CPU, 4 cores · CPython 3.11.7"
 
