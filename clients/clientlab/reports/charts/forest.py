@@ -19,7 +19,7 @@ from clientlab.results.figure_definition import Figure
 
 NOTE = (
     "A point is the ratio, the line its 95 % confidence interval; all intervals of a chart hold together. An interval "
-    f"right of 1 is slower. Within the grey band, arms are equal within {EQUAL_SHARE}. Else it is undecided."
+    f"right of 1 is slower; another within the grey band is equal within {EQUAL_SHARE}. Else it is undecided."
 )
 
 _REACH = 1.5
