@@ -35,7 +35,8 @@ def test_a_report_is_made_of_a_run_by_any_of_its_names(asked, clientlab, run_fil
     said = clientlab("report", asked)
     assert (said.code, said.err) == (0, "")
     answer = "urllib3 made 1,000 requests/s. pycurl is equal within 5 %."
-    assert said.out.startswith(f"Which is fastest?\n{answer}\nrun {RUN.run} · done · ")
+    load = "Each trial: GET /, 1,000 requests."
+    assert said.out.startswith(f"Which is fastest?\n{answer}\n{load}\nrun {RUN.run} · done · ")
     assert said.out.endswith(f"surroundings: clientlab report {RUN.run} --all\n")
     assert "wall" not in said.out
     assert all("wall" in clientlab("report", asked, option).out for option in ("-v", "--all"))

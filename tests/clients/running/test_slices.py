@@ -120,8 +120,10 @@ def test_slices_are_long_beside_a_request(workload, slices):
 @contextlib.contextmanager
 def uvicorn_server(idle: float):
     """A port of loopback on which uvicorn answers, and closes connections that were idle for so many seconds."""
+    seen = []
 
     async def application(scope, receive, send) -> None:  # noqa: ARG001 - as ASGI has it
+        seen.append(scope["path"])
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
@@ -132,7 +134,7 @@ def uvicorn_server(idle: float):
     thread.start()
     try:
         yield SimpleNamespace(
-            port=(port := listener.getsockname()[1]), url=f"http://127.0.0.1:{port}", seen=(), connections=0
+            port=(port := listener.getsockname()[1]), url=f"http://127.0.0.1:{port}", seen=seen, connections=0
         )
     finally:
         server.should_exit = True
