@@ -172,7 +172,7 @@ def test_a_run_notes_the_file_and_its_hash(mine):
         ("aiohttp@mine.py:StrangeNeeds", "\nneeds is 'threads'; it must be one of blocking, asyncio"),
         (
             "mine.py:NoArguments",
-            r"NoArguments is called with budget and opened \(.*\); write 'def __init__\(self, budget, op",
+            r"class NoArguments\nit is called with budget and opened \(.*\); write 'def __init__\(self, budget, op",
         ),
         ("mine.py:Executor", "'mine.py:Executor' is an executor, and runs a client; write aiohttp@mine.py:Executor"),
     ],

@@ -37,7 +37,7 @@ PHRASES = {
     "noisy-trials": "other programs disturbed trials",
     "not-warm": "connections were not warm",
     "one-draw": "all rounds had the same draw",
-    "open-before": "connections of some were open before",
+    "open-before": "some connections were open before",
     "opening-connections": "p99 is the opening of connections",
     "outlying-trials": "outlying trials",
     "overloaded": "overloaded",

@@ -98,9 +98,13 @@ class LiveBar:
 
 
 def _beginning(run: Run, folder: Path) -> str:
-    """The question, where the run is stored, and how long it takes, if that is a minute or more and nothing ends it."""
+    """The question, where the run is stored, and how long it takes, if that is a minute or more.
+
+    A run that goes on has a part of it behind it, and one with a budget ends when that does.
+    """
     plan = run.experiment
-    seconds = seconds_of(plan) if plan.budget is None and plan.time_budget is None else 0.0
+    known = not run.measured and plan.budget is None and plan.time_budget is None
+    seconds = seconds_of(plan) if known else 0.0
     takes = f" (takes about {units.minutes(seconds)})" if seconds >= _LONG else ""
     return f"{plan.question} -> {printable(str(folder))}{takes}"
 

@@ -113,6 +113,7 @@ def is_executor(cls: type) -> bool:
 def client_of(name: str, import_path: str, cls: type, distribution: str) -> ClientSpec:
     """The spec of a class that is a client. Raises PluginError for a class that is none."""
     _check_methods(cls, _CLIENT, "a client")
+    _check_arguments(cls, "budget", "opened")
     kind: ClientKind = "asyncio" if inspect.iscoroutinefunction(getattr(cls, "send")) else "blocking"  # noqa: B009
     policy = _one_of(cls, "policy", "pool", get_args(Policy))
     http = _one_of(cls, "http", "1.1", ("1.1", "2"))
@@ -125,6 +126,7 @@ def client_of(name: str, import_path: str, cls: type, distribution: str) -> Clie
 def executor_of(name: str, import_path: str, cls: type, distribution: str) -> ExecutorSpec:
     """The spec of a class that is an executor. Raises PluginError for a class that is none."""
     _check_methods(cls, _EXECUTOR, "an executor")
+    _check_arguments(cls, "context")
     return ExecutorSpec(
         name,
         import_path,
@@ -146,6 +148,17 @@ def _missing(cls: type, methods: tuple[str, ...]) -> list[str]:
 def _check_methods(cls: type, methods: tuple[str, ...], what: str) -> None:
     if missing := _missing(cls, methods):
         raise PluginError(f"{_location(cls)}\nit lacks {', '.join(missing)}: {what} has {', '.join(methods)}")
+
+
+def _check_arguments(cls: type, *given: str) -> None:
+    """Raises PluginError for a class that the lab cannot make an object of."""
+    try:
+        inspect.signature(cls).bind(*given)
+    except TypeError as error:
+        message = f"it is called with {' and '.join(given)} ({error}); write 'def __init__(self, {', '.join(given)})'"
+        raise PluginError(f"{_location(cls)}\n{message}") from error
+    except ValueError:  # a class in C without a signature
+        pass
 
 
 def _one_of(cls: type, attribute: str, default: str, known: tuple[Any, ...]) -> Any:

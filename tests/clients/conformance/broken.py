@@ -31,12 +31,20 @@ class SoundH2(HttpxClientH2):
 class LateOnce(Urllib3Pool):
     """In the first of its trials one good answer comes too late, as on a machine that is busy elsewhere."""
 
+    late: ClassVar = "/2"
+
     def send(self, request):
         mark = Path(os.environ["LATE_ONCE"])
-        if request.url.endswith("/2") and not mark.exists():
+        if request.url.endswith(self.late) and not mark.exists():
             mark.touch()
             raise Fault("timeout-read", "late")
         return super().send(request)
+
+
+class UnsentOnce(LateOnce):
+    """In the first of its trials the time is over before the server has seen a request that it answers with silence."""
+
+    late: ClassVar = "/13"
 
 
 class SendsTwiceH2(SoundH2):

@@ -137,9 +137,10 @@ def test_a_client_that_holds_on_to_an_answer_without_an_end_is_found(seconds, ho
     assert re.search(how, WITHOUT_END.checks["answers without an end: limit kept"](found))
 
 
-def test_an_answer_that_is_late_once_is_asked_for_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["LateOnce", "UnsentOnce"])
+def test_an_answer_that_is_late_once_is_asked_for_again(name, tmp_path, monkeypatch):
     """The machine may have been busy; what is late in two trials is the strategy's own."""
     monkeypatch.setenv("LATE_ONCE", str(tmp_path / "late"))
-    results = judge(path_of("LateOnce"), "faults")
+    results = judge(path_of(name), "faults")
     assert (tmp_path / "late").exists()
     assert [result.check for result in results if result.broken] == []
