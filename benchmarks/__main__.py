@@ -4,6 +4,8 @@ Each part is behind a figure of the documentation, or of a release.
 
 overhead: what the lab adds to a bare loop of each client, in 15 minutes, three times that at most where noise leaves
 it open. streaming: what a large body costs. saving: what the lab does between two trials, early and late in a run.
+streams: how late the upstream writes events, what the recorder of events costs, and its times beside a packet
+capture, in about 6 minutes on a machine that does nothing else.
 open-load: planned and achieved rates, and both latencies of a frozen server.
 link: transfers over the emulated network against arithmetic, and what it costs, in about 10 minutes.
 find-max: ten searches for a capacity that is known by construction, in about 15 minutes.
@@ -15,7 +17,11 @@ scale: 1,000 simulated workers and one lab service, in about a minute.
 siege: health checks of the lab service and a worker, and the trials of a run, while 1,500 clients attack.
 environments: how often the interval of two equal ones holds 1 (--runs, 100), whether a library that is slower by 5 % is
 found, and the set-up of another environment. shards: divided trials beside all their samples.
+history: how often a planted change is found and an absent one stated, and the time of 100 runs, in a few minutes.
+phases: what libraries report of a slow server, and what recording it costs, in about 9 minutes.
 designs: whole trials, short ones and slices, by the width of their intervals in half a minute, in about 13 minutes.
+fault-hook: what the upstream's hook for faults costs where no fault is asked, in two minutes. goaway: requests that
+clients of HTTP/2 lose when the server ends a connection in order, in a minute.
 """
 
 from __future__ import annotations
@@ -37,11 +43,17 @@ from benchmarks import (
     designs,
     drivers,
     environments,
+    fault_hook,
     find_max,
+    goaway,
+    history,
     leaks,
     link,
+    mock_streams,
     open_load,
     overhead,
+    phases,
+    recorded_streams,
     saving,
     scale,
     servers,
@@ -60,6 +72,9 @@ _WITHOUT_A_LAB = (
     ("find-max", find_max),
     ("scale", scale),
     ("designs", designs),
+    ("phases", phases),
+    ("fault-hook", fault_hook),
+    ("goaway", goaway),
 )
 SEED = 1
 """Of simulations. The methods were chosen by this seed; any other one checks them."""
@@ -67,9 +82,13 @@ SEED = 1
 _IN_A_LAB = ("overhead", "streaming", "open-load")
 _WITH_OPTIONS: dict[str, Callable[[argparse.Namespace], Iterator[BenchmarkRow]]] = {
     "drivers": lambda chosen: chain(drivers.rows(max(3, chosen.rounds // 6)), servers.rows(max(3, chosen.rounds // 6))),
+    "streams": lambda chosen: chain(
+        mock_streams.rows(max(3, chosen.rounds // 6)), recorded_streams.rows(chosen.rounds)
+    ),
     "link": lambda chosen: link.rows(chosen.rounds),
     "shards": lambda chosen: shards.rows(max(3, chosen.rounds // 6)),
     "saving": lambda chosen: saving.rows(max(3, chosen.rounds // 3)),
+    "history": lambda chosen: history.rows(chosen.seed),
     "truth": lambda chosen: truth.rows(chosen.seed),
     "chaos": lambda chosen: chaos.rows(chosen.seed, chosen.incidents),
     "environments": lambda chosen: environments.rows(chosen.runs),

@@ -15,7 +15,8 @@ from benchmarks.trials import Site, context_on, expect_no_errors
 from clientlab.analysis.latencies import rank_of
 from clientlab.measuring.measurement import measure
 from clientlab.measuring.outcome import Measurement
-from clientlab.results.trial import OpenLoad, Quantiles
+from clientlab.results.times import Quantiles
+from clientlab.results.trial import OpenLoad
 from clientlab.running.open_load import KeptSchedule
 from clientlab.running.quantiles import quantiles_of
 from clientlab.workload.arrivals import Arrivals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from clientlab import units
@@ -65,8 +65,13 @@ FROM_3_11 = tuple(
         ("httpx-async", "httpx on asyncio, 8 in flight"),
         ("aiohttp", "aiohttp, 32 in flight"),
     )
-    for version in ("3.12", "3.13")
+    for version in ("3.12", "3.13", "3.14")
 )
+
+
+def measured_moves(moves: Sequence[Move], arms: Collection[str]) -> list[Move]:
+    """The moves to arms that a stored run has: it may be older than an environment of its experiment."""
+    return [move for move in moves if move.new in arms]
 
 
 def moves_table(old: str, moves: Sequence[Move], row: Callable[[str, str], Row]) -> str:

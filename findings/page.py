@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import jinja2
@@ -19,16 +19,18 @@ from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.contrasts import by_round
 from clientlab.judging.judgement import read_judged, with_judgement
 from clientlab.reports import as_markdown, servers
+from clientlab.reports.cautions_in_brief import alerts_of, in_brief
 from clientlab.reports.charts import picture
 from clientlab.reports.charts.sweeps import Curve, sweeps_of
 from clientlab.reports.claims_section import PAIRED, with_band
+from clientlab.reports.headline import answers_of
 from clientlab.reports.markdown import table
 from clientlab.reports.rows import Row, groups_of
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import BY_KEY
 from clientlab.results.plan import Claim, Plan
-from findings import distance, network, reuse
-from findings.moves import FROM_3_11, FROM_HTTPX, moves_table, none_slower
+from findings import distance, failures, free_threads, network, reuse, streams
+from findings.moves import FROM_3_11, FROM_HTTPX, measured_moves, moves_table, none_slower
 from findings.statements import Statement, borne_out
 
 HERE = Path(__file__).parent
@@ -43,7 +45,7 @@ def run_file(name: str) -> Path:
 
 ATLAS = run_file("atlas")
 """Its figures are in docs/choosing-a-client.md: it has no claims, and no publication behind it."""
-MOVING = ("httpx2", "httpx2-blocking", "pythons")
+MOVING = ("httpx2", "httpx2-blocking", "pythons", "free-threads")
 """Experiments on whether to move to another library or Python: their sources are no articles on fast HTTP."""
 DOCS = HERE.parent / "docs"
 FIRST = "findings"
@@ -61,6 +63,11 @@ class Found:
         self.run = run
         self.claims = {claim.name: claim for claim in judged(run)}
         self._rows = {row.trials[0].arm: row for group in groups_of(run) for row in group.rows}
+
+    @property
+    def arms(self) -> Collection[str]:
+        """The arms that were measured."""
+        return self._rows.keys()
 
     def row(self, arm: str) -> Row:
         """An arm's medians."""
@@ -100,6 +107,13 @@ class Found:
         """The same, of less than 1."""
         return self._borne_out(name, "less")
 
+    def inverse(self, name: str) -> str:
+        """How many times as much the other side has, in a sentence that states more than 1. Raises UnsureSentence."""
+        self._borne_out(name, "less")
+        claim = self.claims[name]
+        low, high = claim.interval or (1.0, 1.0)
+        return units.ratio(None if claim.ratio is None else 1 / claim.ratio, (1 / high, 1 / low))
+
     def alike(self, name: str) -> str:
         """The same, in a sentence that both sides cannot be told apart."""
         return self._borne_out(name, "no difference")
@@ -122,6 +136,10 @@ class Found:
         low, high = self.claims[name].interval or (1.0, 1.0)
         return f"{100 * (1 - 1 / low):.0f} to {100 * (1 - 1 / high):.0f} %"
 
+    def cautions_in_brief(self) -> str:
+        """Their names, without the arms."""
+        return in_brief(alerts_of(self.run))
+
     def surroundings(self) -> str:
         """Machine, network and Python of the run, for a sentence."""
         where = self.run.surroundings
@@ -129,6 +147,14 @@ class Found:
 
     def verdict(self, name: str) -> str:
         return self.claims[name].verdict
+
+    def answers(self) -> list[str]:
+        """The sentences at the head of its report."""
+        return answers_of(self.run, groups_of(self.run))
+
+    def has_claims(self, *, control: bool) -> bool:
+        """Whether there are claims of the article, or of the lab's own."""
+        return any(claim.control == control for claim in self.claims.values())
 
     def claims_table(self, *, control: bool) -> str:
         """Those of the article, or the lab's own."""
@@ -223,9 +249,12 @@ def _rendered(found: dict[str, Run]) -> str:
         found=pages,
         from_httpx=moves_table("httpx", FROM_HTTPX, lambda run, arm: pages[run].row(arm)),
         none_slower=none_slower("httpx2", FROM_HTTPX, lambda run, arm: pages[run].row(arm)),
-        from_3_11=moves_table("Python 3.11", FROM_3_11, lambda run, arm: pages[run].row(arm)),
-        articles=_tally(claim for name, claim in of_sources if name not in MOVING),
+        from_3_11=moves_table(
+            "Python 3.11", measured_moves(FROM_3_11, pages["pythons"].arms), lambda run, arm: pages[run].row(arm)
+        ),
+        articles=_tally(claim for name, claim in of_sources if name not in (*MOVING, *streams.STREAMS)),
         moving=_tally(claim for name, claim in of_sources if name in MOVING),
+        streaming=_tally(claim for name, claim in of_sources if name in streams.STREAMS),
         own=_tally(claim for name, claim in all_claims if name not in published or claim.control),
         estimand=PAIRED,
         fallen=_fallen(found, len(all_claims)),
@@ -235,6 +264,17 @@ def _rendered(found: dict[str, Run]) -> str:
         saved_table=reuse.saved_table,
         saved_from=reuse.answer,
         order_table=distance.order_table,
+        scaling_table=free_threads.scaling_table,
+        threads_answer=free_threads.threads_answer,
+        cost_answer=free_threads.cost_answer,
+        switched_answer=free_threads.switched_answer,
+        events_table=streams.events_table,
+        least=streams.least,
+        words_table=failures.words_table,
+        lost_beside=failures.lost_beside,
+        hanging=failures.hanging,
+        losing_slots=failures.losing_slots,
+        idle_answer=failures.idle_answer,
     )
 
 
@@ -280,6 +320,7 @@ def write() -> None:
     found = runs()
     PICTURES.mkdir(exist_ok=True)
     for name, run in found.items():
-        picture.write(run, PICTURES / f"{name}.svg")
+        draw = failures.write_picture if name in failures.FAILURES else picture.write
+        draw(run, PICTURES / f"{name}.svg")
     for name, text in render(found).items():
         (DOCS / name).write_text(text, encoding="utf-8")

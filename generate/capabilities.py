@@ -5,7 +5,7 @@ from __future__ import annotations
 from clientlab.cli.listing import markdown
 from clientlab.cli.run_options import OPTION_NAMES
 from clientlab.results.kept_samples import COLUMNS
-from clientlab.strategies import CLIENTS, STRATEGIES, load
+from clientlab.strategies import EVERY_CLIENT, STRATEGIES, load
 from clientlab.strategies.capabilities import CAPABILITIES, Capability
 
 _KINDS = {"i": "integer", "u": "unsigned integer", "f": "float", "U": "text"}
@@ -27,7 +27,7 @@ def capability_table() -> str:
                 },
                 "`pool=none`": "yes" if row.unlimited else "–",
             }
-            for row in CLIENTS.values()
+            for row in EVERY_CLIENT.values()
             if not row.program
         ]
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from clientlab.experiments.file import bundled, read_plan
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, Strategy
+from clientlab.strategies import EVERY_CLIENT, EXECUTORS, LISTED, Strategy
 from clientlab.strategies.specs import EXTRA
 
 
@@ -18,7 +18,7 @@ def demo_services() -> str:
 def other_services() -> str:
     """All other strategies, which `docker compose --profile all up` starts."""
     demo = _demo()
-    names = [name for name, strategy in STRATEGIES.items() if _in_image(strategy) and name not in demo]
+    names = [name for name, strategy in LISTED.items() if _in_image(strategy) and name not in demo]
     return _services(names, ", profiles: [all]")
 
 
@@ -27,7 +27,7 @@ def _demo() -> list[str]:
 
 
 def _in_image(strategy: Strategy) -> bool:
-    spec = CLIENTS[strategy.client]
+    spec = EVERY_CLIENT[strategy.client]
     return spec.extra == EXECUTORS[strategy.executor].extra == EXTRA and not spec.program
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 
-from dashboards.source import compare, experiment, live, servers
+from dashboards.source import compare, experiment, history, live, servers
 from dashboards.source.house import as_json
 
 FOLDER = "dashboards/grafana/dashboards"
-_MODULES = {"live": live, "compare": compare, "servers": servers, "experiment": experiment}
+_MODULES = {"live": live, "compare": compare, "servers": servers, "experiment": experiment, "history": history}
 
 
 def names() -> list[str]:

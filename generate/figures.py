@@ -32,6 +32,7 @@ def _column(figure: Figure) -> str:
         "known": ", where it is known",
         "large bodies": ", for bodies of 1 MiB or more",
         "durations": ", for trials of a duration",
+        "retries": ", beside strategies that retry",
     }
     return figure.column.heading + when[figure.column.when]
 

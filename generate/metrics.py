@@ -11,7 +11,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from clientlab.cli.listing import markdown
 from clientlab.results.labels import ARM
-from clientlab.service import run_metrics
+from clientlab.results.machine import machine_id
+from clientlab.results.server_counters import ServerCounters, ServerUse
+from clientlab.service import history_metrics, run_metrics
 from clientlab.worker.exporter import Exporter
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
@@ -21,10 +23,12 @@ from mockupstream.metrics import UpstreamCollector
 
 
 def worker_table() -> str:
-    """Metrics of an open load's trial that has ended, with a delay: then a worker exports all that it has."""
+    """Metrics of an open load's streams on one machine that have ended, with a delay: then a worker exports all."""
     trial = next(iter(runs().values())).trials[0]
     with tempfile.TemporaryDirectory() as folder:
-        exporter = Exporter("run", "experiment", trial, Workload(delay=Delay.parse("1ms"), rate=1), Path(folder))
+        workload = Workload(stream="sse", delay=Delay.parse("1ms"), rate=1)
+        exporter = Exporter("run", "experiment", trial, workload, Path(folder))
+        exporter.served(ServerCounters(upstream=ServerUse(cpu_seconds=0.0, machine=machine_id())))
         exporter.started()
         exporter.ended()
         return _table(exporter.collect(), common=ARM)
@@ -32,7 +36,8 @@ def worker_table() -> str:
 
 def lab_table() -> str:
     """Metrics of the schedule and of a run."""
-    return _table([run_metrics.schedule(), *run_metrics.families().values()], common=ARM)
+    families = run_metrics.families() | history_metrics.families()
+    return _table([run_metrics.schedule(), *families.values()], common=ARM)
 
 
 def upstream_table() -> str:

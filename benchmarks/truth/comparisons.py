@@ -19,7 +19,8 @@ from clientlab.judging.comparison import Comparison, compare
 from clientlab.results.document import Run
 from clientlab.results.surroundings import surroundings
 from clientlab.results.target import Target
-from clientlab.results.trial import Quantiles, Trial
+from clientlab.results.times import Quantiles
+from clientlab.results.trial import Trial
 from clientlab.running.execute import new_run
 from clientlab.workload.workload import Workload
 

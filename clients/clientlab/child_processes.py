@@ -28,6 +28,14 @@ def python(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
+def variables() -> dict[str, str]:
+    """The environment variables of this process, for one that it starts.
+
+    `dict(os.environ)` reads each name again after it has listed them all, and fails if another thread has removed one.
+    """
+    return {name: value for name in list(os.environ) if (value := os.environ.get(name)) is not None}
+
+
 def start(  # noqa: PLR0913 - where a program's input and output go, and where it runs
     command: Sequence[str],
     log: Path | None,

@@ -22,9 +22,13 @@ KINDS = (
     "status-4xx",
     "status-5xx",
     "tls",
+    "event-error",  # a stream sent an event that is an error
+    "events-missing",  # a stream ended before its last event, or without any
+    "events-beyond",  # a stream had more events than the workload reads
     "dropped",  # of an open load: not sent, because it was too far behind its planned start
+    "cancelled",  # its caller gave it up on purpose: neither a success nor a failure of the client
 )
-DROPPED = KINDS[-1]
+DROPPED, CANCELLED = KINDS[-2:]
 
 ERROR_OTHER = "other"
 """The label value for every kind not listed: their names are not a small closed set."""

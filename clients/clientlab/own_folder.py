@@ -11,8 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-FolderKind = Literal["keys", "job", "environments"]
-_PREFIXES = {"keys": "clientlab-keys-", "job": "clientlab-job-of-", "environments": "clientlab-environments-"}
+FolderKind = Literal["keys", "job", "environments", "profile"]
+_PREFIXES = {
+    "keys": "clientlab-keys-",
+    "job": "clientlab-job-of-",
+    "environments": "clientlab-environments-",
+    "profile": "clientlab-profile-",
+}
 
 
 class OwnFolder:

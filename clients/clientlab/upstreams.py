@@ -12,17 +12,35 @@ from clientlab.nearest import nearest
 
 UPSTREAMS = ("flask", "aiohttp")
 
+_LIMIT = {"rate": "int | float", "burst": "int"}
 _KINDS = {
-    "flask": {"server": "str", "workers": "int", "threads": "int", "worker_class": "str"},
-    "aiohttp": {"server": "str", "workers": "int"},
+    "flask": {
+        "server": "str",
+        "workers": "int",
+        "threads": "int",
+        "worker_class": "str",
+        "keep_alive": "int",
+        **_LIMIT,
+    },
+    "aiohttp": {"server": "str", "workers": "int", "keep_alive": "int", **_LIMIT},
 }
+_LEAST_RATE = 0.01
 _CHOICES = {"server": ("gunicorn", "development"), "worker_class": ("gthread", "sync")}
-MOST = {"workers": 256, "threads": 4096}  # as servers/mockupstream/settings.py has them
+MOST = {
+    "workers": 256,
+    "threads": 4096,
+    "keep_alive": 86_400,
+    "rate": 1_000_000,
+    "burst": 1_000_000,
+}  # as servers/mockupstream/settings.py has them
 
 
 @dataclass(frozen=True)
 class Upstream:
     """How one framework is served. `workers` and `threads` are gunicorn's; with None, the lab chooses.
+
+    `keep_alive`: seconds after which it closes an idle connection; None: the lab's own, which are many. `rate`:
+    requests per second of all workers together, others get 429; None: no limit. `burst`: those that may come at once.
 
     A `special` upstream has settings and runs only while a trial needs it.
     """
@@ -33,6 +51,9 @@ class Upstream:
     server: str = "gunicorn"
     workers: int | None = None
     threads: int | None = None
+    keep_alive: int | None = None
+    rate: float | None = None
+    burst: int | None = None
     worker_class: str = "gthread"  # for Flask; sync closes each connection
 
     @property
@@ -52,11 +73,15 @@ def find(name: str) -> Upstream:
         _check(name, _KINDS[framework], key, value)
     arguments: dict[str, Any] = dict(given)
     found = Upstream(name, framework, special=bool(given), **arguments)
-    gunicorns = [key for key in given if key != "server"]
+    gunicorns = [key for key in given if key not in {"server", *_LIMIT}]
+    if found.burst is not None and found.rate is None:
+        raise LabError(f"upstream {name!r}: burst goes with rate; write rate=100&burst={found.burst}, or leave it out")
     if found.development and gunicorns:
         raise LabError(f"upstream {name!r}: {gunicorns[0]} is of gunicorn, not of a development server; leave it out")
     if found.worker_class == "sync" and found.threads is not None:
         raise LabError(f"upstream {name!r}: a worker of class sync has one thread; leave threads out")
+    if found.worker_class == "sync" and found.keep_alive is not None:
+        raise LabError(f"upstream {name!r}: a worker of class sync keeps no connection; leave keep_alive out")
     return found
 
 
@@ -73,5 +98,6 @@ def _check(name: str, kinds: dict[str, str], key: str, value: settings.Setting) 
         raise LabError(f"{written} is to be {settings.named(kinds[key])}")
     if key in _CHOICES and value not in _CHOICES[key]:
         raise LabError(f"{written}; write {' or '.join(_CHOICES[key])}")
-    if isinstance(value, int) and not 1 <= value <= MOST[key]:
-        raise LabError(f"{written}; write 1 to {MOST[key]}")
+    least = _LEAST_RATE if key == "rate" else 1
+    if isinstance(value, (int, float)) and not least <= value <= MOST[key]:
+        raise LabError(f"{written}; write {least} to {MOST[key]}")

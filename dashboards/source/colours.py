@@ -13,9 +13,9 @@ import re
 from grafana_foundation_sdk.models import dashboard as model
 
 from clientlab.reports.charts.chart_data import HUES, colour_of
-from clientlab.strategies import STRATEGIES
+from clientlab.strategies import STRATEGIES, STREAM_STRATEGIES
 
-_NAMES = dict.fromkeys([*STRATEGIES, *sorted(name for hue in HUES for name in hue.strategies)])
+_NAMES = dict.fromkeys([*STRATEGIES, *STREAM_STRATEGIES, *sorted(name for hue in HUES for name in hue.strategies)])
 DASHES = model.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]})
 _DASHED = r"\(([^)]*, )?proxy(-tls)?\)"
 

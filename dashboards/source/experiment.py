@@ -1,10 +1,10 @@
-"""Experiment: how fast each arm is and how surely; below, closed, the claims' verdicts and the curve of a sweep."""
+"""Experiment: how fast each arm is and how surely; below, closed, claims, streams, failures and a sweep's curve."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dashboards.source import house, variables
+from dashboards.source import failures, house, streams, variables
 from dashboards.source.bars import bars, with_interval
 from dashboards.source.house import LOW, WHOLE, grid, number, query
 from grafana_foundation_sdk.builders import common, trend
@@ -52,12 +52,20 @@ def dashboard() -> board.Dashboard:
         made = made.with_variable(chosen)
     for panel in (_begun(), _speed(), _spread()):
         made = made.with_panel(panel)
-    # Closed, because most experiments have neither.
+    # Closed, because most experiments have none of these.
     claims = board.Row("Claims of the experiment").collapsed(collapsed=True)
     for panel in (_counts(), _claims()):
         claims = claims.with_panel(panel)
+    of_streams = board.Row("Streams: the cost and the lag of an event").collapsed(collapsed=True)
+    for panel in streams.of_run(_RUN):
+        of_streams = of_streams.with_panel(panel)
+    faults = board.Row("Faults: what the caller meets").collapsed(collapsed=True).with_panel(failures.matrix(_RUN))
+    cancelled = board.Row("Cancelled requests: what they leave").collapsed(collapsed=True)
+    cancelled = cancelled.with_panel(failures.left(_RUN))
     sweep = board.Row("Sweep over an axis of the experiment").collapsed(collapsed=True).with_panel(_sweep())
-    return made.with_row(claims).with_row(sweep)
+    for row in (claims, of_streams, faults, cancelled, sweep):
+        made = made.with_row(row)
+    return made
 
 
 def _speed() -> Any:

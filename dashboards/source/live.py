@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterator
 
-from dashboards.source import house, open_load, variables
+from dashboards.source import house, open_load, streams, variables
 from dashboards.source.bars import bars, with_interval
 from dashboards.source.house import HALF, LOW, TALL, THIRD, WHOLE, Panel, grid, number, query
 from grafana_foundation_sdk.builders import bargauge, common, stat, timeseries
@@ -40,7 +39,7 @@ def dashboard() -> board.Dashboard:
         made = made.with_variable(chosen)
     made = made.link(variables.link_to_run(UID))
     made = made.annotation(_TrialBegins())
-    of_arms = (*_costs(), _failures(), _latencies(), *_over_time(), *open_load.panels(CHOSEN))
+    of_arms = (*_costs(), _failures(), _latencies(), *_over_time(), *open_load.panels(CHOSEN), *streams.panels(CHOSEN))
     for panel in (*_now(), _race(), _standings(), *of_arms):
         made = made.with_panel(panel)
     return made
@@ -59,7 +58,7 @@ def _variables() -> list[board.QueryVariable]:
         variables.variable("route", "Route", f"label_values({arms}, route)"),
         variables.variable("link", "Link", f"label_values({arms}, link)"),
         *variables.span_of_run('{__name__=~"clientlab_(run|present)_created_timestamp_seconds", run="$run"}'),
-        variables.variable("arm", "Latencies of", f"label_values({seen}{{{CHOSEN}}}, legend)", multi=False),
+        variables.variable("arm", "Latencies and gaps of", f"label_values({seen}{{{CHOSEN}}}, legend)", multi=False),
     ]
 
 
@@ -89,22 +88,23 @@ class _TrialBegins(Builder[model.AnnotationQuery]):
 
 
 def _standings() -> tables.Panel:
-    figures = dict(zip(string.ascii_uppercase, _figures(), strict=False))
+    figures = {f"F{number}": figure for number, figure in enumerate(_figures())}
     queries = [
         query(_so_far(metric, "legend", more), ref=ref, now=True) for ref, (metric, more, _, _) in figures.items()
     ]
-    queries.append(query(_so_far("verdict", "legend, verdict"), ref="Z", now=True))
-    queries.append(query(_so_far("rank", "legend"), ref="Y", now=True))
+    queries.append(query(_so_far("verdict", "legend, verdict"), ref="bottleneck", now=True))
+    queries.append(query(_so_far("rank", "legend"), ref="rank", now=True))
     shown = [
-        ("Value #Y", "rank"),
+        ("Value #rank", "rank"),
         ("legend", "strategy"),
         *((f"Value #{ref}", heading) for ref, (_, _, heading, _) in figures.items()),
     ]
     panel = grid(
         "What are the figures so far?",
         "Medians of the trials that have ended, from the run file. The rank is that of the run's own figure: its time, "
-        "or in an open load the p99 from the planned start. A percentile that falls on failed requests is "
-        "empty: it is only known to be at least as long as they took. Bottleneck: what limited the trial.",
+        "in an open load the p99 from the planned start, and of streams the CPU time per event or the lag. A "
+        "percentile that falls on failed requests is empty: it is only known to be at least as long as they took. "
+        "Bottleneck: what limited the trial.",
         *queries,
     ).transformations(
         [
@@ -166,7 +166,7 @@ def _race() -> bargauge.Panel:
             "Who is ahead? Successful requests per second, longer is better",
             "The median over the rounds so far. Beside each name: requests in flight (c), the 95 % confidence interval "
             "of the median, and rounds (n). An interval needs three rounds. First trial: its rate so far. In an open "
-            "load, the schedule decides the rate: see the p99 below.",
+            "load, the schedule decides the rate, and of streams the server: see the panels for them below.",
             "reqps",
             f'{with_interval(metric)} or label_join({text}, "legend", ": ", "legend", "text")',
         )

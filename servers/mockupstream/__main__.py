@@ -8,8 +8,8 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from mockupstream.ledger import Book
 from mockupstream.metrics import Exposition, UpstreamCollector
+from mockupstream.serving import new_book
 from mockupstream.settings import Settings, or_exit, read_settings
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def serve_flask(settings: Settings, host: str, port: int, fd: int | None) -> Non
 
     from mockupstream import flask_app  # noqa: PLC0415
 
-    book = Book()
+    book = new_book(os.environ)
     exposition = Exposition(UpstreamCollector(book, "flask", "development"))
     app = flask_app.build(settings, book.open(0), exposition)
     server = make_server(host, port, app, threaded=True, fd=fd)
@@ -49,7 +49,7 @@ def serve_aiohttp(settings: Settings, host: str, port: int, fd: int | None) -> N
 
     from mockupstream import aiohttp_app  # noqa: PLC0415
 
-    book = Book()
+    book = new_book(os.environ)
     exposition = Exposition(UpstreamCollector(book, "aiohttp", "development"))
     app = aiohttp_app.build(settings, book.open(0), exposition)
     if fd is None:

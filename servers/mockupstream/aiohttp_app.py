@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +11,23 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 
 from mockupstream import metrics
+from mockupstream.aiohttp_faults import misbehave
+from mockupstream.aiohttp_streams import EventResponse, EventWriter
 from mockupstream.alarm import Alarm, make_alarm
 from mockupstream.contract import ROUTES, UNKNOWN, UNREADABLE, Call, Contract, Reply, Route
+from mockupstream.fault_scripts import script_of
 from mockupstream.headers import joined
 from mockupstream.quick_replies import QuickReplies
+from mockupstream.request_body import RequestBody
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+    from aiohttp import StreamReader
+
     from mockupstream.ledger import Ledger
     from mockupstream.settings import Settings
+    from mockupstream.streams import EventStream
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -43,7 +49,7 @@ def _assembled(
     settings: Settings, ledger: Ledger, exposition: metrics.Exposition
 ) -> tuple[web.Application, QuickReplies]:
     app = web.Application()
-    upstream = _AiohttpUpstream(Contract(settings), ledger, settings.read_timeout)
+    upstream = _AiohttpUpstream(Contract(settings, ledger), ledger, settings.read_timeout)
     app.cleanup_ctx.append(upstream.run)
     app.router.add_get("/healthz", _health)
     app.router.add_get("/metrics", _metrics(exposition))
@@ -92,16 +98,24 @@ class _AiohttpUpstream:
     async def _serve(self, route: Route, request: web.Request) -> web.StreamResponse:
         self._ledger.begin()
         try:
+            body = RequestBody(route)
             try:
-                length, sha256 = await self._read(request, digest=route.digest) if request.body_exists else _NO_BODY
+                if request.body_exists:
+                    await self._read(body, request.content)
             except (HttpProcessingError, web.RequestPayloadError, TimeoutError):
                 return await self._unreadable(route, request)
             read = time.monotonic()
-            reply = self._contract.reply(route, _call(request, length, sha256))
+            reply = self._contract.reply(route, _call(request, body))
             if reply.seconds:
                 await self._alarm.until(read + reply.seconds)
             sent = len(reply.body) if request.method != "HEAD" else 0
-            self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, length, sent)
+            self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, body.length, sent)
+            if reply.fault is not None:
+                self._ledger.fault(reply.fault.number)
+                if (script := script_of(reply, request.method, keeps=request.keep_alive)) is not None:
+                    return await misbehave(request, script, self._alarm)
+            if reply.stream is not None:
+                return await self._events(request, reply, reply.stream, read + reply.seconds)
             if reply.pieces is not None:
                 return await self._stream(request, reply)
             if not (reply.seconds or request.body_exists) and self._contract.settled(route, _query(request)):
@@ -110,23 +124,19 @@ class _AiohttpUpstream:
         finally:
             self._ledger.end()
 
-    async def _read(self, request: web.Request, *, digest: bool) -> tuple[int, str]:
-        """Read the whole body, keep nothing of it, and return its length and SHA-256.
+    async def _read(self, body: RequestBody, content: StreamReader) -> None:
+        """Read all of `content` into `body`.
 
         Raises TimeoutError where no byte comes for the time limit. Only a body that is still to come pays for it.
         aiohttp wakes no handler that waits for a chunk if a malformed one comes: it would wait for ever.
         """
-        length, sha256, body = 0, hashlib.sha256(), request.content
-        while not body.at_eof():
-            if body.is_eof():
-                data = await body.readany()
+        while not content.at_eof():
+            if content.is_eof():
+                data = await content.readany()
             else:
                 async with asyncio.timeout(self._read_timeout):
-                    data = await body.readany()
-            length += len(data)
-            if digest:
-                sha256.update(data)
-        return length, sha256.hexdigest()
+                    data = await content.readany()
+            body.add(data)
 
     async def _unreadable(self, route: Route, request: web.Request) -> web.Response:
         reply = UNREADABLE
@@ -150,6 +160,15 @@ class _AiohttpUpstream:
             self._ledger.sent(len(piece.data))
             await response.write(piece.data)
         await response.write_eof()
+        return response
+
+    async def _events(
+        self, request: web.Request, reply: Reply, stream: EventStream, start: float
+    ) -> web.StreamResponse:
+        response = EventResponse(status=reply.status, headers=reply.headers)
+        response.content_length = reply.length
+        await response.prepare(request)
+        await EventWriter(request, stream, self._alarm, self._ledger).run(start)
         return response
 
 
@@ -176,16 +195,14 @@ class _AiohttpConnections:
             self._most = max(_FEWEST_REMEMBERED, 2 * len(self._seen))
 
 
-_NO_BODY = (0, hashlib.sha256().hexdigest())
-
-
-def _call(request: web.Request, length: int, sha256: str) -> Call:
+def _call(request: web.Request, body: RequestBody) -> Call:
     return Call(
         request.method,
         _query(request),
         request.match_info,
-        length,
-        sha256,
+        body.length,
+        body.sha256,
+        body.kept,
         lambda: _headers(request),
         lambda: str(request.url),
     )

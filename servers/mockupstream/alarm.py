@@ -1,4 +1,4 @@
-"""Timers for coroutines: they wake never too early, and some tens of microseconds late.
+"""Timers of an event loop: they fire never too early, and some tens of microseconds late.
 
 libuv, and with it uvloop, counts its timers and its clock in whole milliseconds: asyncio.sleep(0.050) ends anywhere
 from 0.9 ms early to 1 ms late. A mock upstream must not serve earlier than asked, and what it serves late is measured
@@ -16,7 +16,10 @@ import math
 import os
 import sys
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _CLOCK_MONOTONIC = 1  # the clock of time.monotonic()
 _TFD_TIMER_ABSTIME = 1
@@ -25,14 +28,18 @@ _SECOND = 1_000_000_000
 
 
 class Alarm(Protocol):
-    """Wakes coroutines of one event loop."""
+    """Calls functions and wakes coroutines of one event loop."""
+
+    def at(self, moment: float, callback: Callable[[], object]) -> None:
+        """Call `callback` in the event loop when time.monotonic() has reached `moment`, in seconds; never before."""
+        ...
 
     async def until(self, moment: float) -> None:
         """Return when time.monotonic() has reached `moment`, in seconds."""
         ...
 
     def close(self) -> None:
-        """Release the resources of the alarm. No coroutine is woken afterwards."""
+        """Release the resources of the alarm. Nothing is called or woken afterwards."""
         ...
 
 
@@ -44,11 +51,22 @@ def make_alarm() -> Alarm:
 class LoopAlarm:
     """Uses the timers of the event loop, which are up to some milliseconds late."""
 
+    def __init__(self) -> None:
+        """Take the running event loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def at(self, moment: float, callback: Callable[[], object]) -> None:
+        """Call `callback` when time.monotonic() has reached `moment`."""
+        left = moment - time.monotonic()
+        if left <= 0:
+            self._loop.call_soon(callback)
+        else:
+            # At least a millisecond: uvloop rounds less down to 0 and would spin.
+            self._loop.call_later(max(left, 0.001), self.at, moment, callback)
+
     async def until(self, moment: float) -> None:
         """Return when time.monotonic() has reached `moment`."""
-        while (left := moment - time.monotonic()) > 0:  # noqa: ASYNC110 - no event signals the passing of time
-            # At least a millisecond: uvloop rounds less down to 0 and would spin.
-            await asyncio.sleep(max(left, 0.001))
+        await _reached(self, self._loop, moment)
 
     def close(self) -> None:
         """Do nothing: the loop holds the timers."""
@@ -66,7 +84,7 @@ class _TimerSpecification(ctypes.Structure):
 
 
 class KernelAlarm:
-    """Uses one timerfd of Linux, always set to the earliest moment that a coroutine waits for.
+    """Uses one timerfd of Linux, always set to the earliest moment at which a call is due.
 
     By ctypes, since Python has os.timerfd_create only from 3.13.
     """
@@ -80,17 +98,21 @@ class KernelAlarm:
             raise OSError(number, os.strerror(number))
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._timer, self._ring)
-        # The running number orders equal moments, since futures cannot be compared.
+        # The running number orders equal moments, since functions cannot be compared.
         self._numbers = itertools.count()
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._calls: list[tuple[float, int, Callable[[], object]]] = []
+        self._ringing = False
+
+    def at(self, moment: float, callback: Callable[[], object]) -> None:
+        """Call `callback` when time.monotonic() has reached `moment`."""
+        call = (moment, next(self._numbers), callback)
+        heapq.heappush(self._calls, call)
+        if self._calls[0] is call and not self._ringing:
+            self._set(moment)
 
     async def until(self, moment: float) -> None:
         """Return when time.monotonic() has reached `moment`."""
-        future = self._loop.create_future()
-        heapq.heappush(self._sleepers, (moment, next(self._numbers), future))
-        if self._sleepers[0][2] is future:
-            self._set(moment)
-        await future
+        await _reached(self, self._loop, moment)
 
     def close(self) -> None:
         """Close the timer."""
@@ -99,16 +121,29 @@ class KernelAlarm:
 
     def _ring(self) -> None:
         now = time.monotonic()
-        sleepers = self._sleepers
-        while sleepers and sleepers[0][0] <= now:
-            future = heapq.heappop(sleepers)[2]
-            if not future.done():  # done already if its request was cancelled
-                future.set_result(None)
-        # Setting it also makes the timer unreadable again, so that it need not be read; zero switches it off.
-        self._set(sleepers[0][0] if sleepers else 0.0)
+        calls = self._calls
+        self._ringing = True
+        try:
+            while calls and calls[0][0] <= now:
+                heapq.heappop(calls)[2]()
+        finally:
+            self._ringing = False
+            # Setting it also makes the timer unreadable again, so that it need not be read; zero switches it off.
+            self._set(calls[0][0] if calls else 0.0)
 
     def _set(self, moment: float) -> None:
         # Rounded up: waking a nanosecond early would be useless.
         seconds, nanoseconds = divmod(math.ceil(moment * _SECOND), _SECOND)
         specification = _TimerSpecification(0, 0, seconds, nanoseconds)
         self._libc.timerfd_settime(self._timer, _TFD_TIMER_ABSTIME, ctypes.byref(specification), None)
+
+
+async def _reached(alarm: Alarm, loop: asyncio.AbstractEventLoop, moment: float) -> None:
+    future = loop.create_future()
+
+    def wake() -> None:
+        if not future.done():  # done already if its request was cancelled
+            future.set_result(None)
+
+    alarm.at(moment, wake)
+    await future

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -15,7 +14,10 @@ from werkzeug.routing import Rule
 
 from mockupstream import metrics
 from mockupstream.contract import ROUTES, UNKNOWN, UNREADABLE, Call, Contract, Reply, Route
+from mockupstream.flask_faults import Misbehaviour
+from mockupstream.flask_streams import EventBody
 from mockupstream.headers import joined
+from mockupstream.request_body import RequestBody
 
 if TYPE_CHECKING:
     import socket
@@ -32,7 +34,7 @@ def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) ->
     app = Flask("mockupstream", static_folder=None)
     # Or a path of two slashes would be redirected, which the contract does not know.
     app.url_map.merge_slashes = False
-    upstream = _FlaskUpstream(Contract(settings), ledger)
+    upstream = _FlaskUpstream(Contract(settings, ledger), ledger)
     app.add_url_rule("/healthz", "healthz", _health)
     app.add_url_rule("/metrics", "metrics", lambda: Response(exposition.text(), content_type=metrics.CONTENT_TYPE))
     for route in ROUTES:
@@ -64,9 +66,18 @@ class _FlaskUpstream:
             self._ledger.begin()
             streams = False
             try:
-                reply = self._reply(route, arguments)
-                streams = reply.pieces is not None
-                body = _Body(reply, self._ledger) if streams else reply.body
+                reply, ready = self._reply(route, arguments)
+                if reply.fault is not None:
+                    self._ledger.fault(reply.fault.number)
+                    if reply.fault.kind != "status":
+                        streams = True
+                        return Misbehaviour(reply, _connection(request), self._ledger)
+                body: EventBody | _Body | bytes = reply.body
+                if reply.stream is not None:
+                    body = EventBody(reply.stream, ready, self._ledger, _connection(request))
+                elif reply.pieces is not None:
+                    body = _Body(reply, self._ledger)
+                streams = not isinstance(body, bytes)
                 response = _Response(body, reply.status, reply.headers)
                 if reply.length is not None:
                     response.content_length = reply.length
@@ -77,28 +88,30 @@ class _FlaskUpstream:
 
         return handle
 
-    def _reply(self, route: Route, arguments: dict[str, str]) -> Reply:
+    def _reply(self, route: Route, arguments: dict[str, str]) -> tuple[Reply, float]:
+        """Return the reply, after its delay, and the monotonic second at which it was due."""
         try:
-            length, sha256 = _read(request, digest=route.digest)
+            body = _read(route, request)
         except (OSError, ParseException):
             # gunicorn and werkzeug close the connection behind this reply.
             self._ledger.ready(route.number, UNREADABLE.status, 0.0, 0.0, 0, len(UNREADABLE.body))
-            return UNREADABLE
+            return UNREADABLE, 0.0
         read = time.monotonic()
         call = Call(
             request.method,
             request.environ["QUERY_STRING"],
             arguments,
-            length,
-            sha256,
+            body.length,
+            body.sha256,
+            body.kept,
             lambda: joined(request.headers.items()),
             lambda: request.url,
         )
         reply = self._contract.reply(route, call)
         _sleep_until(read + reply.seconds)
         sent = len(reply.body) if request.method != "HEAD" else 0
-        self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, length, sent)
-        return reply
+        self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, body.length, sent)
+        return reply, read + reply.seconds
 
 
 class _Body:
@@ -135,8 +148,7 @@ class _FlaskConnections:
         self._seen: WeakSet[socket.socket] = WeakSet()
 
     def saw(self, asked: Request) -> None:
-        environ = asked.environ
-        connection = environ.get("gunicorn.socket") or environ["werkzeug.socket"]
+        connection = _connection(asked)
         with self._lock:
             if connection in self._seen:
                 return
@@ -144,14 +156,17 @@ class _FlaskConnections:
         self._ledger.connection()
 
 
-def _read(asked: Request, *, digest: bool) -> tuple[int, str]:
-    """Read the whole body, keep nothing of it, and return its length and SHA-256."""
-    length, sha256 = 0, hashlib.sha256()
+def _connection(asked: Request) -> socket.socket:
+    connection: socket.socket = asked.environ.get("gunicorn.socket") or asked.environ["werkzeug.socket"]
+    return connection
+
+
+def _read(route: Route, asked: Request) -> RequestBody:
+    """Read the whole body, and keep of it what the route needs."""
+    body = RequestBody(route)
     while data := asked.stream.read(_READ_SIZE):
-        length += len(data)
-        if digest:
-            sha256.update(data)
-    return length, sha256.hexdigest()
+        body.add(data)
+    return body
 
 
 def _sleep_until(moment: float) -> None:

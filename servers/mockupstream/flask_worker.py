@@ -27,7 +27,9 @@ class UpstreamThreadWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn is n
     def handle(self, conn: Any) -> object:
         """Serve one request, in a thread. Returns whether the connection goes on, as gthread's does."""
         goes_on = super().handle(conn)
-        if goes_on is False and not _sound(conn):
+        if goes_on is False and conn.sock.fileno() < 0:  # a fault has closed it
+            conn.close = _closed
+        elif goes_on is False and not _sound(conn):
             # A close with unread bytes would reset the connection, and the client could lose the answer.
             conn.close(graceful=_unread(conn.sock))
             conn.close = _closed

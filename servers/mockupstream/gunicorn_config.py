@@ -10,6 +10,8 @@ MOCKUPSTREAM_WORKER_CLASS     of Flask: gthread, or sync, which closes each conn
 MOCKUPSTREAM_KEEP_ALIVE       seconds an idle connection is kept (75)
 MOCKUPSTREAM_BACKLOG          connections that wait to be accepted (2048)
 MOCKUPSTREAM_GRACEFUL_TIMEOUT seconds that requests in flight are given when the server is stopped (3)
+MOCKUPSTREAM_RATE             requests per second of all workers together; others get 429 with Retry-After (no limit)
+MOCKUPSTREAM_BURST            requests that may come at once after a pause, with a rate (10)
 
 Behaviour and limits are in mockupstream/settings.py.
 """
@@ -17,12 +19,13 @@ Behaviour and limits are in mockupstream/settings.py.
 import os
 
 from mockupstream.serving import child_exit, on_starting, post_fork
-from mockupstream.settings import or_exit, read_serving, read_settings
+from mockupstream.settings import or_exit, read_limit, read_serving, read_settings
 
 __all__ = ["child_exit", "on_starting", "post_fork"]
 
 # Read here too, although each worker reads them: the master then says at once what is wrong, and nothing starts.
 or_exit(read_settings, os.environ)
+or_exit(read_limit, os.environ)
 _serving = or_exit(read_serving, os.environ)
 
 bind = _serving.bind

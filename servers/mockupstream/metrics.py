@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -13,6 +14,7 @@ from prometheus_client.registry import Collector
 from mockupstream import ledger
 from mockupstream.behaviour import FIRST_STATUS
 from mockupstream.contract import EVERY_ROUTE
+from mockupstream.faults import KINDS
 from mockupstream.processor import cpu_seconds, usable_cores
 
 if TYPE_CHECKING:
@@ -33,13 +35,19 @@ class UpstreamCollector(Collector):
         """
         self._book = book
         self._threads = threads
-        self._about = {"framework": framework, "server": server, "python": platform.python_version()}
+        self._about = {
+            "framework": framework,
+            "server": server,
+            "python": platform.python_version(),
+            "machine": _machine(),
+        }
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric; totals include workers that ended, gauges do not."""
         pages = self._book.pages()
         yield _requests(pages)
         yield _hold(pages)
+        yield _faults(pages)
         for name, text, cell in _TOTALS:
             yield CounterMetricFamily(name, text, sum(page.whole[cell] for page in pages))
         asked = sum(page.floats[ledger.ASKED] for page in pages)
@@ -51,9 +59,12 @@ class UpstreamCollector(Collector):
         )
         held = [page.floats[ledger.HELD] for page in pages]
         yield _by_worker("mockupstream_worker_hold_seconds", "Time in which each worker held requests, summed.", held)
+        yield _lateness(pages)
         alive = [page for page in pages if page.alive]
         in_flight = sum(page.whole[ledger.IN_FLIGHT] for page in alive)
         yield GaugeMetricFamily("mockupstream_requests_in_flight", "Requests read and not yet sent.", in_flight)
+        streams = sum(page.whole[ledger.STREAMS_OPEN] for page in alive)
+        yield GaugeMetricFamily("mockupstream_streams_open", "Streams of events that are being sent.", streams)
         yield GaugeMetricFamily("mockupstream_workers", "Worker processes alive.", len(alive))
         busy = sum(page.whole[ledger.IN_FLIGHT] > 0 for page in alive)
         yield GaugeMetricFamily("mockupstream_workers_busy", "Workers that have a request just now.", busy)
@@ -67,6 +78,14 @@ class UpstreamCollector(Collector):
         about = GaugeMetricFamily("mockupstream_info", "What this upstream is; always 1.", labels=list(self._about))
         about.add_metric(list(self._about.values()), 1)
         yield about
+
+
+def _machine() -> str:
+    """Equal for all processes of one machine, containers included: their monotonic clocks agree (random(4))."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return platform.node()[:100]
 
 
 class Exposition:
@@ -86,6 +105,11 @@ _TOTALS = (
     ("mockupstream_connections_accepted", "Connections whose first request was not a scrape.", ledger.CONNECTIONS),
     ("mockupstream_request_body_bytes", "Bytes of request bodies.", ledger.RECEIVED),
     ("mockupstream_response_body_bytes", "Bytes of response bodies.", ledger.SENT),
+    ("mockupstream_stream_events", "Events of streams that were written.", ledger.EVENTS),
+    ("mockupstream_requests_repeated", "Attempts of requests that had arrived before.", ledger.REPEATS),
+    ("mockupstream_requests_duplicated", "Those of them that are POST or PATCH.", ledger.DUPLICATES),
+    ("mockupstream_requests_limited", "Requests beyond the limit per second, answered with 429.", ledger.LIMITED),
+    ("mockupstream_streams_left", "Streams that the client closed before their end.", ledger.STREAMS_LEFT),
 )
 
 
@@ -101,6 +125,14 @@ def _requests(pages: list[ledger.Page]) -> Metric:
     return family
 
 
+def _faults(pages: list[ledger.Page]) -> Metric:
+    family = CounterMetricFamily("mockupstream_faults", "Faults made, by kind.", labels=["kind"])
+    for kind, count in zip(KINDS, _added(pages, ledger.FAULTS, len(KINDS)), strict=True):
+        if count:
+            family.add_metric([kind], count)
+    return family
+
+
 def _by_worker(name: str, text: str, values: list[float]) -> Metric:
     family = CounterMetricFamily(name, text, labels=["worker"])
     for number, value in enumerate(values):
@@ -109,13 +141,37 @@ def _by_worker(name: str, text: str, values: list[float]) -> Metric:
 
 
 def _hold(pages: list[ledger.Page]) -> Metric:
-    counts = _added(pages, ledger.BUCKETS, len(ledger.HOLD_BOUNDS) + 1)
-    bounds = [*(str(bound) for bound in ledger.HOLD_BOUNDS), "+Inf"]
-    cumulative = [(bound, sum(counts[: number + 1])) for number, bound in enumerate(bounds)]
-    family = HistogramMetricFamily(
-        "mockupstream_hold_seconds", "From a request's body read to its response ready, asked delay included."
+    return _histogram(
+        "mockupstream_hold_seconds",
+        "From a request's body read to its response ready, asked delay included.",
+        _Cells(ledger.BUCKETS, ledger.HOLD_BOUNDS, ledger.HELD),
+        pages,
     )
-    family.add_metric([], cumulative, sum(page.floats[ledger.HELD] for page in pages))
+
+
+def _lateness(pages: list[ledger.Page]) -> Metric:
+    return _histogram(
+        "mockupstream_event_lateness_seconds",
+        "From the planned moment of a stream's event to its write.",
+        _Cells(ledger.LATE_BUCKETS, ledger.LATE_BOUNDS, ledger.LATE),
+        pages,
+    )
+
+
+class _Cells(NamedTuple):
+    """Where a page holds a histogram: its first bucket, the upper bounds of all but the last one, and the sum."""
+
+    buckets: int
+    bounds: tuple[float, ...]
+    total: int
+
+
+def _histogram(name: str, text: str, cells: _Cells, pages: list[ledger.Page]) -> Metric:
+    counts = _added(pages, cells.buckets, len(cells.bounds) + 1)
+    bounds = [*(str(bound) for bound in cells.bounds), "+Inf"]
+    cumulative = [(bound, sum(counts[: number + 1])) for number, bound in enumerate(bounds)]
+    family = HistogramMetricFamily(name, text)
+    family.add_metric([], cumulative, sum(page.floats[cells.total] for page in pages))
     return family
 
 

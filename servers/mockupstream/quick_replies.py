@@ -80,9 +80,11 @@ class QuickReplies:
                 return await otherwise(request)
             began = time.monotonic()
             saw(request)
-            transport.write(b"%b%b%b" % (found.head, rfc822_formatted_time().encode(), found.rest))
-            # Nothing is waited for, so that nobody could see this request in flight: it is counted at once.
+            reply = b"%b%b%b" % (found.head, rfc822_formatted_time().encode(), found.rest)
+            # Nothing is waited for, so that nobody could see this request in flight. It is counted before it is sent:
+            # who has the answer may read the counters of another worker at once.
             ready(found.route, found.status, time.monotonic() - began, 0.0, 0, found.sent)
+            transport.write(reply)
             return _WRITTEN
 
         return handle

@@ -19,6 +19,9 @@ Framework = Literal["flask", "aiohttp"]
 WorkerClass = Literal["gthread", "sync"]
 _Value = TypeVar("_Value")
 _MIB = 1 << 20
+MOST_EVENTS = 1_000_000
+"""The mark of an event has six digits for its number."""
+_LEAST_RATE, _MOST_RATE = 0.01, 1_000_000
 
 
 class BadVariableError(Exception):
@@ -35,6 +38,7 @@ class Settings:
     most_delay: Limit
     most_body: Limit
     most_size: Limit
+    most_events: Limit
     read_timeout: int
 
 
@@ -52,12 +56,20 @@ class Serving:
     graceful_timeout: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limited:
+    """The limit of requests per second of all workers together; `rate` is None without one."""
+
+    rate: float | None
+    burst: int
+
+
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Read the behaviour and the limits; BadVariableError names the variable that cannot be read.
 
     `MOCKUPSTREAM_DELAY`, `_STATUS`, `_SEED` act as if every request's query said so. `MOCKUPSTREAM_MAX_DELAY` is a
-    time, `_MAX_BODY` and `_MAX_SIZE` are bytes of a request's and of a response's body. `_READ_TIMEOUT` limits each
-    wait for bytes of a request, in whole seconds.
+    time, `_MAX_BODY` and `_MAX_SIZE` are bytes of a request's and of a response's body, `_MAX_EVENTS` is a number of
+    events of one stream. `_READ_TIMEOUT` limits each wait for bytes of a request, in whole seconds.
     """
     most_delay = _read(environment, "MAX_DELAY", "60s", delays.seconds)
     delay = _read(environment, "DELAY", "0", delays.parse)
@@ -71,6 +83,12 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         most_delay=Limit(name="delay", value=most_delay, unit="s", variable="MOCKUPSTREAM_MAX_DELAY"),
         most_body=_bytes_limit(environment, "request body", "MAX_BODY", 256 * _MIB),
         most_size=_bytes_limit(environment, "response size", "MAX_SIZE", 256 * _MIB),
+        most_events=Limit(
+            name="events",
+            value=_read(environment, "MAX_EVENTS", "100000", _between(1, MOST_EVENTS)),
+            unit="events",
+            variable="MOCKUPSTREAM_MAX_EVENTS",
+        ),
         read_timeout=_read(environment, "READ_TIMEOUT", "10", _between(1, 3600)),
     )
 
@@ -86,6 +104,16 @@ def read_serving(environment: Mapping[str, str]) -> Serving:
         keep_alive=_read(environment, "KEEP_ALIVE", "75", _between(1, 86_400)),
         backlog=_read(environment, "BACKLOG", "2048", _between(1, 65_535)),
         graceful_timeout=_read(environment, "GRACEFUL_TIMEOUT", "3", _between(1, 3600)),
+    )
+
+
+def read_limit(environment: Mapping[str, str]) -> Limited:
+    """Read the limit of requests per second; BadVariableError names the variable that cannot be read."""
+    if environment.get("MOCKUPSTREAM_BURST") and not environment.get("MOCKUPSTREAM_RATE"):
+        raise BadVariableError("MOCKUPSTREAM_BURST: it needs MOCKUPSTREAM_RATE, the requests per second")
+    return Limited(
+        rate=_read(environment, "RATE", "", _or_none(_rate)),
+        burst=_read(environment, "BURST", "10", _between(1, _MOST_RATE)),
     )
 
 
@@ -122,8 +150,19 @@ def _between(least: int, most: int) -> Callable[[str], int]:
     return convert
 
 
-def _or_none(convert: Callable[[str], int]) -> Callable[[str], int | None]:
+def _or_none(convert: Callable[[str], _Value]) -> Callable[[str], _Value | None]:
     return lambda text: convert(text) if text else None
+
+
+def _rate(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not _LEAST_RATE <= found <= _MOST_RATE:
+        msg = f"{text!r} is not a number of requests per second from {_LEAST_RATE} to {_MOST_RATE}"
+        raise ValueError(msg)
+    return found
 
 
 def _framework(text: str) -> Framework:

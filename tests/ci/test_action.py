@@ -18,6 +18,8 @@ import pytest
 import yaml
 
 from clientlab.conformance.server import counting_server
+from clientlab.results.store import Store
+from clients.histories import a_history, on_day, saved
 from running import ROOT
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
@@ -201,9 +203,30 @@ def test_an_equal_head_passes_with_an_installed_lab_and_files_of_requirements(tm
     assert "\n- all thresholds held (2 checked)\n" in job.summary
 
 
+def test_a_history_keeps_the_newest_runs_and_is_shown_on_the_page_of_the_job(tmp_path):
+    """The run of the build is the newest of them. Without the input, nothing is kept."""
+    store = Store(tmp_path / "clientlab-history")
+    saved(store, a_history(101, arms=("urllib3",), seed=3))
+    (built,) = [
+        on_day(run, 200).model_copy(update={"run": "20260917-020000-nightly"})
+        for run in a_history(1, arms=("urllib3",))
+    ]
+    saved(Store(tmp_path / "build" / "results"), [built])
+    for name in ("", "main"):
+        job = runner(tmp_path, history=name)
+        job.outputs |= {"steps.check.outputs.folder": str(tmp_path / "build")}
+        job.outputs |= {"steps.install.outputs.program": str(PROGRAM)}
+        assert job.run("Show the history") == 0, job.log
+        assert len(store.names()) == (100 if name else 101)
+    assert store.names()[-1] == built.run
+    assert job.output("history").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert "**run: no change in 100 runs" in job.summary
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
+        ({"history": "../main"}, "input history is ../main; write up to 64 letters"),
         ({"base": "\n"}, r"input base is \$'\\n'; write at least one line"),
         (
             {"head": "--index-url=http://evil"},

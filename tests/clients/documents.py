@@ -13,7 +13,8 @@ from clientlab.results.plan import Arm, Plan
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import RequestCounts, ShardReport, ShardSlices
 from clientlab.results.target import Target
-from clientlab.results.trial import LoadSlice, OfSearch, OpenLoad, PlannedTrial, Quantiles, Slice, Trial
+from clientlab.results.times import Quantiles
+from clientlab.results.trial import LoadSlice, OfSearch, OpenLoad, PlannedTrial, Slice, Trial
 from clientlab.running.quantiles import times_of
 from clientlab.workload.shard_workload import part_of
 from clientlab.workload.workload import Workload

@@ -25,6 +25,9 @@ class FakeTestbed:
     def ca_file(self, upstream: str, route: str) -> None:
         """It has no TLS."""
 
+    def draw_faults(self, seed: int | None) -> None:
+        """It has no link."""
+
     def check(self) -> None:
         """The server lives."""
 

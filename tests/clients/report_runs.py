@@ -9,7 +9,8 @@ import numpy as np
 from clientlab.analysis.histogram import histogram_of
 from clientlab.results.document import Caution, ClaimResult, Run
 from clientlab.results.plan import Arm, Source
-from clientlab.results.trial import Histogram, Slice
+from clientlab.results.times import Histogram
+from clientlab.results.trial import Slice
 from clientlab.running.quantiles import quantiles_of
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload

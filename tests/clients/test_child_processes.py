@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import psutil
@@ -194,3 +195,23 @@ def test_a_signal_that_arrives_while_a_process_is_forked_is_not_lost():
     assert (done.returncode, done.stderr) == (0, "")
     assert "interrupted" in done.stdout
     assert "lost" not in done.stdout
+
+
+def test_variables_are_read_while_another_thread_sets_and_removes_one(monkeypatch):
+    """None fails for a variable that is gone by then, and those that stay are all there."""
+    monkeypatch.setenv("CLIENTLAB_STAYS", "here")
+    is_over = threading.Event()
+
+    def change():
+        while not is_over.is_set():
+            os.environ["CLIENTLAB_COMES"] = "and goes"
+            del os.environ["CLIENTLAB_COMES"]
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        found = [child_processes.variables() for _ in range(1000)]
+    finally:
+        is_over.set()
+        changing.join()
+    assert {each["CLIENTLAB_STAYS"] for each in found} == {"here"}

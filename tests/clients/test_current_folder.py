@@ -73,6 +73,7 @@ def test_every_start_of_a_python_is_isolated():
     assert found == {
         "child_processes.py",  # adds -P
         "cli/serving.py",  # the program of a command that child_processes.py makes
+        "measuring/profiler.py",  # looks for py-spy beside it
         "measuring/trial_handle.py",  # adds -P
         "running/environments.py",  # names the Python that uv is to take, and uv's own place
     }

@@ -23,6 +23,8 @@ class _Shared:
     """A client that notes who used it."""
 
     made: ClassVar[list[_Shared]]
+    events_as = "bytes"
+    pieces = "lines"
 
     def __init__(self, budget, opened):
         self.budget, self.opened, self.threads, self.closed = budget, opened, set(), False

@@ -186,6 +186,26 @@ def test_a_class_that_lacks_the_shape_is_told(name, says):
     assert str(raised.value).count("\n") <= 1
 
 
+def test_a_class_that_only_reads_streams_is_a_client(tmp_path):
+    """It states what it hands over; a class that does not is told."""
+    text = "class Reads:\n    events_as = 'bytes'\n    pieces = 'lines'\n" + _READER
+    text += "class Vague:\n" + _READER
+    (tmp_path / "reads.py").write_text(text, encoding="utf-8")
+    names = [f"{tmp_path}/reads.py:{name}" for name in ("Reads", "Vague")]
+    plugins.admit(names)
+    spec = client_spec(find(names[0]).client)
+    assert (spec.streams_only, spec.kind) == (True, "asyncio")
+    with pytest.raises(PluginError, match="events_as is ''; it must be one of bytes, str"):
+        find(names[1])
+
+
+_READER = """    def __init__(self, budget, opened): ...
+    async def open(self): ...
+    async def events(self, request, sink): ...
+    async def close(self): ...
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

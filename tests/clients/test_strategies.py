@@ -52,7 +52,7 @@ def test_settings_given_win_over_the_strategys_own():
     [
         ("aiohttp@workers?limit=3", "has no setting 'limit'; it has limit_per_host, .*, loop, tasks, pool"),
         ("pycurl?pool=3", "has no setting 'pool'; it has dns_cache, max_age, forbid_reuse"),
-        ("requests?library_defaults=true", "has no setting 'library_defaults'; it has none"),
+        ("requests?library_defaults=true", "has no setting 'library_defaults'; it has retry, attempts, "),
         ("requests-session?pool=many", "setting pool=many is to be a whole number"),
         ("requests-session?pool=0", "setting pool=0; write 1 or more"),
         ("requests-session?pool=none", "setting pool=none is to be a whole number"),
@@ -130,19 +130,19 @@ def test_the_articles_of_a_strategy_are_those_of_the_bundled_experiments():
     found = articles()
     assert set().union(*found.values()) == {
         "six-strategies", "sessions", "semaphore", "keepalive", "frameworks", "frameworks-servers", "httpx2",
-        "httpx2-blocking", "pythons",
+        "httpx2-blocking", "pythons", "free-threads", "streams", "llm-sdks", "buffers",
     }  # fmt: skip
     assert found["requests"] == ["keepalive", "semaphore", "sessions"]
     assert found["sync_threads"] == ["six-strategies"]
     assert "requests-session@sync_to_async" not in found  # a control arm of six-strategies
-    assert "pycurl@threads" not in found  # of the demo, which reproduces no article
+    assert "httplib2" not in found  # of the atlas, which reproduces no article
 
 
 def test_the_list_names_the_articles_of_a_strategy():
     """The list of strategies names the articles that use a strategy, or else its category."""
     sources = {row["name"]: row["source"] for row in strategy_rows()}
     assert sources["requests"] == "keepalive, semaphore, sessions"
-    assert sources["pycurl@threads"] == "ecosystem"
+    assert sources["httplib2"] == "ecosystem"
     assert sources["trap-small-pool"] == "trap"
 
 

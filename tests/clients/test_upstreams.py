@@ -19,6 +19,9 @@ def test_settings_say_how_it_is_served():
     found = find("flask?workers=4&threads=8")
     assert (found.framework, found.special, found.workers, found.threads) == ("flask", True, 4, 8)
     assert find("aiohttp?server=development").development
+    assert find("aiohttp?keep_alive=2").keep_alive == 2
+    limited = find("aiohttp?server=development&rate=0.5&burst=3")
+    assert (limited.rate, limited.burst) == (0.5, 3)
     assert special(["flask", "aiohttp?workers=1"]) == ["aiohttp?workers=1"]
 
 
@@ -36,7 +39,13 @@ def test_settings_say_how_it_is_served():
         ("flask?server=waitress", "setting server=waitress; write gunicorn or development"),
         ("flask?worker_class=gevent", "setting worker_class=gevent; write gthread or sync"),
         ("flask?server=development&workers=2", "workers is of gunicorn, not of a development server; leave it out"),
+        ("aiohttp?keep_alive=0", "setting keep_alive=0; write 1 to 86400"),
+        ("aiohttp?server=development&keep_alive=2", "keep_alive is of gunicorn, not of a development server"),
+        ("flask?worker_class=sync&keep_alive=2", "a worker of class sync keeps no connection; leave keep_alive out"),
         ("flask?worker_class=sync&threads=2", "a worker of class sync has one thread; leave threads out"),
+        ("flask?rate=0", "setting rate=0; write 0.01 to 1000000"),
+        ("flask?rate=fast", "setting rate=fast is to be a whole number or a number"),
+        ("flask?burst=5", "burst goes with rate; write rate=100&burst=5, or leave it out"),
         ("flask?", "has no settings behind its '[?]'; leave it out, or write one of server, workers, threads"),
         ("flask?workers", "setting workers= is to be a whole number"),
     ],

@@ -77,7 +77,7 @@ def lab(finished):
 
 
 FAULTY = """\
-question = "What do errors look like?"
+question = "What do errors, streams and faults look like?"
 strategies = ["urllib3"]
 routes = ["proxy"]
 rounds = 1
@@ -85,12 +85,22 @@ rounds = 1
 path = "/status/503"
 requests = 100
 rate = 25
+[workloads.tokens]
+stream = "sse"
+requests = 8
+concurrency = 2
+events = 50
+every = "20ms"
+goodput = "first<1s"
+[workloads.spoiled]
+requests = 40
+faults = "status=503:50%"
 """
 
 
 @pytest.fixture(scope="session")
 def troubled(finished):
-    """The document of another run of that lab: an open load, all of whose requests were answered with 503.
+    """The document of another run of that lab: an open load, all answered with 503, streams, and faults.
 
     All go through the proxy: for 5 s, nothing else is sent, which a panel waits for.
 

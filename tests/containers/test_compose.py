@@ -11,7 +11,7 @@ import tomllib
 import pytest
 import yaml
 
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
+from clientlab.strategies import EVERY_CLIENT, EXECUTORS, LISTED
 from containers.compose import LONG, ROOT
 from running import eventually
 
@@ -230,7 +230,9 @@ def test_the_stack_has_a_link_if_one_is_asked_for(lab):
                 break
     finally:
         lab.compose("--profile", "link", "rm", "-s", "-f", "link")
-    assert [trial["link"] for trial in trials] == [{"rtt": 0.02, "bandwidth": 1e8, "buffer": 250_000}] * 2
+    assert [trial["link"] for trial in trials] == [
+        {"rtt": 0.02, "bandwidth": 1e8, "buffer": 250_000, "faults": None}
+    ] * 2
     assert max(medians) < 0.06
 
 
@@ -319,8 +321,9 @@ def test_every_strategy_has_a_container_and_the_demos_are_up_by_default():
     asked = {service["command"][2]: name for name, service in clients.items()}
     assert set(asked) == {"*"} | {
         name
-        for name, found in STRATEGIES.items()
-        if CLIENTS[found.client].extra == EXECUTORS[found.executor].extra == "all" and not CLIENTS[found.client].program
+        for name, found in LISTED.items()
+        if EVERY_CLIENT[found.client].extra == EXECUTORS[found.executor].extra == "all"
+        and not EVERY_CLIENT[found.client].program
     }
     by_default = {name for name, service in clients.items() if "profiles" not in service}
     demo = tomllib.loads((ROOT / "clients/clientlab/experiments/demo.toml").read_text(encoding="utf-8"))

@@ -8,7 +8,9 @@ import time
 
 import pytest
 
+from clientlab.results.cancel_counts import Cancelled, Probe
 from clientlab.results.document import ClaimResult
+from clientlab.results.fault_counts import FaultCounts, MetFault
 from clientlab.results.labels import legend
 from clientlab.results.plan import Arm
 from clientlab.results.trial import OpenLoad
@@ -25,6 +27,7 @@ SWEEP = "20240506-070809-sweep-abcd"
 ELSEWHERE = "20240506-080910-sweep-abcd"
 SLOWER = "20240506-080911-sweep-abcd"
 ARRIVALS = "20240506-080912-arrivals-abcd"
+FAILURES = "20240506-080913-failures-abcd"
 MINUTES = 30
 LATER = "2044-05-06T08:09:10+00:00"
 """When the second run of an experiment began: after the first, whenever that was measured."""
@@ -34,14 +37,23 @@ LATEST = "2045-05-06T08:09:10+00:00"
 
 @pytest.fixture(scope="session")
 def watched(finished, troubled):
-    """The lab after a run, one with errors, one of open load, and three of an experiment that has an axis and claims.
+    """The lab after runs: with errors and streams, of open load, of faults, three with an axis and claims, a history.
 
-    Of these three, one is of another machine, and one is surely worse in every figure.
+    In that of faults, requests are cancelled, too. Of the three, one is of another machine, and one is surely worse in
+    every figure. The history has a change.
     """
     project, run = finished
     project.up()
     project.idle()
-    for made in (_arrivals(), _sweep(SWEEP), _elsewhere(_sweep(ELSEWHERE)), _slower(_sweep(SLOWER))):
+    past = past_runs()
+    for made in (
+        *past,
+        _arrivals(),
+        _failures(),
+        _sweep(SWEEP),
+        _elsewhere(_sweep(ELSEWHERE)),
+        _slower(_sweep(SLOWER)),
+    ):
         project.write("lab", f"/results/{made.run}/run.json", made.model_dump_json(indent=1))
         seen = f'clientlab_run_wall_seconds{{run="{made.run}"}}'
         eventually(lambda seen=seen: project.prometheus(seen), "the run in Prometheus", 30)
@@ -51,14 +63,30 @@ def watched(finished, troubled):
         "runs": f"{run['run']}|{troubled['run']}",
         "arm": legend(first["name"], first["strategy"]),
     }
-    everything = dict.fromkeys(("strategy", "upstream", "route", "link"), ".*")
-    runs = {"demo": run["run"], "faulty": troubled["run"], "sweep": SWEEP, "arrivals": ARRIVALS}
+    everything = dict.fromkeys(("strategy", "upstream", "route", "link", "surroundings"), ".*")
+    runs = {"demo": run["run"], "faulty": troubled["run"], "sweep": SWEEP, "arrivals": ARRIVALS, "failures": FAILURES}
     choices = [{**both, **everything, "experiment": name, "run": found} for name, found in runs.items()]
+    reader = next(arm for arm in troubled["experiment"]["arms"] if arm["workload"] == "tokens")
+    streams = choices[1] | {"arm": legend(reader["name"], reader["strategy"])}
     unlike = {"baseline": SWEEP, "runs": f"{SWEEP}|{ELSEWHERE}", "axis": "concurrency"}
     worse = {"baseline": SWEEP, "runs": f"{SWEEP}|{SLOWER}"}
     alike = {"baseline": run["run"], "runs": f"{run['run']}|{_again(project, run)}"}
+    history = {"experiment": "past", "runs": "|".join(one.run for one in past)}
     return project, [*(choice | {"axis": "concurrency"} for choice in choices), choices[2] | unlike, choices[2] | worse,
-            choices[0] | alike]  # fmt: skip
+            choices[0] | alike, choices[0] | history, streams]  # fmt: skip
+
+
+def past_runs():
+    """Runs of one experiment, of which the later half took twice as long."""
+    found = []
+    for place in range(16):
+        wall = (1.0 if place < 8 else 2.0) + 0.001 * (place % 3)
+        trials = [a_trial("pycurl", number, wall + 0.0001 * number) for number in (1, 2, 3)]
+        run = a_run(*trials, name=f"20240507-0708{place:02d}-past-abcd")
+        plan = run.experiment.model_copy(update={"name": "past"})
+        created = f"2024-05-07T07:08:{place:02d}+00:00"
+        found.append(run.model_copy(update={"experiment": plan, "created": created}))
+    return found
 
 
 def _again(project, run) -> str:
@@ -102,12 +130,36 @@ def _arrivals():
         planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007, at_least=["p99"]),
         sent_seconds=quantiles(0.001, 0.006), dropped=10, most_backlog=40, most_in_flight=7,
     )  # fmt: skip
-    both = {"open_load": load, "link": Link(0.02)}
+    both = {"open_load": load, "link": Link(0.02), "load_after_outage": 1.5}
     trials = [a_trial("pycurl", number, errors={"dropped": 30}, **both) for number in (1, 2, 3)]
     prompt = {**both, "open_load": load.model_copy(update={"lateness_seconds": quantiles(0.003, 0.007)})}
     trials += [a_trial("aiohttp@workers", number, **prompt) for number in (1, 2, 3)]
     run = a_run(*trials, name=ARRIVALS)
     return run.model_copy(update={"experiment": run.experiment.model_copy(update={"name": "arrivals"})})
+
+
+def _failures():
+    """A finished run along an axis of faults, whose clients gave up requests. One of them did not recover in time."""
+    before = Probe(at_once=10, answered=10, seconds=0.01, sockets=10, threads=1, tasks=0)
+    after = Probe(at_once=8, answered=10, seconds=0.3, sockets=13, threads=3, tasks=6)
+    late = after.model_copy(update={"answered": 8, "seconds": None, "gave_up_seconds": 3.0})
+    trials, arms = [], []
+    for fault, met, second in (("reset", {"reset": 7}, after), ("stall", {"timeout-read": 7}, late)):
+        name = f"pycurl[faults={fault}]"
+        arms.append(
+            Arm(
+                name=name, strategy="pycurl", upstream="aiohttp", route="direct", workload="workload",
+                axes={"faults": fault}, sweep="pycurl",
+            )
+        )  # fmt: skip
+        counts = FaultCounts(by_fault={fault: MetFault(asked=7, met=met, failed_seconds=0.1)}, beside={})
+        given_up = Cancelled(
+            asked=10, by_timeout=4, by_task=6, ended={}, seconds=1.0, held_before=1, held_after=5, before=before,
+            after=second,
+        )  # fmt: skip
+        trials += [a_trial("pycurl", number, arm=name, faults=counts, cancelled=given_up) for number in (1, 2, 3)]
+    run = a_run(*trials, name=FAILURES, arms=arms)
+    return run.model_copy(update={"experiment": run.experiment.model_copy(update={"name": "failures"})})
 
 
 def _sweep(name):

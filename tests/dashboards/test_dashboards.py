@@ -17,10 +17,11 @@ from grafana_foundation_sdk.models.prometheus import Dataquery
 
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.reports.charts.chart_data import HUES, colour_of
+from clientlab.reports.fault_section import tone_of
 from clientlab.results.figures import EXPORTED
 from clientlab.results.labels import ARM, legend
 from clientlab.service import run_metrics
-from clientlab.strategies import STRATEGIES
+from clientlab.strategies import STRATEGIES, STREAM_STRATEGIES
 from generate.dashboards import FOLDER, files
 from grafana_panels import flat
 
@@ -28,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 LABELS = {*ARM, "outcome", "le", "instance", "job", "round", "state", "status", "code", "handler"}
 LABELS |= {label for family in run_metrics.families().values() for label in family._labelnames}
 NAMES = sorted(Path(path).stem for path in files())
+FAULTS = "What does the caller meet with each fault?"
+WORDS = {"Where were they measured?", FAULTS}
 
 
 def loaded(name: str) -> dict:
@@ -116,10 +119,27 @@ def test_the_comparison_begins_with_intervals_beside_the_band_of_equality():
     assert not any("wall_seconds" in expression for expression in expressions(loaded("compare")))
 
 
+@pytest.mark.parametrize("cell", ["ok", "status-5xx", "timeout-read", "hangs", "4 of 30 failed", "ok · 2 lost beside"])
+def test_a_fault_has_the_colour_that_it_has_in_reports(cell):
+    """Of the first pattern that matches, as Grafana takes them; the word stays."""
+    (panel,) = [panel for panel in panels_of("experiment") if panel["title"] == FAULTS]
+    mappings = next(
+        entry["value"] for one in panel["fieldConfig"]["overrides"] for entry in one["properties"]
+        if entry["id"] == "mappings"
+    )  # fmt: skip
+    options = next(one["options"] for one in mappings if re.search(one["options"]["pattern"].strip("/"), cell))
+    colour = {"good": "green", "open": "orange", "bad": "red"}[tone_of(cell)]
+    assert options["result"]["color"] == colour
+    assert re.sub(options["pattern"].strip("/"), r"\1", cell) == cell
+
+
 def test_what_most_experiments_do_not_have_is_closed():
-    """Claims and sweeps are in rows that a reader opens."""
+    """Claims, streams, failures and sweeps are in rows that a reader opens."""
     rows = {panel["title"]: panel for panel in loaded("experiment")["panels"] if panel["type"] == "row"}
-    assert list(rows) == ["Claims of the experiment", "Sweep over an axis of the experiment"]
+    assert list(rows) == [
+        "Claims of the experiment", "Streams: the cost and the lag of an event", "Faults: what the caller meets",
+        "Cancelled requests: what they leave", "Sweep over an axis of the experiment",
+    ]  # fmt: skip
     assert all(row["collapsed"] for row in rows.values())
 
 
@@ -127,6 +147,7 @@ def test_uids_are_fixed_and_unique():
     """So that links and provisioning find them."""
     assert {loaded(name)["uid"] for name in NAMES} == {
         "clientlab-live", "clientlab-compare", "clientlab-servers", "clientlab-experiment",
+        "clientlab-history",
     }  # fmt: skip
 
 
@@ -152,13 +173,13 @@ def test_a_panel_says_what_it_shows(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_figures_have_a_unit(name):
-    """Of the panel or of its columns; but for the table of surroundings, which are words."""
+    """Of the panel or of its columns; but for tables of words."""
     for panel in panels_of(name):
         config = panel.get("fieldConfig", {"defaults": {}, "overrides": []})
         defaults, overrides = config["defaults"], config["overrides"]
         properties = [entry["id"] for override in overrides for entry in override["properties"]]
         cells = panel["type"] == "heatmap" and panel["options"].get("yAxis", {}).get("unit")
-        assert "unit" in defaults or "unit" in properties or cells or panel["title"] == "Where were they measured?"
+        assert "unit" in defaults or "unit" in properties or cells or panel["title"] in WORDS
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -176,7 +197,7 @@ def test_a_strategy_has_one_colour_on_every_panel_and_dashboard():
     """Whatever its arms are called, on whatever route and place of an axis; of a listed one, never Grafana's choice."""
     seen = defaultdict(set)
     for panel in of_arms():
-        for strategy in STRATEGIES:
+        for strategy in (*STRATEGIES, *STREAM_STRATEGIES):
             for arm in (
                 strategy,
                 f"{strategy} (proxy)",
@@ -202,6 +223,7 @@ def test_a_strategy_has_the_colour_that_it_has_in_reports():
     panel = next(of_arms())
     for strategy in (
         *STRATEGIES,
+        *STREAM_STRATEGIES,
         *(arm.strategy for path in bundled().values() for arm in read_plan(path).arms),
     ):
         assert colours_of(panel, strategy) == (HUES[colour_of(strategy)].either,)
@@ -272,12 +294,12 @@ def test_a_bar_whose_name_has_an_interval_keeps_its_colour(name):
             assert colours_of(panel, f"{arm}: c=1, n=1      ") == plain
 
 
-def test_no_panel_mixes_the_latencies_of_strategies():
+def test_no_panel_mixes_the_times_of_strategies():
     """A histogram is of one arm, which a variable names; a quantile is of one arm by its labels."""
     for name in NAMES:
         for panel in panels_of(name):
             for expression in (target["expr"] for target in panel["targets"]):
-                if "clientlab_request_seconds_bucket" in expression:
+                if "_bucket{" in expression and "clientlab_" in expression and "histogram_quantile" not in expression:
                     assert expression.count('legend="$arm"') >= 1, panel["title"]
                     assert "$arm" in panel["title"]
 
@@ -287,6 +309,27 @@ def test_a_run_without_a_sweep_has_a_panel_that_states_so():
     panel = next(panel for panel in panels_of("experiment") if panel["type"] == "trend")
     (target,) = panel["targets"]
     assert re.search(r"or on \(\) label_replace\(.*this run has no sweep", target["expr"])
+
+
+def test_streams_are_told_from_requests():
+    """Panels of streams say so in their titles, and state in a run without streams that it has none."""
+    panels = [
+        panel
+        for panel in (*panels_of("live"), *panels_of("experiment"))
+        if re.search("_stream|per_event|event_lag", panel["targets"][0]["expr"]) and len(panel["targets"]) == 1
+    ]
+    assert {panel["type"] for panel in panels} == {"bargauge", "timeseries", "heatmap"}
+    for panel in panels:
+        assert panel["title"].startswith("Streams: ")
+        assert panel["fieldConfig"]["defaults"]["noValue"] == "no streams in this run"
+
+
+def test_each_query_of_a_table_has_a_name_of_its_own():
+    """Two of one name are one column, and the second of them is lost."""
+    for name in NAMES:
+        for panel in panels_of(name):
+            names = [target["refId"] for target in panel["targets"]]
+            assert len(set(names)) == len(names), panel["title"]
 
 
 def test_claims_are_shown_by_their_sentences():

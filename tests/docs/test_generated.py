@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from click.testing import CliRunner
 
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, settings_of
+from clientlab.strategies import EVERY_CLIENT, EXECUTORS, LISTED, settings_of
 from generate import registry
 from generate.__main__ import generate
 from generate.blocks import BlockMissing, Generated
@@ -47,9 +47,9 @@ def test_a_file_is_generated_whole_or_by_blocks_and_each_block_once():
 def test_the_table_of_strategies_names_each_of_them(expected):
     """The generator reads the list itself, and leaves none out."""
     page = expected["docs/strategies.md"]
-    for name in (*STRATEGIES, *CLIENTS, *EXECUTORS):
+    for name in (*LISTED, *EVERY_CLIENT, *EXECUTORS):
         assert f"\n| {name} |" in page
-    for spec in (*CLIENTS.values(), *EXECUTORS.values()):
+    for spec in (*EVERY_CLIENT.values(), *EXECUTORS.values()):
         for setting in settings_of(spec.import_path):
             assert f"\n| `?{setting}=` |" in page
 

@@ -8,12 +8,14 @@ import ssl
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import httpx
 import pytest
 
 from running import FRAMEWORKS, ROOT, Server, ask, caddy, caddy_path, gunicorn
+from servers.marks import marks
 
 if TYPE_CHECKING:
     import http.client
@@ -126,6 +128,19 @@ def test_a_drip_is_not_held_back(routed: Routed) -> None:
         assert time.perf_counter() - start < 0.7
         assert response.read() == b"***"
         assert time.perf_counter() - start >= 0.75
+
+
+@pytest.mark.parametrize("name", ["sse", "jsonl"])
+def test_events_are_not_held_back(routed: Routed, name: str) -> None:
+    """Each event of a stream arrives before the next one is written, whatever its type, without and with TLS."""
+    for site in (routed.site, routed.secure):
+        with contextlib.closing(site.connect()) as connection:
+            connection.request("GET", f"/stream?format={name}&events=5&every=200ms")
+            response = connection.getresponse()
+            arrived = [(mark, time.monotonic_ns()) for line in response for mark in marks(line)]
+        assert len(arrived) == 5
+        for (_, arrival), (following, _) in pairwise(arrived):
+            assert arrival < following.nanoseconds
 
 
 def test_a_stream_stays_chunked(routed: Routed) -> None:

@@ -24,6 +24,7 @@ _OF_EVERYBODY = {
     "init": "listing",
     "report": "reporting",
     "compare": "comparing",
+    "history": "history",
     "claims": "reporting",
     "runs": "runs",
     "list": "listing",
@@ -106,7 +107,7 @@ def _option_names() -> dict[str, str]:
     """Field → its option: the core names fields, and the command line shows options."""
     from clientlab.cli.run_options import OPTION_NAMES  # noqa: PLC0415 - for an error of a field alone
 
-    others = ("fail_on", "figure", "force", "out", "strict")
+    others = ("experiment", "fail_on", "figure", "force", "out", "strict")
     return OPTION_NAMES | {field: f"--{field.replace('_', '-')}" for field in others}
 
 

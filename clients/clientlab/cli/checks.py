@@ -23,7 +23,17 @@ from clientlab.errors import IncompleteRun, LabError
 from clientlab.experiments.checks import plugin_faults
 from clientlab.judging.shortages import MORE_PORTS, longer_queue, more_files
 from clientlab.results.surroundings import cpu_usable, system_limits
-from clientlab.strategies import CLIENTS, EXECUTORS, Strategy, check_settings, client_spec, find, merged, plugins
+from clientlab.strategies import (
+    EVERY_CLIENT,
+    EXECUTORS,
+    Strategy,
+    check_settings,
+    client_spec,
+    find,
+    merged,
+    plugins,
+    retries,
+)
 from clientlab.strategies.availability import MERGED
 from clientlab.testbeds.local import caddy
 
@@ -76,9 +86,13 @@ def conform(names: tuple[str, ...], *, as_json: bool) -> int:
 
 
 def _check(strategies: Sequence[Strategy]) -> None:
-    """Raise LabError for a strategy without checks: an external program."""
+    """Raise LabError for a strategy without checks: an external program, and one that sends requests again."""
     for strategy in strategies:
         check_settings(strategy)
+        if retries(strategy):
+            raise LabError(
+                f"strategy {strategy.name!r} sends requests again, and these checks count each one; leave out retry"
+            )
         if client_spec(strategy.client).program:
             raise LabError(
                 f"strategy {strategy.name!r} is an external program, which these checks do not cover; "
@@ -169,7 +183,7 @@ def doctor() -> int:
 def requirements() -> Iterator[Requirement]:
     """Check every requirement."""
     yield Requirement("Python", sys.version.split()[0], needed=True, advice="")
-    extras = {spec.distribution: spec.extra for spec in CLIENTS.values()}
+    extras = {spec.distribution: spec.extra for spec in EVERY_CLIENT.values()}
     extras |= {spec.distribution: spec.extra for spec in EXECUTORS.values()}
     for name in sorted(extras.keys() - {"python", *_SERVERS}):
         advice = f"its strategies: pip install 'clientlab[{extras[name]}]'"

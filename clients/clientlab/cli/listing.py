@@ -21,7 +21,7 @@ from clientlab.experiments.experiment import MOST_CHARACTERS, NAME
 from clientlab.experiments.file import articles, bundled, has_quick, read_plan
 from clientlab.printable import printable
 from clientlab.running.due import seconds_of
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, known, plugins, resolve, unavailable
+from clientlab.strategies import EVERY_CLIENT, EXECUTORS, LISTED, known, plugins, resolve, unavailable
 
 Rows = list[dict[str, Any]]
 _DEFAULT = Path("experiment.toml")
@@ -40,14 +40,14 @@ def strategy_rows() -> Rows:
             "source": ", ".join(measured_by.get(strategy.name, [strategy.source])),
             "note": f"{strategy.wrong}; mended by {strategy.mended_by}" if strategy.wrong else "",
         }
-        for strategy in (*STRATEGIES.values(), *resolve.of_packages().values())
+        for strategy in (*LISTED.values(), *resolve.of_packages().values())
     ]
 
 
 def strategy_rows_here() -> Rows:
     """`strategy_rows`; the note begins with the reason why a strategy is unavailable on this machine."""
     rows = strategy_rows()
-    for row, strategy in zip(rows, (*STRATEGIES.values(), *resolve.of_packages().values()), strict=True):
+    for row, strategy in zip(rows, (*LISTED.values(), *resolve.of_packages().values()), strict=True):
         if reason := unavailable(strategy):
             row["note"] = "; ".join(filter(None, (f"unavailable: {reason}", row["note"])))
     return rows
@@ -63,7 +63,7 @@ def client_rows() -> Rows:
             "connections": spec.policy,
             "description": spec.description,
         }
-        for spec in (*CLIENTS.values(), *known.packages().clients.values())
+        for spec in (*EVERY_CLIENT.values(), *known.packages().clients.values())
     ]
 
 

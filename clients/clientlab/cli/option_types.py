@@ -16,10 +16,13 @@ from clientlab.experiments.experiment import ENVIRONMENT
 from clientlab.experiments.file import bundled
 from clientlab.results.capacity_search import MOST_OVERLOAD, Conditions
 from clientlab.results.store import Store
-from clientlab.strategies import STRATEGIES
+from clientlab.strategies import LISTED
 from clientlab.workload.arrivals import Stages, rate_of
+from clientlab.workload.cancels import Cancels
 from clientlab.workload.delays import Delay, seconds
+from clientlab.workload.faults import Faults
 from clientlab.workload.link import bandwidth_of, buffer_of, rtt_of
+from clientlab.workload.streams import StreamLimits
 
 _LIKE_A_SECRET = 16
 """Characters from which a misplaced text is not printed."""
@@ -97,6 +100,8 @@ RATE = ParsedType("rate", rate_of)
 CONDITIONS = ParsedType("conditions", Conditions.parse)
 STAGES = ParsedType("text", Stages.parse)
 DELAY = ParsedType("text", Delay.parse)
+CANCELS = ParsedType("text", Cancels.parse)
+GOODPUT = ParsedType("limits", StreamLimits.parse)
 OVERLOAD = ParsedType("shares", _shares_beyond)
 ROUND_TRIPS = ParsedType("time", _each_of(rtt_of))
 BANDWIDTHS = ParsedType("bandwidth", _each_of(bandwidth_of))
@@ -136,6 +141,14 @@ def environments_of(_context: click.Context, option: click.Parameter, texts: tup
     return found or None
 
 
+def faults_of(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> Faults | None:
+    """The faults of all texts; None without a text. Raises click.BadParameter."""
+    try:
+        return Faults.parse(",".join(texts)) if texts else None
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.", param=option) from error
+
+
 OUT = click.option(
     "--out",
     "folder",
@@ -153,7 +166,7 @@ def complete_experiments(_context: click.Context, _parameter: click.Parameter, b
 
 def complete_strategies(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Listed strategies, and files with a client."""
-    return _beginning(STRATEGIES, begun)
+    return _beginning(LISTED, begun)
 
 
 def complete_runs(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:

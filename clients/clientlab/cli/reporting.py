@@ -65,6 +65,13 @@ HTML = click.option(
 )
 
 
+FLAME = click.option(
+    "--flame",
+    type=_Output(files.FLAME),
+    help="Write the flame graphs of --profile to this file (.svg). It needs no network.",
+)
+
+
 JUNIT = click.option(
     "--junit",
     type=_Output(files.JUNIT),
@@ -183,9 +190,10 @@ def write_text(path: Path, text: str, name: str) -> None:
 @click.argument("name", metavar="RUN", shell_complete=complete_runs)
 @CHART
 @HTML
+@FLAME
 @exports
 @OUT
-def report(name: str, chart: Path | None, html: Path | None, folder: Path, **formats: Any) -> int:
+def report(name: str, chart: Path | None, html: Path | None, flame: Path | None, folder: Path, **formats: Any) -> int:
     """Show a run. RUN is a name, the beginning of a name, "last", or the path of a run file."""
     found = find_judged(Store(folder), name)
     judged = judged_by(found, formats)
@@ -195,6 +203,7 @@ def report(name: str, chart: Path | None, html: Path | None, folder: Path, **for
         show(found, whole=formats["whole"], stderr=False)
     draw(found, chart, stderr=taken)
     write_page(found, html, judged, stderr=taken)
+    write_flames(found, flame, stderr=taken)
     return code
 
 
@@ -219,6 +228,15 @@ def write_page(run: Run, page: Path | None, judged: Sequence[ThresholdResult], *
 
         write(run, page, judged)
         click.echo(f"report: {printable(str(page))}", err=stderr)
+
+
+def write_flames(run: Run, path: Path | None, *, stderr: bool) -> None:
+    """Write the flame graphs of a run, if a path is given, and print the path. Raises LabError."""
+    if path is not None:
+        from clientlab.reports import as_html  # noqa: PLC0415 - no other command needs templates
+
+        as_html.write_flames(run, path)
+        click.echo(f"flame graph: {printable(str(path))}", err=stderr)
 
 
 @click.command()

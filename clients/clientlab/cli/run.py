@@ -7,7 +7,7 @@ import sys
 import click
 
 from clientlab.cli.option_fields import takes
-from clientlab.cli.reporting import draw, limits_of, show, tell, tell_claims, tell_gate, write_page
+from clientlab.cli.reporting import draw, limits_of, show, tell, tell_claims, tell_gate, write_flames, write_page
 from clientlab.cli.run_help import GroupedCommand
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions
 from clientlab.cli.terminal import PatientConsole, say
@@ -22,13 +22,18 @@ from clientlab.results.document import Run
 from clientlab.results.target import Target
 from clientlab.results.withheld_plan import withheld_command
 from clientlab.standalone.measuring import measured
+from clientlab.standalone.once import outcomes_of
 from clientlab.standalone.requests import NewRun, ResumedRun, RunSettings
+from clientlab.workload.faults import check_maker
 
 _WITH_RESUME = (
     "resume",
     "folder",
     "chart",
     "keep_samples",
+    "profile",
+    "phases",
+    "flame",
     "as_json",
     "require_claims",
     "testbed",
@@ -45,6 +50,24 @@ _WITH_RESUME = (
     "path",
 )
 
+_NOT_ONCE = (
+    "profile",
+    "phases",
+    "flame",
+    "resume",
+    "name",
+    "chart",
+    "html",
+    "junit",
+    "as_json",
+    "fail_on",
+    "strict",
+    "require_claims",
+    "keep_samples",
+    "ceilings",
+)
+"""Fields of options about figures, which `--once` does not have."""
+
 
 @click.command(cls=GroupedCommand)
 @takes(RunOptions)
@@ -54,8 +77,26 @@ def run(options: RunOptions) -> int:
     EXPERIMENT is a bundled one, or a TOML file. Options win over its values.
     """
     limits = limits_of(options.fail_on, strict=options.strict)
+    if options.once:
+        return _once(options)
     request = _new_run(options) if options.resume is None else _resumed_run(options, options.resume)
-    settings = RunSettings(
+    _check_profile(options)
+    settings = _settings(options, limits)
+    return _show(options, measured(request, settings, PatientConsole(stderr=True), say), limits)
+
+
+def _check_profile(options: RunOptions) -> None:
+    """Raises LabError for options of profiles that do not go together."""
+    if options.flame is not None and not options.profile:
+        raise LabError("--flame without --profile: a flame graph needs a profile; add --profile")
+    if options.profile and options.has("find_max"):
+        raise LabError("--profile with --find-max: a search has no single load; profile at its rate with --rate")
+    if options.phases and options.has("find_max"):
+        raise LabError("--phases with --find-max: a search has no single load; look at its rate with --rate")
+
+
+def _settings(options: RunOptions, limits: list[Threshold]) -> RunSettings:
+    return RunSettings(
         folder=options.folder,
         strategies=options.strategies,
         allowed=options.allowed,
@@ -65,8 +106,26 @@ def run(options: RunOptions) -> int:
         limits=tuple(limits),
         strict=options.strict,
         require_claims=options.require_claims,
+        profile=options.profile,
+        phases=options.phases,
     )
-    return _show(options, measured(request, settings, PatientConsole(stderr=True), say), limits)
+
+
+def _once(options: RunOptions) -> int:
+    """Send one request with every strategy, and print a line for each. The exit code."""
+    for field in _NOT_ONCE:
+        if options.has(field):
+            option = OPTION_NAMES.get(field, f"--{field.replace('_', '-')}")
+            raise FieldError(["once"], f"it measures and stores nothing; leave {option} out")
+    count = failed = 0
+    for one in outcomes_of(_new_run(options), _settings(options, []), say):
+        count += 1
+        failed += one.problem is not None
+        said = f"FAILED  {one.name}: {one.problem}" if one.problem else f"ok      {one.name}: {one.found}"
+        click.echo(printable(said))
+    works = "1 strategy works" if count == 1 else f"{count} strategies work"
+    click.echo(f"{failed} of {count} strategies failed" if failed else works)
+    return IncompleteRun.exit_code if failed else 0
 
 
 def _new_run(options: RunOptions) -> NewRun:
@@ -117,6 +176,8 @@ def _target(options: RunOptions) -> Target:
         if options.yes:
             raise LabError("--yes without --url: the lab's own upstreams are on this machine; leave it out")
         return Target(testbed=options.testbed)
+    if options.faults is not None:
+        check_maker(options.faults, "--url with --fault")
     for field in ("upstreams", "routes", "delay", "path"):
         if options.has(field):
             option = OPTION_NAMES[field]
@@ -142,6 +203,7 @@ def _show(options: RunOptions, finished: Run, limits: list[Threshold]) -> int:
     try:
         draw(finished, options.chart, stderr=options.as_json)
         write_page(finished, options.html, judged, stderr=options.as_json)
+        write_flames(finished, options.flame, stderr=options.as_json)
         _write_junit(finished, options, judged)
     except LabError as error:
         raise IncompleteRun(f"{error}; the run is saved in {options.folder / finished.run}") from error

@@ -32,19 +32,24 @@ GROUPS = (
     ),
     HelpGroup(
         "Load",
-        ("rate", "find_max", "method", "path", "headers", "body", "payload_size", "connections"),
+        ("rate", "find_max", "stream", "method", "path", "headers", "body", "payload_size", "connections"),
         (
             "stages", "arrivals", "max_late", "find_from", "overload", "shards", "warmup", "replay", "encode", "parse",
-            "read", "chunk_size", "upload_size", "upload", "elapsed",
+            "cancel", "read", "chunk_size", "upload_size", "upload", "elapsed",
         ),
     ),
+    HelpGroup(
+        "Streams",
+        (),
+        ("first", "every", "events", "goodput", "rank", "event_size", "pings", "end", "stop_after"),
+    ),
     HelpGroup("Network", ("routes", "bandwidth", "timeout"), ("buffer", "ca_file", "yes")),
-    HelpGroup("Server", ("upstreams", "testbed"), ("ceilings",)),
-    HelpGroup("Precision", ("quick", "precision", "time_budget", "slices", "pin", "seed")),
+    HelpGroup("Server", ("upstreams", "faults", "testbed"), ("ceilings",)),
+    HelpGroup("Precision", ("quick", "once", "precision", "time_budget", "pin", "seed"), ("slices",)),
     HelpGroup(
         "Output",
-        ("whole", "html", "junit", "chart", "as_json", "folder", "name", "fail_on", "resume"),
-        ("strict", "require_claims", "keep_samples", "keep_headers"),
+        ("whole", "profile", "html", "junit", "as_json", "folder", "name", "fail_on", "resume"),
+        ("phases", "flame", "chart", "strict", "require_claims", "keep_samples", "keep_headers"),
     ),
     HelpGroup(
         "More",
@@ -66,6 +71,8 @@ class GroupedCommand(click.Command):
         whole = ctx.meta.get(_ALL, False)
         for group in GROUPS:
             fields = [*group.shown, *group.further] if whole else group.shown
+            if not fields:
+                continue
             with formatter.section(group.title):
                 rows = [_row(options[field], ctx, whole=whole) for field in fields]
                 formatter.write_dl(rows, col_max=_COLUMN)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import click
 
@@ -16,8 +16,10 @@ from clientlab.cli.option_types import (
     BANDWIDTHS,
     BODY,
     BUFFERS,
+    CANCELS,
     CONDITIONS,
     DELAY,
+    GOODPUT,
     METHOD,
     OUT,
     OVERLOAD,
@@ -31,13 +33,18 @@ from clientlab.cli.option_types import (
     complete_runs,
     complete_strategies,
     environments_of,
+    faults_of,
     headers_of,
 )
-from clientlab.cli.reporting import CHART, FAIL_ON, HTML, JUNIT, STRICT, WHOLE
+from clientlab.cli.reporting import CHART, FAIL_ON, FLAME, HTML, JUNIT, STRICT, WHOLE
 from clientlab.results.capacity_search import Conditions
+from clientlab.results.profile import ProfileKind
 from clientlab.testbeds.local import ROUTES
 from clientlab.workload.arrivals import Stages
+from clientlab.workload.cancels import Cancels
 from clientlab.workload.delays import Delay
+from clientlab.workload.faults import Faults
+from clientlab.workload.streams import FORMATS, StreamFormat, StreamLimits
 from clientlab.workload.workload import Workload
 
 
@@ -140,13 +147,19 @@ class RunOptions:
     ] = None
     quick: Annotated[bool, Option("--quick", "The experiment's short form. The run lists what it changed.")] = False
     require_claims: Annotated[bool, Option("--require-claims", "Exit 1 where a claim is contradicted.")] = False
+    once: Annotated[bool, Option("--once", "One request per strategy, to see whether it works. Nothing is stored.")] = (
+        False
+    )
     fail_on: Annotated[tuple[str, ...], Option("--fail-on", FAIL_ON, metavar="LIMIT")] = ()
     strict: Annotated[bool, Option("--strict", STRICT)] = False
     whole: Annotated[bool, Option("-v --all", WHOLE)] = False
     warmup: Annotated[int | None, Option("--warmup", "Requests before the measured ones.  [default: 10]")] = None
     connections: Annotated[
         Literal["cold", "warm"] | None,
-        Option("--connections", "Open connections inside the clock, or before it.  [default: warm with -d, else cold]"),
+        Option(
+            "--connections",
+            "Open connections inside the clock, or before it.  [default: warm with -d and --cancel, else cold]",
+        ),
     ] = None
     resume: Annotated[
         str | None,
@@ -284,9 +297,73 @@ class RunOptions:
         Literal["whole", "stream"] | None, Option("--upload", "Hold the bytes in memory, or stream them.")
     ] = None
     elapsed: Annotated[bool, Option("--elapsed", "Also keep the library's own time of each request.")] = False
+    stream: Annotated[
+        StreamFormat | None,
+        Option("--stream", f"Read events as they come. Formats: {', '.join(FORMATS)}.", metavar="FORMAT"),
+    ] = None
+    first: Annotated[
+        Delay | None,
+        Option("--first", "Streams: time to the first event (50ms), or a distribution.  [default: 0]", type=DELAY),
+    ] = None
+    every: Annotated[
+        Delay | None,
+        Option("--every", "Streams: time between two events (5ms), or a distribution.  [default: 10ms]", type=DELAY),
+    ] = None
+    events: Annotated[
+        int | None,
+        Option("--events", "Streams: events of each. With --url, the most that are read.  [default: 100]"),
+    ] = None
+    event_size: Annotated[int | None, Option("--event-size", "Streams: characters of each event.  [default: 48]")] = (
+        None
+    )
+    pings: Annotated[int | None, Option("--pings", "Streams: a ping after each so many events.  [default: none]")] = (
+        None
+    )
+    end: Annotated[
+        str | None,
+        Option(
+            "--end",
+            "Streams: the HTTP body ends with the last event, apart from it at once, so much later (5ms), or by the "
+            "length that its head states.  [default: apart]",
+            metavar="with|apart|length|TIME",
+        ),
+    ] = None
+    stop_after: Annotated[
+        int | None, Option("--stop-after", "Streams: the client leaves each after so many events.")
+    ] = None
+    goodput: Annotated[
+        StreamLimits | None,
+        Option(
+            "--goodput",
+            "Streams: count those that keep these limits: 'first<300ms,gap_p99<50ms'.",
+            type=GOODPUT,
+        ),
+    ] = None
+    rank: Annotated[
+        Literal["cpu", "lag"] | None,
+        Option("--rank", "Streams: rank by CPU time of an event, or by lag.  [default: cpu]"),
+    ] = None
     delay: Annotated[
         Delay | None,
         Option("--delay", "Delay of the upstream (140ms). A distribution: lognormal:100ms,0.3.", type=DELAY),
+    ] = None
+    faults: Annotated[
+        Faults | None,
+        Option(
+            "--fault",
+            "Spoil a share of the answers (reset:10%). Repeatable; docs/faults.md lists the kinds.",
+            metavar="FAULT",
+            multiple=True,
+            callback=faults_of,
+        ),
+    ] = None
+    cancel: Annotated[
+        Cancels | None,
+        Option(
+            "--cancel",
+            "Give up a share of the requests (10%). At moments of a window: '10%@0ms-50ms'. See docs/cancellation.md.",
+            type=CANCELS,
+        ),
     ] = None
     headers: Annotated[
         dict[str, str] | None,
@@ -344,9 +421,29 @@ class RunOptions:
     ] = None
     chart: Annotated[Path | None, CHART] = None
     html: Annotated[Path | None, HTML] = None
+    flame: Annotated[Path | None, FLAME] = None
     junit: Annotated[Path | None, JUNIT] = None
     keep_samples: Annotated[
         bool, Option("--keep-samples", "Keep every request's sample, in one compressed file per trial.")
+    ] = False
+    profile: Annotated[
+        tuple[ProfileKind, ...],
+        Option(
+            "--profile",
+            "Show where CPU time goes, or memory. After the rounds, in more trials of each strategy: up to six for "
+            "cpu, one for memory. Repeat it for both.",
+            type=click.Choice(get_args(ProfileKind)),
+            is_flag=False,
+            flag_value="cpu",
+            metavar="[cpu|memory]",
+        ),
+    ] = ()
+    phases: Annotated[
+        bool,
+        Option(
+            "--phases",
+            "Show the phases of requests: waits, connecting, first byte. After the rounds, in one more trial of each.",
+        ),
     ] = False
     as_json: Annotated[bool, Option("--json", "Print the run document. Everything else goes to standard error.")] = (
         False

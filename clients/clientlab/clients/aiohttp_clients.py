@@ -10,7 +10,17 @@ from typing import Any, ClassVar
 
 import aiohttp
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.aiohttp_retrying import retrying_session
+from clientlab.clients.client_interface import (
+    Budget,
+    EventsAs,
+    EventSink,
+    Opened,
+    Pieces,
+    Sink,
+    StatusAndBody,
+    untouched,
+)
 from clientlab.clients.tls_context import tls_context, trusting
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
@@ -39,6 +49,9 @@ class AiohttpSession:
     """One session for the event loop."""
 
     errors: ClassVar[ErrorTable] = AIOHTTP_ERRORS
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "lines"
+    own_retry: ClassVar[str] = "aiohttp-retry"
 
     def __init__(  # noqa: PLR0913 - the connector's settings
         self,
@@ -50,20 +63,25 @@ class AiohttpSession:
         keepalive_timeout: float | None = None,
         force_close: bool = False,
         trust: str = "lab",
+        as_written: bool = False,
     ) -> None:
-        self._budget = budget
-        self._trust = trust
+        self._budget = budget = untouched(budget) if as_written else budget
+        self._trust = "default" if as_written else trust
+        self._as_written = as_written
         if keepalive_timeout is None:
             keepalive_timeout = LIBRARY_KEEP_IDLE_SECONDS if budget.connections is None else KEEP_IDLE_SECONDS
         limit = budget.connections
         self._connector: dict[str, Any] = {"limit": LIBRARY_LIMIT if limit is None else limit}
         self._connector |= {"limit_per_host": limit_per_host, "ttl_dns_cache": ttl_dns_cache}
         self._connector |= {"force_close": True} if force_close else {"keepalive_timeout": keepalive_timeout}
-        self._limits = aiohttp.ClientTimeout(total=None, sock_connect=budget.timeout, sock_read=budget.timeout)
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=budget.timeout, sock_read=budget.timeout)
+        self._given: dict[str, Any] = {} if as_written else {"timeout": limits}
 
     async def open(self) -> None:
         self.trust(trusting(self._budget, self._trust, ssl.create_default_context))
         self._session = self.new_session()
+        policy = self._budget.retry
+        self._requests: Any = self._session if policy is None else retrying_session(self._session, policy)
 
     def trust(self, context: ssl.SSLContext | None) -> None:
         """Set the TLS context of later sessions; None: aiohttp's own."""
@@ -73,16 +91,18 @@ class AiohttpSession:
         """A session with the budget's limits, in the running loop."""
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(**self._connector),
-            timeout=self._limits,
             cookie_jar=aiohttp.DummyCookieJar(),
+            **self._given,
         )
+        if self._as_written:
+            return session
         # aiohttp sends a GET again when its connection is dropped. No other client does, and the
         # server would count more requests than were sent. aiohttp has no public option for it.
         session._retry_connection = False  # noqa: SLF001
         return session
 
     async def send(self, request: Request) -> StatusAndBody:
-        async with self._session.request(
+        async with self._requests.request(
             request.method,
             request.url,
             headers=request.headers,
@@ -107,12 +127,34 @@ class AiohttpSession:
                 sink(chunk)
             return response.status
 
+    async def events(self, request: Request, sink: EventSink) -> int:
+        return await self.events_in(self._session, request, sink)
+
+    async def events_in(self, session: aiohttp.ClientSession, request: Request, sink: EventSink) -> int:
+        """`events` with the session of the caller."""
+        async with session.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            data=request.body,
+            allow_redirects=False,
+        ) as response:
+            sink.answered(response.status)
+            if response.status >= 400:
+                await response.read()
+                return response.status
+            async for line in response.content:
+                sink(line)
+            return response.status
+
     async def close(self) -> None:
         await self._session.close()
 
 
 class AiohttpPerCall(AiohttpSession):
     """A session, its connector and a connection for each request. Only the TLS context is kept."""
+
+    own_retry: ClassVar[str] = ""
 
     def __init__(self, budget: Budget, opened: Opened) -> None:
         super().__init__(budget, opened)
@@ -132,6 +174,10 @@ class AiohttpPerCall(AiohttpSession):
     async def stream(self, request: Request, sink: Sink) -> int:
         async with self.new_session() as session:
             return await self.stream_in(session, request, sink)
+
+    async def events(self, request: Request, sink: EventSink) -> int:
+        async with self.new_session() as session:
+            return await self.events_in(session, request, sink)
 
     async def close(self) -> None:
         """Do nothing: each call closed its own session."""

@@ -6,14 +6,11 @@ from typing import Any, ClassVar
 
 from clientlab.clients.aiohttp_clients import AiohttpSession
 from clientlab.clients.client_interface import Budget, Opened
-from clientlab.clients.httpx_family import FamilyAsync
+from clientlab.clients.httpx_family import FamilyAsync, Made
 
 
 class OnAiohttp(FamilyAsync):
-    """One `AsyncClient` on one `ClientSession`, which is that of the lab's aiohttp client: its pool, and no cookies.
-
-    httpx-aiohttp makes a session of its own otherwise, which stores cookies and sends a GET again.
-    """
+    """One `AsyncClient` on httpx-aiohttp's transport."""
 
     transport: ClassVar[Any]
 
@@ -23,8 +20,17 @@ class OnAiohttp(FamilyAsync):
         super().__init__(budget, opened, keepalive_expiry=keepalive_expiry, trust=trust)
 
     async def open(self) -> None:
-        limits, tls = self.limits(), self.tls() or self.library.create_ssl_context()
-        session = AiohttpSession(self._budget, lambda: None, keepalive_timeout=limits.keepalive_expiry)
-        session.trust(tls)
-        transport = self.transport(verify=tls, limits=limits, client=session.new_session)
-        self._client = self.made(self.library.AsyncClient, None, transport=transport)
+        self._client = self.made(
+            self.library.AsyncClient, None, transport=on_aiohttp(self, self.transport, self._budget)
+        )
+
+
+def on_aiohttp(client: Made, transport: Any, budget: Budget) -> Any:
+    """A transport of the class for a client, on a `ClientSession` of the lab's aiohttp client: its pool, no cookies.
+
+    httpx-aiohttp makes a session of its own otherwise, which stores cookies and sends a GET again.
+    """
+    limits, tls = client.limits(), client.tls() or client.library.create_ssl_context()
+    session = AiohttpSession(budget, lambda: None, keepalive_timeout=limits.keepalive_expiry)
+    session.trust(tls)
+    return transport(verify=tls, limits=limits, client=session.new_session)

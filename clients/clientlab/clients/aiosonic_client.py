@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import aiosonic
 from aiosonic.connection import Connection
@@ -23,10 +24,12 @@ from aiosonic.exceptions import (
 from aiosonic.pools import PoolConfig
 from aiosonic.timeout import Timeouts
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, EventsAs, EventSink, Opened, Pieces, Sink, StatusAndBody
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
+
+_Part = TypeVar("_Part", bytes, str)
 
 
 class AiosonicClient:
@@ -56,6 +59,8 @@ class AiosonicClient:
 
     # aiosonic can only send chunked uploads, and does not wait until the peer has read them.
     streams_uploads: ClassVar[bool] = False
+    events_as: ClassVar[EventsAs] = "str"
+    pieces: ClassVar[Pieces] = "lines"
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
@@ -86,15 +91,33 @@ class AiosonicClient:
 
     async def stream(self, request: Request, sink: Sink) -> int:
         """Chunks are those of the server, or 64 KiB: aiosonic has no option for their size."""
-        method = request.method.lower()
-        tls = self._tls if request.url.startswith("https:") else None
-        words: dict[str, Any] = {"headers": request.headers, "data": request.body, "ssl": tls}
-        async with self._client.stream(method, request.url, **words) as response:
+        async with self._streaming(request) as response:
             _check_length(response, request.method)
             chunks = response.iter_bytes()
             while (chunk := await _next(chunks)) is not None:
                 sink(chunk)
             return int(response.status_code)
+
+    async def events(self, request: Request, sink: EventSink) -> int:
+        async with self._streaming(request) as response:
+            _check_length(response, request.method)
+            status = int(response.status_code)
+            sink.answered(status)
+            if status >= 400:
+                await response.content()
+                return status
+            async with contextlib.aclosing(response.iter_lines()) as lines:
+                while (line := await _next(lines)) is not None:
+                    sink(line)
+            return status
+
+    def _streaming(self, request: Request) -> contextlib.AbstractAsyncContextManager[aiosonic.HttpResponse]:
+        """The response, whose body is not read yet."""
+        tls = self._tls if request.url.startswith("https:") else None
+        words: dict[str, Any] = {"headers": request.headers, "data": request.body, "ssl": tls}
+        streaming: contextlib.AbstractAsyncContextManager[aiosonic.HttpResponse]
+        streaming = self._client.stream(request.method.lower(), request.url, **words)
+        return streaming
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -111,8 +134,8 @@ def _check_length(response: aiosonic.HttpResponse, method: str) -> None:
         raise Fault("protocol", f"aiosonic reads no body without a length, and no response behind status {status}")
 
 
-async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
-    """The next chunk, or None at the end. aiosonic reports a truncated body as a lost connection."""
+async def _next(chunks: AsyncIterator[_Part]) -> _Part | None:
+    """The next chunk or line, or None at the end. aiosonic reports a truncated body as a lost connection."""
     try:
         return await anext(chunks, None)
     except ConnectionDisconnected as error:

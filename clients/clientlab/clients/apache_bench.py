@@ -47,6 +47,7 @@ class ApacheBench:
             (workload.replay is not None, "replay", "sends one request again and again; leave out `replay`"),
             (NUMBER_FIELD in workload.path, "path", "sends one request again and again; leave out {k}"),
             (encodes_each(workload), "encode", "sends one request again and again; leave out `encode`"),
+            (workload.faults is not None, "faults", "sends one request again and again; leave out `faults`"),
             (varies(workload), "delay", "sends one request again and again; write a constant delay"),
             (workload.parse, "parse", "parses no response; leave out `parse`"),
             (workload.read == "chunks", "read", "keeps no body; leave out `read`"),

@@ -3,18 +3,20 @@
 Its arguments are a `Budget` and a callback for connections that Python cannot see (libraries in C or Rust).
 `open` is called in the thread or event loop that uses the client.
 
-Equal for all clients: the pool, the time limits, no redirects, no retries, no decompression, no cookies, TLS
-verified. `send` reads the whole body before it returns.
+Equal for all clients: the pool, the time limits, no redirects, no decompression, no cookies, TLS verified. Nothing is
+sent again, unless the strategy has a policy of the library: a client that can do that names it in `own_retry`. `send`
+reads the whole body before it returns.
 
-Optional methods: see `Streaming`, `Timing` and `Telling`.
+Optional methods: see `Streaming`, `EventStreaming`, `Timing` and `Telling`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Protocol
 
+from clientlab.clients.retry_policy import RetryPolicy
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request
 
@@ -29,13 +31,15 @@ class Budget:
     `connections`: the most connections of this client, all kept alive; 0: no limit, if the library can; None: the
     default of the library. `timeout`: seconds for connecting, and for each wait for bytes. `ca_file`: path of a PEM
     file with the CA of the upstream's certificate; None: the CAs that the library trusts. Certificate and host name
-    are always verified. `chunk_size`: bytes to read at a time from a streamed body.
+    are always verified. `chunk_size`: bytes to read at a time from a streamed body. `retry`: the library's own policy,
+    if the strategy has one; None: nothing is sent again.
     """
 
     connections: int | None
     timeout: float
     ca_file: str | None = None
     chunk_size: int = DEFAULT_CHUNK_SIZE
+    retry: RetryPolicy | None = None
 
 
 Opened = Callable[[], None]
@@ -44,6 +48,11 @@ Opened = Callable[[], None]
 
 Sink = Callable[[bytes], object]
 """Receives a body chunk by chunk. Its return value is ignored."""
+
+
+def untouched(budget: Budget) -> Budget:
+    """The budget of a client ``as_written``: the library's own pool. The CA stays, and time limits are not set."""
+    return replace(budget, connections=None)
 
 
 class Client(Protocol):
@@ -95,6 +104,56 @@ class AsyncStreaming(Protocol):
 
     async def stream(self, request: Request, sink: Sink) -> int:
         """Send one request, pass the body to `sink` in chunks, return the status. Raises the same errors as `send`."""
+
+
+EventsAs = Literal["bytes", "str"]
+"""The type of the pieces that a client hands over."""
+
+Pieces = Literal["chunks", "lines", "events"]
+"""What a client hands over: the body as it arrives, its lines, or whole events (their data, or the text of a delta)."""
+
+
+class EventSink(Protocol):
+    """Receives a stream piece by piece, as the library hands it over: a line, a chunk, an event, the text of a delta.
+
+    Both methods may raise, because the stream is to end early or holds an event that is an error. The client then
+    closes the response and lets the exception pass.
+    """
+
+    def answered(self, status: int) -> None:
+        """The library has handed over the head of the response. It is called once for each stream."""
+
+    def __call__(self, piece: bytes | str) -> object:
+        """Take one piece at once. The return value is ignored."""
+
+
+class EventStreaming(Protocol):
+    """Optional for a blocking client: the library hands over a stream while it arrives.
+
+    A client that has `events` and no `send` only reads streams; its spec has `streams_only`.
+    """
+
+    events_as: ClassVar[EventsAs]
+    pieces: ClassVar[Pieces]
+
+    def events(self, request: Request, sink: EventSink) -> int:
+        """Send one request, pass its stream to `sink`, and return the status once the library ended the stream.
+
+        The body of an error status is not passed to the sink. Raises the same errors as `send`, and what `sink` raises.
+        """
+
+
+class AsyncEventStreaming(Protocol):
+    """`EventStreaming` for asyncio. The sink is called, not awaited."""
+
+    events_as: ClassVar[EventsAs]
+    pieces: ClassVar[Pieces]
+
+    async def events(self, request: Request, sink: EventSink) -> int:
+        """Send one request, pass its stream to `sink`, and return the status once the library ended the stream.
+
+        The body of an error status is not passed to the sink. Raises the same errors as `send`, and what `sink` raises.
+        """
 
 
 class Timing(Protocol):

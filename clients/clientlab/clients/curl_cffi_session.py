@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 from curl_cffi import AsyncCurl, AsyncSession, CurlECode, CurlInfo, CurlMOpt, CurlOpt, Response, Session, ffi, lib
 from curl_cffi.requests.exceptions import RequestException
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, EventsAs, EventSink, Opened, Pieces, Sink, StatusAndBody
 from clientlab.clients.descriptors import out_of_descriptors
 from clientlab.errors import CONNECT_KINDS, NO_DESCRIPTOR, ErrorTable, Fault
 from clientlab.workload.workload import Request
@@ -44,6 +44,8 @@ class _Curl:
     """What both sessions share: they speak HTTP/1.1 and send only the lab's headers."""
 
     errors: ClassVar[ErrorTable] = ()
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "lines"
 
     def __init__(self, budget: Budget, opened: Opened) -> None:
         self._budget = budget
@@ -75,10 +77,11 @@ class _Curl:
             self._opened()
         return response
 
-    def _fault_of(self, error: RequestException) -> Fault:
+    def _fault_of(self, error: RequestException, *, counted: bool = False) -> Fault:
+        """The error as one of its kind. `counted`: whether the connection is already counted."""
         response = cast("Response", error.response)
         kind = _kind_of(error, response)
-        if _connects(response) or kind in CONNECT_KINDS or kind == NO_DESCRIPTOR:
+        if not counted and (_connects(response) or kind in CONNECT_KINDS or kind == NO_DESCRIPTOR):
             self._opened()
         return Fault(kind, str(error))
 
@@ -95,6 +98,19 @@ class CurlCffiSession(_Curl):
 
     def stream(self, request: Request, sink: Sink) -> int:
         return self._response(request, _writer(sink)).status_code
+
+    def events(self, request: Request, sink: EventSink) -> int:
+        method, response = cast("Any", request.method), None
+        try:
+            with self._session.stream(method, request.url, **self._options(request, None)) as response:
+                status = self._counted(response).status_code
+                sink.answered(status)
+                for line in response.iter_lines():  # type: ignore[no-untyped-call]  # curl-cffi has no type for it
+                    if status < 400:
+                        sink(line)
+                return status
+        except RequestException as error:
+            raise self._fault_of(error, counted=response is not None) from error
 
     def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = self._response(request)
@@ -128,6 +144,24 @@ class CurlCffiAsync(_Curl):
 
     async def stream(self, request: Request, sink: Sink) -> int:
         return (await self._response(request, _writer(sink))).status_code
+
+    async def events(self, request: Request, sink: EventSink) -> int:
+        method, response = cast("Any", request.method), None
+        try:
+            async with self._session.stream(method, request.url, **self._options(request, None)) as response:
+                status = self._counted(response).status_code
+                sink.answered(status)
+                try:
+                    async for line in response.aiter_lines():
+                        if status < 400:
+                            sink(line)
+                except BaseException:
+                    # Without this, `aclose` reads the stream to its end: AsyncSession cannot leave one.
+                    response.quit_now.set()
+                    raise
+                return status
+        except RequestException as error:
+            raise self._fault_of(error, counted=response is not None) from error
 
     async def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = await self._response(request)

@@ -11,7 +11,7 @@ import geventhttpclient
 from geventhttpclient import client as library
 from geventhttpclient.response import HTTPConnectionClosed, HTTPSocketPoolResponse
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, EventsAs, EventSink, Opened, Pieces, Sink, StatusAndBody
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 
@@ -35,6 +35,8 @@ class GeventHttp:
     )
     # geventhttpclient sends an iterable body in chunks, and drops its length.
     streams_uploads: ClassVar[bool] = False
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "lines"
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
@@ -53,6 +55,17 @@ class GeventHttp:
         while chunk := response.read(self._budget.chunk_size):
             sink(chunk)
         return response.status_code
+
+    def events(self, request: Request, sink: EventSink) -> int:
+        with self._response(request) as response:
+            status = response.status_code
+            sink.answered(status)
+            if status >= 400:
+                response.read()
+                return status
+            while line := response.readline(b"\n"):
+                sink(bytes(line))
+            return status
 
     def close(self) -> None:
         if self._client is not None:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 from clientlab.clients.bodies import LENGTH_ERRORS, check_length
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, EventsAs, EventSink, Opened, Pieces, Sink, StatusAndBody
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
@@ -35,6 +35,8 @@ class HttpClient:
         (http.client.HTTPException, "protocol"),
         *LENGTH_ERRORS,
     )
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "lines"
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
@@ -62,6 +64,24 @@ class HttpClient:
                 sink(chunk)
             if response.length:  # http.client reports it only when the whole body is read at once
                 raise http.client.IncompleteRead(b"", response.length)
+        except BaseException:
+            connection.close()
+            raise
+        return response.status
+
+    def events(self, request: Request, sink: EventSink) -> int:
+        connection, target = self._prepared(request)
+        try:
+            response = _ask(connection, target, request)
+            sink.answered(response.status)
+            if response.status >= 400:
+                response.read()
+                return response.status
+            for line in response:
+                sink(line)
+            # http.client ends the iteration of a body that is cut short as that of a whole one.
+            if response.length or (response.chunked and response.chunk_left is not None):
+                raise http.client.IncompleteRead(b"")
         except BaseException:
             connection.close()
             raise

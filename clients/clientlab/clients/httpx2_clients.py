@@ -16,6 +16,7 @@ class Httpx2Client(FamilyClient):
     """One client, shared by all threads of the process."""
 
     library: ClassVar[Any] = httpx2
+    own_retry: ClassVar[str] = "httpx2"
     errors = _ERRORS
 
 
@@ -23,6 +24,7 @@ class Httpx2Async(FamilyAsync):
     """One client for the event loop."""
 
     library: ClassVar[Any] = httpx2
+    own_retry: ClassVar[str] = "httpx2"
     errors = _ERRORS
 
 

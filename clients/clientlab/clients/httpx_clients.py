@@ -14,6 +14,7 @@ class HttpxClient(FamilyClient):
     """One client, shared by all threads of the process."""
 
     library: ClassVar[Any] = httpx
+    own_retry: ClassVar[str] = "httpx"
     errors = errors_of(httpx)
 
 
@@ -21,6 +22,7 @@ class HttpxAsync(FamilyAsync):
     """One client for the event loop."""
 
     library: ClassVar[Any] = httpx
+    own_retry: ClassVar[str] = "httpx"
     errors = errors_of(httpx)
 
 

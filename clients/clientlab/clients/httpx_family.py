@@ -9,7 +9,16 @@ from __future__ import annotations
 import ssl
 from typing import Any, ClassVar
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import (
+    Budget,
+    EventsAs,
+    EventSink,
+    Opened,
+    Pieces,
+    Sink,
+    StatusAndBody,
+    untouched,
+)
 from clientlab.clients.no_cookies import empty_jar
 from clientlab.clients.tls_context import trusting
 from clientlab.errors import ErrorTable, Fault
@@ -38,12 +47,14 @@ def errors_of(library: Any) -> ErrorTable:
     )
 
 
-class _Made:
+class Made:
     """A client of the library: its limits, its TLS context and the check of its version of HTTP."""
 
     library: ClassVar[Any]
     errors: ClassVar[ErrorTable]
     http2: ClassVar[bool] = False
+    as_written: bool = False
+    """Whether time limits, pool and CAs are those of the library."""
     spare: ClassVar[int] = 0  # connections beside the budget's, for failed ones that keep their place in the pool
 
     def __init__(
@@ -64,15 +75,24 @@ class _Made:
         """A client with the budget's limits. `hook` looks at each response over HTTP/2."""
         if self.http2:
             options |= {"http2": True, "event_hooks": {"response": [hook]}}
+        if self._budget.retry is not None:
+            options["transport"] = self._transport(client_class, self._budget.retry.attempts - 1)
+        if not self.as_written:  # no limit for the wait for a connection
+            options["timeout"] = self.library.Timeout(self._budget.timeout, pool=None)
         client = client_class(
             verify=self.tls() or True,
             limits=self.limits(),
-            timeout=self.library.Timeout(self._budget.timeout, pool=None),  # no limit for the wait for a connection
             cookies=empty_jar(),
             **options,
         )
         del client.headers["Connection"]  # `keep-alive`, which other clients do not send
         return client
+
+    def _transport(self, client_class: Any, retries: int) -> Any:
+        """A transport of the library that tries so often again to connect, with the client's own limits."""
+        blocking = issubclass(client_class, self.library.Client)
+        transport = self.library.HTTPTransport if blocking else self.library.AsyncHTTPTransport
+        return transport(verify=self.tls() or True, limits=self.limits(), http2=self.http2, retries=retries)
 
     def tls(self) -> ssl.SSLContext | None:
         """The TLS context; None: the library's own."""
@@ -97,11 +117,39 @@ class _Made:
         )
 
 
-class FamilyClient(_Made):
+class MadeAsWritten(Made):
+    """The same with a setting that leaves the library as it is."""
+
+    def __init__(  # noqa: PLR0913 - the client's settings
+        self,
+        budget: Budget,
+        opened: Opened,
+        *,
+        max_keepalive: int | None = None,
+        keepalive_expiry: float | None = None,
+        trust: str = "lab",
+        as_written: bool = False,
+    ) -> None:
+        own, cas = (untouched(budget), "default") if as_written else (budget, trust)
+        super().__init__(own, opened, max_keepalive=max_keepalive, keepalive_expiry=keepalive_expiry, trust=cas)
+        self.as_written = as_written
+
+
+class OneClient(Made):
     """One blocking `Client`, shared by all threads of the process."""
+
+    events_as: ClassVar[EventsAs] = "str"
+    pieces: ClassVar[Pieces] = "lines"
 
     def open(self) -> None:
         self._client = self.made(self.library.Client, check_version)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class FamilyClient(MadeAsWritten, OneClient):
+    """It sends requests, and reads a stream line by line."""
 
     def send(self, request: Request) -> StatusAndBody:
         response = self._client.request(request.method, request.url, headers=request.headers, content=request.body)
@@ -114,19 +162,31 @@ class FamilyClient(_Made):
                 sink(chunk)
             return int(response.status_code)
 
+    def events(self, request: Request, sink: EventSink) -> int:
+        method, url = request.method, request.url
+        with self._client.stream(method, url, headers=request.headers, content=request.body) as response:
+            return lines_of(response, sink)
+
     def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = self._client.request(request.method, request.url, headers=request.headers, content=request.body)
         return response.status_code, response.content, response.elapsed.total_seconds()
 
-    def close(self) -> None:
-        self._client.close()
 
-
-class FamilyAsync(_Made):
+class OneAsyncClient(Made):
     """One `AsyncClient` for the event loop."""
+
+    events_as: ClassVar[EventsAs] = "str"
+    pieces: ClassVar[Pieces] = "lines"
 
     async def open(self) -> None:
         self._client = self.made(self.library.AsyncClient, acheck_version)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+class FamilyAsync(MadeAsWritten, OneAsyncClient):
+    """It sends requests, and reads a stream line by line."""
 
     async def send(self, request: Request) -> StatusAndBody:
         response = await self._client.request(
@@ -141,14 +201,23 @@ class FamilyAsync(_Made):
                 sink(chunk)
             return int(response.status_code)
 
+    async def events(self, request: Request, sink: EventSink) -> int:
+        method, url = request.method, request.url
+        async with self._client.stream(method, url, headers=request.headers, content=request.body) as response:
+            status = int(response.status_code)
+            sink.answered(status)
+            if status >= 400:
+                await response.aread()
+                return status
+            async for line in response.aiter_lines():
+                sink(line)
+            return status
+
     async def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = await self._client.request(
             request.method, request.url, headers=request.headers, content=request.body
         )
         return response.status_code, response.content, response.elapsed.total_seconds()
-
-    async def close(self) -> None:
-        await self._client.aclose()
 
 
 class FamilyPerCall:
@@ -156,6 +225,8 @@ class FamilyPerCall:
 
     library: ClassVar[Any]
     errors: ClassVar[ErrorTable]
+    events_as: ClassVar[EventsAs] = "str"
+    pieces: ClassVar[Pieces] = "lines"
 
     def __init__(
         self,
@@ -180,6 +251,10 @@ class FamilyPerCall:
                 sink(chunk)
             return int(response.status_code)
 
+    def events(self, request: Request, sink: EventSink) -> int:
+        with self.library.stream(request.method, request.url, **self._options(request)) as response:
+            return lines_of(response, sink)
+
     def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = self.library.request(request.method, request.url, **self._options(request))
         return response.status_code, response.content, response.elapsed.total_seconds()
@@ -192,6 +267,18 @@ class FamilyPerCall:
         tls = trusting(self._budget, self._trust, self.library.create_ssl_context)
         options = {"headers": request.headers, "content": request.body, "timeout": self._budget.timeout}
         return {**options, "verify": tls or True}
+
+
+def lines_of(response: Any, sink: EventSink) -> int:
+    """Pass the lines of a response to the sink, unless its status is an error. Returns the status."""
+    status = int(response.status_code)
+    sink.answered(status)
+    if status >= 400:
+        response.read()
+        return status
+    for line in response.iter_lines():
+        sink(line)
+    return status
 
 
 def check_version(response: Any) -> None:

@@ -8,8 +8,18 @@ from typing import Any, ClassVar
 import niquests
 from niquests.packages import urllib3
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import (
+    Budget,
+    EventsAs,
+    EventSink,
+    Opened,
+    Pieces,
+    Sink,
+    StatusAndBody,
+    untouched,
+)
 from clientlab.clients.no_cookies import no_cookies
+from clientlab.clients.urllib3_retry import retry_of
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 
@@ -41,15 +51,26 @@ class NiquestsClient:
     """What the blocking and the asyncio client have in common: their limits, and the arguments of each request."""
 
     errors: ClassVar[ErrorTable] = NIQUESTS_ERRORS
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "lines"
+    own_retry: ClassVar[str] = "niquests"
 
-    def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:  # noqa: ARG002 - Python's audit events count them
+    def __init__(
+        self,
+        budget: Budget,
+        opened: Opened,  # noqa: ARG002 - Python's audit events count them
+        *,
+        pool_connections: int = 1,
+        as_written: bool = False,
+    ) -> None:
         self._budget = budget
-        self._options = options_of(budget, pool_connections)
+        self._options = options_of(untouched(budget) if as_written else budget, pool_connections)
+        self._limits = {} if as_written else {"timeout": budget.timeout}
 
     def _words(self, request: Request) -> dict[str, Any]:
         return {
             "headers": request.headers,
-            "timeout": self._budget.timeout,
+            **self._limits,
             "verify": self._budget.ca_file or True,
             "allow_redirects": False,
         }
@@ -76,6 +97,18 @@ class NiquestsSession(NiquestsClient):
                 sink(chunk)
             return response.status_code or 0
 
+    def events(self, request: Request, sink: EventSink) -> int:
+        method, url, words = request.method, request.url, self._words(request)
+        with self._session.request(method, url, data=request.body, stream=True, **words) as response:
+            status = response.status_code or 0
+            sink.answered(status)
+            if status >= 400:
+                _ = response.content  # reads the body, so that the connection is used again
+                return status
+            for line in response.iter_lines():
+                sink(line)
+            return status
+
     def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = self._session.request(request.method, request.url, data=request.body, **self._words(request))
         if response.status_code == SWITCHING_PROTOCOLS:
@@ -89,6 +122,8 @@ class NiquestsSession(NiquestsClient):
 def options_of(budget: Budget, pool_connections: int) -> dict[str, Any]:
     """The session's arguments: HTTP/1.1, the budget's pool, and no revocation check, which no other client makes."""
     options: dict[str, Any] = {"disable_http2": True, "disable_http3": True, "revocation_configuration": None}
+    if budget.retry is not None:
+        options["retries"] = retry_of(urllib3.util.retry.Retry, budget.retry)
     if budget.connections is None:
         return options
     return options | {"pool_connections": pool_connections, "pool_maxsize": budget.connections}
@@ -116,6 +151,18 @@ class NiquestsAsync(NiquestsClient):
             async for chunk in await response.iter_content(self._budget.chunk_size):
                 sink(chunk)
             return response.status_code or 0
+
+    async def events(self, request: Request, sink: EventSink) -> int:
+        method, url, words = request.method, request.url, self._words(request)
+        async with await self._session.request(method, url, data=request.body, stream=True, **words) as response:
+            status = response.status_code or 0
+            sink.answered(status)
+            if status >= 400:
+                await response.content
+                return status
+            async for line in response.iter_lines():
+                sink(line)
+            return status
 
     async def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = await self._session.request(request.method, request.url, data=request.body, **self._words(request))

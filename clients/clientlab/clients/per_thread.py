@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, EventsAs, EventSink, Opened, Pieces, Sink, StatusAndBody
 from clientlab.workload.workload import Request
 
 
@@ -25,6 +25,14 @@ class PerThread:
     """
 
     shared: ClassVar[type[Any]]
+    events_as: ClassVar[EventsAs]
+    pieces: ClassVar[Pieces]
+    own_retry: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        if hasattr(cls, "shared"):
+            cls.events_as, cls.pieces = cls.shared.events_as, cls.shared.pieces
+            cls.own_retry = getattr(cls.shared, "own_retry", "")
 
     def __init__(self, budget: Budget, opened: Opened) -> None:
         self._budget = replace(budget, connections=1)
@@ -42,6 +50,10 @@ class PerThread:
 
     def stream(self, request: Request, sink: Sink) -> int:
         status: int = self._taken().stream(request, sink)
+        return status
+
+    def events(self, request: Request, sink: EventSink) -> int:
+        status: int = self._taken().events(request, sink)
         return status
 
     def close(self) -> None:

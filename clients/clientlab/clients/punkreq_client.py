@@ -9,7 +9,7 @@ import punkreq
 from punkreq import _transport
 from punkreq.asyncio import Client
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, EventsAs, EventSink, Opened, Pieces, Sink, StatusAndBody
 from clientlab.clients.tls_context import trusting
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
@@ -39,6 +39,8 @@ class PunkreqClient:
     http2: ClassVar[bool] = False
     # punkreq sends an iterable body in chunks, and drops its length; only of a file it sends the length.
     streams_uploads: ClassVar[bool] = False
+    events_as: ClassVar[EventsAs] = "str"
+    pieces: ClassVar[Pieces] = "lines"
 
     def __init__(
         self,
@@ -77,6 +79,18 @@ class PunkreqClient:
             async for chunk in response.iter_bytes(self._budget.chunk_size):
                 sink(chunk)
         return response.status_code
+
+    async def events(self, request: Request, sink: EventSink) -> int:
+        response = await self._asked(request)
+        async with response:
+            status = response.status_code
+            sink.answered(status)
+            if status >= 400:
+                await response.read()
+                return status
+            async for line in response.iter_lines():
+                sink(line)
+        return status
 
     async def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = await self._asked(request)

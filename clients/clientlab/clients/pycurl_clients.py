@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import pycurl
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, EventsAs, EventSink, Opened, Pieces, Sink, StatusAndBody
 from clientlab.clients.descriptors import out_of_descriptors
 from clientlab.errors import CONNECT_KINDS, NO_DESCRIPTOR, ErrorTable, Fault
 from clientlab.workload.making import Upload
@@ -60,6 +61,8 @@ class PycurlHandle:
     """One easy handle per thread: a handle shared by threads aborts the interpreter."""
 
     errors: ClassVar[ErrorTable] = ()
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "chunks"
     version: ClassVar[int] = pycurl.CURL_HTTP_VERSION_1_1  # by default, libcurl negotiates HTTP/2 over TLS
 
     def __init__(
@@ -100,6 +103,22 @@ class PycurlHandle:
         except pycurl.error as error:
             raise self.fault_of(handle, *error.args[:2]) from error
         return self.status_of(handle)
+
+    def events(self, request: Request, sink: EventSink) -> int:
+        handle, answer = self._handle(request), _Answer(sink)
+        handle.setopt(pycurl.HEADERFUNCTION, answer.head)
+        handle.setopt(pycurl.WRITEFUNCTION, answer.body)
+        try:
+            handle.perform()
+        except pycurl.error as error:
+            if answer.raised is None:
+                raise self.fault_of(handle, *error.args[:2]) from error
+        finally:
+            handle.unsetopt(pycurl.HEADERFUNCTION)
+        status = self.status_of(handle)
+        if answer.raised is not None:
+            raise answer.raised
+        return status
 
     def close(self) -> None:
         for handle in self._all:
@@ -183,6 +202,37 @@ class PycurlHandle:
         return Fault(kind, message)
 
 
+class _Answer:
+    """The callbacks by which libcurl hands over a stream. libcurl drops their exceptions, so `raised` keeps it."""
+
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
+        self._status = 0
+        self.raised: BaseException | None = None
+
+    def head(self, line: bytes) -> int | None:
+        """Take one line of a head: of the response, of an interim one before it, or of the trailers behind its body."""
+        if line.startswith(b"HTTP/"):
+            self._status = int(line.split(None, 2)[1])
+        elif not line.strip() and self._status >= 200:
+            status, self._status = self._status, 0
+            self._passes = status < 400
+            return self._call(self._sink.answered, status)
+        return None
+
+    def body(self, piece: bytes) -> int | None:
+        """Take one piece. Any other number than its length ends the transfer, and closes the connection."""
+        return self._call(self._sink, piece) if self._passes else None
+
+    def _call(self, function: Callable[[Any], object], value: Any) -> int | None:
+        try:
+            function(value)
+        except BaseException as error:  # noqa: BLE001 - `events` raises it again
+            self.raised = error
+            return -1
+        return None
+
+
 def limits_of(seconds: float) -> tuple[tuple[int, int], ...]:
     """The options that limit each wait for bytes: libcurl gives up below one byte per second for so long.
 
@@ -210,6 +260,11 @@ class PycurlH2(PycurlHandle):
 
     def stream(self, request: Request, sink: Sink) -> int:
         status = super().stream(request, sink)
+        self._check_version()
+        return status
+
+    def events(self, request: Request, sink: EventSink) -> int:
+        status = super().events(request, sink)
         self._check_version()
         return status
 

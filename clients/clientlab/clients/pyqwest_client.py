@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pyqwest
 
 from clientlab.clients.bodies import hand_over
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, EventsAs, EventSink, Opened, Pieces, Sink, StatusAndBody
 from clientlab.errors import NO_DESCRIPTOR, ErrorTable
 from clientlab.workload.workload import Request
 
@@ -32,6 +32,8 @@ class _Pyqwest:
     """What both clients share: their transport, which is the pool and the limits."""
 
     errors: ClassVar[ErrorTable] = _ERRORS
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "chunks"
 
     def __init__(
         self,
@@ -87,6 +89,15 @@ class PyqwestClient(_Pyqwest):
                 hand_over(chunk, self._budget.chunk_size, sink)
             return response.status
 
+    def events(self, request: Request, sink: EventSink) -> int:
+        with self._client.stream(request.method, request.url, request.headers, request.body) as response:
+            status = response.status
+            sink.answered(status)
+            for chunk in response.content:
+                if status < 400:
+                    sink(bytes(chunk))
+            return status
+
     def close(self) -> None:
         self._transport.close()
 
@@ -107,6 +118,15 @@ class PyqwestAsync(_Pyqwest):
             async for chunk in response.content:
                 hand_over(chunk, self._budget.chunk_size, sink)
             return response.status
+
+    async def events(self, request: Request, sink: EventSink) -> int:
+        async with self._client.stream(request.method, request.url, request.headers, request.body) as response:
+            status = response.status
+            sink.answered(status)
+            async for chunk in response.content:
+                if status < 400:
+                    sink(bytes(chunk))
+            return status
 
     async def close(self) -> None:
         await self._transport.aclose()

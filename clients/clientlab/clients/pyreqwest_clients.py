@@ -15,7 +15,7 @@ from pyreqwest.client import BaseClientBuilder, ClientBuilder, SyncClientBuilder
 from pyreqwest.logging import flush_logs
 from pyreqwest.request import RequestBuilder, StreamRequest, SyncRequestBuilder, SyncStreamRequest
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, EventsAs, EventSink, Opened, Pieces, Sink, StatusAndBody
 from clientlab.errors import NO_DESCRIPTOR, ErrorTable
 from clientlab.workload.workload import Body, Request
 
@@ -52,6 +52,8 @@ class PyreqwestClient:
     """One client, shared by all threads of the process."""
 
     errors: ClassVar[ErrorTable] = PYREQWEST_ERRORS
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "chunks"
 
     def __init__(self, budget: Budget, opened: Opened, *, keepalive: float | None = None) -> None:
         self._budget = budget
@@ -83,6 +85,19 @@ class PyreqwestClient:
             if monotonic() >= self._log.due:
                 self._log.read()
 
+    def events(self, request: Request, sink: EventSink) -> int:
+        try:
+            with self._streaming(request, ahead=0) as response:
+                status = response.status
+                sink.answered(status)
+                while (chunk := response.body_reader.read_chunk()) is not None:
+                    if status < 400:
+                        sink(chunk.to_bytes())
+                return status
+        finally:
+            if monotonic() >= self._log.due:
+                self._log.read()
+
     def tell(self) -> None:
         self._log.read()
 
@@ -90,11 +105,13 @@ class PyreqwestClient:
         self._client.close()
         self._log.read()
 
-    def _streaming(self, request: Request) -> SyncStreamRequest:
+    def _streaming(self, request: Request, ahead: int | None = None) -> SyncStreamRequest:
+        """The request, of whose body `ahead` bytes are read before its response is handed over; None: a chunk."""
         building = self._client.request(request.method, request.url).headers(request.headers)
         if request.body is not None:
             building = with_body(building, request.body)
-        return building.streamed_read_buffer_limit(self._budget.chunk_size).build_streamed()
+        limit = self._budget.chunk_size if ahead is None else ahead
+        return building.streamed_read_buffer_limit(limit).build_streamed()
 
 
 def within(builder: B, budget: Budget, keepalive: float | None) -> B:
@@ -168,6 +185,8 @@ class PyreqwestAsync:
     """One client for the event loop."""
 
     errors: ClassVar[ErrorTable] = PYREQWEST_ERRORS
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "chunks"
 
     def __init__(self, budget: Budget, opened: Opened, *, keepalive: float | None = None) -> None:
         self._budget = budget
@@ -199,6 +218,19 @@ class PyreqwestAsync:
             if monotonic() >= self._log.due:
                 self._log.read()
 
+    async def events(self, request: Request, sink: EventSink) -> int:
+        try:
+            async with self._streaming(request, ahead=0) as response:
+                status = response.status
+                sink.answered(status)
+                while (chunk := await response.body_reader.read_chunk()) is not None:
+                    if status < 400:
+                        sink(chunk.to_bytes())
+                return status
+        finally:
+            if monotonic() >= self._log.due:
+                self._log.read()
+
     def tell(self) -> None:
         self._log.read()
 
@@ -206,8 +238,10 @@ class PyreqwestAsync:
         await self._client.close()
         self._log.read()
 
-    def _streaming(self, request: Request) -> StreamRequest:
+    def _streaming(self, request: Request, ahead: int | None = None) -> StreamRequest:
+        """The request, of whose body `ahead` bytes are read before its response is handed over; None: a chunk."""
         building = self._client.request(request.method, request.url).headers(request.headers)
         if request.body is not None:
             building = with_body(building, request.body)
-        return building.streamed_read_buffer_limit(self._budget.chunk_size).build_streamed()
+        limit = self._budget.chunk_size if ahead is None else ahead
+        return building.streamed_read_buffer_limit(limit).build_streamed()

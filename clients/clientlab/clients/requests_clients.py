@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import requests
 from requests.adapters import HTTPAdapter
+from requests.models import ITER_CHUNK_SIZE
+from urllib3 import Retry
 from urllib3 import exceptions as urllib3_errors
 
 from clientlab.clients.bodies import LENGTH_ERRORS, check_length
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import (
+    Budget,
+    EventsAs,
+    EventSink,
+    Opened,
+    Pieces,
+    Sink,
+    StatusAndBody,
+    untouched,
+)
 from clientlab.clients.no_cookies import no_cookies
 from clientlab.clients.per_thread import TimedPerThread
+from clientlab.clients.urllib3_retry import retry_of
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
@@ -38,9 +50,12 @@ class RequestsClient(ABC):
     """What both clients do with a response, however it was asked for."""
 
     errors: ClassVar[ErrorTable] = REQUESTS_ERRORS
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "lines"
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, lines: int = ITER_CHUNK_SIZE) -> None:
         self._budget = budget
+        self._lines = lines
 
     def send(self, request: Request) -> StatusAndBody:
         response = self._response(request)
@@ -51,6 +66,17 @@ class RequestsClient(ABC):
             for chunk in response.iter_content(self._budget.chunk_size):
                 sink(chunk)
             return response.status_code
+
+    def events(self, request: Request, sink: EventSink) -> int:
+        with self._response(request, stream=True) as response:
+            status = response.status_code
+            sink.answered(status)
+            if status >= 400:
+                _ = response.content  # reads the body, so that the connection is used again
+                return status
+            for line in response.iter_lines(self._lines):
+                sink(line)
+            return status
 
     def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = self._response(request)
@@ -91,15 +117,20 @@ class RequestsPerCall(RequestsClient):
 class RequestsSession(RequestsClient):
     """One session, shared by all threads of the process, with a pool of the budget's size."""
 
-    def __init__(
+    own_retry: ClassVar[str] = "urllib3"
+
+    def __init__(  # noqa: PLR0913 - the session's settings
         self,
         budget: Budget,
         opened: Opened,  # noqa: ARG002 - Python's audit events count them
         *,
         pool_connections: int = 1,
         pool_block: bool = False,
+        lines: int = ITER_CHUNK_SIZE,
+        as_written: bool = False,
     ) -> None:
-        super().__init__(budget)
+        super().__init__(untouched(budget) if as_written else budget, lines)
+        self._timeout = None if as_written else budget.timeout
         self._pool_connections = pool_connections
         self._pool_block = pool_block
 
@@ -112,11 +143,18 @@ class RequestsSession(RequestsClient):
         self.session = requests.Session()
         self.session.cookies.set_policy(no_cookies())
         self.session.headers.clear()  # `Connection: keep-alive`, and what each request sets itself
-        pool = self._budget.connections
-        if pool is not None:
-            adapter = HTTPAdapter(self._pool_connections, pool, pool_block=self._pool_block)
-            self.session.mount("http://", adapter)
-            self.session.mount("https://", adapter)
+        pool, policy = self._budget.connections, self._budget.retry
+        if pool is None and policy is None:
+            return
+        options = {} if pool is None else self._pool(pool)
+        if policy is not None:
+            options["max_retries"] = retry_of(Retry, policy)
+        adapter = HTTPAdapter(**options)
+        self.session.mount("http://", adapter)
+        self.session.mount("https://", adapter)
+
+    def _pool(self, size: int) -> dict[str, Any]:
+        return {"pool_connections": self._pool_connections, "pool_maxsize": size, "pool_block": self._pool_block}
 
     def close(self) -> None:
         self.session.close()
@@ -127,7 +165,7 @@ class RequestsSession(RequestsClient):
             request.url,
             headers=request.headers,
             data=request.body,
-            timeout=self._budget.timeout,
+            timeout=self._timeout,
             verify=self._budget.ca_file or True,  # an environment variable would override the session's value
             allow_redirects=False,
             stream=stream,

@@ -8,9 +8,10 @@ import urllib3
 from urllib3 import exceptions
 
 from clientlab.clients.bodies import LENGTH_ERRORS, check_length
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, EventsAs, EventSink, Opened, Pieces, Sink, StatusAndBody
 from clientlab.clients.per_thread import PerThread
 from clientlab.clients.tls_context import tls_context
+from clientlab.clients.urllib3_retry import retry_of
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
@@ -31,16 +32,33 @@ class Urllib3Pool:
         (exceptions.InvalidHeader, "protocol"),
         *LENGTH_ERRORS,
     )
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "chunks"
+    own_retry: ClassVar[str] = "urllib3"
 
-    def __init__(self, budget: Budget, opened: Opened, *, num_pools: int = 1, block: bool = True) -> None:  # noqa: ARG002 - Python's audit events count them
+    def __init__(
+        self,
+        budget: Budget,
+        opened: Opened,  # noqa: ARG002 - Python's audit events count them
+        *,
+        num_pools: int = 1,
+        block: bool = True,
+        as_written: bool = False,
+    ) -> None:
         self._budget = budget
+        self._as_written = as_written
         self._pools: dict[str, Any] = {"num_pools": num_pools, "block": block}
 
     def open(self) -> None:
+        if self._as_written:  # three tries for some methods, and no time limit
+            self._manager = urllib3.PoolManager(ssl_context=tls_context(self._budget))
+            return
         timeout = urllib3.Timeout(connect=self._budget.timeout, read=self._budget.timeout)
         pool, tls = self._budget.connections, tls_context(self._budget)
         bounds: dict[str, Any] = {} if pool is None else {**self._pools, "maxsize": pool}
-        self._manager = urllib3.PoolManager(**bounds, retries=False, timeout=timeout, ssl_context=tls)
+        policy = self._budget.retry
+        retries = False if policy is None else retry_of(urllib3.Retry, policy)
+        self._manager = urllib3.PoolManager(**bounds, retries=retries, timeout=timeout, ssl_context=tls)
 
     def send(self, request: Request) -> StatusAndBody:
         response = self._manager.request(
@@ -68,6 +86,29 @@ class Urllib3Pool:
             for chunk in response.stream(self._budget.chunk_size):
                 sink(chunk)
             return response.status
+
+    def events(self, request: Request, sink: EventSink) -> int:
+        response = self._manager.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            body=request.body,
+            redirect=False,
+            preload_content=False,
+        )
+        try:
+            if response.length_remaining is None:
+                check_length(response.headers, chunked=response.chunked)
+            sink.answered(response.status)
+            if response.status >= 400:
+                response.drain_conn()
+                return response.status
+            for chunk in response.stream():
+                sink(chunk)
+            return response.status
+        finally:
+            response.close()  # of a stream that was left, the connection, which then goes back to the pool
+            response.release_conn()
 
     def close(self) -> None:
         self._manager.clear()

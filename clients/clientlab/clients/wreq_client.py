@@ -10,7 +10,7 @@ import wreq
 from wreq import blocking, exceptions
 
 from clientlab.clients.bodies import hand_over
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, EventsAs, EventSink, Opened, Pieces, Sink, StatusAndBody
 from clientlab.errors import NO_DESCRIPTOR, ErrorTable
 from clientlab.workload.workload import Request
 
@@ -19,6 +19,9 @@ _METHODS = {name: getattr(wreq.Method, name) for name in ("GET", "HEAD", "POST",
 
 class _Wreq:
     """What both clients share: their limits, and their table of errors."""
+
+    events_as: ClassVar[EventsAs] = "bytes"
+    pieces: ClassVar[Pieces] = "chunks"
 
     errors: ClassVar[ErrorTable] = (
         (exceptions.ConnectionError, NO_DESCRIPTOR, "Too many open files"),
@@ -79,6 +82,16 @@ class WreqClient(_Wreq):
                     hand_over(chunk, self._budget.chunk_size, sink)
             return int(response.status.as_int())
 
+    def events(self, request: Request, sink: EventSink) -> int:
+        with self._asked(request) as response:
+            status = int(response.status.as_int())
+            sink.answered(status)
+            with response.stream() as pieces:
+                for piece in pieces:
+                    if status < 400 and isinstance(piece, memoryview):
+                        sink(bytes(piece))
+            return status
+
     def close(self) -> None:
         self._client.close()
 
@@ -104,6 +117,16 @@ class WreqAsync(_Wreq):
                 if isinstance(chunk, memoryview):
                     hand_over(chunk, self._budget.chunk_size, sink)
             return int(response.status.as_int())
+
+    async def events(self, request: Request, sink: EventSink) -> int:
+        async with await self._asked(request) as response:
+            status = int(response.status.as_int())
+            sink.answered(status)
+            async with response.stream() as pieces:
+                async for piece in pieces:
+                    if status < 400 and isinstance(piece, memoryview):
+                        sink(bytes(piece))
+            return status
 
     async def close(self) -> None:
         self._client.close()

@@ -57,7 +57,7 @@ class Kubectl:
                 text=True,
                 timeout=_SECONDS,
                 check=False,
-                env=os.environ,
+                env=child_processes.variables(),
             )
         except FileNotFoundError as error:
             raise LabError(f"kubectl is not installed; {_INSTALL}") from error
@@ -228,7 +228,7 @@ class ForwardedLab:
 def _forward(kubectl: Kubectl) -> tuple[subprocess.Popen[bytes], int]:
     """A process that forwards a free port of this machine to the lab's, and that port. Raises NotForwarded."""
     command = kubectl.command("port-forward", "service/lab", ":8080", "--address", "127.0.0.1")
-    process = child_processes.start(command, Path(os.devnull), os.environ, stdout=subprocess.PIPE)
+    process = child_processes.start(command, Path(os.devnull), child_processes.variables(), stdout=subprocess.PIPE)
     assert process.stdout is not None  # noqa: S101 - a pipe, as wanted above
     output, lines, first = process.stdout, list[bytes](), threading.Event()
 

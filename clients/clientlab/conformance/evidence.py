@@ -16,6 +16,8 @@ from clientlab.measuring import measurement
 from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.outcome import Outcome
+from clientlab.measuring.probes import Probes
+from clientlab.samples.event_log_reader import StreamEvents
 from clientlab.samples.log_reader import Samples
 from clientlab.strategies import Strategy, client_spec
 from clientlab.workload.workload import Workload
@@ -32,7 +34,7 @@ class Evidence:
     """One trial, seen by the lab and by the server.
 
     `kinds`: the number of each request that failed, and its kind. `server`: what reached it in the
-    measured part.
+    measured part. `events`: None of a workload without streams. `probes`: of one with cancellations.
     """
 
     strategy: Strategy
@@ -41,6 +43,8 @@ class Evidence:
     samples: Samples
     kinds: dict[int, str]
     server: CountingServer = field(default_factory=CountingServer)
+    events: StreamEvents | None = None
+    probes: Probes | None = None
 
     def kind(self, number: int) -> str:
         """The error kind of a request; ``none`` if it succeeded."""
@@ -87,7 +91,10 @@ def measure(  # noqa: PLR0913 - the last three are seldom given
         address = PeerAddress(urlsplit(url).port or 80)
         context = TrialContext(strategy, workload, url, folder, address, ca_file)
         found = measurement.measure(context, on_start=on_start, on_progress=lambda _finished: watch(Path(folder)))
-        return Evidence(strategy, workload, found.outcome, found.samples, _kinds(found.samples))
+        kinds = _kinds(found.samples)
+        return Evidence(
+            strategy, workload, found.outcome, found.samples, kinds, events=found.events, probes=found.probes
+        )
 
 
 def serve(  # noqa: PLR0913 - the last three are seldom given

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import socket
 import tempfile
@@ -72,7 +71,7 @@ def h2_proxy(behind: int) -> Iterator[H2Proxy]:
         words = {"behind": behind, "tls": front.tls, "plain": front.plain, "certificate": CERTIFICATES / f"{SOUND}.pem"}
         (folder / "Caddyfile").write_text(_CADDYFILE % words, encoding="utf-8")
         command = [program, "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
-        environment = {**os.environ, "XDG_DATA_HOME": name, "HOME": name}
+        environment = {**child_processes.variables(), "XDG_DATA_HOME": name, "HOME": name}
         process = child_processes.start(command, folder / "log", environment)
         try:
             deadline = time.monotonic() + _PATIENCE

@@ -88,7 +88,7 @@ def _converse(
             if isinstance(found, Endless):
                 pour(client, found)
                 state.let_go[path] = time.monotonic() - began
-            elif found is not None:
+            elif isinstance(found, bytes):
                 client.sendall(found)
             if found is None or isinstance(found, Last | Endless):
                 return

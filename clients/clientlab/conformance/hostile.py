@@ -21,6 +21,7 @@ from clientlab.conformance.server import PATIENCE, Endless, Last, Reset, Seen, S
 from clientlab.errors import ERROR_OTHER
 from clientlab.measuring.limits import LimitReached
 from clientlab.strategies import Strategy, client_spec
+from clientlab.workload.streams import StreamFormat
 from clientlab.workload.workload import Workload
 
 BROKEN = frozenset({"protocol", "reset"})
@@ -135,11 +136,19 @@ class EndlessOutcome:
     seconds: float | None
 
     @classmethod
-    def of(cls, strategy: Strategy, url: str, let_go: Mapping[str, float], ca_file: str | None = None) -> Self:
+    def of(
+        cls,
+        strategy: Strategy,
+        url: str,
+        let_go: Mapping[str, float],
+        ca_file: str | None = None,
+        stream: StreamFormat | None = None,
+    ) -> Self:
         """One trial with one request to a server without an end. `let_go`: the server's notes, by target."""
         workload = Workload(
-            requests=1, concurrency=1, warmup=0, timeout=ENDLESS_TIMEOUT, request_limit=LIMIT, memory_limit=MEMORY
-        )
+            stream=stream, requests=1, concurrency=1, warmup=0, timeout=ENDLESS_TIMEOUT, request_limit=LIMIT,
+            memory_limit=MEMORY,
+        )  # fmt: skip
         try:
             kind = measure(strategy, workload, url, ca_file=ca_file).kind(0)
         except LimitReached:

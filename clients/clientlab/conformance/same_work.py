@@ -203,7 +203,7 @@ def policy(found: Evidence) -> str:
 
 def _pool(found: Evidence) -> int | None:
     """The size of a pool that settings make smaller than the requests in flight; 0: the library's own; else None."""
-    if found.strategy.settings.get("library_defaults"):
+    if {"library_defaults", "as_written"} & {key for key, chosen in found.strategy.settings.items() if chosen}:
         return 0
     pool: int | None = found.strategy.settings.get("pool", found.in_flight)  # 0 and None: no limit
     return pool if pool and pool < min(found.in_flight, found.requests) else None
@@ -247,9 +247,14 @@ def _do(workload: Workload) -> Callable[[Strategy], Evidence]:
     def do(strategy: Strategy) -> Evidence:
         asked, requests = workload.concurrency or 1, workload.requests or 0
         width = strategy.in_flight(asked, requests)
-        gate = Gate(min(width, asked + 1, requests))
         sent = replace(workload, **_URL_ONLY) if client_spec(strategy.client).url_only else workload
-        return serve(strategy, sent, items(gate, _HOLD if width > 1 else 0.0), ca_file=FEW_CAS)
+
+        def once() -> Evidence:
+            gate = Gate(min(width, asked + 1, requests))
+            return serve(strategy, sent, items(gate, _HOLD if width > 1 else 0.0), ca_file=FEW_CAS)
+
+        found = once()
+        return once() if as_many(found) else found  # a busy machine starts some processes of a pool late
 
     return do
 

@@ -8,10 +8,13 @@ from typing import Any
 from clientlab.conformance.ending import DURATION, STOP
 from clientlab.conformance.faults import OVER_HTTP2, REFUSED, UNANSWERED
 from clientlab.conformance.faults import SCENARIO as FAULTS
+from clientlab.conformance.giving_up import CANCELLED
 from clientlab.conformance.hostile import HOSTILE, WITHOUT_END
 from clientlab.conformance.hostile_h2 import HOSTILE_H2, WITHOUT_END_H2
 from clientlab.conformance.same_work import BUDGET, ONE, SEVEN
 from clientlab.conformance.scenario import Scenario, StrategyPart
+from clientlab.conformance.stream_ending import LEFT, STREAM_WITHOUT_END
+from clientlab.conformance.streams import STREAMS
 from clientlab.conformance.verifying import HANDSHAKE, TLS
 from clientlab.strategies import Strategy, client_spec, executor_spec
 from clientlab.strategies.executors import loop_of
@@ -32,6 +35,8 @@ SCENARIOS: tuple[Scenario[Any], ...] = (
     UNANSWERED,
     DURATION,
     STOP,
+    CANCELLED,
+    *(OF_STREAMS := (STREAMS, LEFT, STREAM_WITHOUT_END)),
 )
 
 Pair = tuple[Strategy, Scenario[Any]]
@@ -44,10 +49,12 @@ def scenarios_of(strategy: Strategy) -> list[Scenario[Any]]:
     A client that speaks HTTP/2 meets fewer faults, because Caddy before the server answers for the others.
     A program that drives has no scenarios: it sends one request again and again, and records little of each. An event
     loop without TLS has none of those of TLS. A function of a URL has no other methods, no CA and no time limit of
-    the lab's.
+    the lab's. A client that only reads streams has no other scenarios.
     """
     if client_spec(strategy.client).program:
         return []
+    if client_spec(strategy.client).streams_only:
+        return list(OF_STREAMS)
     left_out = () if loop_of(strategy.settings).has_tls else (TLS, HANDSHAKE)
     if client_spec(strategy.client).url_only:
         left_out = (*left_out, ONE, SEVEN, TLS, UNANSWERED)
@@ -115,7 +122,7 @@ def _value(part: StrategyPart, strategy: Strategy) -> Hashable:
         spec = client_spec(strategy.client)
         return (spec.distribution, spec.http) if part == "library" else (spec.kind, spec.native)
     if part == "way of sending":
-        return _value("library", strategy), _own_way_of_sending(strategy)
+        return _value("library", strategy), _own_way_of_sending(strategy), client_spec(strategy.client).streams_only
     return strategy.client, settings, _own_way_of_sending(strategy)
 
 

@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -73,19 +73,33 @@ class Endless:
     pause: float = 0.0
 
 
-ServerAnswer = bytes | Endless | None
+@dataclass(frozen=True)
+class Paced:
+    """The start of an answer, then its parts, each made when it is sent, `pause` seconds after the one before it.
+
+    `last`: the server closes the connection behind it.
+    """
+
+    start: bytes
+    parts: Sequence[Callable[[], bytes]]
+    pause: float
+    last: bool = False
+
+
+ServerAnswer = bytes | Endless | Paced | None
 """The raw bytes to send back; None closes the connection without an answer."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One request, as received."""
+    """One request, as received. `order`: how many the server had received before it."""
 
     method: str
     target: str
     headers: dict[str, str]
     body: bytes
     connection: int
+    order: int = 0
 
 
 @dataclass
@@ -94,7 +108,8 @@ class CountingServer:
 
     `connections`: those that a request came on, `accepted`: all. `in_flight`: requests read and not yet answered,
     `most_in_flight`: at once. `let_go`: for each target whose answer stalled or had no end, the seconds from its
-    request to the client's closing of the connection.
+    request to the client's closing of the connection. `left`: for each request whose paced answer the client did not
+    read to its end, by order, the moment of the monotonic clock at which it closed the connection.
     """
 
     port: int = 0
@@ -104,6 +119,7 @@ class CountingServer:
     most_in_flight: int = 0
     seen: list[Seen] = field(default_factory=list)
     let_go: dict[str, float] = field(default_factory=dict)
+    left: dict[int, float] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -114,6 +130,7 @@ class CountingServer:
         self.connections = self.accepted = self.most_in_flight = 0
         self.seen = []
         self.let_go = {}
+        self.left = {}
 
 
 def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
@@ -188,9 +205,13 @@ class _Service:
                     with self._lock:
                         self._state.connections += 1
                         number = self._state.connections
-                seen, began = Seen(*request, connection=number), time.monotonic()
-                answer = self._note(seen)
-                if isinstance(answer, Endless):
+                began = time.monotonic()
+                seen, answer = self._note(request, number)
+                if isinstance(answer, Paced):
+                    if not _pace(connection, answer):
+                        self._state.left[seen.order] = time.monotonic()
+                        break
+                elif isinstance(answer, Endless):
                     pour(connection, answer)
                 elif isinstance(answer, Stall):
                     _drip(connection, answer)
@@ -198,11 +219,12 @@ class _Service:
                     _send(connection, answer)
                 if isinstance(answer, Stall | Endless):
                     self._state.let_go[seen.target] = time.monotonic() - began
-                if answer is None or isinstance(answer, Last | Endless):
+                if answer is None or isinstance(answer, Last | Endless) or (isinstance(answer, Paced) and answer.last):
                     break
 
-    def _note(self, seen: Seen) -> ServerAnswer:
+    def _note(self, request: _Read, connection: int) -> tuple[Seen, ServerAnswer]:
         with self._lock:
+            seen = Seen(*request, connection, len(self._state.seen))
             self._state.seen.append(seen)
             self._state.in_flight += 1
             self._state.most_in_flight = max(self._state.most_in_flight, self._state.in_flight)
@@ -212,7 +234,7 @@ class _Service:
         with self._lock:
             # Before the answer is out: the client may send its next at once.
             self._state.in_flight -= 1
-        return answer
+        return seen, answer
 
 
 def _send(connection: socket.socket, answer: bytes) -> None:
@@ -231,6 +253,21 @@ def pour(connection: socket.socket, answer: Endless) -> None:
             connection.sendall(answer.block)
             if answer.pause and _readable(connection, answer.pause) and not connection.recv(1 << 16):
                 return
+
+
+def _pace(connection: socket.socket, answer: Paced) -> bool:
+    """Send a paced answer. False if the client closed the connection before its end."""
+    try:
+        connection.sendall(answer.start)
+        for part in answer.parts:
+            due = time.monotonic() + answer.pause
+            if _readable(connection, answer.pause) and not connection.recv(1, socket.MSG_PEEK):
+                return False
+            time.sleep(max(0.0, due - time.monotonic()))  # the next request is there already
+            connection.sendall(part())
+    except OSError:
+        return False
+    return True
 
 
 def _readable(connection: socket.socket, seconds: float) -> bool:
@@ -252,7 +289,11 @@ def _drip(connection: socket.socket, answer: bytes) -> None:
             continue
 
 
-def _read(stream: BinaryIO) -> tuple[str, str, dict[str, str], bytes] | None:
+_Read = tuple[str, str, dict[str, str], bytes]
+"""Method, target, headers and body of a request."""
+
+
+def _read(stream: BinaryIO) -> _Read | None:
     line = stream.readline()
     if not line:
         return None

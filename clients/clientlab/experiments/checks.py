@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable
 
 from clientlab import strategies
@@ -10,10 +11,12 @@ from clientlab.experiments.expansion import key_of, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
 from clientlab.strategies import Strategy
-from clientlab.strategies.executors import loop_of
+from clientlab.strategies.executors import EXECUTORS, loop_of
+from clientlab.workload.cancelled_requests import probe_seconds
 from clientlab.workload.load import check_load, expected_requests
 from clientlab.workload.shard_workload import check_shards, share_of
-from clientlab.workload.workload import Workload, check, is_drawn
+from clientlab.workload.stream_requests import check_stream
+from clientlab.workload.workload import Workload, cancels, check, is_drawn
 
 TLS_ROUTES = frozenset({"proxy-tls"})
 
@@ -28,6 +31,7 @@ def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str] = TLS
         try:
             check(workload)
             check_load(workload)
+            check_stream(workload)
             _check_strategy(arm, workload, secure)
         except FieldError as error:
             if plan.find_max is not None and error.key == ("rate",):
@@ -185,6 +189,8 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
     if strategies.executor_spec(strategy.executor).needs_count and expected_requests(workload) is None:
         message = f"strategy {arm.strategy!r} starts all its requests at once and cannot run for a duration"
         raise FieldError(["duration"], f"{message}; set `requests` instead", value=f"{workload.duration:g}")
+    if cancels(workload):
+        _check_cancels(strategy, workload)
     client = strategies.client_spec(strategy.client)
     if client.program and arm.route in secure:
         raise LabError(f"strategy {arm.strategy!r}: {client.program} verifies no certificate; use a route without TLS")
@@ -203,6 +209,29 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
         )
     if workload.shards > 1:
         _check_shards(strategy, workload, in_flight)
+
+
+def _check_cancels(strategy: Strategy, workload: Workload) -> None:
+    """Raises FieldError where nobody can cancel the strategy's requests, or no probe could show what is left."""
+    if strategies.executor_spec(strategy.executor).cancels:
+        _check_probe(strategy, workload)
+        return
+    able = [name for name, spec in EXECUTORS.items() if spec.cancels]
+    awaited = strategies.client_spec(strategy.client).kind == "asyncio"
+    other = f"{strategy.client}@workers" if awaited else "a client of asyncio, as aiohttp@workers"
+    message = f"strategy {strategy.name!r} cannot be cancelled: only {', '.join(able)} can; write {other}"
+    raise FieldError(["cancel"], message, value=str(workload.cancel))
+
+
+def _check_probe(strategy: Strategy, workload: Workload) -> None:
+    """Raises FieldError where the requests of a probe would time out, or would not have its delay."""
+    delay = probe_seconds(workload, strategy.in_flight(workload.concurrency, expected_requests(workload)))
+    if workload.timeout <= delay:
+        message = f"its probe's requests take {delay:g} s with so many in flight; write a longer timeout"
+        raise FieldError(["timeout"], message, value=f"{workload.timeout:g}", also=["cancel"])
+    if not workload.foreign and (workload.replay is not None or re.search(r"/delay/|[?&]delay=", workload.path)):
+        message = "its probe has a delay of its own, which a path or a replay would override; write --delay"
+        raise FieldError(["cancel"], message, value=str(workload.cancel), also=["path"])
 
 
 def _check_shards(strategy: Strategy, workload: Workload, in_flight: int) -> None:

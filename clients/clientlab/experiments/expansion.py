@@ -10,7 +10,7 @@ from clientlab.errors import FieldError, FieldKey
 from clientlab.experiments.experiment import ArmTable, Experiment, WorkloadTable
 from clientlab.nearest import nearest
 from clientlab.results.plan import FEWEST_IN_SWEEP, Arm, AxisValue, as_text, suffix_of
-from clientlab.workload.link import Link, link_of, part_text
+from clientlab.workload.link import Link, link_of, part_text, with_faults
 from clientlab.workload.workload import Workload
 
 _Way = tuple[str, str, str]
@@ -91,6 +91,7 @@ def _arms(
     for changes, link, settings in itertools.product(*map(_points, (fields, links, settings_axes))):
         shown = {part: part_text(part, value) for part, value in link.items()}
         point = {key: value for key, value in {**changes, **shown, **settings}.items() if key in axes}
+        done, place = workload.at(changes), ("arms", name) if table.buffer is not None else ("workloads", way[0])
         arm = Arm(
             name=full_name + suffix_of(point),
             label=name + suffix_of(point),
@@ -102,9 +103,9 @@ def _arms(
             axes=point,
             sweep=full_name if point else None,
             control=table.control,
-            link=_link(link, ("arms", name) if table.buffer is not None else ("workloads", way[0])),
+            link=with_faults(_link(link, place), done.faults),
         )
-        yield arm, workload.at(changes)
+        yield arm, done
 
 
 def _link(link: Mapping[str, float], where: FieldKey) -> Link | None:

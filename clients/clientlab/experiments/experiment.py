@@ -12,6 +12,7 @@ from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
 from clientlab.workload.delays import seconds
+from clientlab.workload.faults import Faults
 from clientlab.workload.link import LINK_PARTS, Link, bandwidth_of, buffer_of, rtt_of
 from clientlab.workload.seeds import MOST_SEED
 from clientlab.workload.workload import Workload
@@ -129,6 +130,12 @@ class WorkloadTable(LinkedTable):
 
     first: Workload
     axes: dict[str, list[AxisValue]] = {}
+
+    @property
+    def has_link(self) -> bool:
+        """Whether it describes a link, or has faults that a link makes."""
+        faults = [self.first.faults, *map(Faults.parse, map(str, self.axes.get("faults", [])))]
+        return super().has_link or any(one is not None and one.of("link").each for one in faults)
 
     def at(self, place: Mapping[str, AxisValue]) -> Workload:
         """The workload with these values of its axes, which are as the file has them. Raises ValidationError."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Collection
@@ -85,5 +84,5 @@ def version_of(generator: Generator) -> str | None:
 
 def _environment(load: GeneratorLoad) -> dict[str, str]:
     """Without the proxies of the environment. Programs in Go read the CA's file from a variable."""
-    found = {name: value for name, value in os.environ.items() if name.lower() not in PROXY_VARIABLES}
+    found = {name: value for name, value in child_processes.variables().items() if name.lower() not in PROXY_VARIABLES}
     return found if load.ca_file is None else {**found, "SSL_CERT_FILE": load.ca_file}

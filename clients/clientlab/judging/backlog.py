@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Growth:
+class BacklogGrowth:
     """How much a backlog grew. `requests`: in half the schedule; None where slices are too coarse to count them.
 
     `per_second`: requests per second of the schedule. `answered_per_second`: requests that ended per second, meanwhile.
@@ -56,7 +56,7 @@ class _Moment:
     ended: int
 
 
-def growth_of(load: OpenLoad, over_time: Sequence[Slice], wall: float) -> Growth | None:
+def growth_of(load: OpenLoad, over_time: Sequence[Slice], wall: float) -> BacklogGrowth | None:
     """How much the backlog of an open load grew; None where it did not grow. `wall`: seconds of the trial.
 
     The backlog grew if its mean over the last quarter of the schedule is above that over the second quarter by more
@@ -77,24 +77,24 @@ def growth_of(load: OpenLoad, over_time: Sequence[Slice], wall: float) -> Growth
     if grown <= max(GROWN_SHARE * arrivals / 2, GROWN_REQUESTS):
         return None
     seconds = moments[-1].end - moments[half - 1].end
-    return Growth(
+    return BacklogGrowth(
         requests=after - before,
         per_second=(after - before) / seconds,
         answered_per_second=sum(one.ended for one in moments[half:]) / seconds,
     )
 
 
-def _coarse(load: OpenLoad, arrivals: int, length: float) -> Growth | None:
+def _coarse(load: OpenLoad, arrivals: int, length: float) -> BacklogGrowth | None:
     """The same where the schedule has few slices: by the requests in flight at its end, unless these are unknown."""
     left = load.in_flight_at_end
     if left is None or not arrivals or load.achieved_per_second < KEPT * load.planned_per_second:
-        return Growth(None, None, None)
+        return BacklogGrowth(None, None, None)
     if left < _MOST_ARRIVALS * arrivals:
         return None
-    return Growth(None, left / length, (arrivals - left) / length)
+    return BacklogGrowth(None, left / length, (arrivals - left) / length)
 
 
-def growth_in(trial: Trial) -> Growth | None:
+def growth_in(trial: Trial) -> BacklogGrowth | None:
     """How much the backlog of a trial grew; None for a closed load as well."""
     load, wall = trial.open_load, trial.wall_seconds
     return None if load is None or wall is None else growth_of(load, trial.over_time, wall)

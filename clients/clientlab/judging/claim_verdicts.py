@@ -151,6 +151,8 @@ def _left_out_arms(run: Run, claim: Claim) -> str:
 
 def _failed_rounds(evidence: ClaimEvidence, claim: Claim) -> str:
     """A remark on the rounds that do not count because requests failed in them; empty without one."""
+    if of_claim(claim.figure).despite_errors:
+        return ""
     counts = {name: evidence.failed_rounds(name) for name in sorted(arms_of_claim(claim))}
     parts = [f"{count} of {name}" for name, count in counts.items() if count]
     return f"; without rounds in which requests failed: {', '.join(parts)}" if parts else ""

@@ -80,6 +80,16 @@ def _limits(base: Run, other: Run) -> Iterator[Difference]:
             yield Difference(_name(field), str(before), str(after))
 
 
+def packages_of(run: Run) -> set[str]:
+    """The parts of its surroundings that are versions of packages, or of what is compiled into them."""
+    where = run.surroundings
+    found = {*where.libraries, *where.dependencies, *(f"compiled into {name}" for name in where.compiled)}
+    for name, environment in (where.environments or {}).items():
+        found |= {f"{package} in {name}" for package in environment.packages}
+        found |= {f"compiled into {package} in {name}" for package in environment.compiled}
+    return found
+
+
 def _unknown(this: Run, other: Run) -> Iterator[str]:
     """The parts that this run does not know, and the other does."""
     for field in _MAY_BE_UNKNOWN:
@@ -176,7 +186,7 @@ def _pairs(base: Run, other: Run, figures: tuple[Figure, ...], *, force: bool) -
     before, after = _by_arm(base), _by_arm(other)
     return {
         arm: {
-            figure.key: (_comparable(figure, base, before.get(arm, [])), _comparable(figure, other, after.get(arm, [])))
+            figure.key: (comparable(figure, base, before.get(arm, [])), comparable(figure, other, after.get(arm, [])))
             for figure in figures
         }
         for arm in arms
@@ -190,7 +200,7 @@ def _by_arm(run: Run) -> dict[str, list[Trial]]:
     return found
 
 
-def _comparable(figure: Figure, run: Run, trials: list[Trial]) -> list[Trial]:
+def comparable(figure: Figure, run: Run, trials: list[Trial]) -> list[Trial]:
     """The trials that did the same work: a failed request makes a total smaller.
 
     A schedule decides its own time, and a duration decides how much was done in all.
@@ -209,6 +219,12 @@ def unlike(base: Run, other: Run) -> Iterator[str]:
     for run, names in ((base, before.keys() - after.keys()), (other, after.keys() - before.keys())):
         if names:
             yield f"only {run.run} has {_names(sorted(names))}"
+    yield from unlike_work(base, other)
+
+
+def unlike_work(base: Run, other: Run) -> Iterator[str]:
+    """Sentences on how the arms that both runs have, their workloads and their concurrency differ."""
+    before, after = _arms(base), _arms(other)
     for name in before.keys() & after.keys():
         for part in ("strategy", "upstream", "route", "link"):
             one, two = getattr(before[name], part), getattr(after[name], part)

@@ -13,17 +13,17 @@ from clientlab.judging.cautions import cautions_of
 from clientlab.judging.ranking import levels_of
 from clientlab.results.document import Caution, Run
 from clientlab.results.figure_definition import Figure
-from clientlab.results.figures import BY_KEY, cost_of, of_claim, ranked_by
+from clientlab.results.figures import BY_KEY, cost_of, of_claim, ranked_by, ranking_of
 from clientlab.results.plan import Arm, AxisValue, Claim
 from clientlab.results.trial import Trial
 
 
 def by_round(run: Run, arm: str, figure: Figure) -> dict[int, float]:
-    """Round → figure of an arm, without trials that had errors: they did less work."""
+    """Round → figure of an arm, without trials that had errors: they did less work. Some figures state just that."""
     return {
         trial.round: value
         for trial in run.trials_of(arm)
-        if not trial.errors
+        if figure.despite_errors or not trial.errors
         for value in figure.values([trial])
         if value > 0
     }
@@ -122,9 +122,7 @@ def contrasts(
     used = [
         (by_round(run, arm.name, cpu), by_round(run, base.name, cpu)) if cpu_too else ({}, {}) for arm, base in found
     ]
-    figures = [
-        ranked_by(open_load=any(trial.open_load is not None for trial in run.trials_of(arm.name))) for arm, _ in found
-    ]
+    figures = [ranked_by(ranking_of(run.trials_of(arm.name))) for arm, _ in found]
     levels = levels_of(run) if found else {}
     used_levels = {name: value for name in levels if (value := cpu.over_rounds(run.trials_of(name)))}
     return [
@@ -178,8 +176,7 @@ def _pairs(arms: Iterable[Arm], kept: Callable[[Arm], Hashable]) -> list[ArmPair
 def _is_bound(run: Run, *arms: Arm) -> bool:
     """Whether a p99 is only a lower bound in a round of these arms: the rounds without failures would mislead."""
     own = (trial for arm in arms for trial in run.trials_of(arm.name))
-    trials = [trial for trial in own if trial.status == "done" and trial.open_load]
-    return ranked_by(open_load=True).has_bounds(trials)
+    return any(trial.status == "done" and ranked_by(ranking_of([trial])).has_bounds([trial]) for trial in own)
 
 
 def _times(run: Run, arm: Arm) -> dict[int, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clientlab.analysis.precision import confidence_of
 from clientlab.analysis.standings import GroupKey, Schedule, Standing, TrialCost, standings
 from clientlab.results.document import Run
-from clientlab.results.figures import cost_of, ranked_by
+from clientlab.results.figures import cost_of, ranked_by, ranking_of
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 from clientlab.workload.load import expected_schedule
@@ -18,7 +18,7 @@ def ranked(run: Run, confidence: float | None = None) -> dict[GroupKey, list[Sta
     """The arms with finished trials of each group, the fastest first; groups in the experiment's order.
 
     Arms of a group are ranked against arms of equal load only (`load_of`). The figure that they are ranked by is that
-    of their load model (`figures.ranked_by`). `confidence`: of the intervals; None: the run's own.
+    of their workload (`figures.ranking_of`). `confidence`: of the intervals; None: the run's own.
     """
     figures = [
         TrialCost(
@@ -89,4 +89,4 @@ def finished_by_group(run: Run) -> dict[GroupKey, list[tuple[str, Trial]]]:
 
 def is_least(trial: Trial) -> bool:
     """Whether the figure that a trial is ranked by is only a lower bound, because requests failed."""
-    return ranked_by(open_load=trial.open_load is not None).has_bounds([trial])
+    return ranked_by(ranking_of([trial])).has_bounds([trial])

@@ -81,7 +81,7 @@ def _demand(arm: Arm, strategy: Strategy, workload: Workload, served: Collection
     shared = client.http == "2"  # all requests of a client are on one connection
     connections = 1 if shared else in_flight
     # A pool of its own may be smaller, and an open load opens connections only while its answers are late.
-    own_pool = {"pool", "library_defaults"} & strategy.settings.keys()
+    own_pool = {"pool", "library_defaults", "as_written"} & strategy.settings.keys()
     each = strategy.policy == "per call" and not shared
     of_threads = (executor.threads + (own_server and find(arm.upstream).framework == "flask")) * _PER_THREAD
     of_processes = _PER_PROCESS if executor.size == "processes" else 0

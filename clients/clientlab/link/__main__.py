@@ -3,7 +3,10 @@
 It prints one line of JSON when it accepts connections: ``{"ports": [51234]}``, a port for each ``--forward``. If its
 standard input is a pipe, it answers each line there with a line of what its limited bandwidth did in each direction:
 ``{"up_bytes": 5120, "up_byte_seconds": 0.5, "up_dropped": 0, "down_bytes": …}``, the bytes that were carried, their
-waits, and the segments that were dropped. It ends when the pipe closes: so it does not outlive the process that started
+waits, and the segments that were dropped. With ``--fault``, the line ``faults SEED`` makes it draw the faults of
+connections from then on, ``faults`` alone ends that, and each answer counts those that were made.
+
+It ends when the pipe closes: so it does not outlive the process that started
 it. It ends on SIGTERM and SIGINT, too.
 """
 
@@ -108,8 +111,10 @@ def _answer_stdin(loop: asyncio.AbstractEventLoop, told_to_end: asyncio.Event, d
 
     def read() -> None:
         if found := os.read(_STDIN, 4096):
-            for _ in range(found.count(b"\n")):
-                _print(**directions.up.counted("up"), **directions.down.counted("down"))
+            for line in found.splitlines():
+                _obey(line, directions)
+                made = {} if directions.faults is None else {"faults": dict(directions.faults.made)}
+                _print(**directions.up.counted("up"), **directions.down.counted("down"), **made)
         else:
             loop.remove_reader(_STDIN)
             told_to_end.set()
@@ -117,6 +122,13 @@ def _answer_stdin(loop: asyncio.AbstractEventLoop, told_to_end: asyncio.Event, d
     with contextlib.suppress(OSError):  # standard input is closed: it is no pipe
         if stat.S_ISFIFO(os.fstat(_STDIN).st_mode):
             loop.add_reader(_STDIN, read)
+
+
+def _obey(line: bytes, directions: Directions) -> None:
+    """Begin to make faults, or make none any more, if the line says so: ``faults 7``, with a seed, or ``faults``."""
+    word, _, seed = line.partition(b" ")
+    if word == b"faults" and directions.faults is not None:
+        directions.faults.begin(int(seed) if seed else None)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from clientlab.errors import LabError
 from clientlab.link import addresses
 from clientlab.link.addresses import HostPort
 from clientlab.workload import delays
-from clientlab.workload.link import Link, bandwidth_of, buffer_of, link_of
+from clientlab.workload.faults import Faults
+from clientlab.workload.link import Link, bandwidth_of, buffer_of, link_of, with_faults
 
 UNLIMITED = "unlimited"
 """A buffer in which all bytes wait, as in runs older than the buffer."""
@@ -46,6 +47,12 @@ def parsed(words: Sequence[str]) -> Arguments:
         f"{UNLIMITED}: all wait",
     )  # fmt: skip
     parser.add_argument(
+        "--fault",
+        type=_faults,
+        metavar="FAULTS",
+        help="what it does wrong, as refuse:10%%,outage=5s@10s",
+    )
+    parser.add_argument(
         "--forward", type=_address, action="append", required=True, metavar="HOST:PORT", help="a server; repeatable"
     )
     parser.add_argument(
@@ -60,7 +67,9 @@ def parsed(words: Sequence[str]) -> Arguments:
         link = _link(given.rtt, given.bandwidth, given.buffer)
     except ValueError as error:
         raise LabError(f"--rtt, --bandwidth, --buffer: {error}") from error
-    return Arguments(link, given.forward, given.listen or [("127.0.0.1", 0)] * missing)
+    return Arguments(
+        with_faults(link, given.fault) or link, given.forward, given.listen or [("127.0.0.1", 0)] * missing
+    )
 
 
 def _link(rtt: float, bandwidth: float | None, buffer: float | None) -> Link:
@@ -86,6 +95,13 @@ def _buffer(text: str) -> float:
     """A size with its unit, or infinite."""
     try:
         return math.inf if text == UNLIMITED else buffer_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _faults(text: str) -> Faults:
+    try:
+        return Faults.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -12,6 +12,7 @@ from asyncio import Transport
 from collections import deque
 from collections.abc import Callable
 
+from clientlab.link.faults import Writer
 from clientlab.link.one_way import OneWay
 
 READ_AHEAD = 128 * 1024
@@ -32,7 +33,7 @@ class Flow:
 
     def __init__(self, direction: OneWay, clock: Callable[[], float], arrived_end: Callable[[], None]) -> None:
         self.source: Transport | None = None
-        self.target: Transport | None = None
+        self.target: Transport | Writer | None = None
         self._direction = direction
         self._clock = clock
         self._arrived_end = arrived_end

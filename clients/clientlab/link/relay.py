@@ -16,21 +16,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import struct
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+import weakref
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from clientlab.link.addresses import HostPort
 from clientlab.link.agenda import Agenda, precise_timer
+from clientlab.link.faults import BlackHole, FaultDraws, Refusing, ResetAfter, Slices, Writer, reset
 from clientlab.link.flow import UNREAD, Flow
 from clientlab.link.lossy_flow import flow_of
 from clientlab.link.one_way import OneWay
+from clientlab.workload.faults import WantedFault
 from clientlab.workload.link import Link
-
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 s
 
 
 @dataclass(frozen=True)
@@ -40,21 +40,22 @@ class Directions:
     up: OneWay
     down: OneWay
     agenda: Agenda
+    faults: FaultDraws | None = None
 
     @classmethod
     def of(cls, link: Link, agenda: Agenda) -> Directions:
         """Both directions have the link's round-trip time and bandwidth."""
         up, down = (OneWay(agenda, link.rtt, link.bandwidth, link.buffer) for _ in range(2))
-        return cls(up, down, agenda)
+        return cls(up, down, agenda, None if link.faults is None else FaultDraws(link.faults))
 
 
 class RelayedConnection:
     """One connection. `client` is the protocol of the accepted socket; both sides are None once they are closed."""
 
-    def __init__(self, directions: Directions, target: HostPort) -> None:
+    def __init__(self, directions: Directions, target: HostPort, fault: WantedFault | None = None) -> None:
         clock = directions.agenda.clock
         up, down = (flow_of(way, clock, self._arrived_end) for way in (directions.up, directions.down))
-        self.client: Side | None = Side(self, reads=up, writes=down)
+        self.client: Side | None = Side(self, reads=up, writes=down, fault=fault)
         self._upstream: Side | None = Side(self, reads=down, writes=up)
         self._directions = directions
         self._target = target
@@ -71,6 +72,12 @@ class RelayedConnection:
         self._connected = True
         if self._answered:  # the upstream took longer than half a round trip
             self._establish(now)
+
+    def reset(self) -> None:
+        """Reset both sockets, as in an outage."""
+        for side in (self.client, self._upstream):
+            if side is not None:
+                side.reset()
 
     def was_reset(self, side: Side) -> None:
         """Reset the other socket too, once the reset of this one has crossed the link."""
@@ -131,8 +138,12 @@ class RelayedConnection:
 class Side(asyncio.Protocol):
     """One socket. `reads`: the flow of the bytes that it receives; `writes`: of those that it sends."""
 
-    def __init__(self, connection: RelayedConnection, reads: Flow, writes: Flow) -> None:
+    def __init__(
+        self, connection: RelayedConnection, reads: Flow, writes: Flow, fault: WantedFault | None = None
+    ) -> None:
         self.reads = reads
+        self._fault = fault
+        self._slices: Slices | None = None
         self.data_received = reads.feed  # type: ignore[method-assign] # one call less for each read
         self._connection = connection
         self._writes = writes
@@ -143,6 +154,8 @@ class Side(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(UNREAD, UNREAD // 2)
         self.reads.source = self._writes.target = self._transport
+        if self._fault is not None:
+            self._writes.target = self._faulty(self._transport, self._fault)
         if self._reset_at_once:
             self.reset()
         else:
@@ -170,8 +183,16 @@ class Side(asyncio.Protocol):
     def close(self) -> None:
         """Close, after all that was written."""
         self._closing = True
-        if self._transport is not None:
+        if self._slices is not None and self._transport is not None:
+            self._slices.afterwards(self._transport.close)
+        elif self._transport is not None:
             self._transport.close()
+
+    def _faulty(self, transport: asyncio.Transport, fault: WantedFault) -> Writer:
+        if fault.kind.name == "reset-after":
+            return ResetAfter(transport, fault)
+        self._slices = Slices(transport, fault)
+        return self._slices
 
     def reset(self, _due: float = 0.0, _: None = None) -> None:
         """Close with a reset, and forget what was written."""
@@ -179,8 +200,7 @@ class Side(asyncio.Protocol):
             self._reset_at_once = True  # it is still being connected, or is closed already
             return
         self._closing = True
-        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        self._transport.abort()
+        reset(self._transport)
 
 
 _BACKLOG = 65_535
@@ -204,17 +224,90 @@ async def serving(link: Link, forwards: Sequence[Forward]) -> AsyncIterator[Dire
         agenda = Agenda(time.monotonic, timer.set)
         timer.start(agenda.run)
         directions = Directions.of(link, agenda)
-        for forward in forwards:
-            accept = _accepting(directions, forward.target)
-            server = await loop.create_server(accept, sock=forward.listener, backlog=_BACKLOG)
+        servers = [_Listening(forward, directions) for forward in forwards]
+        for server in servers:
+            await server.open(forward_socket=True)
             stack.callback(server.close)
+        if directions.faults is not None:
+            directions.faults.outages = _Servers(servers)
         yield directions
 
 
-def _accepting(directions: Directions, target: HostPort) -> Callable[[], asyncio.Protocol]:
-    def accept() -> asyncio.Protocol:
-        client = RelayedConnection(directions, target).client
-        assert client is not None  # noqa: S101 - it was just made
-        return client
+class _Listening:
+    """A listener and its connections. They are known only if the link makes faults, because an outage resets them."""
 
-    return accept
+    def __init__(self, forward: Forward, directions: Directions) -> None:
+        self._forward, self._directions = forward, directions
+        self._address = forward.listener.getsockname()
+        self._holder: socket.socket | None = None
+        self._server: asyncio.Server | None = None
+        self._connections = weakref.WeakSet[RelayedConnection]()
+
+    async def open(self, *, forward_socket: bool = False) -> None:
+        """Accept connections."""
+        if forward_socket:
+            listener = self._forward.listener
+            if self._directions.faults is not None:
+                self._holder = _bound(listener.family, self._address)  # keeps the port while nothing listens
+        else:
+            listener = _bound(self._forward.listener.family, self._address)
+        accept = self._accept if self._directions.faults is None else self._draw
+        self._server = await asyncio.get_running_loop().create_server(accept, sock=listener, backlog=_BACKLOG)
+
+    def close(self) -> None:
+        """Accept none, so that the kernel refuses them."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def reset(self) -> None:
+        """Reset all connections."""
+        for connection in list(self._connections):
+            connection.reset()
+
+    @property
+    def is_open(self) -> bool:
+        return self._server is not None
+
+    def _accept(self) -> asyncio.Protocol:
+        return _client_of(RelayedConnection(self._directions, self._forward.target))
+
+    def _draw(self) -> asyncio.Protocol:
+        fault = None if self._directions.faults is None else self._directions.faults.next()
+        if fault is not None and fault.kind.name in _WITHOUT_UPSTREAM:
+            return _WITHOUT_UPSTREAM[fault.kind.name]()
+        connection = RelayedConnection(self._directions, self._forward.target, fault)
+        self._connections.add(connection)
+        return _client_of(connection)
+
+
+_WITHOUT_UPSTREAM: dict[str, type[asyncio.Protocol]] = {"refuse": Refusing, "blackhole": BlackHole}
+
+
+class _Servers:
+    """All listeners of a link, in an outage or not."""
+
+    def __init__(self, servers: Sequence[_Listening]) -> None:
+        self._servers = servers
+        self._opening: list[asyncio.Task[None]] = []
+
+    def down(self) -> None:
+        for server in self._servers:
+            server.close()
+            server.reset()
+
+    def up(self) -> None:
+        closed = [server for server in self._servers if not server.is_open]
+        self._opening = [asyncio.ensure_future(server.open()) for server in closed]
+
+
+def _bound(family: int, address: Any) -> socket.socket:
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    found.bind(address)
+    return found
+
+
+def _client_of(connection: RelayedConnection) -> Side:
+    assert connection.client is not None  # noqa: S101 - it was just made
+    return connection.client

@@ -22,6 +22,14 @@ WARM_UP_FOLDER = "warm-up"
 
 
 @dataclass(frozen=True)
+class CpuSampling:
+    """How a trial samples its own main thread. `file`: beginning of the path that it writes to. `rate`: per second."""
+
+    file: str
+    rate: int
+
+
+@dataclass(frozen=True)
 class TrialContext:
     """One strategy, one workload and one target. Small and plain, so that it can be sent to other processes.
 
@@ -30,6 +38,9 @@ class TrialContext:
     clients trust; None leaves each library its own trust store. `whole`: of a shard that shares the sample log with the
     others, the context of the trial. `slices`: parts of the measured time; between them the processes wait. `rest`:
     seconds after which they send a few requests before the next slice, because the server may have closed connections.
+    `sampling`: of a trial that is profiled. `phases`, `memory`: of one that records phases or allocations, the
+    beginning of the path to write.
+    `own_upstream`: whether the target is an upstream of the lab, which counts the attempts of a request.
     """
 
     strategy: Strategy
@@ -41,6 +52,10 @@ class TrialContext:
     whole: TrialContext | None = None
     slices: int = 1
     rest: float = math.inf
+    sampling: CpuSampling | None = None
+    phases: str | None = None
+    memory: str | None = None
+    own_upstream: bool = False
 
     @property
     def shards(self) -> int:
@@ -79,7 +94,8 @@ class Done:
     """Figures of one process of a trial, without those of its children. `began`: on the monotonic clock.
 
     `slices`: when each slice of a trial in slices began, on that clock, and its wall seconds. `extended`: whether
-    requests were begun after the workload's duration; None without one.
+    requests were begun after the workload's duration; None without one. `gil`: whether the process had a GIL at its
+    end; `gil_switched_by`: the extension module that switched it on; None: none did, or it is unknown.
     """
 
     began: float
@@ -87,5 +103,6 @@ class Done:
     cpu_seconds: float
     extended: bool | None
     gil: bool
+    gil_switched_by: str | None
     peak_rss_bytes: int
     slices: tuple[tuple[float, float], ...] = ()

@@ -21,8 +21,9 @@ from clientlab.measuring import cgroups
 from clientlab.measuring.context import WARM_UP_FOLDER, TrialContext
 from clientlab.measuring.trial_handle import TrialFailed, TrialStalled
 from clientlab.measuring.usage import footprint
-from clientlab.samples.log import NOTE_SUFFIX, process_note
+from clientlab.samples.log import MOST_RECORDS, NOTE_SUFFIX, process_note
 from clientlab.workload.load import longest_pause, requests_in
+from clientlab.workload.stream_requests import stream_seconds
 
 TrialPart = Literal["warm-up", "measured", "end"]
 
@@ -33,7 +34,13 @@ _PAGE = resource.getpagesize()
 _RAPID = 0.25
 """If memory grew by this share of what is left to the limit, it is read again at once, and not after a tick."""
 
+_STREAMS = 4
+"""A stream may take so many times as long as its settings say."""
+
 _AT_ONCE, _RAPID_SECONDS = 0.02, 0.4
+
+_RATE_SECONDS = 10.0
+"""After so much measured time, the rate of a trial is known well enough to tell how many requests it will have."""
 
 
 class LimitReached(TrialFailed):
@@ -54,7 +61,8 @@ class Limits:
 
     def __init__(self, context: TrialContext, pids: Collection[int], patience: float) -> None:
         workload, folder = context.workload, Path(context.folder)
-        self.seconds = workload.timeout + patience if workload.request_limit is None else workload.request_limit
+        usual = workload.timeout + patience + _STREAMS * stream_seconds(workload)
+        self.seconds = usual if workload.request_limit is None else workload.request_limit
         given = None if workload.memory_limit is None else workload.memory_limit * context.shards
         self.bytes = SHARE_OF_FREE * free_memory() if given is None else given
         self._pause = longest_pause(workload)  # of an open load: nothing is in flight then
@@ -71,10 +79,11 @@ class Limits:
         self._part = part
         self._counted = counted
         self._seen: tuple[int, ...] = ()
-        self._since = time.monotonic()
+        self._since = self._began = time.monotonic()
 
     def check(self, finished: int, warmed_up: int) -> None:
         """Raises LimitReached. `finished`: requests so far, without those of a warm-up that has a log of its own."""
+        self._check_log(finished)
         pids = self._senders()
         self._check_memory({*self._pids, *pids})
         seen, now = (finished, warmed_up, len(pids)), time.monotonic()
@@ -88,6 +97,20 @@ class Limits:
         ):
             raise RequestLimitReached(
                 f"stalled: no request ended for {self.seconds:g} s, the limit of a whole request (--request-limit)"
+            )
+
+    def _check_log(self, finished: int) -> None:
+        """End a trial whose log is full. One with a duration ends as soon as its rate shows that it will be."""
+        duration, seconds = self._context.workload.duration, time.monotonic() - self._began
+        if requests_in(self._context.workload) is not None:
+            duration = None  # a plan that is too long was refused
+        projected = float(finished)
+        if self._part == "measured" and self._context.slices == 1 and duration and seconds > _RATE_SECONDS:
+            projected *= max(1.0, duration / seconds)
+        if projected > MOST_RECORDS:
+            raise LimitReached(
+                f"{finished:,} requests after {seconds:.0f} s: a trial records no more than {MOST_RECORDS:,}; "
+                "shorten -d, or limit the rate (--rate)"
             )
 
     def _senders(self) -> Collection[int]:

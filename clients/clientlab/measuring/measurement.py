@@ -18,12 +18,16 @@ from clientlab.measuring.limits import Limits
 from clientlab.measuring.lock_waits import LockWaits
 from clientlab.measuring.noise import Disturbance
 from clientlab.measuring.outcome import Measurement, Outcome, of_tool, summed
+from clientlab.measuring.probes import MeasuredProbe, Probes, read_probe
 from clientlab.measuring.rests import Rests
+from clientlab.measuring.soak_readings import SoakReadings
 from clientlab.measuring.tool_trials import read_note
-from clientlab.measuring.trial_handle import OWN, PATIENCE, Interpreter, TrialFailed, TrialVanished
+from clientlab.measuring.trial_handle import OWN, PATIENCE, DeadlineOver, Interpreter, TrialFailed, TrialVanished
 from clientlab.measuring.trial_processes import TrialProcesses
+from clientlab.samples.event_log_reader import read_events
 from clientlab.samples.log_reader import FinishedCounter, Samples, number_behind, read, read_measured
 from clientlab.workload.load import longest_pause
+from clientlab.workload.workload import cancels
 
 START_AHEAD = 0.05
 """Seconds before the start of a divided trial at which the machine's counters are read, and each process is told."""
@@ -41,12 +45,18 @@ def _nothing(*_arguments: object) -> None:
 
 @dataclass(frozen=True)
 class Callbacks:
-    """What is told of a trial (see `measure`). Of a trial in slices, `on_start` and `on_end` are told of each."""
+    """What is told of a trial (see `measure`). Of a trial in slices, `on_start` and `on_end` are told of each.
+
+    `on_processes` gets the ids of the trial's processes, one for each shard, when they have been started.
+    `on_probed` is called behind the second probe of a trial with cancellations, whose client is still open.
+    """
 
     on_start: Callable[[], float | None] = _nothing
     on_end: Callable[[], None] = _nothing
     on_progress: Callable[[int], None] = _nothing
     on_failures: Callable[[int], None] = _nothing
+    on_processes: Callable[[Sequence[int]], None] = _nothing
+    on_probed: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True)
@@ -110,6 +120,7 @@ def measure_by_steps(
     Between two steps, the trial's processes wait, and others may be measured. Closing the generator ends them.
     """
     with TrialProcesses(context, interpreter, cpus) as processes:
+        callbacks.on_processes([process.pid for process in processes.each])
         trial = _Trial(context, processes, callbacks, limits)
         with trial.pause():
             yield
@@ -120,7 +131,8 @@ def measure_by_steps(
             trial.slice(index)
         done = trial.done()
         parts, disturbance = trial.end(done)
-    return _measurement(Path(context.folder), parts, disturbance, done[0].slices)
+    found = _measurement(Path(context.folder), parts, disturbance, done[0].slices, numbered=cancels(context.workload))
+    return replace(found, probes=trial.probes, readings=trial.soak.readings)
 
 
 class _Trial:
@@ -138,9 +150,28 @@ class _Trial:
             context.workload.timeout + limits.patience, self._limits.seconds
         )
         self._progress = _Progress(self._folder, callbacks, limits.deadline, self._limits.check)
+        self._probed: list[MeasuredProbe] = []
+        self.soak = SoakReadings(processes.pids)
+
+    @property
+    def probes(self) -> Probes | None:
+        """Those of a workload with cancellations."""
+        return Probes(*self._probed) if self._probed else None
+
+    def _probe(self) -> MeasuredProbe:
+        """Wait for a probe, and read it while the process waits."""
+        figures = self._processes.event("probed", self._progress.finished, self._stall_seconds)[0]
+        first = self._probed[0] if self._probed else None
+        found = read_probe(self._context, self._processes.each[0].pid, first, **figures)
+        if self._probed:
+            self._callbacks.on_probed()
+        self._processes.resume()
+        return found
 
     def warm_up(self) -> None:
         """Wait until it is over."""
+        if cancels(self._context.workload):
+            self._probed.append(self._probe())
         self._wait_for("waiting" if self._context.slices > 1 else "ready")
         # An external tool reports nothing before its end, and enforces the workload's timeout itself.
         self._has_tool = bool(strategies.client_spec(self._context.strategy.client).program)
@@ -166,14 +197,16 @@ class _Trial:
             if index % _SLICES_PER_LOOK == min(_SLICES_PER_LOOK, self._context.slices) // 2:
                 time.sleep((self._context.workload.duration or 0.0) / self._context.slices / 2)
                 self._waits.look()
-            look = self._progress.look
+            look = _each(self.soak.look, self._progress.look)
         else:
             start = _together(self._context) if start is None else start
             duration = self._context.workload.duration or math.inf
             self._waits.until = (time.perf_counter() if start is None else start) + duration
             self._processes.resume(start)
-            look = _each(self._waits.look, self._progress.look)
+            look = _each(self._waits.look, _each(self.soak.look, self._progress.look))
+        self.soak.begin()
         self._wait_for("sent", look)
+        self.soak.end()
         if index < self._context.slices - 1:
             self._rests.sent()
             self._rests.over()
@@ -208,6 +241,8 @@ class _Trial:
         parts, disturbance = self._rests.end(done)
         self._callbacks.on_end()
         self._processes.resume()
+        if cancels(self._context.workload):
+            self._probed.append(self._probe())
         self._processes.wait()
         return [replace(part, lock_waits=self._waits.share) for part in parts], disturbance
 
@@ -243,17 +278,27 @@ def _together(context: TrialContext) -> float | None:
 
 
 def _measurement(
-    folder: Path, parts: list[Outcome], disturbance: Disturbance, slices: Sequence[tuple[float, float]]
+    folder: Path,
+    parts: list[Outcome],
+    disturbance: Disturbance,
+    slices: Sequence[tuple[float, float]],
+    *,
+    numbered: bool,
 ) -> Measurement:
-    """What the processes left in the trial's folder, beside the outcome of each. `slices`: as in `Done`."""
+    """What the processes left in the trial's folder, beside the outcome of each. `slices`: as in `Done`.
+
+    `numbered`: requests with numbers below 0 were sent behind the measured part, too.
+    """
     outcome = replace(parts[0] if len(parts) == 1 else summed(parts), disturbance=disturbance)
     tool = read_note(folder)
     if tool is not None:
         outcome = of_tool(outcome, tool)
     by_shard = tuple(parts) if len(parts) > 1 else ()
     # What wakes a trial for a slice is later than the first one began, and has numbers below 0.
-    samples = _without_pauses(read_measured(folder), slices) if slices else read(folder, outcome.began)
-    return Measurement(outcome, samples, tool, by_shard)
+    samples = read_measured(folder) if slices or numbered else read(folder, outcome.began)
+    if slices:
+        samples = _without_pauses(samples, slices)
+    return Measurement(outcome, samples, tool, by_shard, read_events(folder))
 
 
 def _without_pauses(found: Samples, slices: Sequence[tuple[float, float]]) -> Samples:
@@ -289,7 +334,7 @@ class _Progress:
         finished, warmed_up = self._counter.count(), self._warm_up.count()
         self._check(finished, warmed_up)
         if time.monotonic() - self._began > self._deadline:
-            raise TrialFailed(
+            raise DeadlineOver(
                 f"not done within its deadline of {self._deadline:,g} s, with {finished:,} requests finished; "
                 "choose another with --deadline, or `deadline` in the workload's table"
             )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from clientlab.bounded_numbers import Count, NotNegative, Positive
+from clientlab.measuring.gil_switch import LONGEST
 from clientlab.measuring.noise import Disturbance, over_known
+from clientlab.measuring.probes import Probes
+from clientlab.measuring.soak_readings import SoakReading
 from clientlab.measuring.tool_trials import ToolNote
+from clientlab.samples.event_log_reader import StreamEvents
 from clientlab.samples.log_reader import Samples
 
 
@@ -19,14 +24,15 @@ class Outcome:
 
     `began` is on the monotonic clock. `processes` counts the processes that sent requests, and `callers` the clients
     that they made. `connections_reopened`: those that were opened between slices. `connections_in_all`: connections
-    opened, those of a warm-up that stay open included. `gil`: whether the trial's process had a GIL at its end. Memory
-    at the end of the warm-up and at its peak: `rss` as sums of resident sets, `pss` with shared pages in proportion and
-    without the sample log, which is None where the system does not count it. `extended`: whether requests were begun
-    after the workload's duration, because too few had begun; None without a duration. `fullest_cpu_seconds`: CPU time
-    of the process that used most, until the last response; None where it is not readable. `startup_seconds`: until the
-    last process that sent requests had begun; 0 if all had begun before. `lock_waits`: share of the client's threads
-    that waited for a lock, of those that were looked at; None: none was. `slices`: wall seconds of each slice, whose
-    sum is that of the trial; empty without.
+    opened, those of a warm-up that stay open included. `gil`: whether the trial's process had a GIL at its end;
+    `gil_switched_by`: the extension module that switched it on; None: none did, or it is unknown. Memory at the end of
+    the warm-up and at its peak: `rss` as sums of resident sets, `pss` with shared pages in proportion and without the
+    sample log, which is None where the system does not count it. `extended`: whether requests were begun after the
+    workload's duration, because too few had begun; None without a duration. `fullest_cpu_seconds`: CPU time of the
+    process that used most, until the last response; None where it is not readable. `startup_seconds`: until the last
+    process that sent requests had begun; 0 if all had begun before. `lock_waits`: share of the client's threads that
+    waited for a lock, of those that were looked at; None: none was. `slices`: wall seconds of each slice, whose sum is
+    that of the trial; empty without.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # a worker sends it to the lab
@@ -46,6 +52,7 @@ class Outcome:
     extended: bool | None = None
     callers: Count = 1
     gil: bool = True
+    gil_switched_by: Annotated[str, Field(max_length=LONGEST)] | None = None
     fullest_cpu_seconds: NotNegative | None = None
     startup_seconds: NotNegative = 0.0
     lock_waits: NotNegative | None = None
@@ -57,13 +64,20 @@ class Outcome:
 class Measurement:
     """A finished trial. `tool`: what an external tool reported; None where the recorder timed the requests.
 
-    `by_shard`: the outcome of each process of a divided trial, without the disturbance of the machine.
+    `by_shard`: the outcome of each process of a divided trial, without the disturbance of the machine. `events`: None
+    where responses are not read event by event. `readings`: of memory and open files, while requests were sent.
+    `probes`: of a workload with cancellations. `held`: requests in the upstream, before the measured part and behind
+    the second probe; None: unknown.
     """
 
     outcome: Outcome
     samples: Samples
     tool: ToolNote | None = None
     by_shard: tuple[Outcome, ...] = ()
+    events: StreamEvents | None = None
+    probes: Probes | None = None
+    held: tuple[int | None, int | None] = (None, None)
+    readings: tuple[SoakReading, ...] = ()
 
 
 def summed(parts: Sequence[Outcome]) -> Outcome:
@@ -86,6 +100,7 @@ def summed(parts: Sequence[Outcome]) -> Outcome:
         extended=None if None in extended else any(extended),
         callers=sum(one.callers for one in parts),
         gil=all(one.gil for one in parts),
+        gil_switched_by=next((one.gil_switched_by for one in parts if one.gil_switched_by is not None), None),
         fullest_cpu_seconds=over_known(max, (one.fullest_cpu_seconds for one in parts)),
         startup_seconds=max(one.began - first + one.startup_seconds for one in parts),
         lock_waits=over_known(max, (one.lock_waits for one in parts)),

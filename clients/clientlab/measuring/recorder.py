@@ -14,17 +14,25 @@ from pathlib import Path
 from time import perf_counter
 from typing import cast
 
-from clientlab.clients.client_interface import AsyncClient, AsyncTiming, Client, Timing
+from clientlab.clients.client_interface import (
+    AsyncClient,
+    AsyncEventStreaming,
+    AsyncTiming,
+    Client,
+    EventStreaming,
+    Timing,
+)
 from clientlab.executors.executor_interface import AsyncCaller, Caller
 from clientlab.measuring import connections
 from clientlab.measuring.context import TrialContext
+from clientlab.measuring.event_recorder import EventRecorder, rules_of
 from clientlab.measuring.recording import Admission, PacedAsyncioCaller, PacedCaller, Recording
-from clientlab.measuring.sending import AsyncSend, ElapsedRecorder, Send, all_at_once, asend_of, send_of
+from clientlab.measuring.sending import AsyncSend, ElapsedRecorder, Send, StartGate, asend_of, send_of
 from clientlab.measuring.tool_trials import ToolRecorder
 from clientlab.samples.log import write_record
 from clientlab.workload.arrivals import Arrivals
 from clientlab.workload.load import arrivals_of
-from clientlab.workload.workload import Request, encodes_each
+from clientlab.workload.workload import Request, Workload, cancels, encodes_each
 
 
 @dataclass(frozen=True)
@@ -46,13 +54,13 @@ class CallerFactory:
         return arrivals_of(self.context.workload)
 
     def open(self, connections: int) -> Caller:
-        caller_class = TimedCaller if self.context.workload.elapsed else BlockingCaller
+        caller_class = _blocking(self.context.workload)
         recording, schedule = Recording(self.context, connections), self.schedule
         caller = caller_class(recording, connections)
         return caller if schedule is None else PacedCaller(caller, Admission(recording, schedule))
 
     async def aopen(self, connections: int) -> AsyncCaller:
-        caller_class = AsyncioTimedCaller if self.context.workload.elapsed else AsyncioCaller
+        caller_class = _asyncio(self.context.workload)
         recording, schedule = Recording(self.context, connections), self.schedule
         caller = caller_class(recording)
         await caller.open()
@@ -78,8 +86,7 @@ class BlockingCaller:
         self.client: Client = recording.client
         self.client.open()
         self._send = send_of(self.client, workload)
-        if recording.context.warm and connections > 1:
-            self._send = all_at_once(self._send, connections, self._replace_send)
+        self._gate = StartGate(connections) if recording.context.warm and connections > 1 else None
         self._encodes = encodes_each(workload)
         self._parses = workload.parse
         self._tell = getattr(self.client, "tell", None)
@@ -90,6 +97,11 @@ class BlockingCaller:
     def send_all(self, numbers: Iterable[int], send: Send | None = None) -> None:
         """Time each request. All names are local variables, because every request pays for each look-up."""
         recording, send = self._recording, send or self._send
+        if self._gate is not None:
+            if self._gate.is_open:
+                self._gate = None
+            else:
+                send = self._gate.before(send)
         log, request_of, same = recording.log, recording.request, recording.same
         buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
         encodes, parses = self._encodes, self._parses
@@ -117,9 +129,6 @@ class BlockingCaller:
     def close(self) -> None:
         self.client.close()
         self._recording.close()
-
-    def _replace_send(self, send: Send) -> None:
-        self._send = send
 
 
 class SteppedCaller:
@@ -235,3 +244,64 @@ class AsyncioTimedCaller(AsyncioCaller):
     async def send_all(self, numbers: Iterable[int], send: AsyncSend | None = None) -> None:
         elapsed = ElapsedRecorder(self._recording.log, numbers)
         await super().send_all(elapsed, send or elapsed.asending(cast("AsyncTiming", self._client)))
+
+
+class StreamCaller(BlockingCaller):
+    """Reads streams: also records each event when the client hands it over."""
+
+    def __init__(self, recording: Recording, connections: int) -> None:
+        super().__init__(recording, connections)
+        self._rules = rules_of(self.client, recording.context.workload)
+
+    def send_all(self, numbers: Iterable[int], send: Send | None = None) -> None:
+        events = EventRecorder(self._recording.log, self._rules, numbers)
+        super().send_all(events, send or events.sending(cast("EventStreaming", self.client)))
+
+
+class AsyncioStreamCaller(AsyncioCaller):
+    """Reads streams: also records each event when the client hands it over."""
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__(recording)
+        self._rules = rules_of(self._client, recording.context.workload)
+
+    async def send_all(self, numbers: Iterable[int], send: AsyncSend | None = None) -> None:
+        events = EventRecorder(self._recording.log, self._rules, numbers)
+        await super().send_all(events, send or events.asending(cast("AsyncEventStreaming", self._client)))
+
+
+class AsyncioCancellingCaller(AsyncioCaller):
+    """Gives up some of the requests."""
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__(recording)
+        from clientlab.measuring.cancelling import Cancelling  # noqa: PLC0415 - gevent has to patch ssl before asyncio
+
+        self._cancelling = Cancelling(recording)
+
+    async def open(self) -> None:
+        self._cancelling.watch_loop()
+        await super().open()
+
+    async def send_all(self, numbers: Iterable[int], send: AsyncSend | None = None) -> None:
+        sender = self._cancelling.of(numbers)
+        await super().send_all(sender, sender.asending(send or self._send))
+
+
+class AsyncioCancellingTimedCaller(AsyncioTimedCaller, AsyncioCancellingCaller):
+    """Gives up some of the requests, and records the library's own time of the others."""
+
+
+class AsyncioCancellingStreamCaller(AsyncioStreamCaller, AsyncioCancellingCaller):
+    """Gives up some of the streams."""
+
+
+def _blocking(workload: Workload) -> type[BlockingCaller]:
+    return StreamCaller if workload.stream else TimedCaller if workload.elapsed else BlockingCaller
+
+
+def _asyncio(workload: Workload) -> type[AsyncioCaller]:
+    if cancels(workload):
+        timed = AsyncioCancellingTimedCaller if workload.elapsed else AsyncioCancellingCaller
+        return AsyncioCancellingStreamCaller if workload.stream else timed
+    return AsyncioStreamCaller if workload.stream else AsyncioTimedCaller if workload.elapsed else AsyncioCaller

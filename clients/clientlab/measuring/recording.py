@@ -12,23 +12,29 @@ from typing import Any
 
 from clientlab import strategies
 from clientlab.clients.client_interface import Budget
+from clientlab.clients.retry_policy import RetryPolicy
+from clientlab.clients.retry_wrappers import around
 from clientlab.errors import DROPPED, ErrorTable, PluginError, kind_of, status_kind, unopened
 from clientlab.executors.executor_interface import AsyncCaller, Caller
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.measuring import connections, usage
 from clientlab.measuring.connections import NOWHERE
 from clientlab.measuring.context import TrialContext
+from clientlab.samples.event_log import EventLog
 from clientlab.samples.log import SampleLog
 from clientlab.strategies import plugins
 from clientlab.workload.arrivals import Arrivals
 from clientlab.workload.load import most_late, requests_in
 from clientlab.workload.making import requests_of
 from clientlab.workload.shard_workload import ShardWorkload
+from clientlab.workload.stream_requests import events_read
 from clientlab.workload.withheld import own_filter
 from clientlab.workload.workload import Workload, varies
 
 _GUESSED_RATE = 20_000
 """Requests per second, for the size of the log of a trial that a duration ends."""
+_MOST_GUESSED = 2_000_000
+"""Records for which a guess allocates disk space, 61 MiB: if there are more, the log grows."""
 
 _logs: dict[tuple[int, str], tuple[SampleLog, int]] = {}
 """The logs that are not closed, each with the number of its recordings: threads may have a client each.
@@ -60,12 +66,17 @@ class Recording:
         self.log = _begun(context)
         usage.keep_status_open()
         self.errors: ErrorTable = (*getattr(client_class, "errors", ()), (json.JSONDecodeError, "protocol"))
-        self.request = requests_of(context.workload, context.base_url, awaited=spec.kind == "asyncio")
-        self.same = None if varies(context.workload) else self.request(0)
+        awaited, policy = spec.kind == "asyncio", strategies.retry_of(context.strategy)
+        attempts = 0 if policy is None or not context.own_upstream else policy.attempts
+        self.request = requests_of(context.workload, context.base_url, awaited=awaited, attempts=attempts)
+        self.same = None if attempts or varies(context.workload) else self.request(0)
         self._counts = not spec.quirks.uncounted
         self._without_secrets = own_filter(context.workload)
         settings = strategies.chosen(context.strategy, spec.import_path)
-        self.client: Any = client_class(_budget(context, connections_limit), self.log.connected, **settings)
+        budget = _budget(context, connections_limit, policy)
+        self.client: Any = client_class(budget, self.log.connected, **settings)
+        if policy is not None and policy.kind.wrapper:
+            self.client = around(self.client, policy, awaited=awaited)
 
     def failed(self, error: Exception) -> int:
         """The log's code of an exception. Counts a connection that was attempted and not opened.
@@ -98,11 +109,12 @@ class Recording:
         log.close(usage.peak_rss())
 
 
-def _budget(context: TrialContext, connections_limit: int) -> Budget:
+def _budget(context: TrialContext, connections_limit: int, policy: RetryPolicy | None) -> Budget:
     """The client's limits. The pool holds `connections_limit` connections, unless a setting of the strategy differs."""
     settings = context.strategy.settings
     pool = None if settings.get("library_defaults") else settings.get("pool", connections_limit) or 0
-    return Budget(pool, context.workload.timeout, context.ca_file, context.workload.chunk_size)
+    own = None if policy is None or policy.kind.wrapper else policy
+    return Budget(pool, context.workload.timeout, context.ca_file, context.workload.chunk_size, own)
 
 
 def _begun(context: TrialContext) -> SampleLog:
@@ -120,14 +132,31 @@ def _log_of(context: TrialContext) -> SampleLog:
     """This process's log, in the file of the whole trial."""
     whole, own = context.whole or context, context.workload
     shard, warm_up = own.index if context.whole and isinstance(own, ShardWorkload) else 0, whole.warm_up * whole.shards
-    return SampleLog(Path(context.folder), -warm_up, warm_up + _expected(whole.workload), shard, whole.shards)
+    log = SampleLog(Path(context.folder), -warm_up, warm_up + _expected(whole.workload), shard, whole.shards)
+    if own.stream is not None:
+        log.events = EventLog(Path(context.folder), _expected_events(own, warm_up), shard, whole.shards)
+    return log
 
 
 def _expected(workload: Workload) -> int:
     """Number of records to make room for; a guess where a duration ends the trial."""
     if (requests := requests_in(workload)) is not None:
         return requests
-    return int((workload.duration or 0.0) * _GUESSED_RATE) + 1
+    return min(int((workload.duration or 0.0) * _GUESSED_RATE) + 1, _MOST_GUESSED)
+
+
+_MOST_AHEAD = 200_000
+"""Records of events whose disk space is allocated before the first is written."""
+_BESIDE = 2
+"""Records of a stream beside those of its events."""
+
+
+def _expected_events(workload: Workload, warm_up: int) -> int:
+    """Number of records of events to make room for; a guess where a duration ends the trial."""
+    streams = requests_in(workload)
+    if streams is None or workload.foreign:
+        return _MOST_AHEAD
+    return min(_MOST_AHEAD, (streams + warm_up) * (events_read(workload) + _BESIDE))
 
 
 class Admission:

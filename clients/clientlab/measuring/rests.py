@@ -178,6 +178,7 @@ def _outcome(
         extended=done.extended,
         callers=max(1, after.count("callers")),
         gil=done.gil,
+        gil_switched_by=done.gil_switched_by,
         slices=tuple(seconds for _, seconds in done.slices),
         startup_seconds=max(0.0, *(note.began - done.began for note in after.notes)) if len(after.notes) > 1 else 0.0,
     )

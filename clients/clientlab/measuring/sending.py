@@ -37,28 +37,46 @@ class DiscardedBody:
 
 
 def send_of(client: Any, workload: Workload) -> Send:
-    """The send function of a blocking client for this workload."""
+    """The send function of a blocking client for this workload. That of streams of events depends on the request."""
+    if workload.stream is not None:
+        return _no_send
     return _streaming(client) if workload.read == "chunks" else client.send
 
 
 def asend_of(client: Any, workload: Workload) -> AsyncSend:
     """The send function of an asyncio client for this workload."""
+    if workload.stream is not None:
+        return _no_send
     return _astreaming(client) if workload.read == "chunks" else client.send
 
 
-def all_at_once(send: Send, threads: int, all_are_there: Callable[[Send], None]) -> Send:
-    """`send`, but the first request of each of `threads` threads waits for the others, so that every thread is warm.
+def _no_send(_request: Request) -> Any:
+    raise NotImplementedError("EventRecorder makes the send function of each stream")
 
-    The last thread passes `send` itself to `all_are_there`. If fewer threads come, the waiting ends after 5 s.
+
+class StartGate:
+    """Holds the first request of each of `threads` threads until all of them have one, so that every thread is warm.
+
+    If fewer threads come, the waiting ends after 5 s.
     """
-    gate = threading.Barrier(threads, lambda: all_are_there(send))
 
-    def waiting(request: Request) -> tuple[int, Any]:
-        with contextlib.suppress(threading.BrokenBarrierError):
-            gate.wait(_GATHERING_SECONDS)
-        return send(request)
+    def __init__(self, threads: int) -> None:
+        self.is_open = False
+        self._barrier = threading.Barrier(threads, self._open)
 
-    return waiting
+    def before(self, send: Send) -> Send:
+        """`send`, behind the gate."""
+
+        def waiting(request: Request) -> tuple[int, Any]:
+            if not self.is_open:
+                with contextlib.suppress(threading.BrokenBarrierError):
+                    self._barrier.wait(_GATHERING_SECONDS)
+            return send(request)
+
+        return waiting
+
+    def _open(self) -> None:
+        self.is_open = True
 
 
 def _streaming(client: Streaming) -> Send:

@@ -42,9 +42,10 @@ class Interpreter:
 
     def variables(self) -> dict[str, str]:
         """The environment variables of its processes."""
+        present = child_processes.variables()
         if self.lab is None:
-            return dict(os.environ)
-        return {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER} | {"PYTHONPATH": self.lab}
+            return present
+        return {name: value for name, value in present.items() if name not in _OF_ANOTHER} | {"PYTHONPATH": self.lab}
 
 
 OWN = Interpreter()
@@ -57,12 +58,26 @@ PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 """In lower case: names of environment variables that lead requests to a proxy."""
 
 
+_OF_SDKS = ("openai_", "anthropic_")
+"""Beginnings of variables from which SDKs take headers, keys and URLs."""
+
+
+def _changes_requests(variable: str) -> bool:
+    """Whether libraries would send other requests, or elsewhere, because of a variable of that name."""
+    name = variable.lower()
+    return name in PROXY_VARIABLES or name.startswith(_OF_SDKS)
+
+
 class TrialFailed(Exception):
     """The strategy could not do its workload; the reason in one line."""
 
 
 class TrialVanished(TrialFailed):
     """A process of the trial ended while it waited for its next slice: nothing that was measured ended it."""
+
+
+class DeadlineOver(TrialFailed):
+    """The trial took longer than its deadline."""
 
 
 class TrialStalled(TrialFailed):
@@ -82,7 +97,7 @@ class TrialHandle:
         context = os.open(folder / CONTEXT_FILE, os.O_RDONLY)
         self._events, child_events = os.pipe()
         child_input, self._input = os.pipe()
-        environment = {k: v for k, v in interpreter.variables().items() if k.lower() not in PROXY_VARIABLES}
+        environment = {k: v for k, v in interpreter.variables().items() if not _changes_requests(k)}
         # Otherwise some clients send the passwords of ~/.netrc, and others do not. The path cannot exist: requests and
         # niquests would open an existing empty file for each request.
         environment["NETRC"] = f"{os.devnull}/none"

@@ -6,6 +6,8 @@ descriptor CONTEXT, does that shard of it, from 0, and writes its events, a line
     ready    warmed up; the process waits for a line on standard input before the measured part. The line may have the
              moment of the start, in seconds of the monotonic clock. Of a trial in slices: before each slice; the line
              has the number of its first request
+    probed   of a workload with cancellations, before `ready` and behind `done`: c requests were sent at once; when
+             that began, and how many tasks are left. The process waits for a line
     waiting  the same trial waits for a line before it wakes for its next slice
     sent     all requests have ended, and no process of a pool has: the clock rests until a line comes
     done     wall seconds, CPU seconds, peak memory; the process waits for a line before it ends
@@ -25,6 +27,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -36,13 +39,15 @@ from clientlab.errors import PluginError
 from clientlab.executors import pacing
 from clientlab.executors.executor_interface import Executor, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
-from clientlab.measuring import usage
+from clientlab.measuring import gil_switch, usage
 from clientlab.measuring.context import WARM_UP_FOLDER, Done, TrialContext
 from clientlab.measuring.recorder import CallerFactory
 from clientlab.measuring.recording import preallocate
 from clientlab.samples.log import begin_schedule
 from clientlab.strategies import plugin_names, plugins
 from clientlab.workload.load import arrivals_of
+from clientlab.workload.stream_requests import warming_up
+from clientlab.workload.workload import cancels
 
 
 @dataclass
@@ -77,6 +82,7 @@ def main(arguments: list[str]) -> None:
     usage.raise_descriptor_limit()
     usage.offer_to_the_oom_killer()
     usage.keep_status_open()
+    gil_switch.watch()
     events = Events(int(descriptor))
     context: TrialContext | None = None
     try:
@@ -84,8 +90,10 @@ def main(arguments: list[str]) -> None:
             whole: TrialContext = pickle.load(file)  # noqa: S301 - the parent process wrote it
         context = whole.of_shard(int(shard))
         load_libraries(context)
-        run_trial = _run_in_slices if context.slices > 1 else _run_warm if context.warm else _run_cold
-        run_trial(context, events)
+        if context.slices > 1:
+            _run_in_slices(context, events)
+        else:
+            (_run_warm if context.warm else _run_cold)(context, events, _look_at(context))
         _end_at_once()
     except Exception as error:  # noqa: BLE001 - the reason is the trial's result; the rest goes to its log
         traceback.print_exc()
@@ -153,7 +161,7 @@ class _Stopwatch:
         return perf_counter() - self._from, usage.cpu_seconds() - self._cpu
 
 
-def _run_cold(context: TrialContext, events: Events) -> None:
+def _run_cold(context: TrialContext, events: Events, look: AbstractContextManager[None]) -> None:
     """Make and close pools, loops, sessions and connections inside the clock. The lab's log is made before.
 
     The warm-up has an executor of its own: code is loaded and specialised then, and nothing else is warm. In an open
@@ -170,18 +178,41 @@ def _run_cold(context: TrialContext, events: Events) -> None:
         executor.open()
     start = events.wait_for_start()
     clock = _Stopwatch()
-    if not is_open:
-        executor.open()
-    numbers = _numbers(context, clock.began if start is None else start)
-    executor.run(numbers)
+    with look:
+        if not is_open:
+            executor.open()
+        numbers = _numbers(context, clock.began if start is None else start)
+        executor.run(numbers)
     clock.rest(events)
     executor.close()
     _send_done(events, clock, numbers)
 
 
+def _look_at(context: TrialContext) -> AbstractContextManager[None]:
+    """What looks at the measured part of a trial that is profiled, or whose phases are recorded.
+
+    It is made before the first client is opened. No trial of a round has one, so none imports it.
+    """
+    if context.phases is not None:
+        from clientlab.measuring.phase_observers import observe  # noqa: PLC0415
+
+        return observe().recorded(context.phases)
+    if context.memory is not None:
+        from clientlab.measuring.memory_tracker import tracked  # noqa: PLC0415
+
+        return tracked(context.memory)
+    if context.sampling is not None:
+        from clientlab.measuring.cpu_sampler import sampled  # noqa: PLC0415
+
+        return sampled(context.sampling)
+    return nullcontext()
+
+
 def _warm_up_apart(context: TrialContext) -> None:
     """Run the warm-up and free its memory, so that the measured part's memory is counted from here."""
-    executor = make_executor(replace(context, folder=str(Path(context.folder) / WARM_UP_FOLDER)))
+    folder = str(Path(context.folder) / WARM_UP_FOLDER)
+    workload = replace(warming_up(context.workload), faults=None)  # those of measured requests with the same numbers
+    executor = make_executor(replace(context, folder=folder, workload=workload))
     executor.open()
     executor.run(RequestNumbers(context.workload.warmup))
     executor.close()
@@ -189,21 +220,33 @@ def _warm_up_apart(context: TrialContext) -> None:
     gc.collect()
 
 
-def _run_warm(context: TrialContext, events: Events) -> None:
+def _run_warm(context: TrialContext, events: Events, look: AbstractContextManager[None]) -> None:
     """Make everything and open the connections in the warm-up, before the clock starts.
 
     As with a cold start, no garbage of imports and of the warm-up is left to be collected inside the clock.
     """
     executor = _warmed_up(context)
+    _probe(executor, context, events)
     if arrivals_of(context.workload) is not None:
         pacing.prepare()
     start = events.wait_for_start()
     clock = _Stopwatch()
     numbers = _numbers(context, clock.began if start is None else start)
-    executor.run(numbers)
+    with look:
+        executor.run(numbers)
     clock.rest(events)
     _send_done(events, clock, numbers)
+    _probe(executor, context, events)
     executor.close()
+
+
+def _probe(executor: Executor, context: TrialContext, events: Events) -> None:
+    """Of a workload with cancellations: let the parent see how the client does c requests at once."""
+    if not cancels(context.workload):
+        return
+    from clientlab.measuring.cancelling import probe  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
+
+    events.send_and_wait("probed", **probe(executor, context))
 
 
 def _warmed_up(context: TrialContext) -> Executor:
@@ -235,16 +278,21 @@ def _run_in_slices(context: TrialContext, events: Events) -> None:
         cpu, rested = cpu + used, perf_counter()
         events.send_and_wait("sent")
     wall = sum(seconds for _, seconds in slices)
-    done = Done(slices[0][0], wall, cpu, False, usage.has_gil(), usage.peak_rss(), tuple(slices))
-    events.send_and_wait("done", **vars(done))
+    events.send_and_wait("done", **vars(_done(slices[0][0], wall, cpu, extended=False, slices=tuple(slices))))
     executor.close()
 
 
 def _send_done(events: Events, clock: _Stopwatch, numbers: RequestNumbers) -> None:
     wall, cpu = clock.read()
     extended = numbers.extended if numbers.count is None else None
-    done = Done(clock.began, wall, cpu, extended, usage.has_gil(), usage.peak_rss())
-    events.send_and_wait("done", **vars(done))
+    events.send_and_wait("done", **vars(_done(clock.began, wall, cpu, extended=extended)))
+
+
+def _done(
+    began: float, wall: float, cpu: float, *, extended: bool | None, slices: tuple[tuple[float, float], ...] = ()
+) -> Done:
+    """The figures of the measured part, and what the process has at its end."""
+    return Done(began, wall, cpu, extended, usage.has_gil(), gil_switch.switched_by(), usage.peak_rss(), slices)
 
 
 def _numbers(context: TrialContext, began: float) -> RequestNumbers:

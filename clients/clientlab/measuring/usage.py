@@ -10,7 +10,8 @@ The kernel keeps a peak of the resident set, and none of Pss. So the peak of a p
 what its shared pages are counted too much for: VmHWM - (Rss - Pss). All three are read at one moment when the trial
 pauses its clock, and no request is in flight. No sampling finds a peak that lasts some milliseconds; the kernel does.
 
-The sample log is mapped into the processes and is no memory of the client, so its pages are subtracted.
+The logs of samples and events are mapped into the processes and are no memory of the client, so their pages are
+subtracted.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from clientlab.samples.event_log import EVENTS_SUFFIX
 from clientlab.samples.log import RECORDS_FILE
 
 _STATUS = Path("/proc/self/status")
@@ -105,7 +107,7 @@ def high_water(status: str) -> int:
 _PROC = Path("/proc")
 _PAUSE = 1000
 """Reading may take 0.1 % of the time."""
-_LOG = f"/{RECORDS_FILE}\n".encode("ascii")
+_LOGS = tuple(f"{name}\n".encode("ascii") for name in (f"/{RECORDS_FILE}", EVENTS_SUFFIX))
 
 
 @dataclass(frozen=True)
@@ -172,11 +174,13 @@ def _of_process(folder: Path) -> Footprint | None:
 
 
 def _of_log(smaps: bytes) -> int:
-    """Proportional bytes of the mappings of a sample log, in the text of /proc/PID/smaps."""
-    found, at = 0, smaps.find(_LOG)
-    while at >= 0:
-        found += _bytes(smaps[at : at + 512], b"\nPss:")
-        at = smaps.find(_LOG, at + 1)
+    """Proportional bytes of the mappings of the lab's logs, in the text of /proc/PID/smaps."""
+    found = 0
+    for log in _LOGS:
+        at = smaps.find(log)
+        while at >= 0:
+            found += _bytes(smaps[at : at + 512], b"\nPss:")
+            at = smaps.find(log, at + 1)
     return found
 
 

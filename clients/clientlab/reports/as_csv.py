@@ -15,12 +15,17 @@ from clientlab.results.bottleneck import BUSY_PARTS, InFlight
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
 from clientlab.results.server_counters import OF_LINK, ServerUse
-from clientlab.results.trial import Noise, Quantiles, Trial, quantile_of
+from clientlab.results.soak import Growth
+from clientlab.results.times import Quantiles, quantile_of
+from clientlab.results.trial import Noise, Trial
 
 _PARTS = (
     "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",
-    "busy", "in_flight", "noise", "open_load", "search", "link", "link_use", "clock", "by_shard",
+    "busy", "in_flight", "noise", "open_load", "search", "soak", "cancelled", "link", "link_use", "clock", "by_shard",
 )  # fmt: skip
+_GROWTHS = {"memory": "bytes", "open_files": "files", "latency": "of the median, in seconds"}
+"""Fields of `Soak` → what grew, in which unit."""
+_ENDS = ("per_hour", "low", "high")
 _QUANTILES = tuple(name for name in Quantiles.model_fields if name != "at_least")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
 _OF_SERVERS = [name for name in ServerUse.model_fields if name not in OF_LINK]
@@ -54,6 +59,11 @@ _DOCUMENT = {
     "shards": "processes or workers that divided the trial; 1: it was not divided",
     "start_spread_seconds": "from the start of the first shard to that of the last",
     **{f"noise_{name}": field.description or name for name, field in Noise.model_fields.items()},
+    **{
+        f"growth_of_{part}_{end}": f"{text} per hour; empty: a trial of less than a minute"
+        for part, text in _GROWTHS.items()
+        for end in _ENDS
+    },
     "phase": "of a run that searches for capacities: probe (counts in no ranking), comparison, or overload",
     **{f"{part}_busy_share": text for part, text in BUSY_PARTS.items()},
     **{f"{part}_in_flight": f"mean requests {field.description}" for part, field in InFlight.model_fields.items()},
@@ -76,11 +86,11 @@ def render(run: Run) -> str:
     axes = {arm.name: arm.axes for arm in run.experiment.arms}
     for trial in (*run.probes, *run.trials, *run.overloads):
         row = {"run": run.run, **_row(trial), "axes": json.dumps(axes.get(trial.arm, {}))}
-        writer.writerow({name: _no_formula(value) for name, value in row.items()})
+        writer.writerow({name: no_formula(value) for name, value in row.items()})
     return text.getvalue()
 
 
-def _no_formula(value: object) -> object:
+def no_formula(value: object) -> object:
     """The value of a cell. A spreadsheet would compute a text that begins like a formula: it gets an apostrophe."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value
 
@@ -100,11 +110,14 @@ def _row(trial: Trial) -> dict[str, Any]:
         row |= {"link_rtt_seconds": trial.link.rtt, "link_bandwidth_bits_per_second": trial.link.bandwidth}
         row["link_buffer_bytes"] = trial.link.buffer
     row |= {f"noise_{name}": _of(trial.noise, name) for name in Noise.model_fields}
+    for part in _GROWTHS:
+        grown = None if trial.soak is None else getattr(trial.soak, part)
+        row |= {f"growth_of_{part}_{end}": _of(grown, end) for end in _ENDS}
     row["phase"] = None if trial.search is None else trial.search.phase
     row |= {f"{part}_busy_share": share for part, share in trial.busy.items() if part in BUSY_PARTS}
     row |= {f"{part}_in_flight": _of(trial.in_flight, part) for part in InFlight.model_fields}
     return row | {figure.name: figure.of(trial) for figure in _DERIVED}
 
 
-def _of(found: ServerUse | Noise | InFlight | None, name: str) -> float | None:
+def _of(found: ServerUse | Noise | InFlight | Growth | None, name: str) -> float | None:
     return None if found is None else getattr(found, name)

@@ -6,6 +6,7 @@ drawing and not in it, so that letters keep their size on a telephone.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,16 +15,20 @@ from urllib.parse import urlsplit
 import jinja2
 
 from clientlab import units
+from clientlab.errors import LabError
 from clientlab.judging.thresholds import ThresholdResult
+from clientlab.reports import memory_section, profile_section
 from clientlab.reports.charts import chart_data
 from clientlab.reports.charts.shapes import LineChart, Point
 from clientlab.reports.claims_section import SIGNS
 from clientlab.reports.contents import page_sections
-from clientlab.reports.files import PAGE
+from clientlab.reports.files import FLAME, PAGE
 from clientlab.reports.sections import Report
 from clientlab.results.document import Run
 
 _SIZE = 1000
+_TITLE_HEIGHT = 60
+"""Units of an SVG for the title and the legend of a flame graph."""
 
 
 def write(run: Run, path: Path, judged: Sequence[ThresholdResult] = ()) -> None:
@@ -37,6 +42,19 @@ def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
     report = Report(run, judged)
     counts = {"groups": len(report.groups), "drawn": len(report.drawn)}
     return TEMPLATES.get_template("report.html.j2").render(run=run, sections=page_sections(report), **counts)
+
+
+def write_flames(run: Run, path: Path) -> None:
+    """Write the flame graphs of a run's profiles as one SVG. Raises LabError."""
+    graphs = [*profile_section.graphs(run), *memory_section.graphs(run)]
+    if not graphs:
+        raise LabError(f"flame graph {path}: run {run.run} has no profile; measure with --profile")
+    tops = list(itertools.accumulate((graph.high + _TITLE_HEIGHT for graph in graphs), initial=0))
+    with FLAME.writing(path):
+        text = TEMPLATES.get_template("flame.svg.j2").render(
+            placed=list(zip(graphs, tops, strict=False)), high=tops[-1]
+        )
+        path.write_text(text, encoding="utf-8")
 
 
 def _link(url: str | None) -> str | None:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clientlab import units
-from clientlab.reports.charts.shapes import DataTable
+from clientlab.reports.charts.shapes import DataTable, Tone
 from clientlab.reports.claims_section import PAIRED, SIGNS, doubts, sentence
 from clientlab.reports.contents import text_sections
 from clientlab.reports.sections import Alerts, Command, Lines, Listing, Report, Section, Tables, TextPart, Verdicts
@@ -21,6 +21,7 @@ from clientlab.results.document import ClaimResult, Run
 
 _SIGN = ("! ", "bold yellow")
 _STYLES = {"supported": "green", "contradicted": "red", "inconclusive": "yellow"}
+_TONES: dict[Tone, str] = {"": "", "good": "green", "open": "yellow", "bad": "red"}
 _GAP = 2
 """Letters between two columns."""
 
@@ -225,5 +226,6 @@ def _plain(found: DataTable, columns: Iterable[int], name_width: int | None = No
         )
     for index, row in enumerate(found.rows):
         style = "bold green" if index in found.best else None
-        table.add_row(*(Text(row[column]) for column in chosen), style=style)
+        cells = (Text(row[column], _TONES[found.tone(row[column])] if column else "") for column in chosen)
+        table.add_row(*cells, style=style)
     return table

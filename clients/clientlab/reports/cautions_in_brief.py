@@ -25,6 +25,8 @@ PHRASES = {
     "fewer-requests-than-concurrency": "fewer requests than c",
     "gil-on": "the GIL was on",
     "late-starts": "requests began late",
+    "late-events": "the server wrote events late",
+    "lag-unknown": "the lag of events is unknown",
     "left-out": "strategies were left out",
     "link-bound": "the link was the bottleneck",
     "link-drops": "the link dropped segments",

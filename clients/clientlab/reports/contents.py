@@ -7,7 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from clientlab.reports import capacity_section, claims_section, failures, figure_tables, headline, servers, surroundings
+from clientlab.reports import (
+    cancel_section,
+    capacity_section,
+    claims_section,
+    failures,
+    fault_section,
+    figure_tables,
+    headline,
+    memory_section,
+    phases_section,
+    profile_section,
+    servers,
+    soak_section,
+    surroundings,
+)
 from clientlab.reports.charts import bars, forest, latency, timeline
 from clientlab.reports.charts import sweeps as sweep_charts
 from clientlab.reports.charts.shapes import ChartPanel
@@ -97,7 +111,13 @@ SECTIONS: list[Callable[[Report], Section[Part]]] = [
     headline.headline,
     capacity_section.capacity,
     capacity_section.overload,
+    fault_section.matrix,
     figure_tables.figures,
+    phases_section.phases,
+    profile_section.profile,
+    profile_section.details,
+    memory_section.memory,
+    memory_section.details,
     compared,
     times,
     servers.servers,
@@ -108,6 +128,9 @@ SECTIONS: list[Callable[[Report], Section[Part]]] = [
     overheads,
     timelines,
     resources,
+    soak_section.soak,
+    fault_section.faults,
+    cancel_section.cancelled,
     failures.failures,
     surroundings.surroundings,
     surroundings.reproduction,

@@ -62,7 +62,8 @@ def _failed_trials(run: Run) -> Iterator[tuple[str, ...]]:
     for trial in sorted(run.trials, key=arm_of):
         if trial.status != "done":
             finished = _cells(run, trial) if trial.requests else ("0", *unknown)
-            yield arm_of(trial), str(trial.round), *finished, f"{trial.status}: {trial.reason or 'unknown'}"
+            how = "hangs" if trial.hangs else trial.status
+            yield arm_of(trial), str(trial.round), *finished, f"{how}: {trial.reason or 'unknown'}"
 
 
 def _partial_note(count: int) -> str:

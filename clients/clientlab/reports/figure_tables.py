@@ -15,7 +15,7 @@ from clientlab.reports.rows import Group, Row, bottleneck_name, bottleneck_share
 from clientlab.reports.sections import Details, Lines, Part, Report, Section, Tables
 from clientlab.results.document import Ceiling, Run
 from clientlab.results.figure_definition import Figure
-from clientlab.results.figures import FIGURES
+from clientlab.results.figures import FIGURES, Ranking, ranked_by
 from clientlab.results.trial import Trial
 
 FASTEST = (
@@ -28,6 +28,15 @@ LEAST_P99 = (
     "an open load decides how long its trials take. It is paired and reconciled as x fastest of a closed load is, and "
     "its intervals hold together as well."
 )
+LEAST_CPU = (
+    "x least CPU/event is the typical ratio of the client's CPU time per event: the server decides when events come, "
+    "so the time of a stream compares no clients. It is paired and reconciled as x fastest is, and its intervals hold "
+    "together."
+)
+LEAST_LAG = (
+    "x least lag is the typical ratio of the median time from the write of an event to its arrival. It is paired and "
+    "reconciled as x fastest is, and its intervals hold together."
+)
 _MEDIANS = (
     "Figures are medians of the rounds, errors are summed. What arms are ranked by is the median of the fastest arm; "
     "that of another arm follows from their ratio."
@@ -36,8 +45,14 @@ _TO_BASELINE = "The column behind it has the same ratio to the baseline."
 
 _Column = tuple[str, str, list[str]]
 """Key, heading and cells."""
-_RATIOS_AFTER = {False: "throughput", True: "p99"}
-"""Open load or not → the figure behind which the ratios stand."""
+_RATIOS_AFTER: dict[Ranking, str] = {
+    "closed": "throughput", "open": "p99", "cpu": "cpu_per_event", "lag": "lag_p50",
+}  # fmt: skip
+"""What arms are ranked by → the figure behind which the ratios stand."""
+RATIO_HEADS: dict[Ranking, str] = {
+    "closed": "x fastest", "open": "x least p99", "cpu": "x least CPU/event", "lag": "x least lag",
+}  # fmt: skip
+_RATIO_NOTES: dict[Ranking, str] = {"closed": FASTEST, "open": LEAST_P99, "cpu": LEAST_CPU, "lag": LEAST_LAG}
 
 _CLIENT_BOUND = "client-bound"
 _LIMITS = {"upstream-bound": "the upstream's CPU was full", "proxy-bound": "the proxy's CPU was full"}
@@ -76,16 +91,21 @@ def _brief(group: Group) -> list[str]:
     errors = ["errors"] if any(row.errors for row in group.rows) else []
     dropped = ["dropped"] if any(row.figures["dropped"] for row in group.rows) else []
     load = ["c"] if group.mixed else []
-    decides = ["p99", "achieved_rate", *dropped] if group.open_load else ["throughput"]
-    return ["ratio", *decides, *load, *errors, "p99", "baseline", "received", "bottleneck", "cpu", "p50"]
+    rest = ["baseline", "received", "bottleneck", "cpu", "p50"]
+    if group.ranking in ("cpu", "lag"):
+        ranked = ranked_by(group.ranking).key
+        others = ["cpu_per_event", "lag_p50", "lag_p99", "together", "per_connection", "kept"]
+        return ["ratio", ranked, *load, *errors, *(key for key in others if key != ranked), *rest]
+    decides = ["p99", "achieved_rate", *dropped] if group.ranking == "open" else ["throughput"]
+    return ["ratio", *decides, *load, *errors, "p99", *rest]
 
 
 def _notes(groups: Sequence[Group]) -> list[str]:
     """What the figures and ratios are, of groups that have a ratio."""
     if not groups:
         return []
-    kinds = {group.open_load for group in groups if len(group.rows) > 1}
-    ratios = [text for kind, text in ((False, FASTEST), (True, LEAST_P99)) if kind in kinds]
+    kinds = {group.ranking for group in groups if len(group.rows) > 1}
+    ratios = [text for kind, text in _RATIO_NOTES.items() if kind in kinds]
     baseline = [_TO_BASELINE] if any(group.baseline for group in groups) else []
     return [" ".join([_MEDIANS, *ratios, *baseline])]
 
@@ -99,9 +119,9 @@ def _columns(group: Group) -> Iterator[_Column]:
             yield figure.key, figure.column.heading, [_cell(row, figure) for row in rows]
             if figure in further and len(rows) > 1:
                 yield f"x {figure.key}", f"x {figure.column.heading} (95 %)", list(_further_ratios(group, figure))
-        if figure.key == _RATIOS_AFTER[group.open_load]:
+        if figure.key == _RATIOS_AFTER[group.ranking]:
             yield from _ratios(group)
-    yield "bottleneck", "bottleneck", [bottleneck_name(row.verdict, row.shares) for row in rows]
+    yield "bottleneck", "bottleneck", [bottleneck_name(row.verdict, row.shares, row.package) for row in rows]
     if any(row.shares for row in rows):
         yield "shares", "shares", [bottleneck_shares(row.verdict, row.shares) for row in rows]
 
@@ -114,7 +134,7 @@ def _cell(row: Row, figure: Figure) -> str:
 
 def _ratios(group: Group) -> Iterator[_Column]:
     """What arms are ranked by, over that of the best one with equal concurrency and rate, and that of the baseline."""
-    what = "x least p99" if group.open_load else "x fastest"
+    what = RATIO_HEADS[group.ranking]
     yield "ratio", f"{what} of c (95 %)" if group.mixed else f"{what} (95 %)", [_ratio(row) for row in group.rows]
     base = next((row for row in group.rows if row.name == group.baseline), None)
     if base is not None:

@@ -40,3 +40,4 @@ class OutputFile:
 CHART = OutputFile("chart", "--chart", (".png", ".svg"))
 PAGE = OutputFile("report", "--html", (".html", ".htm"))
 JUNIT = OutputFile("results", "--junit", (".xml",))
+FLAME = OutputFile("flame graph", "--flame", (".svg",))

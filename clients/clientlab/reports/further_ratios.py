@@ -1,4 +1,4 @@
-"""Ratios of further figures to the fastest arm: p99 and CPU time, which do not decide who is the fastest."""
+"""Ratios of further figures to the fastest arm, as p99 and CPU time, which do not decide who is the fastest."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ Series = dict[int, float]
 
 def further_figures(group: Group) -> list[Figure]:
     """Those that have ratios beside the one by which the arms are ranked."""
-    ranking = ranked_by(open_load=group.open_load)
-    return [figure for figure in (BY_KEY["p99"], BY_KEY["cpu"]) if figure is not ranking]
+    ranking = ranked_by(group.ranking)
+    keys = _OF_STREAMS if group.ranking in ("cpu", "lag") else _OF_REQUESTS
+    return [BY_KEY[key] for key in keys if key != ranking.key]
+
+
+_OF_REQUESTS = ("p99", "cpu")
+_OF_STREAMS = ("cpu_per_event", "lag_p50", "lag_p99")
 
 
 def ratios_to_fastest(group: Group, figure: Figure) -> dict[str, Ratio]:

@@ -13,13 +13,16 @@ from clientlab import redaction, units
 from clientlab.analysis.decisions import EQUAL_SHARE, NOT_WORTH, decision_of
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import capacity_section
+from clientlab.reports import cancel_section, capacity_section, fault_section, retry_answers
 from clientlab.reports.cautions_in_brief import alerts_of, in_brief
 from clientlab.reports.rows import Group, Row
 from clientlab.reports.sections import Alert, Alerts, Lines, Listing, Part, Report, Section
 from clientlab.results.document import ClaimResult, Run
-from clientlab.results.figures import cost_of, ranked_by
+from clientlab.results.figures import Ranking, cost_of, ranked_by, ranking_of
 from clientlab.results.trial import shown_time
+from clientlab.workload.stream_requests import events_of
+from clientlab.workload.streams import DEFAULT_EVERY
+from clientlab.workload.workload import Workload
 
 _BOUND = ", a lower bound: it falls on failed requests"
 
@@ -74,11 +77,14 @@ def claim_lines(claims: Iterable[ClaimResult]) -> list[str]:
     return [f"FAILED: claim {one.name}: {one.text}: {one.measured}" for one in claims if one.verdict == "contradicted"]
 
 
-_P99 = ranked_by(open_load=True)
+_P99 = ranked_by("open")
 
 _MOST_CLASSES = 4
 """Values of the concurrency that have a sentence, those with the fastest arms first."""
 
+
+_MOST_UNDECIDED = 12
+"""Undecided arms that the answer names."""
 
 _MOST_HIGHLIGHTED = 3
 """Answers that stand out. Further ones are plain lines."""
@@ -107,6 +113,7 @@ def _load_lines(run: Run) -> list[str]:
         return []
     [one] = run.experiment.workloads.values()
     parts = ["recorded requests" if one.replay else f"{one.method} {redaction.path(one.path)}"]
+    parts = parts if one.stream is None else [_stream_line(one)]
     parts += [] if one.delay is None else [f"delay {one.delay}"]
     searched = run.experiment.find_max is not None  # which chooses the rates
     parts += [] if one.rate is None or searched else [f"{units.rate(one.rate)} requests/s, {one.arrivals}"]
@@ -114,6 +121,17 @@ def _load_lines(run: Run) -> list[str]:
     parts += [] if one.duration is None else [f"for {units.time(one.duration)}"]
     parts += [] if one.requests is None else [f"{one.requests:,} requests"]
     return [f"Each trial: {', '.join(parts)}."]
+
+
+def _stream_line(one: Workload) -> str:
+    """``stream openai-chat of 100 events, the first after 50 ms, the others every 5 ms``."""
+    if one.foreign:
+        return f"{one.method} {redaction.path(one.path)}, stream {one.stream}"
+    first = "at once" if one.first is None or one.first.constant == 0 else f"after {one.first}"
+    return (
+        f"stream {one.stream} of {events_of(one):,} events, the first {first}, the others every "
+        f"{one.every or units.time(DEFAULT_EVERY)}"
+    )
 
 
 def _run_line(run: Run) -> str:
@@ -148,6 +166,11 @@ def _limits(report: Report) -> list[Part]:
 
 def answers_of(run: Run, groups: Sequence[Group]) -> list[str]:
     """The answers of a run: its capacities first. A search that is not over has no other answer yet."""
+    for answers_of_axis in (fault_section.answers_of_axis, cancel_section.answers_of_axis):
+        if (found := answers_of_axis(run)) is not None:
+            return found
+    if (of_policies := retry_answers.answers(groups)) is not None and not run.probes:
+        return of_policies
     return [*capacity_section.sentences(run), *(answers(groups) if groups or not run.probes else [])]
 
 
@@ -178,6 +201,8 @@ def _answer(group: Group, *, named: bool) -> str:
 def _lead_of(rows: Sequence[Row]) -> str:
     """The fastest of arms with equal concurrency, its rate and its lead."""
     best = next(row for row in rows if row.fastest)
+    if (ranking := ranking_of(best.trials)) in _OF_STREAMS:
+        return _of_streams(best, [row for row in rows if row is not best], ranking)
     if best.rate is not None:
         return _least_p99(best, [row for row in rows if row is not best])
     rate = best.figures["throughput"]
@@ -202,6 +227,22 @@ def _least_p99(best: Row, others: list[Row]) -> str:
     return " ".join(sentences)
 
 
+_OF_STREAMS: dict[Ranking, tuple[str, str]] = {
+    "cpu": ("{name} read an event with {value} of CPU time", "{name} takes {ratio} times as much"),
+    "lag": ("{name} handed over an event {value} after its write (median)", "{name} takes {ratio} times as long"),
+}
+
+
+def _of_streams(best: Row, others: list[Row], ranking: Ranking) -> str:
+    """The best reader of streams and its lead, by the figure that its arms are ranked by."""
+    lead, beside = _OF_STREAMS[ranking]
+    slower = [row for row in others if _slower(row)]
+    ends = {row.name: row for row in (slower[0], slower[-1])} if slower else {}
+    parts = [beside.format(name=name, ratio=units.ratio_of(row.ratio)) for name, row in ends.items()]
+    first = lead.format(name=best.name, value=best.text(ranked_by(ranking)))
+    return " ".join([f"{'; '.join([first, *([' and '.join(parts)] if parts else [])])}.", *_not_slower(best, others)])
+
+
 def _lead(others: list[Row]) -> str:
     """The ratio to the next arm that is surely slower, and to the slowest of these."""
     slower = [row for row in others if _slower(row)]
@@ -223,7 +264,9 @@ def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
     unsure = [row for row in others if decision_of(row.ratio).word in ("undecided", "faster")]
     if unsure:
         what = "Undecided" if len(unsure) > 1 else f"{unsure[0].name} is undecided"
-        parts = [f"{f'{row.name}, ' if len(unsure) > 1 else ''}{_so_far(best, row)}" for row in unsure]
+        shown = unsure[:_MOST_UNDECIDED]
+        parts = [f"{f'{row.name}, ' if len(unsure) > 1 else ''}{_so_far(best, row)}" for row in shown]
+        parts += [f"and {len(unsure) - len(shown)} more, as the table shows"] if len(unsure) > len(shown) else []
         found.append(f"{what}: {'; '.join(parts)}. {_deciding(unsure)}")
     return found
 
@@ -246,7 +289,8 @@ def _so_far(best: Row, row: Row) -> str:
     these, those = ({trial.round: cost_of(trial) for trial in one.trials} for one in (row, best))
     common = these.keys() & those.keys()
     slower = sum(these[number] > those[number] for number in common)
-    return f"{units.ratio_of(row.ratio)} times as long, slower in {slower} of {len(common)} rounds"
+    much, worse = ("as much", "more") if ranking_of(row.trials) == "cpu" else ("as long", "slower")
+    return f"{units.ratio_of(row.ratio)} times {much}, {worse} in {slower} of {len(common)} rounds"
 
 
 def _list(names: list[str]) -> str:

@@ -15,6 +15,7 @@ from clientlab.printable import printable
 from clientlab.reports.failures import reason_of
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.document import Run, is_probe
+from clientlab.results.figures import ranked_by, ranking_of
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.due import seconds_of
 
@@ -129,9 +130,12 @@ def _line(trial: Trial, planned: int, search: CapacitySearch | None) -> str:
         why = why_not_held(trial, search)
         return f"{head}{'held' if why is None else f'not held, {why}'}"
     if trial.status != "done":
-        return f"{head}{trial.status.upper()}, {reason_of(trial)}"
+        return f"{head}{'HANGS' if trial.hangs else trial.status.upper()}, {reason_of(trial)}"
     count = sum(trial.errors.values())
     errors = f", {count:,} errors" if count else ""
+    if (ranking := ranking_of([trial])) in ("cpu", "lag"):
+        figure = ranked_by(ranking)
+        return f"{head}{units.time(trial.wall_seconds)}, {figure.label} {figure.text(figure.of(trial))}{errors}"
     return f"{head}{units.time(trial.wall_seconds)}, {units.rate(trial.requests_per_second)} requests/s{errors}"
 
 

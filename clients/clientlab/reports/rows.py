@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from types import MappingProxyType
 
-from clientlab import units
+from clientlab import settings, units
 from clientlab.analysis.ratios import Estimate, Ratio, typical_figure
 from clientlab.analysis.standings import GroupKey, Schedule, Standing
+from clientlab.clients.retry_policy import SETTING
 from clientlab.judging.cautions.bottlenecks import is_on_full_machine
 from clientlab.judging.cautions.noise import is_noisy, is_wide
 from clientlab.judging.ranking import OfferedLoad, baseline_of, finished_by_group, load_of, ranked
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
-from clientlab.results.figures import BY_KEY, FIGURES, cost_of, ranked_by
+from clientlab.results.figures import BY_KEY, FIGURES, Ranking, cost_of, ranked_by, ranking_of
 from clientlab.results.trial import Trial
 
 _NAMES = {
@@ -61,12 +62,18 @@ _DECIDING = {
 """Verdict → the further share that led to it, and its name."""
 
 
-def bottleneck_name(verdict: str | None, shares: Mapping[str, float] = MappingProxyType({})) -> str:
-    """The verdict in a table. A client that was full on a full machine might do more on another machine."""
+def bottleneck_name(
+    verdict: str | None, shares: Mapping[str, float] = MappingProxyType({}), package: str | None = None
+) -> str:
+    """The verdict in a table. A client that was full on a full machine might do more on another machine.
+
+    `package`: what took most of the client's CPU time, by its profile.
+    """
     if verdict is None:
         return units.UNKNOWN
     beside = ", full machine" if is_on_full_machine(verdict, shares) else ""
-    return f"{_NAMES.get(verdict, verdict)}{beside}"
+    most = f": {package}" if package is not None and verdict == "client-bound" else ""
+    return f"{_NAMES.get(verdict, verdict)}{most}{beside}"
 
 
 def shares_of(trials: Iterable[Trial]) -> dict[str, float]:
@@ -107,7 +114,7 @@ class Row:
     trials' verdicts, or None. `waits`: whether latencies hold the wait for a free connection. `shares`: part → median
     of its busy share, of the trials with that verdict. `trials`: by round. `alone`: the arm has a load that no
     other arm of its group has, so it is ranked against none of them. `doubtful`: a caution names noisy trials or widely
-    differing rounds.
+    differing rounds. `package`: what took most of the CPU time in the arm's profile; None without one.
     """
 
     name: str
@@ -129,6 +136,7 @@ class Row:
     alone: bool = False
     doubtful: bool = False
     load: OfferedLoad = (1, None)
+    package: str | None = None
 
     @property
     def schedule(self) -> Schedule | None:
@@ -183,6 +191,11 @@ class Group:
         return any(row.rate is not None for row in self.rows)
 
     @property
+    def ranking(self) -> Ranking:
+        """What its arms are ranked by."""
+        return ranking_of(trial for row in self.rows for trial in row.trials)
+
+    @property
     def large(self) -> bool:
         """Whether bodies are so large that they matter for the memory of a trial."""
         received = [row.body_bytes for row in self.rows if row.body_bytes is not None]
@@ -194,6 +207,8 @@ class Group:
             return self.large
         if when == "durations":
             return self.requests is None
+        if when == "retries":
+            return any(SETTING in settings.split(trial.strategy)[1] for row in self.rows for trial in row.trials)
         return when == "always" or any(row.figures[figure.key] is not None for row in self.rows)
 
     @property
@@ -259,10 +274,12 @@ def _rows(run: Run, standings: list[Standing], trials: list[tuple[str, Trial]]) 
     by_name = {one.name: [trial for name, trial in trials if name == one.name] for one in standings}
     of_arms = {name: load_of(run, found[0]) for name, found in by_name.items()}
     loads = Counter(of_arms.values())
-    return [
+    packages = {profile.arm: profile.largest for profile in run.profiles if profile.kind == "cpu"}
+    found = [
         _row(one, by_name[one.name], load := of_arms[one.name], alone=len(loads) > 1 and loads[load] == 1)
         for one in standings
     ]
+    return [replace(row, package=packages.get(row.trials[0].arm)) for row in found]
 
 
 def _row(standing: Standing, trials: list[Trial], load: OfferedLoad, *, alone: bool) -> Row:
@@ -296,13 +313,13 @@ def _row(standing: Standing, trials: list[Trial], load: OfferedLoad, *, alone: b
 def figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None]:
     """Key → median over the rounds; of figures that follow from what the arm is ranked by, that of its level."""
     found = {figure.key: figure.over_rounds(trials) for figure in FIGURES}
-    open_load = any(trial.open_load is not None for trial in trials)
-    ranking = ranked_by(open_load=open_load)
-    typical = ranking.over_rounds(trials)
-    if not typical or not math.isfinite(level) or level <= 0 or ranking.has_bounds(trials):
+    ranking = ranking_of(trials)
+    figure = ranked_by(ranking)
+    typical = figure.over_rounds(trials)
+    if not typical or not math.isfinite(level) or level <= 0 or figure.has_bounds(trials):
         return found
-    if open_load:
-        return found | {ranking.key: level}
+    if ranking != "closed":
+        return found | {figure.key: level}
     following = {"throughput": 1 / level} if len(_THROUGHPUT.values(trials)) == len(trials) else {}
     if found["received"]:
         following["received"] = found["received"] * typical / level

@@ -16,7 +16,7 @@ from clientlab.judging.judgement import read_judged
 from clientlab.reports import capacity_section, headline
 from clientlab.reports.rows import Group, groups_of
 from clientlab.results.document import Run
-from clientlab.results.figures import BY_KEY
+from clientlab.results.figures import ranked_by
 from clientlab.results.store import RUN_FILE, Store
 
 Rows = list[dict[str, Any]]
@@ -99,8 +99,9 @@ def _lead(groups: Sequence[Group]) -> str:
     slower = sum(decision_of(row.ratio).word == "slower" for row in rows if row is not best)
     others = len(rows) - 1
     where = f"{groups[0].title}: " if len(groups) > 1 else ""
-    if not others and groups[0].open_load:
-        return f"{where}{best.name} had a p99 of {best.text(BY_KEY['p99'])}"
+    if not others and groups[0].ranking != "closed":
+        figure = ranked_by(groups[0].ranking)
+        return f"{where}{best.name} had a {figure.label} of {best.text(figure)}"
     if not others:
         return f"{where}{best.name} made {units.rate(best.figures['throughput'])} requests/s"
     if all(row.ratio is None for row in rows if row is not best):

@@ -13,6 +13,7 @@ from typing import Generic, Literal, TypeVar
 
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.charts.chart_data import ChartGroup, chart_groups
+from clientlab.reports.charts.flame import FlameGraph
 from clientlab.reports.charts.shapes import BarChart, ChartPanel, DataTable, LineChart
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.plan import Source
@@ -116,6 +117,19 @@ class Charts:
 
 
 @dataclass(frozen=True)
+class Flames:
+    """Flame graphs. `draw` is called by formats that draw. `notes`: how to read them."""
+
+    draw: Callable[[], Sequence[FlameGraph]]
+    notes: Sequence[str] = ()
+
+    @cached_property
+    def items(self) -> Sequence[FlameGraph]:
+        """The graphs, made once."""
+        return self.draw()
+
+
+@dataclass(frozen=True)
 class Details:
     """Lines below a title, folded unless `open`."""
 
@@ -150,7 +164,7 @@ class Citation:
         return [f"Source: {', '.join(filter(None, (source.title, source.authors, source.date, source.url)))}."]
 
 
-Part = TextPart | Charts | Details | Facts | Citation
+Part = TextPart | Charts | Flames | Details | Facts | Citation
 """What a page shows."""
 
 PartT = TypeVar("PartT", bound=Part)
@@ -176,6 +190,6 @@ class Section(Generic[PartT]):
 
 def in_text(part: Part) -> TextPart:
     """The part as formats of text show it. They leave out charts and details."""
-    if isinstance(part, Charts | Details):
+    if isinstance(part, Charts | Flames | Details):
         return Lines([])
     return Lines(part.brief) if isinstance(part, Facts | Citation) else part

@@ -34,6 +34,7 @@ def surroundings(report: Report) -> Section[Part]:
     brief = [
         f"system: {found.system} {found.kernel}, {found.architecture}",
         *pinned,
+        *([f"GIL in trials: {state}"] if (state := _gil_of_own(run)) else []),
         *(f"environment {line}" for line in environment_lines(run)),
     ]
     environments = [(f"Environment {name}", _packages(one)) for name, one in (found.environments or {}).items()]
@@ -92,6 +93,7 @@ def _machine(run: Run) -> _Pairs:
         ("open files", f"at most {found.open_files_limit:,}"),
         ("load average", f"{found.load_average:.2f} in the minute before the run"),
         ("Python", ": ".join(filter(None, (found.python, found.python_build)))),
+        ("GIL in trials", _gil_of_own(run)),
         ("TLS of Python", found.openssl),
         ("clock", found.clock),
         ("clientlab", ", commit ".join(filter(None, (run.clientlab, found.lab_commit)))),
@@ -125,14 +127,28 @@ def _packages(environment: Environment) -> _Pairs:
 
 
 def _gil(run: Run, name: str) -> list[str]:
-    """Of a Python that was built for free threading: in which arms a library switched the GIL on."""
-    environment = (run.surroundings.environments or {})[name]
-    if not is_free_threaded(environment.python_build):
+    """Of an environment whose Python was built for free threading: in which arms which module switched the GIL on."""
+    if not is_free_threaded((run.surroundings.environments or {})[name].python_build):
         return []
-    trials = [trial for trial in run.trials if trial.environment == name and trial.gil is not None]
+    state = _gil_in_trials(run, name)
+    return ["free-threading", *([f"GIL {state}"] if state else [])]
+
+
+def _gil_in_trials(run: Run, environment: str | None) -> str:
+    """``on`` or ``off``, of which arms if they differ, and who switched it on; empty if no trial ended."""
+    trials = [trial for trial in run.trials if trial.environment == environment and trial.gil is not None]
+    if not trials:
+        return ""
     locked, free = (list(dict.fromkeys(trial.arm for trial in trials if trial.gil is on)) for on in (True, False))
     where = f" in {', '.join(locked)}" if locked and free else ""
-    return ["free-threading", *([f"GIL {'on' if locked else 'off'}{where}"] if trials else [])]
+    modules = dict.fromkeys(trial.gil_switched_by for trial in trials if trial.gil_switched_by)
+    by = f", switched on by {', '.join(modules)}" if modules else ""
+    return f"{'on' if locked else 'off'}{where}{by}"
+
+
+def _gil_of_own(run: Run) -> str:
+    """The same of trials in the lab's own Python, if that was built for free threading; else empty."""
+    return _gil_in_trials(run, None) if is_free_threaded(run.surroundings.python_build) else ""
 
 
 def _differing(environments: dict[str, Environment]) -> list[str]:

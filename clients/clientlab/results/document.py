@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Seconds, Whole
 from clientlab.results.bottleneck import Bound
 from clientlab.results.part import DocumentPart, MeasuredPart
+from clientlab.results.phases import ArmPhases
 from clientlab.results.plan import (
     MOST_CLAIMS,
     MOST_ITEMS,
@@ -26,6 +27,7 @@ from clientlab.results.plan import (
     check_workloads,
     identity_of,
 )
+from clientlab.results.profile import MOST_PROFILES, Profile
 from clientlab.results.server_counters import ServerUse
 from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Time, Trial
@@ -290,6 +292,15 @@ class Run(DocumentPart):
         Field(max_length=MOST_TRIALS, description="behind a search: trials beyond each arm's capacity for a time"),
     ] = []
     trials: Annotated[list[Trial], Field(max_length=MOST_TRIALS)] = []
+    profiles: Annotated[
+        list[Profile],
+        Field(max_length=2 * MOST_PROFILES, description="of arms, behind the rounds; empty without --profile"),
+    ] = []
+
+    phases: Annotated[
+        list[ArmPhases],
+        Field(max_length=MOST_PROFILES, description="of arms, behind the rounds; empty without --phases"),
+    ] = []
 
     @property
     def every_trial(self) -> list[Trial]:
@@ -344,6 +355,8 @@ class Run(DocumentPart):
         several = len({trial.arm for trial in self.trials}) * len({trial.round for trial in self.trials})
         if several > MOST_TRIALS:  # figures are compared in tables of arms by rounds
             raise ValueError(f"its trials are of {several:,} arms and rounds, and no run has more than {MOST_TRIALS:,}")
+        check_once("phases", "arm", (phases.arm for phases in self.phases))
+        check_once("profiles", "arm and kind", ((profile.arm, profile.kind) for profile in self.profiles))
         check_once("claims", "name", (claim.name for claim in self.claims))
         done = ((trial.arm, trial.round, *identity_of(trial)) for trial in self.trials if trial.status == "done")
         check_once("trials that are done", "arm and round", done)
@@ -360,11 +373,9 @@ def schema() -> dict[str, Any]:
 def failed_for_good(run: Run, arm: str | None = None) -> list[Trial]:
     """The failed and lost trials, of all arms or of one.
 
-    A trial whose arm was measured again in the same round, with success, is not among them.
+    A trial whose arm was measured again in the same round, with success, is not among them, and none that hangs because
+    of its faults.
     """
     good = {(trial.arm, trial.round) for trial in run.trials if trial.status == "done"}
-    return [
-        trial
-        for trial in run.trials
-        if trial.status != "done" and arm in (None, trial.arm) and (trial.arm, trial.round) not in good
-    ]
+    bad = [trial for trial in run.trials if trial.status != "done" and not trial.hangs]
+    return [trial for trial in bad if arm in (None, trial.arm) and (trial.arm, trial.round) not in good]

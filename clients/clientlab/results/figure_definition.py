@@ -18,7 +18,7 @@ from clientlab.units import Unit
 from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 
-When = Literal["always", "known", "large bodies", "durations"]
+When = Literal["always", "known", "large bodies", "durations", "retries"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ RESOLUTION = 1e-3
 class Column:
     """A column of a run's table.
 
-    `when`: always, where a trial has the figure, where bodies are 1 MiB or larger, or where trials do not all send
-    the same number of requests.
+    `when`: always, where a trial has the figure, where bodies are 1 MiB or larger, where trials do not all send the
+    same number of requests, or where a strategy of the group sends requests again.
     """
 
     heading: str
@@ -72,7 +72,8 @@ class Figure:
     HTML report draws it beside time, as a resource. `compared`: `clientlab compare` always shows it. `claimable`: a
     claim may compare it. `total`: it grows with the number of requests. `needs`: the field of a workload without which
     it is unknown; a link takes the place of a delay. `of_failed`: failed trials that sent all their requests have it
-    too, and rounds are averaged. `scheduled`: the schedule of an open load decides it, so that arms cannot be compared
+    too, and rounds are averaged. `despite_errors`: claims count trials with errors, because failed requests are a part
+    of what it states. `scheduled`: the schedule of an open load decides it, so that arms cannot be compared
     by it there. `before_send`: it ends when a request is sent, so it never holds the wait for a connection.
     """
 
@@ -92,6 +93,7 @@ class Figure:
     total: bool = False
     needs: Literal["elapsed", "delay"] | None = None
     of_failed: bool = False
+    despite_errors: bool = False
     scheduled: bool = False
     before_send: bool = False
     bounded: Callable[[Trial], bool] | None = None

@@ -5,11 +5,12 @@ A figure is a number of one finished trial. A new one is an entry of `FIGURES`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
 from clientlab.analysis.latencies import FEWEST_REQUESTS
 from clientlab.errors import FieldError
+from clientlab.results.cancel_figures import CANCEL_FIGURES
 from clientlab.results.figure_definition import (
     FASTER,
     FEWER,
@@ -21,7 +22,11 @@ from clientlab.results.figure_definition import (
     Figure,
     Metric,
 )
-from clientlab.results.trial import Quantiles, Trial, quantile_of
+from clientlab.results.retry_figures import RETRY_FIGURES
+from clientlab.results.soak_figures import SOAK_FIGURES
+from clientlab.results.stream_figures import STREAM_FIGURES, seconds_at_rate
+from clientlab.results.times import Quantiles, quantile_of
+from clientlab.results.trial import Trial
 
 _NAMES = {"sent_seconds": "latency_from_send", "lateness_seconds": "lateness"}
 
@@ -139,14 +144,7 @@ def _latency(key: str, label: str, **shown: Any) -> Figure:
 def _seconds_per_request(trial: Trial) -> float | None:
     """Seconds per successful request: the inverse of the trial's rate. None without a successful one."""
     successful = trial.requests - sum(trial.errors.values())
-    return _seconds_at_rate(trial) / successful if successful > 0 and trial.wall_seconds else None
-
-
-def _seconds_at_rate(trial: Trial) -> float:
-    """Seconds that the requests of a finished trial take at its rate: its wall time, unless it has a tail."""
-    if trial.tail_seconds is None or not trial.requests_per_second:
-        return trial.wall_seconds or 0.0
-    return (trial.requests - sum(trial.errors.values())) / trial.requests_per_second
+    return seconds_at_rate(trial) / successful if successful > 0 and trial.wall_seconds else None
 
 
 def _overhead(trial: Trial) -> float | None:
@@ -163,8 +161,11 @@ def _per_request(count: float | None, trial: Trial) -> float | None:
 
 
 def _cpu_per_request(trial: Trial) -> float | None:
-    """For a successful request, as in throughput: requests that fail fast must not make the others look cheap."""
-    succeeded = trial.requests - sum(trial.errors.values())
+    """For a successful request, as in throughput: requests that fail fast must not make the others look cheap.
+
+    A cancelled request has done its part of the work, and counts as one.
+    """
+    succeeded = trial.requests - sum(trial.errors.values()) + (0 if trial.cancelled is None else trial.cancelled.count)
     return None if trial.cpu_seconds is None or succeeded <= 0 else trial.cpu_seconds / succeeded
 
 
@@ -175,7 +176,7 @@ def _cpu_wait(trial: Trial) -> float | None:
 def _received(trial: Trial) -> float | None:
     if trial.bytes_received is None or not trial.wall_seconds:
         return None
-    return trial.bytes_received / _seconds_at_rate(trial)
+    return trial.bytes_received / seconds_at_rate(trial)
 
 
 def _reuse(trial: Trial) -> float | None:
@@ -231,6 +232,9 @@ FIGURES: tuple[Figure, ...] = (
     _latency("p999", "99.9th percentile of latency"),
     _latency("max", "longest latency"),
     *OPEN_LOAD_FIGURES,
+    *STREAM_FIGURES,
+    *CANCEL_FIGURES,
+    *RETRY_FIGURES,
     Figure(
         "overhead", "overhead_p50_seconds", "median overhead",
         "median of latency minus the requested delay and one round trip of the link, of all requests",
@@ -298,6 +302,7 @@ FIGURES: tuple[Figure, ...] = (
         "bytes", _above_idle, LESS,
         column=Column("above idle", "large bodies"), cost=True,
     ),
+    *SOAK_FIGURES,
 )  # fmt: skip
 """Every figure, in the order of tables and comparisons."""
 
@@ -307,17 +312,36 @@ COMPARED = tuple(figure for figure in FIGURES if figure.compared)
 _BY_NAME = {name: figure for figure in FIGURES for name in (figure.key, figure.name)}
 
 
-def ranked_by(*, open_load: bool) -> Figure:
-    """The figure that arms are ranked by: time per request in a closed load, and p99 in an open load.
+Ranking = Literal["closed", "open", "cpu", "lag"]
+"""A closed load, an open one, or streams, by CPU time of an event or by lag.
 
-    The schedule of an open load decides its wall time. Its p99 is that from the planned start.
-    """
-    return BY_KEY["p99" if open_load else "time_per_request"]
+The schedule of an open load decides its wall time, so its p99 is compared, from the planned start. Of streams, the
+server decides when events come.
+"""
+
+_RANKED: dict[Ranking, str] = {
+    "closed": "time_per_request", "open": "p99", "cpu": "cpu_per_event", "lag": "lag_p50",
+}  # fmt: skip
+
+
+def ranked_by(ranking: Ranking) -> Figure:
+    """The figure that arms are ranked by, in seconds."""
+    return BY_KEY[_RANKED[ranking]]
+
+
+def ranking_of(trials: Iterable[Trial]) -> Ranking:
+    """What the arm of these trials is ranked by, which all have in common: an arm has one workload."""
+    trial = next(iter(trials), None)
+    if trial is None:
+        return "closed"
+    if trial.streams is not None:
+        return "lag" if trial.streams.ranked_by == "lag" and trial.streams.lag_seconds is not None else "cpu"
+    return "closed" if trial.open_load is None else "open"
 
 
 def cost_of(trial: Trial) -> float:
     """The figure of a finished trial that its arm is ranked by, in seconds."""
-    return ranked_by(open_load=trial.open_load is not None).of(trial) or 0.0
+    return ranked_by(ranking_of([trial])).of(trial) or 0.0
 
 
 def find(name: str, field: str, value: str = "") -> Figure:

@@ -19,12 +19,14 @@ from numpy.lib import format as npy
 
 from clientlab.errors import LabError
 from clientlab.results.trial import Trial
+from clientlab.samples.event_log_reader import StreamEvents
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
-from clientlab.workload.workload import Workload, delay_of
+from clientlab.workload.workload import Workload, delay_of, fault_of
 
 FOLDER = "samples"
-FILE_NAME = re.compile(r"trial-\d{4,9}\.npz")
+FILE_NAME = re.compile(r"trial-\d{4,9}(-events)?\.npz")
+_OF_EVENTS = "-events.npz"
 
 COLUMNS = {
     "trial": ("i", "its number in the run, `order` of the run document"),
@@ -38,9 +40,22 @@ COLUMNS = {
     "bytes": ("u", "of the answer's body"),
     "delay_seconds": ("f", "asked of the upstream; NaN where none was"),
     "overhead_seconds": ("f", "seconds less delay_seconds and one round trip of the link; NaN without both"),
+    "fault": ("U", "that it asked the upstream for; empty without one"),
     "elapsed_seconds": ("f", "the library's own measure; NaN where it was not asked for"),
 }
 """Column → the kind of NumPy type, and what it holds."""
+
+EVENT_COLUMNS = {
+    "trial": ("i", "its number in the run, `order` of the run document"),
+    "arm": ("U", "name of the arm"),
+    "round": ("i", "from 1"),
+    "request": ("i", "number of the stream's request"),
+    "number": ("i", "of the event by its mark, from 0; -1 without a mark"),
+    "arrived_seconds": ("f", "when the client handed it over, since the trial began"),
+    "written_seconds": ("f", "when the server wrote it, by the same clock; NaN without a mark"),
+    "late_seconds": ("f", "by which the server wrote it later than planned; NaN without a mark"),
+}
+"""The same of events, which have a file beside that of their requests."""
 
 
 def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began: float) -> Path:
@@ -49,11 +64,28 @@ def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began:
     `began`: of the trial, monotonic seconds.
     """
     archive = folder / FOLDER / f"trial-{trial.order:04d}.npz"
+    return _written(archive, _columns(trial, workload, found, began))
+
+
+def write_events(folder: Path, trial: Trial, found: StreamEvents, began: float) -> Path:
+    """Write the events of a trial beside its samples, stream by stream in the order of their arrival."""
+    archive = folder / FOLDER / f"trial-{trial.order:04d}{_OF_EVENTS}"
+    columns = _of_trial(trial, found.count) | {
+        "request": np.repeat(found.requests, found.counts),
+        "number": found.number,
+        "arrived_seconds": found.arrived - began,
+        "written_seconds": found.written - began,
+        "late_seconds": found.late,
+    }
+    return _written(archive, columns)
+
+
+def _written(archive: Path, columns: dict[str, npt.NDArray[np.generic]]) -> Path:
     archive.parent.mkdir(exist_ok=True)
     beside = archive.with_suffix(".part")
     try:
         with beside.open("wb") as file:
-            np.savez_compressed(file, **_columns(trial, workload, found, began))  # type: ignore[arg-type]
+            np.savez_compressed(file, **columns)  # type: ignore[arg-type]
         beside.replace(archive)
     except OSError:
         beside.unlink(missing_ok=True)
@@ -71,7 +103,8 @@ def check(file: BinaryIO, name: str, most_bytes: int) -> None:
             size = sum(member.file_size for member in archive.infolist())
             if size > most_bytes:
                 raise LabError(f"{name}: {size:,} bytes unpacked; no more than {most_bytes:,} are taken")
-            lengths = {_length(archive, column, kind, name) for column, (kind, _) in COLUMNS.items()}
+            wanted = EVENT_COLUMNS if name.endswith(_OF_EVENTS) else COLUMNS
+            lengths = {_length(archive, column, kind, name) for column, (kind, _) in wanted.items()}
             if len(lengths) != 1 or archive.testzip() is not None:
                 raise LabError(f"{name}: columns of unequal length, or damaged ones")
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
@@ -98,11 +131,7 @@ def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> 
     places = np.zeros(256, np.uint8)  # a record's code → place among the kinds
     places[list(found.kinds)] = np.arange(1, len(kinds))
     delays, unavoidable = (_of_each(one, found) for one in (delay_of(workload), unavoidable_of(workload, trial.link)))
-    return {
-        # What is the same for all takes no memory: written in blocks, it is compressed to next to nothing.
-        "trial": np.broadcast_to(np.int32(trial.order), count),
-        "arm": np.broadcast_to(np.array(trial.arm), count),
-        "round": np.broadcast_to(np.int32(trial.round), count),
+    return _of_trial(trial, count) | {
         "number": found.numbers,
         "start_seconds": records["start"] - began,
         "seconds": records["seconds"],
@@ -111,8 +140,26 @@ def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> 
         "bytes": records["bytes"],
         "delay_seconds": delays,
         "overhead_seconds": records["seconds"] - unavoidable,
+        "fault": _faults_of(workload, found),
         "elapsed_seconds": records["elapsed"] if workload.elapsed else np.broadcast_to(np.float32(np.nan), count),
     }
+
+
+def _of_trial(trial: Trial, count: int) -> dict[str, npt.NDArray[np.generic]]:
+    """The columns that are the same for all rows. They take no memory, and are compressed to next to nothing."""
+    return {
+        "trial": np.broadcast_to(np.int32(trial.order), count),
+        "arm": np.broadcast_to(np.array(trial.arm), count),
+        "round": np.broadcast_to(np.int32(trial.round), count),
+    }
+
+
+def _faults_of(workload: Workload, found: Samples) -> npt.NDArray[np.str_]:
+    drawn = fault_of(workload)
+    if drawn is None:
+        return np.broadcast_to(np.array(""), len(found.records))
+    faults = (drawn(number) for number in found.numbers.tolist())
+    return np.array(["" if fault is None else fault.text for fault in faults], dtype=np.str_)
 
 
 def _of_each(seconds_of: Callable[[int], float] | None, found: Samples) -> npt.NDArray[np.float64]:

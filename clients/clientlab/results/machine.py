@@ -10,6 +10,8 @@ from pathlib import Path
 from clientlab.measuring import usage
 
 _ROOT = Path("/")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""Equal in all containers of a machine, and new at each start of it (random(4))."""
 _PATIENCE = 10.0
 _REPOSITORY = Path(__file__).parents[3]
 _CODE = ("clients", "servers", "requirements", "pyproject.toml")
@@ -111,3 +113,16 @@ def _text(path: Path) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return None
+
+
+def machine_id() -> str:
+    """Equal for all workers of one machine. Where the system has no such id, its name."""
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return platform.node()[:100]
+
+
+def shares_clock(machine: str | None) -> bool:
+    """Whether a server has the monotonic clock of this machine. `machine`: the id of its machine; None: unknown."""
+    return machine is not None and machine == machine_id()

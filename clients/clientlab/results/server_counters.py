@@ -14,6 +14,9 @@ from clientlab.results.part import MeasuredPart
 MOST_WORKERS = 1024
 """Workers ever started of an upstream, as it counts them (mockupstream.ledger)."""
 
+MOST_KINDS = 100
+"""Of faults."""
+
 
 class ServerUse(MeasuredPart):
     """What an upstream, the proxy or the link spent and counted during a trial."""
@@ -27,6 +30,9 @@ class ServerUse(MeasuredPart):
     processes: Annotated[Count | None, Field(description="among which the CPU time is divided, one core each")] = None
     slots: Annotated[Count | None, Field(description="requests that it can hold at once; null: no limit")] = None
     cores: Annotated[NotNegative | None, Field(description="CPU cores that it may use")] = None
+    machine: Annotated[
+        str | None, Field(description="equal for all processes of one machine; null: unknown", max_length=100)
+    ] = None
     cpu_step_seconds: Annotated[Seconds, Field(description="resolution of cpu_seconds; 0: nanoseconds")] = 0.01
     worker_cpu_seconds: Annotated[
         list[Seconds] | None,
@@ -35,6 +41,19 @@ class ServerUse(MeasuredPart):
     worker_held_seconds: Annotated[
         list[Seconds] | None, Field(description="held_seconds of each worker; null: unknown", max_length=MOST_WORKERS)
     ] = None
+    faults: Annotated[
+        dict[str, Count] | None, Field(description="faults that it made, by kind; null: unknown", max_length=MOST_KINDS)
+    ] = None
+    in_flight: Annotated[
+        Count | None, Field(description="of an upstream: requests read and not yet answered, at the last reading")
+    ] = None
+    repeats: Annotated[
+        Count | None, Field(description="attempts of requests that had arrived before; null: unknown")
+    ] = None
+    duplicates: Annotated[Count | None, Field(description="of repeats, those that are POST or PATCH")] = None
+    limited: Annotated[Count | None, Field(description="requests beyond its limit per second, answered with 429")] = (
+        None
+    )
     up_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the servers")] = None
     down_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the client")] = None
     up_byte_seconds: Annotated[
@@ -49,7 +68,7 @@ class ServerUse(MeasuredPart):
 
 OF_LINK = ("up_bytes", "down_bytes", "up_byte_seconds", "down_byte_seconds", "up_dropped", "down_dropped")
 """Fields of a link's use that its process counts, if its bandwidth is limited."""
-_COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds", *OF_LINK)
+_COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds", "repeats", "duplicates", "limited", *OF_LINK)
 _OF_WORKERS = ("worker_cpu_seconds", "worker_held_seconds")
 """Fields of a server's use that grow, the latter with a value for each worker; the others are as it reports them."""
 
@@ -91,13 +110,24 @@ def _combined(readings: Sequence[ServerCounters], of: Callable[[list[float]], fl
         columns = {name: [getattr(one, name) for one in known] for name in _COUNTERS}
         found = {name: None if None in values else of(values) for name, values in columns.items()}
         by_worker = {name: _by_worker([getattr(one, name) for one in known], of) for name in _OF_WORKERS}
-        return known[0].model_copy(update={**found, **by_worker})
+        faults = _by_kind([one.faults for one in known], of)
+        return known[0].model_copy(update={**found, **by_worker, "faults": faults})
 
     return ServerCounters(
         upstream=use([one.upstream for one in readings]),
         proxy=use([one.proxy for one in readings]),
         link=use([one.link for one in readings]),
     )
+
+
+def _by_kind(readings: Sequence[dict[str, int] | None], of: Callable[[list[float]], float]) -> dict[str, int] | None:
+    """The counter of each kind of fault computed from all readings, without those of 0."""
+    known = [one for one in readings if one is not None]
+    if len(known) < len(readings):
+        return None
+    kinds = dict.fromkeys(kind for one in known for kind in one)
+    counts = {kind: int(of([one.get(kind, 0) for one in known])) for kind in kinds}
+    return {kind: count for kind, count in counts.items() if count}
 
 
 def _by_worker(readings: Sequence[list[float] | None], of: Callable[[list[float]], float]) -> list[float] | None:

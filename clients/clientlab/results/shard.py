@@ -9,9 +9,11 @@ from pydantic import Field
 from clientlab.analysis.latencies import SLICES
 from clientlab.bounded_numbers import Count, NotNegative, Positive, Seconds
 from clientlab.measuring.outcome import Outcome
+from clientlab.results.fault_counts import FaultCounts
 from clientlab.results.part import MeasuredPart
 from clientlab.results.server_counters import ServerCounters
-from clientlab.results.trial import MOST_KINDS, ClockOffset, Histogram, PlannedTrial, Time
+from clientlab.results.times import Histogram
+from clientlab.results.trial import MOST_KINDS, ClockOffset, PlannedTrial, Time
 from clientlab.workload.workload import MOST_SHARDS
 
 
@@ -45,6 +47,8 @@ class RequestCounts(MeasuredPart):
         ),
     ] = None
 
+    faults: Annotated[FaultCounts | None, Field(description="null: the workload has none")] = None
+
     @property
     def succeeded(self) -> int:
         return self.finished - sum(self.errors.values())
@@ -75,6 +79,24 @@ class ShardLoad(MeasuredPart):
     counts: ScheduleCounts
     lateness: ShardTimes
     sent: Annotated[ShardTimes, Field(description="of the requests that were sent, from the real start")]
+
+
+class ShardStreams(MeasuredPart):
+    """The events of a shard's streams."""
+
+    events: Count
+    head: ShardTimes | None = None
+    first: ShardTimes | None = None
+    gap: ShardTimes | None = None
+    lag: ShardTimes | None = None
+    late: ShardTimes | None = None
+    followers: Annotated[Count, Field(description="events behind another of their stream")] = 0
+    together: Annotated[
+        Count | None, Field(description="of these, those that had been written when the one before arrived")
+    ] = None
+    most_open: Count = 0
+    kept: Count | None = None
+    disordered: Annotated[Count, Field(description="events out of order, or twice")] = 0
 
 
 _Slices = Annotated[tuple[Count, ...], Field(max_length=SLICES)]
@@ -117,6 +139,7 @@ class ShardReport(MeasuredPart):
     latency: Annotated[ShardTimes, Field(description="of an open load: from the planned starts")]
     overhead: ShardTimes | None = None
     load: Annotated[ShardLoad | None, Field(description="null: a closed load")] = None
+    streams: Annotated[ShardStreams | None, Field(description="null: no responses that are read by events")] = None
     loaded: Annotated[
         WholeLoad | None, Field(description="of a closed load with a duration; null: its wall time counts")
     ] = None

@@ -223,12 +223,21 @@ def is_held(folder: Path) -> bool:
     return False
 
 
-def read_run(path: Path) -> Run:
-    """Read a run file, and the journal beside it. Raises LabError for a file that holds no run of a known format."""
+_COURSES = ("histogram", "failed_histogram")
+"""Fields of a trial that no figure needs."""
+_OVER_TIME = re.compile(rb'"over_time": ?\[[^]]*\]')
+"""The slices of a trial. They are most of a run file, and take most of the time in which it is parsed and checked."""
+
+
+def read_run(path: Path, *, courses: bool = True) -> Run:
+    """Read a run file, and the journal beside it. Raises LabError for a file that holds no run of a known format.
+
+    `courses`: with what only charts of a single run show: histograms and the course of each trial.
+    """
     # The journal first: when a run ends, its file takes over the trials before the journal goes.
     saved = journal.read(path.with_name(JOURNAL_FILE)) if path.name == RUN_FILE else []
     try:
-        run = run_of(content_of(path), str(path))
+        run = run_of(content_of(path), str(path), courses=courses)
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from error
     known = {trial.order for trial in run.every_trial}
@@ -240,8 +249,10 @@ def read_run(path: Path) -> Run:
     return _validated(dict(run) | whole, str(path), walked=True)
 
 
-def run_of(content: bytes, path: str) -> Run:
-    """The run that a file holds; `path` is named where it holds none. Raises LabError."""
+def run_of(content: bytes, path: str, *, courses: bool = True) -> Run:
+    """The run that a file holds; `path` is named where it holds none. `courses`: as of `read_run`. Raises LabError."""
+    if not courses:
+        content = _OVER_TIME.sub(b'"over_time": []', content)
     try:
         document = _parsed(content)
     except (ValueError, RecursionError) as error:
@@ -250,12 +261,21 @@ def run_of(content: bytes, path: str) -> Run:
     if type(found) is not int or found != FORMAT:
         problem = shortened(f"format {found!r}, and this clientlab reads format {FORMAT}")
         raise LabError(f"{path}: {problem}; read it with the version that wrote it")
+    if not courses:
+        _leave_out_courses(document)
     return _validated(document, path, walked=is_printable(content))
+
+
+def _leave_out_courses(document: dict[str, Any]) -> None:
+    trials = document.get("trials")
+    for trial in trials if isinstance(trials, list) else []:
+        for field in _COURSES if isinstance(trial, dict) else ():
+            trial.pop(field, None)
 
 
 def _parsed(content: bytes) -> Any:
     """The JSON document. Raises ValueError or RecursionError where there is none."""
-    with _no_collection():
+    with no_collection():
         try:
             return from_json(content)
         except ValueError:  # it takes no lone surrogate, which names of a file system may have
@@ -263,8 +283,8 @@ def _parsed(content: bytes) -> Any:
 
 
 @contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """No garbage collection meanwhile: each would walk all that was read so far, and JSON has no cycles."""
+def no_collection() -> Iterator[None]:
+    """No garbage collection meanwhile: each would walk all that was read so far, and documents have no cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -139,6 +139,7 @@ def distributions_of(names: Iterable[str]) -> set[str]:
         client = strategies.client_spec(strategy.client)
         found |= {client.distribution, *client.needs, strategies.executor_spec(strategy.executor).distribution}
         found.add(loop_of(strategy.settings).distribution)
+        found.add(strategies.retry_package(strategy) or "python")
     return found - {"python"}
 
 

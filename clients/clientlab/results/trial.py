@@ -7,11 +7,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from clientlab.analysis.histogram import checked_histogram
 from clientlab.bounded_numbers import Count, NotNegative, Positive, Rate, Seconds
 from clientlab.results.bottleneck import Bound, InFlight
+from clientlab.results.cancel_counts import Cancelled
+from clientlab.results.fault_counts import FaultCounts
 from clientlab.results.part import MeasuredPart
 from clientlab.results.server_counters import ServerUse
+from clientlab.results.soak import Soak
+from clientlab.results.streams import Streams
+from clientlab.results.times import Histogram, Quantiles
 from clientlab.workload.link import Link
 from clientlab.workload.workload import MOST_SHARDS
 
@@ -37,34 +41,6 @@ def _time(text: str) -> str:
 
 
 Time = Annotated[str, AfterValidator(_time), Field(description="UTC, ISO 8601")]
-
-
-class Quantiles(MeasuredPart):
-    """Seconds over all requests of a trial. A failed request ranks after every successful one (`analysis.summary`)."""
-
-    mean: Seconds
-    p50: Seconds
-    p90: Seconds
-    p95: Seconds
-    p99: Seconds
-    p999: Annotated[Seconds | None, Field(description="seconds; unknown with fewer than 1,000 requests")] = None
-    max: Seconds
-    at_least: Annotated[
-        list[Literal["mean", "p50", "p90", "p95", "p99", "p999", "max"]],
-        Field(max_length=7, description="those that are lower bounds, because they fall on failed requests"),
-    ]
-
-
-def quantile_of(of: Quantiles | None, name: str) -> float | None:
-    """The quantile of that name in seconds; None if it is unknown."""
-    return None if of is None else getattr(of, name)
-
-
-class Histogram(MeasuredPart):
-    """Latencies as an HDR histogram (V2, compressed, base64), of 1 to 3.6e12 units, three significant digits."""
-
-    unit_seconds: Annotated[float, Field(ge=1e-12, le=1)] = 1e-9
-    encoded: Annotated[str, AfterValidator(checked_histogram)]
 
 
 class Slice(MeasuredPart):
@@ -240,6 +216,13 @@ class Trial(PlannedTrial):
             "count in no ranking, claim or median"
         ),
     ] = None
+    hangs: Annotated[
+        Literal[True] | None,
+        Field(
+            description="true: faults were asked for, and a limit ended the trial. That is a result: the run is "
+            "complete, and does not measure the arm once more"
+        ),
+    ] = None
     started: Time
     deadline_seconds: Annotated[
         Seconds | None, Field(description="after which the trial would have failed, from the start of its process")
@@ -255,6 +238,10 @@ class Trial(PlannedTrial):
     requests: Annotated[Count, Field(description="finished, errors included")] = 0
     errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)] = {}
     error_examples: Annotated[dict[str, str], Field(max_length=MOST_KINDS)] = {}
+    faults: Annotated[FaultCounts | None, Field(description="null: the workload has none")] = None
+    cancelled: Annotated[
+        Cancelled | None, Field(description="requests that their caller gave up; null: the workload has none")
+    ] = None
     requests_per_second: Annotated[
         NotNegative | None, Field(description="successful ones; with a tail, of the time before it")
     ] = None
@@ -278,6 +265,13 @@ class Trial(PlannedTrial):
     gil: Annotated[
         bool | None,
         Field(description="whether the trial's process had a GIL at its end; null: it did not end"),
+    ] = None
+    gil_switched_by: Annotated[
+        str | None,
+        Field(
+            description="extension module whose import switched the GIL on, in a Python that was built for free "
+            "threading; null: none did, or it is unknown"
+        ),
     ] = None
     cpu_seconds: Annotated[Seconds | None, Field(description="the process and all its children")] = None
     idle_rss_bytes: Annotated[
@@ -310,14 +304,25 @@ class Trial(PlannedTrial):
         bool | None, Field(description="whether latencies hold the wait for a free connection of the client's pool")
     ] = None
     bytes_received: Annotated[Count | None, Field(description="of the bodies of all responses")] = None
+    streams: Annotated[Streams | None, Field(description="null: responses are not read event by event")] = None
     histogram: Annotated[Histogram | None, Field(description="of the successful requests")] = None
     failed_histogram: Annotated[
         Histogram | None, Field(description="of the time that each failed request took until it failed")
     ] = None
     over_time: Annotated[list[Slice], Field(max_length=MOST_SLICES)] = []
+    soak: Annotated[
+        Soak | None, Field(description="null: the trial was shorter than a minute, or divided over workers")
+    ] = None
     upstream_use: ServerUse | None = None
     proxy_use: ServerUse | None = None
     link_use: ServerUse | None = None
+    load_after_outage: Annotated[
+        NotNegative | None,
+        Field(
+            description="requests per second at the upstream after the link's outage, for as long as it lasted, over "
+            "those before it; null: no outage, or the trial was over"
+        ),
+    ] = None
     noise: Noise | None = None
     clock: Annotated[
         ClockOffset | None,

@@ -13,7 +13,9 @@ from clientlab.results.document import Placement
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.trial import PlannedTrial
+from clientlab.running.met_faults import fault_waits
 from clientlab.samples.log_reader import Samples
+from clientlab.workload.stream_requests import stream_seconds
 from clientlab.workload.workload import Workload, delay_of
 
 FIRST_WINDOW = 10 * 1460
@@ -89,9 +91,14 @@ def link_waits(planned: PlannedTrial, sent: LinkTraffic) -> LinkWaits | None:
 
 
 def delays_in(workload: Workload, sent: Samples) -> float | None:
-    """Seconds of the requested delays, over all requests; None without delays."""
-    delay = delay_of(workload)
-    return None if delay is None else sum(map(delay, sent.numbers.tolist()))
+    """Seconds of the requested delays, over all requests, of streams by their settings, and of faults that take time.
+
+    None without any.
+    """
+    delay, held = delay_of(workload), stream_seconds(workload) * len(sent.numbers) + fault_waits(workload, sent)
+    if delay is None:
+        return held or None
+    return held + sum(map(delay, sent.numbers.tolist()))
 
 
 def in_flight(latencies: float, wall: float, servers: ServerCounters, waits: LinkWaits | None = None) -> InFlight:

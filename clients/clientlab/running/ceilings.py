@@ -50,9 +50,10 @@ STRATEGIES: dict[Http, tuple[str, ...]] = {
 """Version of HTTP → strategies that measure ceilings where no generator can, the fastest first."""
 
 _NOT_OF_THE_REQUEST: dict[str, Any] = {
-    "delay": None, "requests": None, "duration": float(SECONDS), "rate": None, "stages": None, "arrivals": "uniform",
-    "max_late": None, "concurrency": None, "shards": 1, "deadline": None, "parse": False, "elapsed": False,
-    "read": "whole", "upload": "whole", "encode": "once", "connections": "cold", "warmup": 10,
+    "delay": None, "faults": None, "cancel": None, "requests": None, "duration": float(SECONDS), "rate": None,
+    "stages": None, "arrivals": "uniform", "max_late": None, "concurrency": None, "shards": 1, "deadline": None,
+    "parse": False, "elapsed": False, "read": "whole", "upload": "whole", "encode": "once", "connections": "cold",
+    "warmup": 10,
 }  # fmt: skip
 """Fields of a workload that do not change what the server gets, or what it answers, with their values here."""
 

@@ -28,7 +28,8 @@ from clientlab.workload.arrivals import Stage, Stages
 from clientlab.workload.link import Link
 from clientlab.workload.load import expected_requests, expected_schedule, is_open, is_warm
 from clientlab.workload.seeds import in_round
-from clientlab.workload.workload import Workload
+from clientlab.workload.stream_requests import stream_seconds
+from clientlab.workload.workload import Workload, cancels
 
 _Arm = TypeVar("_Arm")
 
@@ -202,6 +203,8 @@ def slices_of(plan: Plan, arm: Arm) -> int:
     """
     workload = plan.workloads[arm.workload]
     whole = workload.duration is None or is_open(workload) or not is_warm(workload) or workload.shards > 1
+    whole = whole or cancels(workload)  # what they leave is examined at the end
+    whole = whole or (arm.link is not None and arm.link.faults is not None)  # an outage has its moment in the trial
     if workload.duration is None or whole or strategies.client_spec(strategies.find(arm.strategy).client).program:
         return 1
     if plan.slices is not None:
@@ -345,12 +348,16 @@ def _trial(arm: Arm, workload: Workload) -> float:
     in_flight = _in_flight(arm, workload)
     delay = mean_delay(workload) + (0.0 if arm.link is None else arm.link.rtt)
     waves = max(1.0, workload.requests / in_flight)
-    return _TRIAL_SECONDS + workload.warmup * delay + max(waves * delay, workload.requests * _REQUEST_SECONDS)
+    warm_up = 0.0 if workload.stream else workload.warmup * delay  # the streams of a warm-up are short
+    return _TRIAL_SECONDS + warm_up + max(waves * delay, workload.requests * _REQUEST_SECONDS)
 
 
 def mean_delay(workload: Workload) -> float:
-    """Mean seconds of delay that the requests of the workload ask for, estimated from the first hundred."""
+    """Mean seconds that the upstream takes for a request: its settings, delay (of the first hundred) and fault."""
+    others = stream_seconds(workload)
+    if workload.faults is not None:
+        others += workload.faults.mean_seconds(workload.timeout)
     if workload.delay is None:
-        return 0.0
+        return others
     delay = workload.delay.at(workload.seed)
-    return sum(delay(number) for number in range(_SAMPLE)) / _SAMPLE
+    return others + sum(delay(number) for number in range(_SAMPLE)) / _SAMPLE

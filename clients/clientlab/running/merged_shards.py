@@ -16,13 +16,16 @@ import numpy as np
 from clientlab.analysis.histogram import Floats
 from clientlab.measuring.noise import most_disturbed, over_known
 from clientlab.measuring.outcome import summed
+from clientlab.results.fault_counts import added
 from clientlab.results.server_counters import first_of, last_of
 from clientlab.results.shard import RequestCounts, ScheduleCounts, ShardReport, ShardSlices, WholeLoad
+from clientlab.results.streams import Streams
 from clientlab.results.trial import OpenLoad, Shard, Slice, Trial
 from clientlab.running.open_load import delayed_at, load_slices_of, open_load, seconds_of
 from clientlab.running.quantiles import added_part, quantiles_of_histograms
 from clientlab.running.request_figures import RequestFigures
 from clientlab.running.shard_checks import contradiction
+from clientlab.running.stream_figures import merged_streams
 from clientlab.running.trial_result import Begun, WholeTrial, judged, shard_part
 from clientlab.running.whole_load import first_end
 from clientlab.workload.link import unavoidable_of
@@ -48,6 +51,8 @@ def merged_trial(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
         usable=_cores(reports),
         by_shard=[_shard(report, outcome.began) for report in reports],
         loaded=_loaded(begun, reports),
+        streams=_streams(begun, reports),
+        disordered=sum(one.streams.disordered for one in reports if one.streams is not None),
     )
     return judged(begun, whole)
 
@@ -66,6 +71,11 @@ def _requests(reports: Sequence[ShardReport]) -> RequestFigures:
     )
 
 
+def _streams(begun: Begun, reports: Sequence[ShardReport]) -> Streams | None:
+    parts = [one.streams for one in reports if one.streams is not None]
+    return merged_streams(parts, begun.workload.rank) if len(parts) == len(reports) else None
+
+
 def _request_counts(parts: Sequence[RequestCounts]) -> RequestCounts:
     return RequestCounts(
         finished=sum(one.finished for one in parts),
@@ -75,6 +85,7 @@ def _request_counts(parts: Sequence[RequestCounts]) -> RequestCounts:
         received_bytes=sum(one.received_bytes for one in parts),
         in_flight_seconds=sum(one.in_flight_seconds for one in parts),
         delay_seconds=over_known(sum, (one.delay_seconds for one in parts)),
+        faults=added([one.faults for one in parts]),
         elapsed_seconds=over_known(sum, (one.elapsed_seconds for one in parts)),
     )
 

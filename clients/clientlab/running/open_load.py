@@ -17,7 +17,8 @@ from clientlab.analysis.histogram import Floats
 from clientlab.analysis.latencies import SLICES
 from clientlab.errors import DROPPED
 from clientlab.results.shard import ScheduleCounts
-from clientlab.results.trial import LoadSlice, OpenLoad, Quantiles
+from clientlab.results.times import Quantiles
+from clientlab.results.trial import LoadSlice, OpenLoad
 from clientlab.running.quantiles import quantiles_of, times_by_success
 from clientlab.samples.log_reader import Flags, Records, Samples
 from clientlab.workload.arrivals import Arrivals

@@ -13,7 +13,7 @@ from clientlab.judging.shortages import demands_of, shortages
 from clientlab.measuring import usage
 from clientlab.results.plan import Plan
 from clientlab.results.surroundings import system_limits
-from clientlab.samples.log import RECORD_SIZE
+from clientlab.samples.log import MOST_RECORDS, RECORD_SIZE
 from clientlab.workload.load import expected_requests
 
 
@@ -34,11 +34,19 @@ def check_system(plan: Plan, folder: Path, served: Collection[str], tell: Callab
 
 
 def _check_disk(plan: Plan, folder: Path) -> None:
-    """Raises LabError if the sample log of a trial does not fit on the disk: its space is taken before the trial."""
+    """Raises LabError if the sample log of a trial does not fit on the disk, or has too many records.
+
+    Its space is taken before the trial.
+    """
     there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
     free = shutil.disk_usage(there).free
     for arm in plan.arms:
-        size = (expected_requests(plan.workloads[arm.workload]) or 0) * RECORD_SIZE
+        requests = expected_requests(plan.workloads[arm.workload]) or 0
+        if requests > MOST_RECORDS:
+            raise LabError(
+                f"{arm.name}: {requests:,} requests; a trial records no more than {MOST_RECORDS:,}: send fewer"
+            )
+        size = requests * RECORD_SIZE
         if size > free:
             raise LabError(
                 f"the sample log of {arm.name} takes {units.memory(size)}, and {units.memory(free)} are free in "

@@ -14,7 +14,7 @@ import numpy as np
 from clientlab.analysis.histogram import Floats, added, distribution_of, histogram_of
 from clientlab.analysis.latencies import FEWEST_REQUESTS, QUANTILES, QuantileName, rank_of
 from clientlab.results.shard import ShardTimes
-from clientlab.results.trial import Histogram, Quantiles
+from clientlab.results.times import Histogram, Quantiles
 from clientlab.samples.log_reader import Records
 
 _NAMES: tuple[QuantileName, ...] = get_args(QuantileName)

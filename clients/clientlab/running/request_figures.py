@@ -10,8 +10,10 @@ import numpy as np
 from clientlab.analysis.histogram import Floats
 from clientlab.analysis.latencies import QUANTILES, SLICES, rank_of
 from clientlab.results.shard import RequestCounts
-from clientlab.results.trial import Histogram, Quantiles, Slice
+from clientlab.results.times import Histogram, Quantiles
+from clientlab.results.trial import Slice
 from clientlab.running.busy_shares import delays_in
+from clientlab.running.met_faults import met_faults
 from clientlab.running.open_load import KeptSchedule
 from clientlab.running.quantiles import histogram_part, quantiles_of, times_by_success
 from clientlab.samples.log_reader import Records, Samples
@@ -66,6 +68,7 @@ def counts_of(found: Samples, sent: Samples, workload: Workload) -> RequestCount
         in_flight_seconds=float(found.records["seconds"].sum()),
         delay_seconds=delays_in(workload, sent),
         in_turn=in_turn(workload, sent),
+        faults=met_faults(workload, sent),
         elapsed_seconds=float(found.records["elapsed"][good].sum(dtype="f8")) if workload.elapsed else None,
     )
 

@@ -12,7 +12,8 @@ from datetime import datetime
 from clientlab.analysis.histogram import LONGEST_SECONDS, added, distribution_of
 from clientlab.errors import DROPPED
 from clientlab.results.shard import ShardLoad, ShardReport, ShardTimes
-from clientlab.results.trial import Histogram, Trial
+from clientlab.results.times import Histogram
+from clientlab.results.trial import Trial
 from clientlab.running.trial_result import Begun
 from clientlab.workload.load import is_open, requests_in
 from clientlab.workload.shard_workload import part_of

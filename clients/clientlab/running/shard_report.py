@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +15,7 @@ from clientlab.analysis.histogram import Floats
 from clientlab.analysis.latencies import SLICES
 from clientlab.measuring.measurement import START_AHEAD
 from clientlab.measuring.outcome import Measurement
+from clientlab.results.machine import machine_id
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import ShardLoad, ShardReport, ShardSlices, ShardTimes
 from clientlab.results.surroundings import cpu_usable
@@ -24,7 +23,7 @@ from clientlab.results.trial import ClockOffset
 from clientlab.running.open_load import KeptSchedule, kept_schedule
 from clientlab.running.quantiles import times_by_success, times_of
 from clientlab.running.request_figures import counts_of, overheads_of
-from clientlab.running.trial_result import Begun
+from clientlab.running.trial_result import Begun, streams_in
 from clientlab.running.whole_load import progress_of, whole_load_of
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
@@ -82,10 +81,6 @@ class AgreedStart:
         return moment
 
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-"""Equal in all containers of a machine, and new at each start of it (random(4))."""
-
-
 def report_of(
     begun: Begun, share: ShardWorkload, measurement: Measurement, readings: Sequence[ServerCounters], at: AgreedStart
 ) -> ShardReport:
@@ -110,18 +105,11 @@ def report_of(
         overhead=None if unavoidable is None else _overhead(sent, unavoidable),
         load=None if kept is None else _load(kept),
         loaded=whole_load_of(measurement, share),
+        streams=None if (streams := streams_in(measurement, begun, after.upstream)) is None else streams.shard(),
         slices=_slices(at.clock.at(0.0) - at.agreed + moments, found, kept, at),
         before=before,
         after=after,
     )
-
-
-def machine_id() -> str:
-    """Equal for all workers of one machine. Where the system has no such id, its name."""
-    try:
-        return _BOOT_ID.read_text(encoding="ascii").strip()
-    except OSError:
-        return platform.node()[:100]
 
 
 def _overhead(sent: Samples, unavoidable: Callable[[int], float]) -> ShardTimes:

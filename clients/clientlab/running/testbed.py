@@ -30,6 +30,9 @@ class Testbed(Protocol):
     def reading(self, upstream: str, route: str) -> ServerCounters:
         """The counters now. Raises ServerLost where a server has ended or does not answer."""
 
+    def draw_faults(self, seed: int | None) -> None:
+        """Make the link's faults from now on, as this seed draws them; None: make none. Raises ServerLost."""
+
     def check(self) -> None:
         """Raises ServerLost where a server of this machine has ended, or is frozen."""
 

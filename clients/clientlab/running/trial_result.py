@@ -14,14 +14,21 @@ from clientlab.judging.verdict import Shares, of_schedule, verdict
 from clientlab.measuring.outcome import Measurement, Outcome
 from clientlab.measuring.tool_trials import ToolNote
 from clientlab.results.bottleneck import Bound, InFlight
+from clientlab.results.cancel_counts import Cancelled
 from clientlab.results.document import Ceiling, Placement
-from clientlab.results.server_counters import ServerCounters
+from clientlab.results.machine import shares_clock
+from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.shard import RequestCounts, WholeLoad
-from clientlab.results.trial import ClockOffset, Noise, OpenLoad, PlannedTrial, Quantiles, Shard, Trial
+from clientlab.results.streams import Streams
+from clientlab.results.times import Quantiles
+from clientlab.results.trial import ClockOffset, Noise, OpenLoad, PlannedTrial, Shard, Trial
 from clientlab.running.busy_shares import LinkTraffic, carried_by, in_flight, link_waits, shares_of
+from clientlab.running.cancelled import cancelled_among, cancelled_in, set_apart, without_cancelled
 from clientlab.running.open_load import kept_schedule
 from clientlab.running.quantiles import quantiles_of, times_by_success
 from clientlab.running.request_figures import RequestFigures, counts_of, figures_of
+from clientlab.running.soak import soak_of
+from clientlab.running.stream_figures import MeasuredStreams, streams_of
 from clientlab.running.whole_load import divisors_of, whole_load_of
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
@@ -71,7 +78,9 @@ class WholeTrial:
     """What was measured of a whole trial, by one process or by all of its shards.
 
     `load`: None for a closed one. `loaded`: while the load was whole; None where the wall time counts. `tool`: the
-    report of an external tool; None where the recorder timed the requests.
+    report of an external tool; None where the recorder timed the requests. `streams`: None for responses that are not
+    read event by event; `disordered`: events out of order.
+    `cancelled`: requests that count in nothing else.
     `usable`: cores of the client's machines; None: those of this machine. `by_shard`: of a divided trial.
     """
 
@@ -83,6 +92,9 @@ class WholeTrial:
     usable: float | None = None
     by_shard: Sequence[Shard] = ()
     loaded: WholeLoad | None = None
+    streams: Streams | None = None
+    disordered: int = 0
+    cancelled: Cancelled | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +120,9 @@ def finished_trial(
     `ceiling`: that of its arm; None where it was not measured. Raises ValidationError for figures that no trial can
     have.
     """
-    outcome, found, workload = measurement.outcome, measurement.samples, begun.workload
+    workload = begun.workload
+    cancelled, measurement = cancelled_in(measurement, workload), set_apart(measurement)
+    outcome, found = measurement.outcome, measurement.samples
     span, kept = (outcome.began, outcome.wall_seconds), kept_schedule(found, workload)
     unavoidable = unavoidable_of(workload, begun.planned.link)
     requests = figures_of(found, kept, workload, span, unavoidable)
@@ -118,7 +132,23 @@ def finished_trial(
     shards = _shards(begun, measurement)
     loaded = whole_load_of(measurement, workload)
     whole = WholeTrial(outcome, requests, servers, load, measurement.tool, by_shard=shards, loaded=loaded)
-    return judged(begun, whole, ceiling, placement)
+    whole = replace(whole, cancelled=cancelled)
+    if (streams := streams_in(measurement, begun, servers.upstream)) is not None:
+        whole = replace(whole, streams=streams.part(workload.rank), disordered=streams.disordered)
+    soak = soak_of(measurement.readings, requests.over_time, outcome.wall_seconds)
+    return judged(begun, whole, ceiling, placement).model_copy(update={"soak": soak})
+
+
+def streams_in(measurement: Measurement, begun: Begun, upstream: ServerUse | None) -> MeasuredStreams | None:
+    """The streams of a trial; None for responses that are not read event by event.
+
+    The lag of an event is known where client and upstream are on one machine, and so have one monotonic clock.
+    """
+    if measurement.events is None:
+        return None
+    one_way = 0.0 if begun.planned.link is None else begun.planned.link.rtt / 2
+    one_clock = shares_clock(None if upstream is None else upstream.machine)
+    return streams_of(measurement.samples, measurement.events, begun.workload, one_clock=one_clock, one_way=one_way)
 
 
 def _shards(begun: Begun, measurement: Measurement) -> list[Shard]:
@@ -170,6 +200,7 @@ def partial_trial(begun: Begun, found: Samples, status: Literal["failed", "lost"
     Its wall time is that from the start of its first request to the end of the last one that finished. Raises
     ValidationError for figures that no trial can have.
     """
+    cancelled, found = cancelled_among(found, begun.workload), without_cancelled(found)
     if not len(found.records):
         return begun.ended(status, reason)
     began = float(found.records["start"][0])
@@ -186,6 +217,8 @@ def partial_trial(begun: Begun, found: Samples, status: Literal["failed", "lost"
         requests=counts.finished,
         errors=counts.errors,
         error_examples=begun.examples_of(counts),
+        faults=counts.faults,
+        cancelled=cancelled,
         requests_per_second=counts.succeeded / wall,
         latency_seconds=requests.latency,
         elapsed_seconds_sum=counts.elapsed_seconds,
@@ -213,6 +246,8 @@ def judged(
         requests=counts.finished,
         errors=counts.errors,
         error_examples=begun.examples_of(counts),
+        faults=counts.faults,
+        cancelled=whole.cancelled,
         requests_per_second=counts.succeeded / divisors_of(whole.loaded, outcome, counts).work,
         tail_seconds=None if whole.loaded is None else max(0.0, outcome.wall_seconds - whole.loaded.seconds),
         connections_opened=found.opened,
@@ -220,6 +255,7 @@ def judged(
         driver=None if tool is None else strategies.client_spec(strategies.find(begun.planned.strategy).client).program,
         kept_alive=None if tool is None else tool.kept_alive,
         gil=outcome.gil,
+        gil_switched_by=outcome.gil_switched_by,
         cpu_seconds=outcome.cpu_seconds,
         idle_rss_bytes=outcome.idle_rss_bytes,
         peak_rss_bytes=outcome.peak_rss_bytes,
@@ -234,6 +270,7 @@ def judged(
         histogram=requests.histogram,
         failed_histogram=requests.failed_histogram,
         over_time=requests.over_time,
+        streams=whole.streams,
         upstream_use=servers.upstream,
         proxy_use=servers.proxy,
         link_use=servers.link,
@@ -255,8 +292,11 @@ def _judgement(begun: Begun, whole: WholeTrial, ceiling: Ceiling | None, placeme
     over = divisors_of(whole.loaded, outcome, counts)
     opened = None if _hides_connections(planned) else outcome.connections_opened
     waits = link_waits(planned, _traffic(begun.workload, whole, opened, over.work))
-    held = in_flight(counts.in_flight_seconds, over.in_flight, whole.servers, over.waits(waits))
+    given_up = 0.0 if whole.cancelled is None else whole.cancelled.seconds
+    held = in_flight(counts.in_flight_seconds + given_up, over.in_flight, whole.servers, over.waits(waits))
     delays = over.delays(counts.delay_seconds)
+    if delays is not None:
+        delays += given_up
     if waits is not None:
         delays = (delays or 0.0) + waits.seconds
     loaded = over.outcome(outcome, whole.servers)
@@ -328,12 +368,15 @@ def _noise(planned: PlannedTrial, outcome: Outcome, servers: ServerCounters) -> 
 def _failure(workload: Workload, whole: WholeTrial) -> str | None:
     """Why the trial as a whole has failed: requests are missing, not one succeeded, or the client did not send them."""
     counts, planned = whole.requests.counts, requests_in(workload)
-    if planned is not None and counts.finished != planned:
+    cancelled = 0 if whole.cancelled is None else whole.cancelled.count
+    if planned is not None and counts.finished + cancelled != planned:
         parts = [(shard.requests, part_of(planned, i, len(whole.by_shard))) for i, shard in enumerate(whole.by_shard)]
         lacking = [f"shard {i + 1}: {done} of {part}" for i, (done, part) in enumerate(parts) if done != part]
         return "; ".join([f"{counts.finished} of {planned} requests were finished", *lacking])
     if not counts.finished:
-        return "no request was finished"
+        return "every request was cancelled" if cancelled else "no request was finished"
+    if whole.disordered:
+        return f"{whole.disordered:,} events were handed over twice or out of order"
     served = None if whole.servers.upstream is None else whole.servers.upstream.requests
     if served is not None and served < _SENT * counts.succeeded:
         return (

@@ -8,7 +8,7 @@ import random
 import shutil
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, overload
 
@@ -16,10 +16,10 @@ from pydantic import ValidationError
 
 from clientlab import strategies
 from clientlab.errors import ServerLost
-from clientlab.measuring.context import TrialContext
+from clientlab.measuring.context import CpuSampling, TrialContext
 from clientlab.measuring.measurement import Callbacks, TrialLimits, measure_by_steps, to_its_end
 from clientlab.measuring.outcome import Measurement
-from clientlab.measuring.trial_handle import OWN, Interpreter, TrialFailed, TrialStalled, TrialVanished
+from clientlab.measuring.trial_handle import OWN, DeadlineOver, Interpreter, TrialFailed, TrialStalled, TrialVanished
 from clientlab.results import kept_samples
 from clientlab.results.document import Ceiling, Placement, ceiling_of
 from clientlab.results.part import first_problem
@@ -27,6 +27,7 @@ from clientlab.results.server_counters import ServerCounters, total_of
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialInterrupted
+from clientlab.running.outage_load import outage_watch
 from clientlab.running.shard_report import AgreedStart, report_of
 from clientlab.running.testbed import Testbed
 from clientlab.running.trial_folder import keep_output, redact_texts
@@ -36,7 +37,7 @@ from clientlab.samples.log_reader import read_measured
 from clientlab.upstreams import UPSTREAMS
 from clientlab.workload.link import Link
 from clientlab.workload.shard_workload import ShardWorkload, share_of
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import Workload, cancels
 
 _Ended = Literal["failed", "lost"]
 
@@ -54,20 +55,28 @@ class TrialRunner:
     """Measures trials as child processes of this one, against the upstreams of a testbed.
 
     `on_start` and `on_end` are called before and after the measured part. The servers' counters are read before the
-    first and behind the second. `on_leave` is called before the files of a trial are removed, whatever ended it.
-    `interpreters`: name of an environment → its Python. `links`: the testbed behind each link. `ceilings`: those that
-    were measured before the first trial. `placement`: the CPUs of each part; None: none is pinned.
+    first and behind the second; `on_reading` takes those that were read before. `on_processes` gets the ids of a
+    trial's processes. `on_leave` is called before the files of a trial are removed, whatever ended it. `interpreters`:
+    name of an environment → its Python. `links`: the testbed behind each link. `ceilings`: those that were measured
+    before the first trial. `placement`: the CPUs of each part; None: none is pinned. `sampling`: how trials sample
+    themselves. `phases`, `memory`: where trials write the phases of their requests, and their allocations; None: they
+    record none.
     """
 
     testbed: Testbed
     keep_samples: bool = False
     on_start: Callable[[], None] = _nothing
     on_end: Callable[[], None] = _nothing
+    on_reading: Callable[[ServerCounters], None] = _nothing
     on_leave: Callable[[], None] = _nothing
+    on_processes: Callable[[Sequence[int]], None] = _nothing
     interpreters: Mapping[str, Interpreter] = field(default_factory=dict)
     links: Mapping[Link, Testbed] = field(default_factory=dict)
     ceilings: Sequence[Ceiling] = ()
     placement: Placement | None = None
+    sampling: CpuSampling | None = None
+    phases: str | None = None
+    memory: str | None = None
 
     @overload
     def __call__(
@@ -119,30 +128,41 @@ class TrialRunner:
         if own_folder.exists():  # of a trial that was killed with the lab: its records would count as this one's
             shutil.rmtree(own_folder)
         testbed, target = self._testbed_of(planned), (planned.upstream, planned.route)
-        watch, counters = TrialWatch(testbed, planned, workload, progressed), _Readings(self, testbed, target, start)
+        watch, counters = (
+            TrialWatch(testbed, planned, workload, progressed),
+            _Readings(self, testbed, planned, workload.seed, start),
+        )
         with self._leaving(own_folder, workload):
             try:
                 testbed.serve(planned.upstream)
                 context = TrialContext(
                     strategies.find(planned.strategy), workload, testbed.base_url(*target), str(own_folder),
                     testbed.address(*target), testbed.ca_file(*target), slices=planned.slices,
-                    rest=_OWN_REST if planned.upstream in UPSTREAMS else _REST,
+                    rest=_OWN_REST if planned.upstream in UPSTREAMS else _REST, sampling=self.sampling,
+                    phases=self.phases, memory=self.memory,
+                    own_upstream=planned.upstream.partition("?")[0] in UPSTREAMS,
                 )  # fmt: skip
                 measurement = yield from measure_by_steps(
                     context, OWN if planned.environment is None else self.interpreters[planned.environment],
-                    Callbacks(counters.at_start, counters.at_end, watch.progress, watch.failures),
+                    Callbacks(
+                        counters.at_start, counters.at_end, watch.progress, watch.failures, self.on_processes,
+                        counters.at_probe,
+                    ),
                     TrialLimits(deadline=begun.deadline_seconds or math.inf),
                     () if self.placement is None else self.placement.client,
                 )  # fmt: skip
-                found = self._result(begun, measurement, counters, folder)
+                found = self._result(begun, replace(measurement, held=counters.held), counters, folder)
             except (ServerLost, TrialFailed) as failure:
-                return self._ended_early(begun, own_folder, *self._why(begun, failure))
+                trial = self._ended_early(begun, own_folder, *self._why(begun, failure))
+                return trial.model_copy(update={"hangs": True}) if _hangs(workload, failure) else trial
             except KeyboardInterrupt as interrupt:
                 trial = self._ended_early(begun, own_folder, "lost", "interrupted")
                 shutil.rmtree(own_folder, ignore_errors=True)  # it may not exist yet
                 raise TrialInterrupted(trial) from interrupt
             except ValidationError as error:
                 return begun.ended("failed", f"impossible figure: {first_problem(error)}")
+            finally:
+                counters.leave()
             shutil.rmtree(own_folder)
             return found
 
@@ -210,8 +230,11 @@ class TrialRunner:
             return report_of(begun, workload, measurement, (counters.before, counters.after), start)
         ceiling, servers = ceiling_of(begun.planned, self.ceilings), counters.growth
         trial = finished_trial(begun, measurement, servers, ceiling, self.placement)
+        trial = trial.model_copy(update={"load_after_outage": counters.load_after_outage})
         if self.keep_samples and measurement.tool is None:
             kept_samples.write(folder, trial, workload, measurement.samples, measurement.outcome.began)
+            if measurement.events is not None:
+                kept_samples.write_events(folder, trial, measurement.events, measurement.outcome.began)
         return trial
 
     def _testbed_of(self, planned: PlannedTrial) -> Testbed:
@@ -243,30 +266,63 @@ class _Readings:
     """Reads the servers' counters when a trial is ready, and when its measured part is over; or each of its slices."""
 
     def __init__(
-        self, runner: TrialRunner, testbed: Testbed, target: tuple[str, str], start: AgreedStart | None
+        self, runner: TrialRunner, testbed: Testbed, planned: PlannedTrial, seed: int, start: AgreedStart | None
     ) -> None:
         self._runner = runner
         self._testbed = testbed
-        self._target = target
+        self._target = planned.upstream, planned.route
+        self._slices = planned.slices
+        self._faults_seed = seed if planned.link is not None and planned.link.faults is not None else None
+        self._outage = outage_watch(planned.link, lambda: testbed.reading(*self._target))
         self.start = start
         self.before = self.after = ServerCounters()
         self._grown: list[ServerCounters] = []
+        self._held: int | None = None
+
+    @property
+    def held(self) -> tuple[int | None, int | None]:
+        """Requests in the upstream before the measured part, and behind the probe that followed it."""
+        before = None if self.before.upstream is None else self.before.upstream.in_flight
+        return before, self._held
+
+    def at_probe(self) -> None:
+        upstream = self._testbed.reading(*self._target).upstream
+        self._held = None if upstream is None else upstream.in_flight
 
     @property
     def growth(self) -> ServerCounters:
         """What the servers counted while the trial was measured."""
         return total_of(self._grown)
 
+    @property
+    def load_after_outage(self) -> float | None:
+        """The upstream's load after an outage, relative to that before; None without one."""
+        return None if self._outage is None else self._outage.ratio
+
     def at_start(self) -> float | None:
         """The moment of the agreed start; None: at once. From the meeting on, the servers have no warm-up to count."""
         if self.start is not None:
             self.start.meet()
         self.before = self._testbed.reading(*self._target)
+        self._runner.on_reading(self.before)
+        if self._faults_seed is not None and not self._grown:  # once, for all slices
+            self._testbed.draw_faults(self._faults_seed)
+            if self._outage is not None:
+                self._outage.start()
         self._runner.on_start()
         return None if self.start is None else self.start.wait_almost()
 
+    def leave(self) -> None:
+        """The trial has ended, in whatever way. Nothing is read any more."""
+        if self._outage is not None:
+            self._outage.leave()
+
     def at_end(self) -> None:
         self._runner.on_end()
+        if self._faults_seed is not None and len(self._grown) == self._slices - 1:
+            if self._outage is not None:
+                self._outage.stop()
+            self._testbed.draw_faults(None)
         self.after = self._testbed.reading(*self._target)
         self._grown.append(self.after.since(self.before))
 
@@ -307,6 +363,12 @@ def log_folder(folder: Path, planned: PlannedTrial, workload: Workload) -> Path:
     """Where the sample log of a trial, or of the share that a shard does, is written."""
     shard = f"-shard-{workload.index}" if isinstance(workload, ShardWorkload) else ""
     return folder / f"trial-{planned.order:04d}{shard}"
+
+
+def _hangs(workload: Workload, failure: ServerLost | TrialFailed) -> bool:
+    """Whether the trial came to no end because of its faults or cancellations: no process had ended."""
+    faulty = workload.faults is not None and bool(workload.faults.each)
+    return (faulty or cancels(workload)) and isinstance(failure, TrialStalled | DeadlineOver)
 
 
 def _begun(planned: PlannedTrial, workload: Workload) -> Begun:

@@ -26,8 +26,8 @@ _SENT = 2
 """Requests of a try, that of the warm-up among them."""
 
 _ALONE: dict[str, Any] = {
-    "delay": None, "requests": 1, "duration": None, "rate": None, "stages": None, "arrivals": "uniform",
-    "max_late": None, "concurrency": 1, "shards": 1, "connections": "cold", "warmup": 1,
+    "delay": None, "faults": None, "cancel": None, "requests": 1, "duration": None, "rate": None, "stages": None,
+    "arrivals": "uniform", "max_late": None, "concurrency": 1, "shards": 1, "connections": "cold", "warmup": 1,
 }  # fmt: skip
 
 

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clientlab.errors import KINDS
+from clientlab.samples.disk_space import take_room
+from clientlab.samples.event_log import EventLog
 
 RECORDS_FILE = "trial.samples"
 ERRORS_FILE = "trial.errors"  # one JSON line per error kind: its code and its first example
@@ -33,6 +35,10 @@ _HEAD = struct.Struct("<8sq")  # as each process writes it: the rest stays
 BEGAN = struct.Struct("<d")
 BEGAN_AT = 16
 RECORD_SIZE = 32
+MOST_RECORDS = 20_000_000
+"""Requests of a trial: 610 MiB on the disk, and about 2.2 GiB of the lab's memory when it reads them at the end."""
+_MOST_MORE = (1 << 18) * RECORD_SIZE
+"""Bytes by which a log that is full grows at once."""
 RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, packed
     ("start", "<f8"),  # seconds of the machine's monotonic clock
     ("seconds", "<f8"),
@@ -71,6 +77,9 @@ class SampleLog:
     allocated now, and more when it is needed. Raises OSError if the disk is full. `begin` makes the process one of the
     trial's. The process's own request k has the record of the number `shard` + k x `shards`.
     """
+
+    events: EventLog | None = None
+    """Of a workload whose responses are streams: closed with this log."""
 
     def __init__(self, folder: Path, first: int, expected: int, shard: int = 0, shards: int = 1) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -153,6 +162,8 @@ class SampleLog:
             mapped.close()
         os.close(self._file)
         os.close(self._errors)
+        if self.events is not None:
+            self.events.close()
 
     def _place(self, number: int) -> int:
         """The offset of a request's record. Enlarges the file if the record is beyond its end."""
@@ -160,11 +171,13 @@ class SampleLog:
         with self._lock:
             if at + RECORD_SIZE > len(self.buffer):
                 self._old.append(self.buffer)  # another thread may be writing to it
-                self.buffer = self._map(max(at + RECORD_SIZE, 2 * len(self.buffer)))
+                # In steps, because a sender waits meanwhile.
+                more = min(len(self.buffer), _MOST_MORE)
+                self.buffer = self._map(max(at + RECORD_SIZE, len(self.buffer) + more))
         return at
 
     def _map(self, size: int) -> mmap.mmap:
-        _take_room(self._file, size)
+        take_room(self._file, size)
         return mmap.mmap(self._file, size)
 
 
@@ -244,17 +257,7 @@ def _named(lines: bytes) -> dict[int, tuple[str, str]]:
 def _small_file(path: Path, size: int) -> mmap.mmap:
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
     try:
-        _take_room(file, size)
+        take_room(file, size)
         return mmap.mmap(file, size)
     finally:
         os.close(file)
-
-
-def _take_room(file: int, size: int) -> None:
-    """Make the file at least `size` bytes long, with allocated disk space."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file, 0, size)
-        return
-    have = os.fstat(file).st_size  # macOS has no fallocate; writing zeros allocates the space as well
-    if size > have:
-        os.pwrite(file, bytes(size - have), have)

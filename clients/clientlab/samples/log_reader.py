@@ -5,13 +5,14 @@ The writer is `samples/log.py`. It stays apart because the measured process must
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from clientlab.errors import CANCELLED
 from clientlab.samples.log import (
     BEGAN,
     BEGAN_AT,
@@ -109,6 +110,8 @@ def _errors_in(records: Records, kinds: dict[int, str]) -> dict[str, int]:
 class FinishedCounter:
     """Counts the finished requests of a running trial, the warm-up included. `failed`: of those of the last count.
 
+    A request that its caller cancelled has finished, and not failed.
+
     It reads each record only until that record is done, so that a count costs little in a long trial.
     """
 
@@ -127,7 +130,7 @@ class FinishedCounter:
             while block := log.read(_BLOCK * RECORD_SIZE):
                 rows = np.frombuffer(block, RECORD, len(block) // RECORD_SIZE)
                 done = rows["done"] == 1
-                failed = done & (rows["error"] != 0)
+                failed = done & (rows["error"] != 0) & (rows["error"] != ERROR_CODES[CANCELLED])
                 leading = _leading(done) if unbroken else 0
                 self._settled += leading
                 self._settled_failed += int(failed[:leading].sum())
@@ -162,18 +165,19 @@ class LogFollower:
         self._mapped: Records | None = None
         self.schedule_began = 0.0
 
-    def new_records(self, *, last: bool = False) -> NewRecords:
+    def new_records(self, *, last: bool = False, begun: Iterable[int] = ()) -> NewRecords:
         """The records that were written since the previous call.
 
-        Only one record in 64 is probed, because most of the log stays empty for long: a record far from all
-        others may come late. With `last`, every record is read, so that none is missing at the end.
+        Of a long log, only one record in 64 is probed, because most of it stays empty for long: a record far from all
+        others may come late. With `last`, every record is read, so that none is missing at the end. `begun`: numbers of
+        requests whose records may be done, if the caller knows them: what is near them is read too.
         """
-        found = list(self._read_blocks(last=last))
+        found = list(self._read_blocks(begun, last=last))
         if not found:
             return NewRecords(np.empty(0, RECORD), np.empty(0, np.int64))
         return NewRecords(np.concatenate([r for r, _ in found]), np.concatenate([n for _, n in found]))
 
-    def _read_blocks(self, *, last: bool) -> Iterator[tuple[Records, Integers]]:
+    def _read_blocks(self, begun: Iterable[int], *, last: bool) -> Iterator[tuple[Records, Integers]]:
         if not self._path.exists():
             return
         with self._path.open("rb") as log:
@@ -183,7 +187,9 @@ class LogFollower:
                 return  # the trial's process has made the file and not yet written the header
             first: int = HEADER.unpack(head)[1]
             self.schedule_began = BEGAN.unpack_from(head, BEGAN_AT)[0]
-            blocks = set(range(-(-whole // _BLOCK))) if last else self._started_blocks(whole)
+            blocks = set(range(-(-whole // _BLOCK)))
+            if not last and len(blocks) > 1:
+                blocks &= self._started_blocks(whole) | {(number - first) // _BLOCK for number in begun}
             for block in sorted(blocks - self._settled):
                 log.seek(HEADER.size + block * _BLOCK * RECORD_SIZE)
                 content = log.read(_BLOCK * RECORD_SIZE)

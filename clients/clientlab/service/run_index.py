@@ -24,7 +24,7 @@ from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
 from clientlab.results.store import RUN_FILE, Store
 from clientlab.results.trial import Trial
-from clientlab.service import run_metrics
+from clientlab.service import history_metrics, run_metrics
 from clientlab.service.schemas import RunRow
 
 NEWEST = 50
@@ -100,7 +100,7 @@ class RunIndex:
 
     def _render(self, runs: Iterable[Run]) -> bytes:
         """Metrics of all runs. One of which none can be made is left out, and named."""
-        text = run_metrics.families()
+        text, shown = run_metrics.families(), list[Run]()
         for run in runs:
             found = run_metrics.families()
             try:
@@ -110,11 +110,24 @@ class RunIndex:
                 continue
             if not whole:
                 self._say(f"run {run.run} has more than {run_metrics.MOST_SERIES} series: its arms are not in /metrics")
+            else:
+                shown.append(run)
             for name, family in found.items():
                 text[name].samples += family.samples
+        text |= self._histories(shown)
         registry = CollectorRegistry()
         registry.register(_Finished(text))
         return generate_latest(registry)
+
+    def _histories(self, runs: Iterable[Run]) -> run_metrics.Families:
+        """Metrics of the histories of the runs; none where they can't be made, and the reason is named."""
+        found = history_metrics.families()
+        try:
+            history_metrics.fill(found, runs)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(f"the history of the runs is not in /metrics: {type(error).__name__}: {error}")
+            return history_metrics.families()
+        return found
 
     def _fail(self, problem: str) -> None:
         """Log a defect of the lab's own, with its place."""
@@ -150,7 +163,15 @@ def _lean(run: Run, name: str) -> Run:
 
 def _without_curves(trial: Trial) -> Trial:
     of = None if trial.open_load is None else trial.open_load.model_copy(update={"over_time": []})
-    return trial.model_copy(update={"histogram": None, "failed_histogram": None, "over_time": [], "open_load": of})
+    streams = trial.streams and trial.streams.model_copy(update={"gap_histogram": None, "lag_histogram": None})
+    curves: dict[str, object] = {
+        "histogram": None,
+        "failed_histogram": None,
+        "over_time": [],
+        "open_load": of,
+        "streams": streams,
+    }
+    return trial.model_copy(update=curves)
 
 
 class _Finished(Collector):

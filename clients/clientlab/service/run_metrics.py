@@ -10,9 +10,11 @@ from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily
 
+from clientlab import units
 from clientlab.analysis.ratios import FEWEST_ROUNDS, typical_estimate, typical_figure
 from clientlab.judging.changes import simultaneous
 from clientlab.judging.ranking import group_of, ranked
+from clientlab.reports import fault_section
 from clientlab.reports.claims_section import doubts, sentence
 from clientlab.reports.rows import commonest_verdict, speed_of
 from clientlab.results.document import ClaimResult, Run
@@ -24,6 +26,7 @@ from clientlab.results.trial import Trial
 
 MOST_SERIES = 3000
 _CLAIM = ("run", "experiment", "claim")
+_FAULT = ("run", "experiment", "client", "fault", "met")
 _SENTENCE = 300
 """Characters of a claim's sentence that become a label. A run has as many sentences as claims."""
 _NOT_HASHED = frozenset({"load_average", "host", "lab_commit", "lab_tree", "limits"})
@@ -35,8 +38,9 @@ _MARGIN = (
 )
 
 _RANK = (
-    "An arm's place in its workload, upstream, route and link, by what reports rank it by: its time, or in an open "
-    "load p99 from the planned start. 1 is the best. Arms of unlike load follow each other."
+    "An arm's place in its workload, upstream, route and link, by what reports rank it by: its time, in an open load "
+    "p99 from the planned start, of streams CPU time per event or lag. 1 is the best. Arms of unlike load follow each "
+    "other."
 )
 
 _MARGINS = tuple(figure for figure, _ in EXPORTED if figure.compared)
@@ -67,6 +71,7 @@ def families(stem: str = "run") -> Families:
         ("claim_low", "Lower end of the 95 % interval of a claim's ratio.", _CLAIM),
         ("claim_high", "Upper end of it.", _CLAIM),
         ("claim_info", "1 for each claim; its sentence is a label.", (*_CLAIM, "sentence")),
+        ("fault", "1 for each client and fault of an experiment on faults; `met` is what the caller meets.", _FAULT),
     )
     return {name: GaugeMetricFamily(f"clientlab_{stem}_{name}", text, labels=labels) for name, text, labels in rows}
 
@@ -109,8 +114,9 @@ def fill(into: Families, run: Run) -> bool:
     claims = [row for claim in run.claims for row in _of_claim(run, claim)]
     arms = [row for arm in run.experiment.arms for row in _of_arm(run, arm)]
     arms += _ranks(run)
-    few = len(arms) + len(claims) + 2 <= MOST_SERIES
-    for name, labels, value in (*claims, *(arms if few else ())):
+    words = list(_of_faults(run))
+    few = len(arms) + len(claims) + len(words) + 2 <= MOST_SERIES
+    for name, labels, value in (*claims, *words, *(arms if few else ())):
         into[name].add_metric(labels, value)
     return few
 
@@ -158,6 +164,15 @@ def _of_claim(run: Run, claim: ClaimResult) -> Iterator[_Row]:
     for name, end in zip(("claim_low", "claim_high"), claim.interval or (), strict=False):
         yield name, labels, end
     yield "claim_info", [*labels, (sentence(claim) + doubts(claim))[:_SENTENCE]], 1
+
+
+def _of_faults(run: Run) -> Iterator[_Row]:
+    """The matrix of the report: of an axis of faults, the clients without it."""
+    for table in fault_section.matrices(run, lambda one: one.short):
+        for client, *cells in table.rows:
+            for fault, met in zip(table.headings[1:], cells, strict=True):
+                if met != units.UNKNOWN:
+                    yield "fault", [run.run, run.experiment.name, client, fault, met], 1
 
 
 def _of_arm(run: Run, arm: Arm) -> Iterator[_Row]:

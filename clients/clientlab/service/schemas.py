@@ -201,7 +201,10 @@ class State(_Schema):
 
 
 class StandingsRow(_Schema):
-    """An arm with its speed over the rounds that have ended; of an open load, with its p99 from the planned start."""
+    """An arm with its speed over the rounds that have ended.
+
+    Of an open load, `value` is its p99 from the planned start; of streams, its CPU time per event or its lag.
+    """
 
     name: Annotated[str, Field(description="within its group")]
     strategy: str
@@ -226,7 +229,10 @@ class StandingsGroup(_Schema):
     """The arms with one workload, upstream, route and link, the fastest first."""
 
     title: str
-    figure: Annotated[Literal["req/s", "p99"], Field(description="what the arms are ranked by: requests/s or seconds")]
+    figure: Annotated[
+        Literal["req/s", "p99", "CPU/event", "lag p50"],
+        Field(description="what the arms are ranked by: requests/s, and of all others seconds"),
+    ]
     scale: Annotated[float | None, Field(description="the value at the end of the page's scale")]
     rows: list[StandingsRow]
 

@@ -11,12 +11,17 @@ from clientlab.analysis.ratios import Estimate, typical_estimate
 from clientlab.reports.charts.chart_data import HUES, colour_of
 from clientlab.reports.rows import Group, Row, groups_of, speed_of
 from clientlab.results.document import Run
-from clientlab.results.figures import ranked_by
+from clientlab.results.figure_definition import Figure
+from clientlab.results.figures import Ranking, ranked_by
 from clientlab.service.schemas import Standings, StandingsGroup, StandingsRow
 
 Word = Literal["fastest", "slower", "equal", "undecided"]
 
-_P99 = ranked_by(open_load=True)
+_HEADINGS: dict[Ranking, Literal["req/s", "p99", "CPU/event", "lag p50"]] = {
+    "closed": "req/s", "open": "p99", "cpu": "CPU/event", "lag": "lag p50",
+}  # fmt: skip
+"""What the arms of a group are ranked by → the heading of its column."""
+
 _REACH = 1.5  # how far beyond the longest bar an interval is drawn
 
 
@@ -34,18 +39,21 @@ def standings_of(run: Run | None) -> Standings:
 
 
 def _group(group: Group) -> StandingsGroup:
-    rows = [_row(row, open_load=group.open_load) for row in group.rows]
+    rows = [_row(row, group.ranking) for row in group.rows]
     values = [row.value for row in rows if row.value is not None]
     ends = [row.interval[1] for row in rows if row.interval is not None]
     scale = min(max([*values, *ends]), max(values) * _REACH) if values else None
-    return StandingsGroup(title=group.title, figure="p99" if group.open_load else "req/s", scale=scale, rows=rows)
+    return StandingsGroup(title=group.title, figure=_HEADINGS[group.ranking], scale=scale, rows=rows)
 
 
-def _row(row: Row, *, open_load: bool) -> StandingsRow:
+def _row(row: Row, ranking: Ranking) -> StandingsRow:
+    """By requests per second in a closed load, and else by the figure in seconds that decides."""
     speed = _as_shown(speed_of(row.trials), row.figures["throughput"])
-    found = _as_shown(_p99_of(row), row.figures[_P99.key]) if open_load else speed
+    found, figure = speed, ranked_by(ranking)
+    if ranking != "closed":
+        found = _as_shown(_typical(row, figure), row.figures[figure.key])
     interval = None if found is None else found.interval
-    shown = units.time if open_load else units.digits
+    shown = units.digits if ranking == "closed" else units.time
     return StandingsRow(
         name=row.name,
         strategy=row.strategy,
@@ -54,7 +62,7 @@ def _row(row: Row, *, open_load: bool) -> StandingsRow:
         rounds=len(row.trials),
         requests_per_second=None if speed is None else speed.value,
         value=None if found is None else found.value,
-        text=row.text(_P99) if open_load else units.rate(None if found is None else found.value),
+        text=units.rate(None if found is None else found.value) if ranking == "closed" else row.text(figure),
         interval=interval,
         interval_text=units.UNKNOWN if interval is None else " to ".join(map(shown, interval)),
         word=_word_of(row),
@@ -74,11 +82,11 @@ def _as_shown(found: Estimate | None, value: float | None) -> Estimate | None:
     return found if found is None or value is None else found.with_value(value)
 
 
-def _p99_of(row: Row) -> Estimate | None:
-    """The p99 of an arm over its rounds. No interval where failed requests make it a lower bound."""
-    values = _P99.values(row.trials)
+def _typical(row: Row, figure: Figure) -> Estimate | None:
+    """The figure of an arm over its rounds. No interval where failed requests make it a lower bound."""
+    values = figure.values(row.trials)
     if not values:
         return None
-    if _P99.has_bounds(row.trials):
+    if figure.has_bounds(row.trials):
         return Estimate(float(median(values)), None, None)
     return typical_estimate(values)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console
 
 from clientlab import own_folder
-from clientlab.errors import LabError
+from clientlab.errors import IncompleteRun, LabError
+from clientlab.judging.judgement import with_judgement
 from clientlab.judging.run_thresholds import check_limits
 from clientlab.reports.progress import LiveBar, PlainLines
 from clientlab.results import leftovers
@@ -20,7 +21,10 @@ from clientlab.results.surroundings import distributions_of, programs_of, surrou
 from clientlab.running.ceilings import measured_ceilings
 from clientlab.running.environments import Environments, opened
 from clientlab.running.execute import execute, new_run, resumed, run_name
+from clientlab.running.memory_profiling import check_memray, memory_profiles_of
+from clientlab.running.phase_trials import phases_of
 from clientlab.running.preflight import check_system
+from clientlab.running.profiling import profiles_of
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.running.tryout import try_functions
 from clientlab.standalone.permission import check_permitted
@@ -53,6 +57,8 @@ def measured(request: NewRun | ResumedRun, settings: RunSettings, console: Conso
         placement = servers.placement(plan)
         check_system(plan, settings.folder, servers.started(plan), say)
         environments = stack.enter_context(opened(plan))
+        if "memory" in settings.profile:
+            check_memray(plan, environments.held)
         name = stored.run if stored else name or run_name(plan)
         if stored is None:
             stack.enter_context(leftovers.begun(store, name))
@@ -76,7 +82,36 @@ def measured(request: NewRun | ResumedRun, settings: RunSettings, console: Conso
             ceilings=run.ceilings,
             placement=placement,
         )
-        return execute(run, runner, store, observer, whole=plan, by_turns=runner.by_turns)
+        run = execute(run, runner, store, observer, whole=plan, by_turns=runner.by_turns)
+        return _looked_into(run, runner, store, plan, settings, say)
+
+
+def _looked_into(run: Run, runner: TrialRunner, store: Store, plan: Plan, settings: RunSettings, say: Say) -> Run:  # noqa: PLR0913, PLR0917
+    """The run with phases and profiles of its arms, if these are wanted. It is saved after each of them.
+
+    Raises IncompleteRun on an interrupt.
+    """
+    try:
+        if settings.phases:
+            run = _with_each(run, "phases", [], phases_of(run, runner, plan), store)
+        for kind, profiled in (("cpu", profiles_of), ("memory", memory_profiles_of)):
+            if kind in settings.profile:
+                others = [one for one in run.profiles if one.kind != kind]
+                run = _with_each(run, "profiles", others, profiled(run, runner, plan, say), store)
+    except KeyboardInterrupt as error:
+        where = store.folder / run.run
+        raise IncompleteRun(f"interrupted behind the rounds; the run itself is whole, in {where}") from error
+    return run
+
+
+def _with_each(run: Run, field: str, before: Sequence[object], found: Iterable[object], store: Store) -> Run:
+    """The run with a list of what was found behind what was there before. It is saved after each of them."""
+    kept = list(before)
+    for one in found:
+        kept.append(one)
+        run = with_judgement(run.model_copy(update={field: [*kept]}))
+        store.save(run)
+    return run
 
 
 def _planned(

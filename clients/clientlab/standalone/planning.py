@@ -27,9 +27,14 @@ from clientlab.standalone.requests import NewRun
 from clientlab.testbeds.compose import for_stack
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.workload import replay
+from clientlab.workload.faults import Faults, check_maker
 from clientlab.workload.workload import Workload
 
 _QUESTION = "Which of these strategies is fastest here?"
+_STREAM_QUESTIONS = {
+    "cpu": "Which of these strategies reads an event with the least CPU time here?",
+    "lag": "Which of these strategies hands over an event soonest here?",
+}
 _CAPACITY_QUESTION = "How many requests per second does each of these strategies hold here?"
 
 Say = Callable[[LabError | str], None]
@@ -92,7 +97,8 @@ def _question(given: Overrides) -> str:
     """The question of strategies alone; with two environments, which of them is slower than the first."""
     searches = "conditions" in given.find_max
     if len(given.environments) != 2:
-        return _CAPACITY_QUESTION if searches else _QUESTION
+        usual = _STREAM_QUESTIONS[given.workload.get("rank", "cpu")] if given.workload.get("stream") else _QUESTION
+        return _CAPACITY_QUESTION if searches else usual
     old, new = given.environments
     if searches:
         return f"Does `{new}` hold fewer requests per second than `{old}`?"
@@ -115,6 +121,8 @@ def _overridden(base: Experiment, given: Overrides, external: ExternalTarget | N
         return overridden(base, given)
     _check_no_delay(base)
     fields = {**given.workload, **_path_of(base, external, replayed="replay" in given.workload)}
+    if given.workload.get("stream") or any(table.first.stream for table in base.workloads.values()):
+        fields["foreign"] = True
     given = replace(given, upstreams=(external.name,), routes=("direct",), workload=fields)
     experiment = overridden(base, given)
     if not experiment.has_link:
@@ -143,6 +151,10 @@ def _check_no_delay(base: Experiment) -> None:
             f"--url with experiment {base.name!r}: workload {delayed!r} needs a delay, which only the lab's own "
             "upstreams can add; name its strategies with -t"
         )
+    for name, table in base.workloads.items():
+        for faults in [table.first.faults, *map(Faults.parse, map(str, table.axes.get("faults", [])))]:
+            if faults is not None:
+                check_maker(faults, f"--url with experiment {base.name!r}: workload {name!r} with fault")
 
 
 def _tell_left_out(given: Overrides, say: Say) -> None:

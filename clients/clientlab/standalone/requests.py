@@ -8,6 +8,7 @@ from pathlib import Path
 
 from clientlab.experiments.overrides import Overrides
 from clientlab.judging.thresholds import Threshold
+from clientlab.results.profile import ProfileKind
 from clientlab.results.target import Target
 
 
@@ -50,7 +51,8 @@ class RunSettings:
     """How a run is measured, whichever it is.
 
     `allowed`, `allowed_environments`: code that a document may name (`permission`). `public`: whether load may go to
-    the internet. `strict`: how `limits` are judged.
+    the internet. `strict`: how `limits` are judged. `profile`: all that each arm is profiled for behind the rounds.
+    `phases`: whether the phases of its requests are recorded there.
     """
 
     folder: Path
@@ -62,3 +64,5 @@ class RunSettings:
     limits: tuple[Threshold, ...] = ()
     strict: bool = False
     require_claims: bool = False
+    profile: tuple[ProfileKind, ...] = ()
+    phases: bool = False

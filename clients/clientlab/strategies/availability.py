@@ -11,10 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
-from clientlab.strategies.clients import CLIENTS
+from clientlab.clients.retry_policy import POLICIES, SETTING
+from clientlab.strategies.clients import EVERY_CLIENT
 from clientlab.strategies.executors import EXECUTORS, loop_of
 from clientlab.strategies.known import client_spec
 from clientlab.strategies.pairs import Strategy
+from clientlab.strategies.specs import EXTRA
 
 _URLLIB3 = "urllib3"
 _FORKS_PATCH = 900
@@ -59,11 +61,14 @@ def merged() -> bool:
 
 def _needed(strategy: Strategy) -> Iterator[tuple[str, str]]:
     """Distribution and extra. A plug-in's module was already imported when its spec was made, so it needs none."""
-    client, executor = CLIENTS.get(strategy.client), EXECUTORS.get(strategy.executor)
+    client, executor = EVERY_CLIENT.get(strategy.client), EXECUTORS.get(strategy.executor)
     if client is not None:
         yield from ((distribution, client.extra) for distribution in (client.distribution, *client.needs))
     if executor is not None:
         yield executor.distribution, executor.extra
+    policy = POLICIES.get(strategy.settings.get(SETTING) or "")
+    if policy is not None and policy.distribution:
+        yield policy.distribution, EXTRA
     loop = loop_of(strategy.settings)
     if not loop.refused:  # the check of settings states the reason
         yield loop.distribution, loop.extra

@@ -1,19 +1,25 @@
 """The list of clients. A new client is one file in `clientlab/clients/` and one spec in this list.
 
-The specs of native libraries are in native_specs.py.
+The specs of native libraries are in native_specs.py, those of clients that only read streams in stream_specs.py.
 """
 
 from __future__ import annotations
 
+from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import replace
 
 from clientlab.strategies.native_specs import NATIVE
 from clientlab.strategies.specs import ClientSpec, Quirks
+from clientlab.strategies.stream_specs import STREAM_READERS
 
 _CLIENTS = "clientlab.clients."
 _H2_STREAMS = 100
 """The limit of httpcore and httpcore2 (`http2.py`): they announce 100 streams to the server, and open no more."""
 _HTTPX = Quirks(confused_after=("two responses in one",), searches_pool=True)
+_H2_WITHOUT_RESET = Quirks(resets_no_stream=True)
+_REQUESTS = Quirks(holds_events=512)
+_URLLIB3 = Quirks(holds_events=65_536)
 _IN_THREADS = ("threads", "queue", "sync_to_async")
 """The executors of a client for each thread: in one thread it would be the shared client."""
 
@@ -71,6 +77,7 @@ HTTPX = (
         http="2",
         streams=_H2_STREAMS,
         needs=("h2",),
+        quirks=_H2_WITHOUT_RESET,
     ),
     ClientSpec(
         "httpx-async-h2",
@@ -83,6 +90,7 @@ HTTPX = (
         streams=_H2_STREAMS,
         needs=("h2",),
         executors=("workers",),
+        quirks=_H2_WITHOUT_RESET,
     ),
     ClientSpec(
         "httpx2",
@@ -135,6 +143,7 @@ HTTPX = (
         http="2",
         streams=_H2_STREAMS,
         needs=("h2",),
+        quirks=_H2_WITHOUT_RESET,
     ),
     ClientSpec(
         "httpx2-async-h2",
@@ -147,6 +156,7 @@ HTTPX = (
         streams=_H2_STREAMS,
         needs=("h2",),
         executors=("workers",),
+        quirks=_H2_WITHOUT_RESET,
     ),
     ClientSpec(
         "httpx-aiohttp",
@@ -188,6 +198,7 @@ _PYTHON = (
         "requests.request(…): a session and a connection per call",
         needs=("urllib3",),
         executors=("threads", "process-chunks"),
+        quirks=_REQUESTS,
     ),
     ClientSpec(
         "requests-session",
@@ -198,6 +209,7 @@ _PYTHON = (
         "one requests.Session",
         needs=("urllib3",),
         executors=("threads", "queue", "futures", "gevent", "processes", "process-chunks", "sync_to_async"),
+        quirks=_REQUESTS,
     ),
     ClientSpec(
         "requests-session-per-thread",
@@ -208,6 +220,7 @@ _PYTHON = (
         "one requests.Session for each thread, with a pool of one connection",
         needs=("urllib3",),
         only=_IN_THREADS,
+        quirks=_REQUESTS,
     ),
     ClientSpec(
         "aiohttp",
@@ -236,6 +249,7 @@ _PYTHON = (
         "pool",
         "one urllib3.PoolManager",
         executors=("threads", "gevent"),
+        quirks=_URLLIB3,
     ),
     ClientSpec(
         "urllib3-per-thread",
@@ -245,6 +259,7 @@ _PYTHON = (
         "per thread",
         "one urllib3.PoolManager for each thread, with a pool of one connection",
         only=_IN_THREADS,
+        quirks=_URLLIB3,
     ),
     ClientSpec(
         "http.client",
@@ -273,7 +288,12 @@ _PYTHON = (
         "pool",
         "one aiosonic.HTTPClient",
         executors=("workers",),
-        quirks=Quirks(own_chunk_size=65_536, keep_alive_header=True, confused_after=("two responses in one",)),
+        quirks=Quirks(
+            own_chunk_size=65_536,
+            keep_alive_header=True,
+            confused_after=("two responses in one",),
+            needs_length=True,
+        ),
     ),
     ClientSpec(
         "niquests",
@@ -324,3 +344,10 @@ _PYTHON = (
 )
 
 CLIENTS: dict[str, ClientSpec] = {spec.name: spec for spec in (*_PYTHON, *HTTPX, *NATIVE)}
+"""Those that send requests of any kind."""
+
+STREAM_CLIENTS: dict[str, ClientSpec] = {spec.name: spec for spec in STREAM_READERS}
+"""Those that only read streams of events."""
+
+EVERY_CLIENT: Mapping[str, ClientSpec] = ChainMap(STREAM_CLIENTS, CLIENTS)
+"""Both, those that send any request first."""

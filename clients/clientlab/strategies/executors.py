@@ -66,6 +66,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             "asyncio",
             "one request after the other in one task",
             concurrent=False,
+            cancels=True,
         ),
         ExecutorSpec(
             "threads",
@@ -105,6 +106,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             needs_count=True,
             clock_first=True,
             pool_bound=True,
+            cancels=True,
         ),
         ExecutorSpec(
             "unbounded",
@@ -113,6 +115,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             "asyncio.gather over all requests at once, with a connection for each",
             needs_count=True,
             unbounded=True,
+            cancels=True,
         ),
         ExecutorSpec(
             "as-completed",
@@ -122,6 +125,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             needs_count=True,
             clock_first=True,
             pool_bound=True,
+            cancels=True,
         ),
         ExecutorSpec(
             "semaphore",
@@ -130,6 +134,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             "asyncio.gather over all requests, each waiting for a semaphore",
             needs_count=True,
             size="semaphore",
+            cancels=True,
         ),
         ExecutorSpec(
             "workers",
@@ -137,6 +142,7 @@ EXECUTORS: dict[str, ExecutorSpec] = {
             "asyncio",
             "asyncio tasks, one per request in flight, each taking the next request",
             size="tasks",
+            cancels=True,
         ),
         ExecutorSpec(
             "trio",

@@ -7,6 +7,7 @@ plug-ins and keeps them here. Only the command line of the person who starts the
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from clientlab.errors import LabError, PluginError
-from clientlab.strategies.clients import CLIENTS
+from clientlab.strategies.clients import EVERY_CLIENT
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.plugin_names import absolute, file_of
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec, client_of, executor_of
@@ -56,8 +57,8 @@ def packages() -> Installed:
 
 def client_spec(name: str) -> ClientSpec:
     """The spec of a client: listed, of a package, or ``path/to/file.py:Class``. Raises KeyError, LabError."""
-    if name in CLIENTS:
-        return CLIENTS[name]
+    if name in EVERY_CLIENT:
+        return EVERY_CLIENT[name]
     path = file_of(name)
     if path is not None:
         return client_of(absolute(name), absolute(name), class_of(name), str(path.resolve()))
@@ -100,3 +101,14 @@ def class_of(import_path: str) -> type:
     own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
     usable = [key for key in own if callable(getattr(module, key)) and not key.startswith("_")]
     raise PluginError(f"{path} has no class or function {name}; it has {', '.join(usable) or 'none'}")
+
+
+def load(import_path: str) -> Any:
+    """The class that a spec names: ``module:Class``, or that of an admitted file. Imports its library.
+
+    Raises LabError. A name of a document is no import path: look it up with `client_spec` or `executor_spec`.
+    """
+    if file_of(import_path) is not None:
+        return class_of(import_path)
+    module, _, name = import_path.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -64,7 +64,7 @@ NATIVE = (
         "one curl_cffi.Session without impersonation: a libcurl handle per thread",
         executors=("threads",),
         native=True,
-        quirks=_LIBCURL,
+        quirks=replace(_LIBCURL, late_head=True, streams_apart=True),
     ),
     ClientSpec(
         "curl-cffi-async",
@@ -75,7 +75,7 @@ NATIVE = (
         "one curl_cffi.AsyncSession without impersonation, on libcurl's multi interface",
         executors=("workers",),
         native=True,
-        quirks=_LIBCURL,
+        quirks=replace(_LIBCURL, late_head=True),
     ),
     ClientSpec(
         "pyreqwest",

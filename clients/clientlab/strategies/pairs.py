@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clientlab.strategies.clients import CLIENTS
+from clientlab.strategies.clients import CLIENTS, STREAM_CLIENTS
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.known import client_spec, executor_spec
 from clientlab.strategies.specs import ClientSpec, Policy
@@ -69,7 +70,20 @@ def _concurrency(executor: str) -> int:
     return DEFAULT_CONCURRENCY if EXECUTORS[executor].concurrent else 1
 
 
-_ALONE = tuple(alone(client, client.name) for client in CLIENTS.values())
+def _alone(clients: Mapping[str, ClientSpec]) -> tuple[Strategy, ...]:
+    """Each client without a named executor."""
+    return tuple(alone(client, client.name) for client in clients.values())
+
+
+def _paired(clients: Mapping[str, ClientSpec]) -> tuple[Strategy, ...]:
+    """Each client with each executor of its listed strategies."""
+    return tuple(
+        Strategy(f"{client.name}@{executor}", client.name, executor)
+        for executor in EXECUTORS
+        for client in clients.values()
+        if executor in client.executors
+    )
+
 
 # The six of the experiment six-strategies, with the names and the numbers of its article.
 _SIX = (
@@ -80,13 +94,6 @@ _SIX = (
     Strategy("async_with_async_client", "aiohttp", "gather", 100),
     # aiohttp's own limit of 100 in each of six processes, and up to 5 requests for the remainder.
     Strategy("async_multiprocess_with_async_client", "aiohttp", "async-processes", 605),
-)
-
-_PAIRS = tuple(
-    Strategy(f"{client.name}@{executor}", client.name, executor)
-    for executor in EXECUTORS
-    for client in CLIENTS.values()
-    if executor in client.executors
 )
 
 _UVLOOP = tuple(
@@ -141,4 +148,15 @@ _TRAPS = (
     ),
 )
 
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (*_SIX, *_ALONE, *_PAIRS, *_UVLOOP, *_TRAPS)}
+STRATEGIES: dict[str, Strategy] = {
+    strategy.name: strategy for strategy in (*_SIX, *_alone(CLIENTS), *_paired(CLIENTS), *_UVLOOP, *_TRAPS)
+}
+"""Those that send requests of any kind."""
+
+STREAM_STRATEGIES: dict[str, Strategy] = {
+    strategy.name: strategy for strategy in (*_alone(STREAM_CLIENTS), *_paired(STREAM_CLIENTS))
+}
+"""Those that only read streams of events."""
+
+LISTED: Mapping[str, Strategy] = ChainMap(STREAM_STRATEGIES, STRATEGIES)
+"""Both, those that send any request first."""

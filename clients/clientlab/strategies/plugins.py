@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 from clientlab import settings
 from clientlab.errors import PluginError
-from clientlab.strategies.clients import CLIENTS
+from clientlab.strategies.clients import EVERY_CLIENT
 from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.known import ADMITTED, Installed
-from clientlab.strategies.pairs import STRATEGIES
+from clientlab.strategies.pairs import LISTED
 from clientlab.strategies.plugin_names import file_of, is_of_file, pair_of
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec, client_of, executor_of, is_executor
 
@@ -40,7 +40,7 @@ def admit(names: Iterable[str]) -> None:
     """
     for name in names:
         plain, _ = settings.split(name)
-        if plain not in STRATEGIES:
+        if plain not in LISTED:
             for part in _parts(plain):
                 _admit(part)
 
@@ -72,13 +72,13 @@ def _parts(name: str) -> tuple[str, str]:
     if name.endswith(".py"):
         return name, ""
     before, at, _ = name.partition("@")
-    of_package = bool(at) and before not in CLIENTS and not is_of_file(before) and "/" not in before
-    return pair_of(name, installed().clients if of_package else CLIENTS)
+    of_package = bool(at) and before not in EVERY_CLIENT and not is_of_file(before) and "/" not in before
+    return pair_of(name, installed().clients if of_package else EVERY_CLIENT)
 
 
 def _admit(part: str) -> None:
     """A client or an executor, or the path of a file."""
-    if not part or part in CLIENTS or part in EXECUTORS:
+    if not part or part in EVERY_CLIENT or part in EXECUTORS:
         return
     path = Path(part) if part.endswith(".py") else file_of(part)
     if path is None:
@@ -101,7 +101,7 @@ def _add(found: Installed, point: EntryPoint) -> None:
         make = executor_of if is_executor(loaded) else client_of
         loaded = make(point.name, point.value, loaded, source)
     name = getattr(loaded, "name", point.name)
-    if name in CLIENTS or name in EXECUTORS or name in found.sources:
+    if name in EVERY_CLIENT or name in EXECUTORS or name in found.sources:
         raise PluginError(f"strategy {name!r} of {source}: the name is taken; the package is to choose another")
     found.sources[name] = source
     if isinstance(loaded, ClientSpec):

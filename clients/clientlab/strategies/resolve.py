@@ -6,20 +6,21 @@ Names come from documents too. `find` runs neither a file nor an entry point: se
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 from dataclasses import replace
 from typing import Any
 
 from clientlab import settings
+from clientlab.clients.retry_policy import KINDS_OF_SETTINGS
 from clientlab.errors import LabError, PluginError, UnavailableStrategy
 from clientlab.nearest import nearest
 from clientlab.strategies.availability import unavailable
-from clientlab.strategies.clients import CLIENTS
+from clientlab.strategies.clients import EVERY_CLIENT
 from clientlab.strategies.executors import EXECUTORS, loop_advice
-from clientlab.strategies.known import ADMITTED, class_of, client_spec, executor_spec, packages
-from clientlab.strategies.pairs import STRATEGIES, Strategy, alone
+from clientlab.strategies.known import ADMITTED, class_of, client_spec, executor_spec, load, packages
+from clientlab.strategies.pairs import LISTED, Strategy, alone
 from clientlab.strategies.plugin_names import file_of, pair_of
+from clientlab.strategies.retrying import policies_of, retry_of
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec, is_executor
 
 _CHOICES = {
@@ -36,7 +37,7 @@ def find(name: str) -> Strategy:
     LabError with the nearest names. `check_settings` checks the settings.
     """
     plain, given = settings.split(name)
-    strategy = STRATEGIES.get(plain) or _unlisted(plain)
+    strategy = LISTED.get(plain) or _unlisted(plain)
     if plain == name:
         return strategy
     return replace(strategy, name=name, settings={**strategy.settings, **given})
@@ -44,7 +45,7 @@ def find(name: str) -> Strategy:
 
 def _unlisted(name: str) -> Strategy:
     """A strategy of any client and executor, of a user's file, or of an installed package. Raises LabError."""
-    client, executor = pair_of(name, CLIENTS.keys() | packages().clients.keys())
+    client, executor = pair_of(name, EVERY_CLIENT.keys() | packages().clients.keys())
     if not executor:
         found = _of_plugin(name)
         if found is not None:
@@ -67,7 +68,7 @@ def _nearest_of(name: str, client: str, executor: str) -> str:
             spec = client_spec(client)
             fitting = (one.name for one in EXECUTORS.values() if _goes_with(spec, one))
             return nearest(name, [f"{client}@{executor}" for executor in fitting])
-    return nearest(name, [*STRATEGIES, *of_packages()])
+    return nearest(name, [*LISTED, *of_packages()])
 
 
 def _of_plugin(name: str) -> Strategy | None:
@@ -87,7 +88,7 @@ def of_packages() -> dict[str, Strategy]:
     found = packages()
     strategies = {name: alone(spec, name, found.sources[name]) for name, spec in found.clients.items()}
     for name, other in found.others.items():
-        if isinstance(other, Strategy) and name not in STRATEGIES:
+        if isinstance(other, Strategy) and name not in LISTED:
             strategies[name] = replace(other, source=found.sources[name])
     return strategies
 
@@ -110,8 +111,10 @@ def with_several(strategy: Strategy) -> str | None:
         return strategy.mended_by
     usual = {"blocking": "threads", "asyncio": "workers"}
     client = client_spec(strategy.client)
-    name = client.name if client.name in CLIENTS else pair_of(settings.split(strategy.name)[0], packages().clients)[0]
-    fitting = client.executors if client.name in CLIENTS else tuple(usual.values())
+    name = (
+        client.name if client.name in EVERY_CLIENT else pair_of(settings.split(strategy.name)[0], packages().clients)[0]
+    )
+    fitting = client.executors if client.name in EVERY_CLIENT else tuple(usual.values())
     executors = (*usual.values(), *fitting)
     found = (one for one in executors if one in fitting and _goes_with(client, EXECUTORS[one]))
     executor = next(found, None)
@@ -130,6 +133,12 @@ def _type_of(parameter: inspect.Parameter) -> str:
     return inspect.formatannotation(parameter.annotation).strip("'")
 
 
+_NOT_AS_WRITTEN = {
+    "pool", "library_defaults", "pool_connections", "pool_block", "block", "num_pools", "trust",
+}  # fmt: skip
+"""Settings that a client `as_written` would not look at."""
+
+
 def check_settings(strategy: Strategy) -> None:
     """Raises UnavailableStrategy if a library is missing, or LabError for a setting that the strategy lacks."""
     if reason := unavailable(strategy):
@@ -143,6 +152,10 @@ def check_settings(strategy: Strategy) -> None:
             raise LabError(f"{written} is to be {settings.named(known[key])}")
         if advice := _advice(strategy, key, value):
             raise LabError(f"{written}; write {advice}")
+    ignored = [key for key in strategy.settings if key in _NOT_AS_WRITTEN]
+    if strategy.settings.get("as_written") and ignored:
+        raise LabError(f"strategy {strategy.name!r}: as_written leaves {ignored[0]} to the library; write one of them")
+    retry_of(strategy)
 
 
 def _advice(strategy: Strategy, key: str, value: Any) -> str | None:
@@ -169,7 +182,7 @@ def _known(strategy: Strategy) -> dict[str, str]:
         known[executor.size] = "int"
     if strategy.policy == "pool" and not client.program:
         known |= {"pool": "int | None" if client.unlimited else "int", "library_defaults": "bool"}
-    return known
+    return known | KINDS_OF_SETTINGS if policies_of(strategy) else known
 
 
 def chosen(strategy: Strategy, import_path: str) -> dict[str, Any]:
@@ -198,14 +211,3 @@ def _paired(name: str, client: ClientSpec, executor: ExecutorSpec) -> Strategy:
 def _goes_with(client: ClientSpec, executor: ExecutorSpec) -> bool:
     fits = (not executor.only or client.name in executor.only) and (not client.only or executor.name in client.only)
     return client.kind == executor.needs and fits
-
-
-def load(import_path: str) -> Any:
-    """The class that a spec names: ``module:Class``, or that of an admitted file. Imports its library.
-
-    Raises LabError. A name of a document is no import path: look it up with `client_spec` or `executor_spec`.
-    """
-    if file_of(import_path) is not None:
-        return class_of(import_path)
-    module, _, name = import_path.partition(":")
-    return getattr(importlib.import_module(module), name)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from clientlab.clients.client_interface import EventsAs, Pieces
 from clientlab.errors import PluginError
 
 ClientKind = Literal["blocking", "asyncio", "program"]
@@ -49,6 +50,20 @@ class Quirks:
         "looks at all connections of its pool whenever a request comes or goes: CPU time grows with `-c`", default=False
     )
     own_chunk_size: int | None = _quirk("ignores `--chunk-size`: bytes of its largest chunk", default=None)
+    holds_events: int = _quirk(
+        "of a stream that is not sent in chunks, hands over events once so many bytes have come (`iter_lines`)",
+        default=0,
+    )
+    leaves_streams: tuple[str, ...] = _quirk(
+        "stops reading a stream before the last chunk of its body, and opens a connection for each one", default=()
+    )
+    streams_apart: bool = _quirk("opens a connection for each stream, and closes it behind it", default=False)
+    resets_no_stream: bool = _quirk(
+        "over HTTP/2, leaves a stream without a reset: the server goes on sending", default=False
+    )
+    late_head: bool = _quirk("hands over the head of a stream with its first event", default=False)
+    needs_length: bool = _quirk("reads no body that ends with its connection", default=False)
+    own_headers: tuple[str, ...] = _quirk("sends these headers of its own with each stream", default=())
     late_in_bodies: float = _quirk("notices silence in a body later: seconds after the time limit", default=0.0)
 
 
@@ -74,6 +89,8 @@ class ClientSpec:
     unlimited: bool = False  # its pool can be without a limit
     native: bool = False  # its library works outside the GIL: each thread can use a core
     own_threads: bool = False  # a native library with threads of its own
+    streams_only: bool = False  # reads streams of events, and sends no other request
+    stream_formats: tuple[str, ...] = ()  # the formats of streams that it reads; empty: all
     url_only: bool = False  # a function that gets a URL, with no method, header, body or CA of the lab's
     lacks: Callable[[], str | None] | None = None  # what the installed library was built without, and what to do
     quirks: Quirks = Quirks()
@@ -96,6 +113,7 @@ class ExecutorSpec:
     size: str = ""  # the setting that replaces ``-c`` for its strategies
     only: tuple[str, ...] = ()  # the clients that it runs; empty: all of its kind
     policy: Policy | None = None  # of connections; None: the client's
+    cancels: bool = False  # has one event loop, in which the lab can cancel requests
     drives_client: bool = False  # sends with the client's handles: whole bodies, timed by the lab only
     distribution: str = "python"  # it needs this one, and the run file has its version
     extra: str = EXTRA  # the extra of pyproject.toml that installs it
@@ -111,16 +129,25 @@ def is_executor(cls: type) -> bool:
 
 
 def client_of(name: str, import_path: str, cls: type, distribution: str) -> ClientSpec:
-    """The spec of a class that is a client. Raises PluginError for a class that is none."""
-    _check_methods(cls, _CLIENT, "a client")
+    """The spec of a class that is a client. Raises PluginError for a class that is none.
+
+    A class with `events` and without `send` only reads streams.
+    """
+    streams_only = not callable(getattr(cls, "send", None)) and callable(getattr(cls, "events", None))
+    _check_methods(cls, ("open", "events", "close") if streams_only else _CLIENT, "a client")
+    if callable(getattr(cls, "events", None)):
+        _one_of(cls, "events_as", "", get_args(EventsAs))
+        _one_of(cls, "pieces", "", get_args(Pieces))
     _check_arguments(cls, "budget", "opened")
-    kind: ClientKind = "asyncio" if inspect.iscoroutinefunction(getattr(cls, "send")) else "blocking"  # noqa: B009
+    sends = getattr(cls, "events" if streams_only else "send")
+    kind: ClientKind = "asyncio" if inspect.iscoroutinefunction(sends) else "blocking"
     policy = _one_of(cls, "policy", "pool", get_args(Policy))
     http = _one_of(cls, "http", "1.1", ("1.1", "2"))
     native, url_only = (bool(getattr(cls, flag, False)) for flag in ("native", "url_only"))
     return ClientSpec(
-        name, import_path, kind, distribution, policy, _first_line(cls), http, native=native, url_only=url_only
-    )
+        name, import_path, kind, distribution, policy, _first_line(cls), http, native=native, url_only=url_only,
+        streams_only=streams_only,
+    )  # fmt: skip
 
 
 def executor_of(name: str, import_path: str, cls: type, distribution: str) -> ExecutorSpec:

@@ -97,6 +97,9 @@ class ComposeTestbed:
             self._bundle = _bundled(own)
         return self._bundle.name
 
+    def draw_faults(self, seed: int | None) -> None:
+        """Nothing to do: only a link makes faults of connections."""
+
     def reading(self, upstream: str, route: str) -> ServerCounters:
         """The counters now. Raises IncompleteRun where a server does not answer."""
         use = upstream_use(self._at(_variable(upstream, "direct")))

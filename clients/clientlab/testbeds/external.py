@@ -67,10 +67,10 @@ class ExternalTarget:
             raise FieldError(["url"], message, value=url) from error
         except Exception as error:
             reason = without_secrets(str(error)) or type(error).__name__
-            message = f"no response to {workload.method} ({reason}); is this the server's address?"
+            message = f"no response to {request.method} ({reason}); is this the server's address?"
             raise FieldError(["url"], message, value=url) from error
         if status >= 400:
-            message = f"status {status} for {workload.method}, so every request would be an error"
+            message = f"status {status} for {request.method}, so every request would be an error"
             raise FieldError(["url"], f"{message}; correct the path, the method or the headers", value=url)
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - there is only one
@@ -155,6 +155,9 @@ class ExternalTarget:
 
     def check(self) -> None:
         """Nothing to do: the server's process is not ours."""
+
+    def draw_faults(self, seed: int | None) -> None:
+        """Nothing to do: only a link makes faults of connections."""
 
     def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
         return ServerCounters()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import selectors
 import subprocess
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import psutil
 
@@ -71,16 +70,27 @@ class LinkProcess:
         """CPU time, and what the process counts if the bandwidth is limited. Raises ServerLost."""
         process = self._running()
         found = _use(process.pid)
-        if found is None or self._link.bandwidth is None:
+        if found is None or (self._link.bandwidth is None and self._link.faults is None):
             return found
+        counted = self._answer(process, b"\n")
+        of_bandwidth = {} if self._link.bandwidth is None else {name: counted[name] for name in OF_LINK}
+        return found.model_copy(update={**of_bandwidth, "faults": counted.get("faults")})
+
+    def draw_faults(self, seed: int | None) -> None:
+        """Make the faults that this seed draws from now on; None: make none. Raises ServerLost."""
+        if self._link.faults is not None:
+            self._answer(self._running(), b"faults\n" if seed is None else b"faults %d\n" % seed)
+
+    def _answer(self, process: subprocess.Popen[bytes], line: bytes) -> dict[str, Any]:
+        """What the process answers to a line. Raises ServerLost."""
         assert process.stdin is not None  # noqa: S101 - it is a pipe
         with contextlib.suppress(OSError):  # it has ended, which the missing answer shows
-            process.stdin.write(b"\n")
+            process.stdin.write(line)
             process.stdin.flush()
-        if not (line := self._line(process)):
+        if not (answer := self._line(process)):
             raise ServerLost(f"{self._name} does not tell what it counted (log: {self._log})")
-        counted = json.loads(line)
-        return found.model_copy(update={name: counted[name] for name in OF_LINK})
+        found: dict[str, Any] = json.loads(answer)
+        return found
 
     def check(self) -> None:
         """Raises ServerLost if the process has ended, or if it is stopped, as by SIGSTOP."""
@@ -108,12 +118,16 @@ class LinkProcess:
         if self._link.bandwidth is not None:
             buffer = UNLIMITED if self._link.buffer is None else f"{self._link.buffer}B"
             command += ["--bandwidth", repr(self._link.bandwidth), "--buffer", buffer]
+        if self._link.faults is not None:
+            command += ["--fault", str(self._link.faults)]
         for target in self._targets:
             command += ["--forward", written(target)]
         for port in self._ports:
             command += ["--listen", written((LOOPBACK, port))]
         pipe = subprocess.PIPE
-        self._process = child_processes.start(command, self._log, os.environ, stdin=pipe, stdout=pipe, cpus=self._cpus)
+        self._process = child_processes.start(
+            command, self._log, child_processes.variables(), stdin=pipe, stdout=pipe, cpus=self._cpus
+        )
         try:
             self._ports = json.loads(self._first_line(self._process))["ports"]
         except BaseException:
@@ -198,6 +212,11 @@ class LinkedTestbed:
             self._process.check()
         except ServerLost:
             self._process.restart()
+        self._process.draw_faults(None)  # those of a trial that was ended
+
+    def draw_faults(self, seed: int | None) -> None:
+        """Make the link's faults from now on, as this seed draws them; None: make none. Raises ServerLost."""
+        self._process.draw_faults(seed)
 
     def base_url(self, upstream: str, route: str) -> str:
         return self._testbed.behind_link(upstream, route, self._process.port_of)[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -183,6 +182,9 @@ class LocalTestbed:
         """
         return None if self.endpoint(upstream, route).ca_file is None else str(self._bundle)
 
+    def draw_faults(self, seed: int | None) -> None:
+        """Nothing to do: only a link makes faults of connections."""
+
     def reading(self, upstream: str, route: str) -> ServerCounters:
         """The counters now. Raises ServerLost where a server has ended."""
         self.check()
@@ -284,7 +286,7 @@ class LocalTestbed:
         if self._proxy is None:
             raise AssertionError("the proxy's ports are chosen first")
         log = self._logs / "proxy.log"
-        environment = {**os.environ, **self._proxy.settings}
+        environment = {**child_processes.variables(), **self._proxy.settings}
         process = child_processes.start(self._proxy.command, log, environment, cpus=self._placement.proxy)
         # Caddy makes its certificates while its plain sites already answer.
         self._servers["proxy"] = Server("proxy", self._proxy.endpoint, process, log, sites=tuple(self._sites.values()))

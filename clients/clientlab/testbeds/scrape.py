@@ -73,12 +73,22 @@ def upstream_use(endpoint: Endpoint) -> ServerUse:
         requests=int(_sum(figures, "mockupstream_requests_total")),
         connections=int(_sum(figures, "mockupstream_connections_accepted_total")),
         held_seconds=_sum(figures, "mockupstream_hold_seconds_sum"),
+        in_flight=int(_sum(figures, "mockupstream_requests_in_flight")),
+        repeats=int(_sum(figures, "mockupstream_requests_repeated_total")),
+        duplicates=int(_sum(figures, "mockupstream_requests_duplicated_total")),
+        limited=int(_sum(figures, "mockupstream_requests_limited_total")),
         processes=int(_sum(figures, "mockupstream_workers")),
         slots=int(_sum(figures, "mockupstream_request_slots")) or None,
         cores=_sum(figures, "mockupstream_cores") or None,
+        machine=_label(figures, "mockupstream_info", "machine"),
         cpu_step_seconds=0.0,
         worker_cpu_seconds=_by_worker(figures, "mockupstream_worker_cpu_seconds_total"),
         worker_held_seconds=_by_worker(figures, "mockupstream_worker_hold_seconds_total"),
+        faults={
+            dict(labels)["kind"]: int(value)
+            for (name, labels), value in figures.items()
+            if name == "mockupstream_faults_total"
+        },
     )
 
 
@@ -120,6 +130,11 @@ def _lines(text: str, prefixes: tuple[str, ...]) -> Iterator[str]:
 
 def _sum(figures: _Figures, name: str) -> float:
     return sum(value for (found, _), value in figures.items() if found == name)
+
+
+def _label(figures: _Figures, name: str, label: str) -> str | None:
+    """A label of a metric with one sample; None from a server that does not have it."""
+    return next((dict(labels).get(label) for found, labels in figures if found == name), None)
 
 
 def _by_worker(figures: _Figures, name: str) -> list[float] | None:

@@ -133,7 +133,10 @@ def start(
     if upstream.development:
         listener.listen(socket.SOMAXCONN)  # werkzeug needs a socket that is listening
         command = child_processes.python("mockupstream", upstream.framework, "--fd", str(descriptor))
-    environment = {"MOCKUPSTREAM_BACKLOG": str(workers.backlog), **os.environ, **environment}
+    if upstream.rate is not None:
+        environment["MOCKUPSTREAM_RATE"] = f"{upstream.rate:.12g}"
+        environment |= {} if upstream.burst is None else {"MOCKUPSTREAM_BURST": str(upstream.burst)}
+    environment = {"MOCKUPSTREAM_BACKLOG": str(workers.backlog), **child_processes.variables(), **environment}
     log = logs / f"{re.sub(r'[^A-Za-z0-9.]+', '-', upstream.name)}.log"
     process = child_processes.start(command, log, environment, [descriptor], cpus=cpus)
     endpoint = Endpoint(LOOPBACK, listener.getsockname()[1])
@@ -142,6 +145,11 @@ def start(
 
 def description(upstream: Upstream, workers: WorkerCounts) -> str:
     """How the upstream is served, for the run's surroundings."""
+    limit = "" if upstream.rate is None else f", 429 beyond {upstream.rate:g} requests/s"
+    return _served_by(upstream, workers) + limit
+
+
+def _served_by(upstream: Upstream, workers: WorkerCounts) -> str:
     if upstream.development:
         kinds = {
             "flask": "werkzeug's development server, a thread and a connection for each request",
@@ -149,11 +157,12 @@ def description(upstream: Upstream, workers: WorkerCounts) -> str:
         }
         return kinds[upstream.framework]
     count = _workers(upstream, workers)
+    kept = "" if upstream.keep_alive is None else f", idle connections kept for {upstream.keep_alive} s"
     if upstream.framework == "aiohttp":
-        return f"gunicorn uvloop, {count} workers"
+        return f"gunicorn uvloop, {count} workers{kept}"
     if upstream.worker_class == "sync":
         return f"gunicorn sync, {count} workers, a connection for each request"
-    return f"gunicorn gthread, {count} workers x {_threads(upstream, workers)} threads"
+    return f"gunicorn gthread, {count} workers x {_threads(upstream, workers)} threads{kept}"
 
 
 def _check_installed(upstream: Upstream) -> None:
@@ -173,6 +182,8 @@ def _gunicorn(upstream: Upstream, workers: WorkerCounts, descriptor: int) -> tup
         "MOCKUPSTREAM_WORKERS": str(_workers(upstream, workers)),
         "MOCKUPSTREAM_WORKER_CLASS": upstream.worker_class,
     }
+    if upstream.keep_alive is not None:
+        environment["MOCKUPSTREAM_KEEP_ALIVE"] = str(upstream.keep_alive)
     if upstream.framework == "flask":  # the other needs no thread for a request
         environment["MOCKUPSTREAM_THREADS"] = str(_threads(upstream, workers))
     command = child_processes.python("mockupstream.gunicorn_server", "-c", "python:mockupstream.gunicorn_config")

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import psutil
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from clientlab import strategies
 from clientlab.analysis.histogram import Floats
-from clientlab.errors import DROPPED, ERROR_OTHER, KINDS
+from clientlab.errors import CANCELLED, DROPPED, ERROR_OTHER, KINDS
 from clientlab.measuring.outcome import Outcome
 from clientlab.measuring.usage import LiveMemory
 from clientlab.results import labels
+from clientlab.results.machine import shares_clock
+from clientlab.results.server_counters import ServerCounters
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.samples.log import ERROR_CODES, process_notes
-from clientlab.samples.log_reader import Flags, LogFollower, NewRecords
+from clientlab.samples.log_reader import LogFollower, NewRecords
+from clientlab.worker.arm_families import ArmFamilies, LiveHistogram
 from clientlab.worker.channel import waiting
+from clientlab.worker.stream_metrics import StreamMetrics
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Workload, delay_of
 
@@ -40,7 +43,7 @@ class Exporter(Collector):
 
     def __init__(self, run: str, experiment: str, planned: PlannedTrial, workload: Workload, folder: Path) -> None:
         """`planned`, `workload`: of a shard, with its own share."""
-        self._labels = labels.of_arm(run, experiment, planned.arm, planned)
+        self._of_arm = ArmFamilies(labels.of_arm(run, experiment, planned.arm, planned))
         self._round = str(planned.round)
         self._most_in_flight = planned.concurrency
         self._delay = workload.delay
@@ -50,20 +53,25 @@ class Exporter(Collector):
         self._log = LogFollower(folder)
         self._lock = threading.Lock()
         self._outcomes = dict.fromkeys(("ok",) if self._schedule is None else ("ok", DROPPED), 0)
-        self._buckets = np.zeros(len(BUCKETS) + 1, np.int64)
-        self._late_buckets, self._late_seconds = self._buckets.copy(), 0.0
+        self._latencies, self._lateness = LiveHistogram(BUCKETS), LiveHistogram(BUCKETS)
         self._planned = self._backlog = 0
-        self._seconds = self._delayed = self._in_flight = 0.0
+        self._delayed = self._in_flight = 0.0
         self._connections = self._connections_before = 0
         self._hidden = strategies.client_spec(strategies.find(planned.strategy).client).quirks.uncounted
         self._memory = LiveMemory()
         self._cpu = self._cpu_before = 0.0
-        self._shown: dict[str, float] = {}  # counters as they were scraped last
+        self._streams = None if workload.stream is None else StreamMetrics(folder, planned.concurrency)
         self._shards = workload.shards
         self._started: float | None = None
         self._agreed: float | None = None
         self._ended: float | None = None
         self._looked = time.monotonic()
+
+    def served(self, before: ServerCounters) -> None:
+        """Take the servers' counters from before the measured part: they name the machine of the upstream."""
+        if self._streams is not None:
+            upstream = before.upstream
+            self._streams.one_clock = shares_clock(None if upstream is None else upstream.machine)
 
     def started(self, at: float | None = None, agreed: float | None = None) -> None:
         """The measured part begins now, or at a moment that is near: what came before is not counted.
@@ -80,7 +88,8 @@ class Exporter(Collector):
         """The measured part is over and its processes are still there: the last values are read."""
         with self._lock:
             self._look(last=True)
-            self._ended, self._in_flight, self._backlog = time.time(), 0.0, 0
+            self._ended = time.time()
+            self._hold_nothing()
 
     def settle(self, measured: Trial | Outcome | None) -> None:
         """Show the trial's own figures instead of those seen from outside; None for a trial that was given up."""
@@ -88,7 +97,7 @@ class Exporter(Collector):
             if self._started is not None and self._ended is None:
                 self._look(last=True)
             self._ended = self._ended or time.time()
-            self._in_flight, self._backlog = 0.0, 0
+            self._hold_nothing()
             if measured is not None and measured.cpu_seconds is not None:
                 self._cpu = measured.cpu_seconds
             if measured is not None and measured.connections_opened is not None:
@@ -107,11 +116,22 @@ class Exporter(Collector):
                 self._look()
             families = [waiting(0), *self._of_requests(), *self._of_processes(), *self._of_the_trial()]
             families += self._of_the_schedule() if self._schedule is not None else []
+            families += self._streams.families(self._of_arm) if self._streams is not None else []
         yield from families
 
+    def _hold_nothing(self) -> None:
+        self._in_flight, self._backlog = 0.0, 0
+        if self._streams is not None:
+            self._streams.over()
+
+    def _begun_streams(self) -> Iterable[int]:
+        return () if self._streams is None else self._streams.begun
+
     def _look(self, *, last: bool = False) -> None:
-        fresh, now = self._log.new_records(last=last), time.monotonic()
+        fresh, now = self._log.new_records(last=last, begun=self._begun_streams()), time.monotonic()
         self._count(fresh)
+        if self._streams is not None:
+            self._streams.look(fresh.numbers[fresh.records["error"] != ERROR_CODES[DROPPED]])
         # Little's law: in flight = arrivals a second x mean seconds, of the requests that ended since the last look.
         elapsed = max(now - self._looked, 1e-6)
         self._in_flight = min(self._most_in_flight, float(fresh.records["seconds"].sum()) / elapsed)
@@ -127,21 +147,20 @@ class Exporter(Collector):
         for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
             kind = _KIND_OF.get(code, ERROR_OTHER)
             self._outcomes[kind] = self._outcomes.get(kind, 0) + count
+        answers = fresh.records["error"] != ERROR_CODES[CANCELLED]
         # A failed request was not answered: it ranks after every successful one, as in the quantiles of the run file.
-        late = self._lateness(fresh)
+        late = self._lateness_of(fresh)
         seconds: Floats = fresh.records["seconds"] if late is None else fresh.records["seconds"] + late
-        self._buckets += _in_buckets(seconds, fresh.records["error"] == 0)
-        self._seconds += float(seconds.sum())
+        self._latencies.add(seconds[answers], fresh.records["error"][answers] == 0)
         if late is not None:
-            self._late_buckets += _in_buckets(late, fresh.records["error"] != ERROR_CODES[DROPPED])
-            self._late_seconds += float(late.sum())
+            self._lateness.add(late, fresh.records["error"] != ERROR_CODES[DROPPED])
         if self._delay is not None and self._delay_of is not None:
             if self._delay.constant is not None:
                 self._delayed += self._delay.constant * len(fresh.numbers)
             else:
                 self._delayed += sum(map(self._delay_of, fresh.numbers.tolist()))
 
-    def _lateness(self, fresh: NewRecords) -> Floats | None:
+    def _lateness_of(self, fresh: NewRecords) -> Floats | None:
         """Seconds from the planned to the real start of each request; None in a closed load."""
         began = self._log.schedule_began
         if self._schedule is None or not began:
@@ -177,17 +196,19 @@ class Exporter(Collector):
             labels=[*labels.ARM, "outcome"],
         )
         for outcome, count in self._outcomes.items():
-            requests.add_metric([*self._labels, outcome], count)
+            requests.add_metric([*self._of_arm.values, outcome], count)
         yield requests
-        yield self._histogram(
+        yield self._of_arm.histogram(
             "clientlab_request_seconds",
             "Latency of all requests; of an open load, from the planned start. A failed request counts in the bucket "
             "+Inf alone, however fast it failed.",
-            (self._buckets, self._seconds),
+            self._latencies,
         )
         if self._delay is not None:
-            yield self._counter("clientlab_delay_seconds", "Delay asked of the upstream, all requests.", self._delayed)
-        yield self._gauge(
+            yield self._of_arm.counter(
+                "clientlab_delay_seconds", "Delay asked of the upstream, all requests.", self._delayed
+            )
+        yield self._of_arm.gauge(
             "clientlab_requests_in_flight",
             "By Little's law over the requests that ended since the last scrape, for a request is logged as it ends.",
             self._in_flight,
@@ -195,68 +216,40 @@ class Exporter(Collector):
 
     def _of_the_schedule(self) -> Iterator[Metric]:
         text = "Open load: requests whose planned start is past."
-        yield self._counter("clientlab_planned_requests", text, self._planned)
-        yield self._histogram(
+        yield self._of_arm.counter("clientlab_planned_requests", text, self._planned)
+        yield self._of_arm.histogram(
             "clientlab_lateness_seconds",
             "Open load: time from the planned to the real start. A dropped request counts in the bucket +Inf alone.",
-            (self._late_buckets, self._late_seconds),
+            self._lateness,
         )
         text = "Open load: requests that are due and have not ended, beyond those that may be in flight."
-        yield self._gauge("clientlab_backlog_requests", text, self._backlog)
+        yield self._of_arm.gauge("clientlab_backlog_requests", text, self._backlog)
 
     def _of_processes(self) -> Iterator[Metric]:
-        yield self._counter(
+        yield self._of_arm.counter(
             "clientlab_measured_seconds",
             "Seconds that the trial has been measured: requests over these are its throughput. A shard has its part of "
             "them, so that the sum over the workers of a trial is that of the trial.",
             self._measured(),
         )
         if not self._hidden:
-            yield self._counter("clientlab_connections_opened", "Connections opened.", self._connections)
-        yield self._counter("clientlab_cpu_seconds", "CPU time of the trial's processes.", self._cpu)
+            yield self._of_arm.counter("clientlab_connections_opened", "Connections opened.", self._connections)
+        yield self._of_arm.counter("clientlab_cpu_seconds", "CPU time of the trial's processes.", self._cpu)
         text = "Memory of the trial's processes, shared pages in proportion (PSS); after the trial, its peak."
-        yield self._gauge("clientlab_memory_bytes", text, self._memory.bytes)
+        yield self._of_arm.gauge("clientlab_memory_bytes", text, self._memory.bytes)
 
     def _of_the_trial(self) -> Iterator[Metric]:
         running = GaugeMetricFamily(
             "clientlab_trial_running", "1 while the trial is measured.", labels=[*labels.ARM, "round"]
         )
         measured = self._started is not None and self._ended is None
-        running.add_metric([*self._labels, self._round], int(measured))
+        running.add_metric([*self._of_arm.values, self._round], int(measured))
         yield running
         for name, at in (("started", self._started if self._agreed is None else self._agreed), ("ended", self._ended)):
             if at is not None:
                 more = "; all shards of a trial have the same moment" if name == "started" else ""
                 text = f"When its measured part {name}{more}."
-                yield self._gauge(f"clientlab_trial_{name}_timestamp_seconds", text, at)
-
-    def _histogram(self, name: str, text: str, counted: tuple[npt.NDArray[np.int64], float]) -> Metric:
-        """`counted`: requests in each bucket, and the sum of their seconds."""
-        family = HistogramMetricFamily(name, text, labels=labels.ARM)
-        below = np.cumsum(counted[0]).tolist()
-        ends = [*map(str, BUCKETS), "+Inf"]
-        family.add_metric(self._labels, list(zip(ends, below, strict=True)), counted[1])
-        return family
-
-    def _counter(self, name: str, text: str, value: float) -> Metric:
-        # What is seen from outside may be more than the trial's own figure: rate() takes a fall for a new process.
-        self._shown[name] = max(self._shown.get(name, value), value)
-        family = CounterMetricFamily(name, text, labels=labels.ARM)
-        family.add_metric(self._labels, self._shown[name])
-        return family
-
-    def _gauge(self, name: str, text: str, value: float | None) -> Metric:
-        """A gauge without a sample where the value is unknown."""
-        family = GaugeMetricFamily(name, text, labels=labels.ARM)
-        if value is not None:
-            family.add_metric(self._labels, value)
-        return family
-
-
-def _in_buckets(seconds: Floats, inside: Flags) -> npt.NDArray[np.int64]:
-    """How many seconds are in each bucket. Those that are not `inside` any are in the last one, +Inf."""
-    places = np.where(inside, np.searchsorted(BUCKETS, seconds), len(BUCKETS))
-    return np.bincount(places, minlength=len(BUCKETS) + 1)
+                yield self._of_arm.gauge(f"clientlab_trial_{name}_timestamp_seconds", text, at)
 
 
 OUTCOMES = ("ok", *KINDS, ERROR_OTHER)

@@ -161,8 +161,10 @@ class Job:
         try:
             testbed = ComposeTestbed(os.environ)
             check_link(os.environ, () if assignment.trial.link is None else (assignment.trial.link,))
-            leave = partial(self.exporter.settle, None)
-            runner = TrialRunner(testbed, links=testbed.links(), on_end=self.exporter.ended, on_leave=leave)
+            runner = TrialRunner(
+                testbed, links=testbed.links(), on_end=self.exporter.ended, on_reading=self.exporter.served,
+                on_leave=partial(self.exporter.settle, None),
+            )  # fmt: skip
             if assignment.shard is None:
                 runner = replace(runner, on_start=self._start)
                 trial = runner(assignment.trial, assignment.workload, self._folder, heartbeats.progressed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
 import subprocess
@@ -91,7 +90,7 @@ class JobProcess:
     def __init__(self, named: Collection[str]) -> None:
         self._folder = OwnFolder("job")
         ours, theirs = Pipe()
-        environment = {name: value for name, value in os.environ.items() if name != TOKEN}
+        environment = {name: value for name, value in child_processes.variables().items() if name != TOKEN}
         environment["TMPDIR"] = str(self._folder.path)
         command = child_processes.python("clientlab.worker.job", str(theirs.fileno()), *named)
         with theirs:

@@ -77,9 +77,9 @@ class Delay(Written):
     def __str__(self) -> str:
         """The delay as `parse` reads it: times in the largest unit that they are not less than."""
         if not self.form:
-            return _time_text(self.values[0])
+            return time_text(self.values[0])
         parsed = zip(_FORMS[self.form].parse, self.values, strict=True)
-        texts = (_time_text(value) if parse is _delay_time else repr(value) for parse, value in parsed)
+        texts = (time_text(value) if parse is _delay_time else repr(value) for parse, value in parsed)
         return f"{self.form}:{','.join(texts)}"
 
     @property
@@ -120,7 +120,7 @@ def _sigma(text: str) -> float:
     return float(text)
 
 
-def _time_text(value: float) -> str:
+def time_text(value: float) -> str:
     """The time as `seconds` reads it, without a loss: in the largest unit that it is not less than."""
     if not value:
         return "0ms"

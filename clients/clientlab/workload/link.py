@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from clientlab import units
 from clientlab.workload.delays import seconds
+from clientlab.workload.faults import Faults
 from clientlab.workload.value_range import ValueRange
 from clientlab.workload.workload import Workload, delay_of
 
@@ -37,12 +38,14 @@ class Link:
     """A network path: `rtt` in seconds, `bandwidth` of each direction in bits per second (None: unlimited).
 
     `buffer`: bytes that may wait for the bandwidth in each direction; those beyond are dropped. None: all wait, as in
-    runs older than the buffer. Raises ValueError for a value beyond the limits, and for a buffer without a bandwidth.
+    runs older than the buffer. `faults`: those that the link makes; None: none. Raises ValueError for a value beyond
+    the limits, and for a buffer without a bandwidth.
     """
 
     rtt: Annotated[float, ValueRange(0.0, MOST_RTT, "seconds")]
     bandwidth: Annotated[float, ValueRange(LEAST_BANDWIDTH, MOST_BANDWIDTH, "bits per second")] | None = None
     buffer: Annotated[int, ValueRange(LEAST_BUFFER, MOST_BUFFER, "bytes")] | None = None
+    faults: Faults | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.rtt <= MOST_RTT:
@@ -61,6 +64,8 @@ class Link:
             parts.append(_rate(self.bandwidth))
         if self.buffer is not None:
             parts.append(f"buffer of {_size(self.buffer, ' ')}")
+        if self.faults is not None:
+            parts.append(f"faults {self.faults}")
         return ", ".join(parts)
 
     def _check_buffer(self, buffer: int) -> None:
@@ -84,6 +89,14 @@ def link_of(rtt: float | None, bandwidth: float | None, buffer: float | None = N
     if bandwidth is not None and buffer is None:
         buffer = default_buffer(rtt or 0.0, bandwidth)
     return Link(rtt or 0.0, bandwidth, None if buffer is None else int(buffer))
+
+
+def with_faults(link: Link | None, faults: Faults | None) -> Link | None:
+    """The link with the faults that it makes; one that delays nothing, if there is none without."""
+    made = None if faults is None else faults.of("link")
+    if made is None or not made.each:
+        return link
+    return replace(Link(0.0) if link is None else link, faults=made)
 
 
 def default_buffer(rtt: float, bandwidth: float) -> int:
@@ -135,11 +148,13 @@ def buffer_of(text: str) -> int:
 
 
 def unavoidable_of(workload: Workload, link: Link | None) -> Callable[[int], float] | None:
-    """A function from k to the seconds of request k that no client can save; None without a delay and a link.
+    """A function from k to the seconds of request k that no client can save; None without both, and for streams.
 
     They are the delay that it asks of the upstream, and one round trip of the link: what a request takes on a
     connection that was kept. Connecting, slow start and a limited bandwidth take more.
     """
+    if workload.stream is not None:
+        return None
     delay = delay_of(workload)
     if link is None:
         return delay

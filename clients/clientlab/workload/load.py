@@ -26,10 +26,11 @@ def is_open(workload: Workload) -> bool:
 def is_warm(workload: Workload) -> bool:
     """Whether connections are opened before the clock starts: by default, in a load for a duration.
 
-    A number of requests is a job, whose connections are part of it. A duration is a part of a service that runs.
+    A number of requests is a job, whose connections are part of it. A duration is a part of a service that runs, and
+    so are requests of which some are cancelled.
     """
     if workload.connections is None:
-        return workload.duration is not None
+        return workload.duration is not None or workload.cancel is not None  # `none` too: one axis, one start
     return workload.connections == "warm"
 
 

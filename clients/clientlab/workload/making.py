@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import json
 import random
+import secrets
 import string
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 
 from clientlab import __version__
 from clientlab.workload import replay
+from clientlab.workload.faults import NONE, Faults, WantedFault
+from clientlab.workload.stream_requests import stream_requests_of
 from clientlab.workload.withheld import check_whole
-from clientlab.workload.workload import NUMBER_FIELD, Body, Request, Workload, delay_of, encodes_each, varies
+from clientlab.workload.workload import (
+    NUMBER_FIELD,
+    Body,
+    Request,
+    Workload,
+    delay_of,
+    encodes_each,
+    fault_of,
+    varies,
+)
 
 BLOCK = 1 << 16
 """Bytes per block. The same block is sent again and again, so that generating it costs nothing."""
@@ -66,15 +79,25 @@ _PINNED_HEADERS = {
 }
 
 
-def requests_of(workload: Workload, base_url: str, *, awaited: bool = False) -> Callable[[int], Request]:
+def requests_of(
+    workload: Workload, base_url: str, *, awaited: bool = False, attempts: int = 0
+) -> Callable[[int], Request]:
     """A function from k to request k of the workload at `base_url` (scheme, host and port).
 
     If all requests are alike, it returns one object, so that building costs nothing. `awaited`: for an asyncio client,
-    which iterates streamed uploads with `async for`. Raises FieldError for values that were withheld.
+    which iterates streamed uploads with `async for`. `attempts`: of a strategy that sends a failed request again to an
+    upstream of the lab, the most of one request; 0: it sends none again. Raises FieldError for values that were
+    withheld.
     """
     check_whole(workload)
+    if attempts:
+        plain = requests_of(replace(workload, faults=None), base_url, awaited=awaited)
+        return _with_attempts(workload, plain, attempts)
     if workload.replay is not None:
-        return _recorded_requests_of(workload, replay.read(workload.replay, workload.replay_sha256), base_url)
+        recorded = _recorded_requests_of(workload, replay.read(workload.replay, workload.replay_sha256), base_url)
+        return recorded if fault_of(workload) is None else _with_faults(workload, recorded)
+    if workload.stream is not None:
+        return stream_requests_of(workload, base_url, _headers_of(workload), _bodies_of(workload, awaited=False)())
     url_of = _urls_of(workload, base_url)
     body_of = _bodies_of(workload, awaited=awaited)
     headers = _headers_of(workload)
@@ -82,7 +105,8 @@ def requests_of(workload: Workload, base_url: str, *, awaited: bool = False) -> 
     if not varies(workload):
         same = Request(method, url_of(0), headers, body_of())
         return lambda _: same
-    return lambda number: Request(method, url_of(number), headers, body_of())
+    request_of = lambda number: Request(method, url_of(number), headers, body_of())  # noqa: E731 - as those above
+    return request_of if fault_of(workload) is None else _with_faults(workload, request_of)
 
 
 def body_size(workload: Workload) -> int | None:
@@ -114,6 +138,50 @@ def _urls_of(workload: Workload, base_url: str) -> Callable[[int], str]:
 def _delayed(url: str, delay: float) -> str:
     """The URL that makes an upstream of the lab wait so many seconds."""
     return f"{url}{'&' if '?' in url else '?'}delay={delay:.6f}"
+
+
+def _with_faults(workload: Workload, request_of: Callable[[int], Request]) -> Callable[[int], Request]:
+    """The requests, whose query has the fault of each that has one. Those that are alike are made now."""
+    fault_of_number = fault_of(workload)
+    assert fault_of_number is not None  # noqa: S101 - the caller has looked
+    if varies(replace(workload, faults=None)):
+        return lambda number: _faulty(request_of(number), fault_of_number(number))
+    plain = request_of(0)
+    faults = () if workload.faults is None else workload.faults.each
+    made: dict[WantedFault | None, Request] = {None: plain, **{fault: _faulty(plain, fault) for fault in faults}}
+    return lambda number: made[fault_of_number(number)]
+
+
+def _faulty(request: Request, fault: WantedFault | None) -> Request:
+    """The request that asks for a fault."""
+    if fault is None:
+        return request
+    url = f"{request.url}{'&' if '?' in request.url else '?'}fault={fault.text}"
+    return Request(request.method, url, request.headers, request.body)
+
+
+def _with_attempts(workload: Workload, request_of: Callable[[int], Request], attempts: int) -> Callable[[int], Request]:
+    """The requests with an identity in the query, by which the upstream counts attempts, and the fault of each attempt.
+
+    A library repeats one URL, so the query has what all attempts meet: ``fault=reset,none,stall=2s``.
+    """
+    faults_of_number = (workload.faults or Faults()).of_attempts(workload.seed, attempts)
+    process = secrets.randbits(_ID_BITS)
+
+    def identified(number: int) -> Request:
+        request, k = request_of(number), workload.number_of(number)
+        query = f"request={process << _ID_BITS | k & (1 << _ID_BITS) - 1:016x}"
+        met = [NONE if fault is None else fault.text for fault in faults_of_number(k)]
+        if any(text != NONE for text in met):
+            query += f"&fault={','.join(met)}"
+        url = f"{request.url}{'&' if '?' in request.url else '?'}{query}"
+        return Request(request.method, url, request.headers, request.body)
+
+    return identified
+
+
+_ID_BITS = 32
+"""Of the identity of a request: so many for the process that sends it, by chance, and so many for its number."""
 
 
 def _recorded_requests_of(workload: Workload, recorded: replay.Recorded, base_url: str) -> Callable[[int], Request]:

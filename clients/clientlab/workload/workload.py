@@ -11,8 +11,12 @@ from clientlab import units
 from clientlab.errors import FieldError
 from clientlab.workload import replay
 from clientlab.workload.arrivals import LEAST_RATE, MOST_RATE, Stages, rate_of
+from clientlab.workload.cancels import Cancels, check_cancels
 from clientlab.workload.delays import Delay, seconds
+from clientlab.workload.fault_kinds import KINDS
+from clientlab.workload.faults import Faults, WantedFault
 from clientlab.workload.request_line import check_request_line
+from clientlab.workload.streams import DEFAULT_EVENT_SIZE, MARK_CHARACTERS, MOST_EVENTS, StreamFormat, StreamLimits
 from clientlab.workload.value_range import ValueRange, check_bounds
 from clientlab.workload.written import ParsedBy
 
@@ -39,6 +43,9 @@ WarmUp = Annotated[int, ValueRange(0, MOST_REQUESTS, "requests before the measur
 Shards = Annotated[int, ValueRange(1, MOST_SHARDS, "processes that divide a trial")]
 Characters = Annotated[int, ValueRange(0, _MOST_BYTES, "characters")]
 Bytes = Annotated[int, ValueRange(1, _MOST_BYTES, "bytes")]
+Events = Annotated[int, ValueRange(1, MOST_EVENTS, "events of a stream")]
+EventSize = Annotated[int, ValueRange(MARK_CHARACTERS, 1 << 16, "characters of an event, its mark included")]
+Pings = Annotated[int, ValueRange(0, MOST_EVENTS, "events between two pings; 0 for none")]
 Memory = Annotated[
     int,
     ValueRange(LEAST_MEMORY, _MOST_BYTES, "bytes of memory that a trial's processes may hold"),
@@ -60,12 +67,13 @@ Body = bytes | Any
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One request as every client gets it. `url` is absolute; `body` is encoded."""
+    """One request as every client gets it. `url` is absolute; `body` is encoded. `stream`: the format of its events."""
 
     method: str
     url: str
     headers: dict[str, str]
     body: Body | None
+    stream: StreamFormat | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +90,12 @@ class Workload:
     is the lab's choice. `timeout` limits connecting and each wait for bytes. `request_limit` (seconds of a whole
     request; None: 30 more than the timeout) and `memory_limit` (bytes of all processes) end a trial that reaches them:
     see measuring/limits.py.
+    `cancel`: requests that the caller gives up (`cancels`).
+    With `stream`, a response is read event by event (`stream_requests`): the first comes `first` after the request, and
+    the others `every` so long; each has `event_size` characters. `pings`: events between two pings. `end`: how the
+    body's last chunk is written, ``with`` the last event, ``apart`` from it at once, or so much later. `stop_after`:
+    the client leaves the stream after so many events. `goodput`: limits that a good stream keeps. `rank`: by what arms
+    are ranked, CPU time of an event or lag. `foreign`: the server is not the lab's, so its events have no marks.
     """
 
     path: str = "/"
@@ -100,7 +114,22 @@ class Workload:
     read: Literal["whole", "chunks"] = "whole"
     chunk_size: Bytes = DEFAULT_CHUNK_SIZE
     elapsed: bool = False
+    stream: StreamFormat | None = None
+    first: Delay | None = None
+    every: Delay | None = None
+    events: Events | None = None
+    event_size: EventSize = DEFAULT_EVENT_SIZE
+    pings: Pings = 0
+    end: str = "apart"
+    stop_after: Events | None = None
+    goodput: StreamLimits | None = None
+    rank: Literal["cpu", "lag"] = "cpu"
+    foreign: bool = field(
+        default=False, metadata={"meaning": "the server is not the lab's. The plan fills it in, from the URL"}
+    )
     delay: Delay | None = None
+    faults: Faults | None = None
+    cancel: Cancels | None = None
     requests: Amount | None = None
     duration: Time | None = None
     rate: Rate | None = None
@@ -134,15 +163,34 @@ def delay_of(workload: Workload) -> Callable[[int], float] | None:
     return lambda k: delay(workload.number_of(k))
 
 
+def fault_of(workload: Workload) -> Callable[[int], WantedFault | None] | None:
+    """A function from k to the fault that request k asks of the upstream; None without faults of the upstream."""
+    if workload.faults is None or not workload.faults.of("upstream").each:
+        return None
+    drawn = workload.faults.at(workload.seed)
+    return lambda k: drawn(workload.number_of(k))
+
+
+def cancels(workload: Workload) -> bool:
+    """Whether the caller gives up some of the requests."""
+    return workload.cancel is not None and workload.cancel.share > 0
+
+
 def varies(workload: Workload) -> bool:
     """Whether requests of the workload differ, or each one is encoded anew."""
-    drawn = workload.delay is not None and workload.delay.constant is None
-    return NUMBER_FIELD in workload.path or drawn or encodes_each(workload) or workload.replay is not None
+    drawn = any(map(_is_random, (workload.delay, workload.first, workload.every))) or fault_of(workload) is not None
+    short = workload.stream is not None and not workload.foreign  # streams of a warm-up are shorter
+    return NUMBER_FIELD in workload.path or drawn or short or encodes_each(workload) or workload.replay is not None
 
 
 def is_drawn(workload: Workload) -> bool:
-    """Whether chance decides when requests are sent, or how long they wait."""
-    return workload.arrivals == "poisson" or (workload.delay is not None and workload.delay.constant is None)
+    """Whether chance decides when requests are sent or cancelled, how long they wait, when events come, what fails."""
+    drawn = any(map(_is_random, (workload.delay, workload.first, workload.every)))
+    return workload.arrivals == "poisson" or drawn or fault_of(workload) is not None or cancels(workload)
+
+
+def _is_random(delay: Delay | None) -> bool:
+    return delay is not None and delay.constant is None
 
 
 def encodes_each(workload: Workload) -> bool:
@@ -166,6 +214,11 @@ def check(workload: Workload) -> None:
         raise FieldError(["deadline"], message, value=f"{workload.deadline:g}")
     _check_limits(workload)
     _check_body(workload)
+    _check_faults(workload)
+    check_cancels(
+        workload.cancel, cold=workload.connections == "cold", shards=workload.shards,
+        is_open=workload.rate is not None or workload.stages is not None,
+    )  # fmt: skip
     _check_reading(workload)
     check_request_line(workload.method, workload.path.replace(NUMBER_FIELD, ""), workload.headers)
     _check_replay(workload)
@@ -198,6 +251,21 @@ def _check_body(workload: Workload) -> None:
         raise FieldError(
             ["upload"], "there is nothing to send; set the number of bytes with `upload_size`", value="stream"
         )
+
+
+_BODILESS_PATHS = ("/status/204", "/status/205", "/status/304")
+
+
+def _check_faults(workload: Workload) -> None:
+    """Raises FieldError for a fault of the body, where answers have none, and for faults of streams."""
+    if workload.stream is not None and fault_of(workload) is not None:
+        raise FieldError(["faults"], "streams of events have none; leave out one of them", also=["stream"])
+    bodiless = workload.method == "HEAD" or workload.path.partition("?")[0] in _BODILESS_PATHS
+    for fault in () if workload.faults is None else workload.faults.each:
+        if bodiless and fault.kind.needs_body:
+            others = ", ".join(name for name, kind in KINDS.items() if not kind.needs_body)
+            message = f"it shows in a body, and {workload.method} {workload.path} is answered without one; others are"
+            raise FieldError(["faults"], f"{message} {others}", value=fault.text)
 
 
 def _check_reading(workload: Workload) -> None:

@@ -396,8 +396,8 @@ def test_a_port_that_is_taken_is_refused(option, name, clientlab):
 @pytest.mark.parametrize(
     ("words", "environment", "line"),
     [
-        (["--experiment", "nonsense"], {}, "experiment 'nonsense': neither a bundled one (atlas, capacity"),
-        ([], {"EXPERIMENT": "nonsense"}, "experiment 'nonsense': neither a bundled one (atlas, capacity"),
+        (["--experiment", "nonsense"], {}, "experiment 'nonsense': neither a bundled one (atlas, buffers, cancel"),
+        ([], {"EXPERIMENT": "nonsense"}, "experiment 'nonsense': neither a bundled one (atlas, buffers, cancel"),
         (["--experiment", "demo", "--host", "192.0.2.1"], {"EXPERIMENT": "nonsense"}, "there is no token"),
         ([], {"ROUNDS": "none"}, "'none' is not a valid integer range"),
         (["--grafana", "javascript:alert(1)"], {}, "--grafana 'javascript:alert(1)': write it as http://"),

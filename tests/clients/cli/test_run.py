@@ -675,7 +675,7 @@ def test_find_max_finds_the_capacity_of_an_upstream_that_has_one(clientlab, resu
     assert [row["phase"] for row in rows] == ["probe"] * len(run.probes) + ["comparison"]
     rates = [float(row["planned_requests_per_second"]) for row in rows[:-1]]
     assert 20 / 1.42 < rates[0] < 20 * 1.42  # each round and arm begins at a rate of its own
-    assert 44 < max(rates) < 80
+    assert 44 < max(rates) < 88  # twice a rate that was held at most
     jsonschema.validate(json.loads(run.model_dump_json()), schema())
 
 

@@ -96,5 +96,5 @@ def test_messages_name_the_short_option_where_there_is_one():
     """Every option of the dataclass has a name; the argument and the shared options have none here."""
     assert OPTION_NAMES["requests"] == "-n"
     assert OPTION_NAMES["payload_size"] == "--payload-size"
-    shared = {"experiment", "folder", "chart", "html", "junit"}
+    shared = {"experiment", "folder", "chart", "flame", "html", "junit"}
     assert set(OPTION_NAMES) == set(RunOptions.__dataclass_fields__) - shared

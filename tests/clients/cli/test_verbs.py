@@ -13,7 +13,7 @@ import pytest
 from clientlab import __version__
 from clientlab.errors import LabError
 from clientlab.experiments.file import bundled
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
+from clientlab.strategies import EVERY_CLIENT, EXECUTORS, LISTED
 from clients.documents import a_run, a_trial
 
 PROGRAM = [sys.executable, "-m", "clientlab"]
@@ -72,9 +72,9 @@ def test_a_report_writes_a_page(clientlab, run_file, tmp_path):  # noqa: ARG001
 @pytest.mark.parametrize(
     ("what", "names"),
     [
-        ((), STRATEGIES),
-        (("strategies",), STRATEGIES),
-        (("clients",), CLIENTS),
+        ((), LISTED),
+        (("strategies",), LISTED),
+        (("clients",), EVERY_CLIENT),
         (("executors",), EXECUTORS),
         (("experiments",), bundled()),
     ],

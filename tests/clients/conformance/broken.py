@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import http.client
 import os
 import threading
@@ -11,6 +13,8 @@ from typing import ClassVar
 
 import urllib3
 
+from clientlab.clients.aiohttp_clients import AiohttpSession
+from clientlab.clients.bodies import check_length
 from clientlab.clients.http_client import HttpClient
 from clientlab.clients.httpx_h2 import HttpxClientH2
 from clientlab.clients.urllib3_pool import Urllib3Pool
@@ -19,11 +23,25 @@ from clientlab.workload.workload import Request
 
 
 class Sound(Urllib3Pool):
-    """Breaks nothing."""
+    """Breaks nothing. Bytes are read one by one: without chunks, urllib3 waits for as many as it is to read."""
+
+    def events(self, request, sink):
+        words = {"headers": request.headers, "body": request.body, "redirect": False, "preload_content": False}
+        response = self._manager.request(request.method, request.url, **words)
+        try:
+            if response.length_remaining is None:
+                check_length(response.headers, chunked=response.chunked)
+            sink.answered(response.status)
+            for chunk in response.stream(1) if response.status < 400 else [response.drain_conn() or b""]:
+                sink(chunk)
+            return response.status
+        finally:
+            response.close()
+            response.release_conn()
 
 
 class SoundH2(HttpxClientH2):
-    """The same over HTTP/2."""
+    """The same over HTTP/2, but that it leaves a stream without a reset, as httpx does."""
 
     http = "2"
 
@@ -274,3 +292,121 @@ class Raises(Urllib3Pool):
 
     def open(self):
         raise Fault("other", Path(__file__).name + " can't be opened")
+
+
+class HoldsEvents(Urllib3Pool):
+    """Hands a stream over when it has ended."""
+
+    def events(self, request, sink):
+        pieces = []
+        status = super().events(request, _Sink(sink.answered, pieces.append))
+        for piece in pieces:
+            sink(piece)
+        return status
+
+
+class LosesEvents(Urllib3Pool):
+    """The second event of a stream in place of the first."""
+
+    def events(self, request, sink):
+        first = []
+
+        def take(piece):
+            if first and b"@000001" in piece:
+                sink(piece)
+            if b"@000000" in piece:
+                first.append(piece)
+            else:
+                sink(piece)
+
+        return super().events(request, _Sink(sink.answered, take))
+
+
+class ForgivesCuts(Urllib3Pool):
+    """A stream that is cut is a whole one, and so is one that holds an error."""
+
+    def events(self, request, sink):
+        count = [0]
+
+        def take(piece):
+            count[0] += b"@" in piece
+            with contextlib.suppress(Fault):
+                sink(piece)
+
+        try:
+            status = super().events(request, _Sink(sink.answered, take))
+        except Exception:  # noqa: BLE001 - what is wrong with it
+            status = 200
+        for number in range(count[0], 5):
+            sink(b"@%06d%024d" % (number, 0))
+        return status
+
+
+class ReadsOn(Urllib3Pool):
+    """Keeps the connection of a stream that is left."""
+
+    def events(self, request, sink):
+        manager = urllib3.PoolManager()
+        response = manager.request(request.method, request.url, headers=request.headers, preload_content=False)
+        chunks = response.stream()
+        self.held = [*getattr(self, "held", []), manager, chunks]
+        sink.answered(response.status)
+        for chunk in chunks:
+            sink(chunk)
+        return response.status
+
+
+class SendsStreamsTwice(Urllib3Pool):
+    """Each stream a second time."""
+
+    def events(self, request, sink):
+        super().events(request, _Sink(lambda _status: None, lambda _piece: None))
+        return super().events(request, sink)
+
+
+class AddsHeaders(Urllib3Pool):
+    """A header of its own with each stream."""
+
+    def events(self, request, sink):
+        return super().events(replace_headers(request, {**request.headers, "x-own": "yes"}), sink)
+
+
+def replace_headers(request, headers):
+    """The request with other headers."""
+    return Request(request.method, request.url, headers, request.body, request.stream)
+
+
+class KeepsSlots(AiohttpSession):
+    """It does not give back the slot of a request that is cancelled."""
+
+    async def open(self):
+        await super().open()
+        self._slots = asyncio.Semaphore(self._budget.connections)
+
+    async def send(self, request):
+        await self._slots.acquire()
+        answer = await super().send(request)
+        self._slots.release()
+        return answer
+
+
+class EndsLate(AiohttpSession):
+    """It finishes a request that is cancelled, and only then ends."""
+
+    async def send(self, request):
+        task = asyncio.create_task(super().send(request))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            return await task
+
+
+class _Sink:
+    """A sink of two functions."""
+
+    def __init__(self, answered, take):
+        self.answered = answered
+        self._take = take
+
+    def __call__(self, piece):
+        self._take(piece)

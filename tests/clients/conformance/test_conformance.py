@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.conformance import brief_selection, product, selection
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
+from clientlab.strategies import EVERY_CLIENT, EXECUTORS, LISTED
 
 
 def pytest_generate_tests(metafunc):
@@ -22,7 +22,7 @@ def pytest_generate_tests(metafunc):
                 id=f"{strategy.name}: {check}",
                 marks=[] if scenario.name == "one" else [pytest.mark.slow],
             )
-            for strategy, scenario in choose(STRATEGIES.values())
+            for strategy, scenario in choose(LISTED.values())
             for check in scenario.checks
         ]
         metafunc.parametrize("asked", checks)
@@ -37,5 +37,5 @@ def test_every_strategy_keeps_to_the_conformance(asked, judged):
 
 def test_every_client_runs_bare_under_its_own_name():
     """`clientlab run -t NAME` works for each client: serially, or in threads if it goes with threads only."""
-    for client, row in CLIENTS.items():
-        assert EXECUTORS[STRATEGIES[client].executor].concurrent == (bool(row.program) or row.only[:1] == ("threads",))
+    for client, row in EVERY_CLIENT.items():
+        assert EXECUTORS[LISTED[client].executor].concurrent == (bool(row.program) or row.only[:1] == ("threads",))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from clientlab.conformance import brief_selection, product, scenarios_of, selection
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, client_spec, find
+from clientlab.strategies import CLIENTS, EVERY_CLIENT, EXECUTORS, LISTED, STRATEGIES, STREAM_CLIENTS, client_spec, find
 from clients.each_library import one_of_each_library
 
-LISTED = list(STRATEGIES.values())
-SELECTED = selection(LISTED)
-BRIEF = brief_selection(LISTED)
+SELECTED = selection(LISTED.values())
+BRIEF = brief_selection(LISTED.values())
 
 
 def names(pairs):
@@ -31,6 +30,14 @@ def test_every_client_does_each_scenario_that_depends_on_the_client(client):
     expected = {scenario.name for scenario in scenarios_of(STRATEGIES[client]) if "client" in scenario.depends_on}
     assert {"one", "seven", "tls", "refused", "unanswered", "stop"} < expected
     assert {(STRATEGIES[client].executor, scenario) for scenario in expected} <= alone
+
+
+@pytest.mark.parametrize("client", STREAM_CLIENTS)
+def test_a_client_that_only_reads_streams_does_the_scenarios_of_streams_alone(client):
+    """With the executor of the bare client. The stream without an end depends on the kind of library alone."""
+    done = {scenario.name for strategy, scenario in SELECTED if strategy.name == client}
+    assert {"streams", "streams that are left"} <= done
+    assert {scenario.name for scenario in scenarios_of(LISTED[client])} == {*done, "streams without an end"}
 
 
 @pytest.mark.parametrize("executor", [name for name in EXECUTORS if name != "program"])
@@ -59,7 +66,7 @@ def test_an_executor_that_changes_how_a_library_sends_meets_the_faults_in_the_br
     assert {"faults", "tls", "refused", "unanswered"} < {row.name for chosen, row in BRIEF if chosen.name == strategy}
 
 
-@pytest.mark.parametrize("library", sorted({(spec.distribution, spec.http) for spec in CLIENTS.values()}))
+@pytest.mark.parametrize("library", sorted({(spec.distribution, spec.http) for spec in EVERY_CLIENT.values()}))
 def test_the_brief_selection_does_each_scenario_of_the_selection_with_every_library(library):
     """In each version of HTTP that it speaks, but for the thousand requests. A program has no scenarios."""
 
@@ -103,7 +110,7 @@ def test_the_brief_selection_is_a_part_of_the_selection_and_sends_one_request_wi
 
 def test_nothing_is_done_twice_and_about_half_of_the_product_is_left_out():
     """Each pair is one of the product's."""
-    everything = names(product(LISTED))
+    everything = names(product(LISTED.values()))
     assert len(set(names(SELECTED))) == len(SELECTED)
     assert set(names(SELECTED)) < set(everything)
     assert 2 * len(SELECTED) < 1.1 * len(everything)

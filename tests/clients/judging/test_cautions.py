@@ -44,7 +44,7 @@ def test_a_sound_run_has_no_cautions():
         ([*rounds(), *rounds("pycurl", verdict="machine", cpu_seconds=1.5)], "machine",
          ["all cores were full", "pycurl", "1.5 of 4 cores", "stop what else runs"]),
         ([*rounds(), *rounds("pycurl", verdict="unaccounted", busy={"unaccounted": 0.95})], "unaccounted",
-         ["nothing that the lab measures explains the latency of pycurl", "95 % of the requests' time", "py-spy"]),
+         ["nothing that the lab measures explains the latency of pycurl", "95 % of the requests' time", "--profile"]),
         ([*rounds(), *rounds("pycurl", verdict="start-up", busy={"startup": 0.8})], "start-up",
          ["pycurl", "the last process of the pool", "raise -n"]),
         ([*rounds(), *rounds("pycurl", verdict="client-bound", busy={"machine": 0.97})], "client-on-full-machine",

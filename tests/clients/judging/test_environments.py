@@ -11,7 +11,9 @@ from clientlab.experiments.checks import check_stored
 from clientlab.judging.cautions.trials import gil_on
 from clientlab.judging.contrasts import contrasts, environment_pairs
 from clientlab.reports.headline import environment_sentences as sentences
+from clientlab.reports.sections import Facts, Report
 from clientlab.reports.surroundings import environment_lines as lines
+from clientlab.reports.surroundings import surroundings
 from clientlab.results.document import Environment
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.service.run_metrics import surroundings_hash
@@ -86,6 +88,33 @@ def test_a_gil_in_a_python_for_free_threading_is_shown_and_doubted(gil, shown, l
     run = free_threaded(*gil)
     assert lines(run) == [f"new: CPython 3.14.2, {shown}"]
     assert [one.arms for one in gil_on(run)] == ([locked] if locked else [])
+
+
+def test_the_modules_that_switched_the_gil_on_are_named():
+    """In the line of the environment, and each in a caution of its own, with the arms of its trials."""
+    run = free_threaded(False, True, True)
+    modules = [None, "pycurl", "aiohttp._websocket.mask"]
+    trials = [
+        trial.model_copy(update={"gil_switched_by": module}) for trial, module in zip(run.trials, modules, strict=True)
+    ]
+    run = run.model_copy(update={"trials": trials})
+    where = "arm 1 in new, arm 2 in new, switched on by pycurl, aiohttp._websocket.mask"
+    assert lines(run) == [f"new: CPython 3.14.2, free-threading, GIL on in {where}"]
+    found = {one.arms[0]: one for one in gil_on(run)}
+    assert found["arm 1 in new"].text.endswith("in trials of arm 1 in new: the import of pycurl switched it on")
+    assert "look for a release of aiohttp that does" in found["arm 2 in new"].advice
+
+
+def test_the_gil_of_trials_in_the_labs_own_python_is_shown_if_that_was_built_for_free_threading():
+    """A Python with a GIL needs no such line."""
+    run = a_run(a_trial(gil=True, gil_switched_by="pycurl"))
+    builds = {"free-threading, GIL off, GCC 14": ["GIL in trials: on, switched on by pycurl"], "GIL, GCC 14": []}
+    for build, shown in builds.items():
+        here = run.model_copy(update={"surroundings": run.surroundings.model_copy(update={"python_build": build})})
+        facts = [part for part in surroundings(Report(here)).parts if isinstance(part, Facts)]
+        assert [line for part in facts for line in part.brief if line.startswith("GIL")] == shown
+        rows = [value for part in facts for _, pairs in part.items for name, value in pairs if name == "GIL in trials"]
+        assert [f"GIL in trials: {value}" for value in rows] == shown
 
 
 def test_the_service_does_not_go_on_with_a_run_of_environments():

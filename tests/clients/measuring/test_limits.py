@@ -64,3 +64,16 @@ def test_free_memory_is_known_before_a_trial():
     """It is what the default limit is a share of; a process that has ended holds nothing."""
     assert free_memory() > 0
     assert private_memory(1 << 30) == 0
+
+
+@pytest.mark.parametrize("fields", [{"requests": 500}, {"requests": None, "duration": 60.0}], ids=["full", "projected"])
+def test_a_trial_ends_where_its_log_would_hold_too_many_requests(monkeypatch, fields):
+    """When the log is full, and of a trial with a duration as soon as its rate shows that it will be."""
+    most = 50 if fields["requests"] else 5000
+    monkeypatch.setattr("clientlab.measuring.limits.MOST_RECORDS", most)
+    monkeypatch.setattr("clientlab.measuring.limits._RATE_SECONDS", 0.4)
+    with (
+        counting_server() as server,
+        pytest.raises(LimitReached, match=rf"[\d,]+ requests after \d+ s: a trial records no more than {most:,}"),
+    ):
+        measure("http.client", workload(**fields, timeout=5.0, request_limit=5.0), server.url)

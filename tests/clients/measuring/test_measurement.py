@@ -376,6 +376,16 @@ def test_proxies_of_the_environment_are_not_used(server, monkeypatch):
     assert os.environ["HTTP_PROXY"]
 
 
+def test_variables_of_an_sdk_change_no_request(monkeypatch):
+    """They would add headers to what one client sends."""
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Mine: secret")
+    workload = Workload(requests=1, warmup=0, stream="openai-chat", events=1)
+    with counting_server(lambda _: b"HTTP/1.1 500 no\r\nContent-Length: 0\r\n\r\n") as server:
+        measured = measure("openai", workload, server.url)
+        assert ["x-mine" in seen.headers for seen in server.seen] == [False]
+    assert measured.samples.errors == {"status-5xx": 1}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("client", one_of_each_library(CLIENTS))
 def test_no_client_sends_a_password_of_the_environment_or_a_cookie_back(client, tmp_path, monkeypatch):

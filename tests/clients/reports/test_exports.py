@@ -15,7 +15,8 @@ from clientlab.reports import as_csv, as_html, as_junit, as_markdown, as_termina
 from clientlab.results.document import Caution, ClaimResult
 from clientlab.results.figures import FIGURES
 from clientlab.results.server_counters import ServerUse
-from clientlab.results.trial import Quantiles, Trial
+from clientlab.results.times import Quantiles
+from clientlab.results.trial import Trial
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 from clients.report_runs import a_hostile_run
 
@@ -69,7 +70,7 @@ def test_csv_leaves_no_figure_of_a_trial_out_but_its_curves():
     columns = as_csv.columns()
     structured = {"errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram",
                   "over_time", "busy", "upstream_use", "proxy_use", "noise", "in_flight", "open_load",
-                  "search", "link", "link_use", "clock", "by_shard"}  # fmt: skip
+                  "search", "soak", "cancelled", "link", "link_use", "clock", "by_shard"}  # fmt: skip
     assert set(Trial.model_fields) - structured <= set(columns)
     quantiles_of_csv = {f"latency_{name}_seconds" for name in Quantiles.model_fields if name != "at_least"}
     assert quantiles_of_csv | {"latency_at_least"} <= set(columns)

@@ -42,8 +42,9 @@ def terminal(run: Run) -> str:
 
 
 def markdown(run: Run) -> str:
-    """The words of the Markdown document, without its marks."""
-    text = re.sub(r"\\(.)", r"\1", html.unescape(as_markdown.render(run)).replace(r"\|", "\0"))
+    """The words of the Markdown document, without its marks and the spaces without width that divide mentions."""
+    whole = html.unescape(as_markdown.render(run)).replace("\N{ZERO WIDTH SPACE}", "")
+    text = re.sub(r"\\(.)", r"\1", whole.replace(r"\|", "\0"))
     return spaced(re.sub(r"^[>|-] |\*\*|\|", " ", text, flags=re.MULTILINE).replace("\0", "|"))
 
 

@@ -10,9 +10,12 @@ from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_limits, limit
 from clientlab.reports.figure_tables import figure_table
 from clientlab.reports.rows import groups_of
+from clientlab.results.cancel_counts import Cancelled, Probe
 from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
 from clientlab.results.plan import Claim
-from clientlab.results.trial import Noise, OfSearch, OpenLoad
+from clientlab.results.soak import Growth, Soak
+from clientlab.results.streams import Streams
+from clientlab.results.trial import Noise, OfSearch, OpenLoad, ServerUse
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
@@ -24,7 +27,24 @@ KNOWN = a_trial(
         sent_seconds=quantiles(0.001, 0.006), dropped=50, most_backlog=40, most_in_flight=7,
     ),
     tail_seconds=0.5,
+    cancelled=Cancelled(
+        asked=260, by_timeout=100, by_task=150, ended={"none": 10}, seconds=1.0, held_before=1, held_after=5,
+        before=Probe(at_once=10, answered=10, seconds=0.01, sockets=10, threads=1, tasks=0),
+        after=Probe(at_once=8, answered=10, seconds=0.3, sockets=13, threads=3, tasks=6),
+    ),
+    soak=Soak(
+        memory=Growth(per_hour=4e6, low=3e6, high=5e6, level=3e7, grows=True),
+        open_files=Growth(per_hour=1.0, low=-1.0, high=3.0, level=12, grows=False),
+        latency=Growth(per_hour=0.02, low=0.01, high=0.03, level=0.1, grows=True),
+        readings=[],
+    ),
+    streams=Streams(
+        ranked_by="cpu", events=100, head_seconds=quantiles(0.01), first_seconds=quantiles(0.05, 0.06),
+        gap_seconds=quantiles(0.005, 0.007), lag_seconds=quantiles(0.0002, 0.0009), late_seconds=quantiles(1e-4, 4e-4),
+        together=0.25, most_open=7, kept=600,
+    ),
     search=OfSearch(rate=600.0, phase="comparison", capacity_per_second=1200.0),
+    load_after_outage=2.5, upstream_use=ServerUse(cpu_seconds=1.0, requests=1300, duplicates=12),
 )  # fmt: skip
 
 
@@ -45,7 +65,14 @@ def test_every_figure_is_read_from_a_trial():
         "cpu_wait": 0.25e-3, "planned_rate": 600, "achieved_rate": 550, "late_p50": 0.003, "late_p99": 0.007,
         "sent_p50": 0.001, "sent_p99": 0.006, "dropped": 0.05, "backlog": 40, "capacity": 1200,
         "p99": 0.009, "p999": 0.009, "max": 0.009, "overhead": 0.001, "elapsed": 1.5, "errors": 0.25, "connections": 1,
-        "reuse": 1000, "cpu": 0.5 / 750, "cpu_total": 0.5, "memory": 32 << 20, "rss": 40 << 20, "above_idle": 2 << 20,
+        "cpu_per_event": 0.005, "lag_p50": 0.0002, "lag_p99": 0.0009, "together": 0.25, "head_p50": 0.01,
+        "first_p50": 0.05, "first_p99": 0.06, "gap_p50": 0.005, "gap_p99": 0.007, "event_rate": 100 / 1.5,
+        "per_connection": 1000, "most_open": 7, "goodput": 400, "kept": 0.6, "write_p50": 1e-4, "write_p99": 4e-4,
+        "served": 375, "served_share": 0.75, "amplification": 1300 / 1200, "duplicates": 12, "after_outage": 2.5,
+        "reuse": 1000, "cpu": 0.5 / 1000, "cpu_total": 0.5, "memory": 32 << 20, "rss": 40 << 20, "above_idle": 2 << 20,
+        "cancelled": 0.2, "slots_lost": 2, "sockets_left": 3, "threads_left": 2, "tasks_left": 6, "held_left": 4,
+        "recovery": 0.3,
+        "memory_growth": 3e6, "file_growth": 0.0, "latency_growth": 0.01,
     }  # fmt: skip
     assert {key: found[key] for key in expected} == expected
     assert None not in found.values()
@@ -139,3 +166,20 @@ def test_the_wait_for_a_cpu_can_be_limited_claimed_and_compared():
     assert (judged(run)[0].verdict, judged(run)[0].ratio) == ("supported", pytest.approx(5))
     change = compare(run, [run], [BY_KEY["cpu_wait"]], force=True).others[0].changes["a"]["cpu_wait"]
     assert (change.before, change.ratio.value) == (50e-6, 1.0)
+
+
+def test_a_claim_about_retries_counts_trials_with_errors():
+    """Failed requests are a part of goodput and amplification; a claim about time has no such round."""
+    use = ServerUse(cpu_seconds=1.0, requests=2000)
+    trials = [a_trial(name, n, errors=errors, **more) for name, errors, more in (
+        ("none", {"status-5xx": 500}, {"upstream_use": use.model_copy(update={"requests": 1000})}),
+        ("again", {"status-5xx": 10}, {"upstream_use": use}),
+    ) for n in (1, 2, 3)]  # fmt: skip
+    claims = [
+        Claim(name=figure, text="It is so", kind="less", figure=figure, a="none", b="again")
+        for figure in ("amplification", "served_share", "wall_seconds")
+    ]
+    found = judged(a_run(*trials, claims=claims))
+    assert [(one.verdict, one.ratio and round(one.ratio, 2), one.rounds) for one in found] == [
+        ("supported", 2.0, 3), ("supported", 1.98, 3), ("inconclusive", None, 0),
+    ]  # fmt: skip

@@ -8,11 +8,14 @@ from hdrh.histogram import HdrHistogram
 
 from clientlab.analysis.histogram import histogram_of
 from clientlab.analysis.latencies import QUANTILES
-from clientlab.results.trial import Quantiles, Slice
+from clientlab.results.times import Quantiles
+from clientlab.results.trial import Slice
+from clientlab.running.met_faults import fault_waits
 from clientlab.running.quantiles import quantiles_of
 from clientlab.running.request_figures import in_turn, overheads_of, slices_of
 from clientlab.samples.log_reader import RECORD, Samples
 from clientlab.workload.delays import Delay
+from clientlab.workload.faults import Faults
 from clientlab.workload.workload import Workload
 
 THREE_DIGITS = 1.1e-3  # of the value, with the histogram's rounding down to its bucket
@@ -216,3 +219,15 @@ def test_without_a_delay_nobody_knows_whether_requests_were_in_turn():
     assert in_turn(Workload(), Samples(made, np.arange(5), {}, {}, {})) is None
     alone = Samples(made[:1], np.arange(1), {}, {}, {})
     assert in_turn(Workload(delay=Delay.parse("10ms")), alone) is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "held"),
+    [("stall=100ms", 0.1), ("stall=10s", 0.5), ("bytewise=1ms", 0.02), ("idle-close=1s", 0.0), ("reset", 0.0)],
+)
+def test_the_time_that_a_fault_takes_is_no_longer_than_its_request(fault, held):
+    """Between bytes, it counts for each of them; behind the answer, for nobody."""
+    records = np.zeros(3, RECORD)
+    records["seconds"], records["bytes"], records["done"] = 0.5, 20, 1
+    found = Samples(records, np.arange(3), {}, {}, {})
+    assert fault_waits(Workload(faults=Faults.parse(f"{fault}:100%")), found) == pytest.approx(3 * held)

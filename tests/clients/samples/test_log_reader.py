@@ -192,6 +192,14 @@ def test_each_finished_request_is_counted_once_while_the_log_grows(log, tmp_path
     assert counts == [0, 3, 3, 4, 5]
 
 
+def test_a_cancelled_request_has_finished_and_not_failed(log, tmp_path):
+    """A row of them must not end a trial, as a row of failures does."""
+    counter = log_reader.FinishedCounter(tmp_path)
+    put(log, 0, code=ERROR_CODES["cancelled"])
+    put(log, 1, code=ERROR_CODES["reset"])
+    assert (counter.count(), counter.failed) == (2, 1)
+
+
 def test_the_counter_waits_for_a_log_that_does_not_exist_yet(tmp_path):
     """The count is 0 until the trial has begun to write."""
     counter = log_reader.FinishedCounter(tmp_path / "trial")

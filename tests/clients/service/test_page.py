@@ -34,8 +34,9 @@ def test_every_bundled_experiment_that_can_run_here_is_on_the_form(store):
     """Others are left out with the reason: own servers, a search, environments, several links."""
     text = asked(store, "GET", "/")[1]
     offered = set(re.findall(r'<option value="([^"]+)"', text))
-    left_out = {"frameworks-servers", "capacity", "overload", "pythons", "reuse", "distance"}
-    assert set(bundled()) - offered == left_out == set(re.findall(r"Not here, ([a-z-]+): \S", text))
+    left_out = {"frameworks-servers", "capacity", "overload", "pythons", "reuse", "distance", "defaults", "resilience"}
+    left_out |= {"idle", "idle-5", "free-threads"}
+    assert set(bundled()) - offered == left_out == set(re.findall(r"Not here, ([a-z0-9-]+): \S", text))
     assert "http://grafana.test/" in text
 
 

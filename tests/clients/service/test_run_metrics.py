@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
 from clientlab.results.document import ClaimResult
+from clientlab.results.fault_counts import FaultCounts, MetFault
 from clientlab.results.figures import EXPORTED
 from clientlab.results.plan import Arm
-from clientlab.service.run_index import RunIndex
+from clientlab.results.stream_figures import STREAM_FIGURES
+from clientlab.results.streams import Streams
+from clientlab.running.quantiles import histogram_part
+from clientlab.service.run_index import RunIndex, _without_curves
+from clientlab.workload.streams import StreamLimits
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, an_open_trial, quantiles
 from clients.service.requests_to_lab import asked, keep
@@ -127,6 +133,33 @@ def test_claims_are_metrics_with_their_sentences(store):
     assert ("claim_low", "two") not in found
 
 
+def test_what_a_caller_meets_is_a_label_of_each_client_and_fault(store):
+    """As in the report's matrix: the word, how many failed, and what was lost beside."""
+
+    def trial(fault: str, met: dict[str, int], lost: int):
+        counts = FaultCounts(
+            by_fault={fault: MetFault(asked=7, met=met, failed_seconds=0.01)}, beside={"reset": lost} if lost else {}
+        )
+        return a_trial("urllib3", arm=f"urllib3[faults={fault}]", faults=counts)
+
+    trials = [trial("reset", {"reset": 7}, 0), trial("idle-close", {"none": 5, "reset": 2}, 3)]
+    arms = [
+        Arm(name=one.arm, strategy="urllib3", upstream="aiohttp", route="direct", workload="workload",
+            axes={"faults": fault}, sweep="urllib3") for one, fault in zip(trials, ("reset", "idle-close"), strict=True)
+    ]  # fmt: skip
+    keep(store, a_run(*trials, arms=arms))
+    found = [
+        sample.labels
+        for family in text_string_to_metric_families(asked(store, "GET", "/metrics")[1])
+        for sample in family.samples
+        if sample.name == "clientlab_run_fault"
+    ]
+    assert [(one["client"], one["fault"], one["met"]) for one in found] == [
+        ("urllib3", "reset", "reset"),
+        ("urllib3", "idle-close", "2 of 7 failed · 3 lost beside"),
+    ]
+
+
 def test_a_figure_that_is_not_known_has_no_sample(store):
     """A 0 would look measured; where some of the rounds know it, theirs is the median."""
     unknown = {
@@ -172,6 +205,36 @@ def test_every_figure_with_a_metric_is_exported(store):
     }
     expected = {(f"clientlab_run_{metric.name}", metric.quantile): figure.of(trial) for figure, metric in EXPORTED}
     assert {key: found.get(key) for key in expected} == expected
+
+
+def test_streams_are_metrics_and_requests_have_none_of_them(store):
+    """Times by quantile, events, and the rank by CPU time of an event; of requests there is no sample."""
+    times = dict.fromkeys(("first_seconds", "gap_seconds", "lag_seconds", "late_seconds"), quantiles(0.001, 0.003))
+    streams = Streams(ranked_by="cpu", events=50_000, most_open=3, together=0.25, kept=900, **times)
+    trials = [a_trial("pycurl", streams=streams, cpu_seconds=2.0), a_trial("urllib3", streams=streams, cpu_seconds=1.0)]
+    keep(store, a_run(*trials, workloads={"workload": Workload(stream="sse", goodput=StreamLimits.parse("first<1s"))}))
+    found = {
+        (sample.labels["arm"], sample.name.removeprefix("clientlab_run_"), sample.labels.get("quantile")): sample.value
+        for family in text_string_to_metric_families(asked(store, "GET", "/metrics")[1])
+        for sample in family.samples
+        if "arm" in sample.labels
+    }
+    of_streams = [(figure, metric) for figure, metric in EXPORTED if figure in STREAM_FIGURES]
+    expected = {("urllib3", metric.name, metric.quantile): figure.of(trials[1]) for figure, metric in of_streams}
+    assert {key: found.get(key) for key in expected} == expected
+    assert found["urllib3", "cpu_seconds_per_event", None] == 2e-5
+    assert (found["urllib3", "rank", None], found["pycurl", "rank", None]) == (1, 2)
+    assert not any(figure.of(a_trial()) is not None for figure, _ in of_streams)
+
+
+def test_what_is_kept_of_a_run_for_its_metrics_has_no_histograms():
+    """50 runs would take some hundred megabytes."""
+    streams = Streams(
+        ranked_by="cpu", events=1, most_open=1, gap_histogram=histogram_part(np.ones(1)),
+        lag_histogram=histogram_part(np.ones(1)),
+    )  # fmt: skip
+    kept = _without_curves(a_trial(streams=streams)).streams
+    assert (kept.events, kept.gap_histogram, kept.lag_histogram) == (1, None, None)
 
 
 def test_an_arm_on_two_axes_is_on_two_curves(store):

@@ -12,10 +12,11 @@ from playwright.sync_api import Locator, expect
 
 from browser import headless_chromium
 from clientlab.reports.charts.chart_data import HUES, colour_of
+from clientlab.results.streams import Streams
 from clientlab.results.trial import utc_now
 from clientlab.service.standings import standings_of
 from clientlab.workload.workload import Workload
-from clients.documents import a_run, a_trial, an_open_trial
+from clients.documents import a_run, a_trial, an_open_trial, quantiles
 from clients.labs import TOKEN, Labs
 from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, asked, serving
 from running import eventually
@@ -109,6 +110,24 @@ def test_arms_of_an_open_load_stand_by_their_p99_and_not_by_a_rate_that_the_sche
     assert re.fullmatch(r"[\d.]+ ms to [\d.]+ ms", group.rows[0].interval_text)
     assert group.rows[1].interval is None
     assert group.scale == 2.0
+
+
+@pytest.mark.parametrize(("ranking", "figure"), [("cpu", "CPU/event"), ("lag", "lag p50")])
+def test_arms_of_streams_stand_by_what_they_are_ranked_by(ranking, figure):
+    """The server decides how many streams end in a second: the cheaper arm has the shorter bar, and is the first."""
+
+    def trial(strategy: str, number: int, seconds: float):
+        found = Streams(ranked_by=ranking, events=1000, most_open=1, lag_seconds=quantiles(seconds, seconds))
+        return a_trial(strategy, number, cpu_seconds=1000 * seconds * (1 + number / 100), streams=found)
+
+    trials = [trial("requests-session", number, 4e-4) for number in (1, 2, 3)]
+    trials += [trial("urllib3", number, 2e-4) for number in (1, 2, 3)]
+    (group,) = standings_of(a_run(*trials, workloads={"workload": Workload(stream="sse", requests=1000)})).groups
+    assert group.figure == figure
+    assert [row.name for row in group.rows] == ["urllib3", "requests-session"]
+    assert [row.value for row in group.rows] == pytest.approx([2e-4, 4e-4], rel=0.05)
+    assert all("µs" in row.text for row in group.rows)
+    assert all(row.requests_per_second == 1000 for row in group.rows)
 
 
 def ended_on(rows: Locator) -> int:

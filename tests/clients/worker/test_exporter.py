@@ -159,6 +159,18 @@ def test_the_latencies_of_an_open_load_are_from_the_planned_start(tmp_path, log)
     assert found["request_seconds_bucket 0.5"] == 2
 
 
+def test_a_cancelled_request_is_an_outcome_without_a_latency(tmp_path, log):
+    """Its caller gave it up: it is counted, and the latencies are those of the others."""
+    page = Page(tmp_path, Workload(requests=10))
+    page.exporter.started()
+    log.write_late(0, 100.0, 0.004, 7, 200, 0)
+    log.write_late(1, 100.0, 0.5, 0, 0, log.error_code("cancelled", "given up"))
+    found = page.scrape()
+    assert (found["requests_total ok"], found["requests_total cancelled"]) == (1, 1)
+    assert found["request_seconds_count"] == 1
+    assert found["request_seconds_sum"] == pytest.approx(0.004)
+
+
 def test_an_open_load_is_compared_with_its_schedule(tmp_path, log):
     """All requests are due, 4 may be in flight, and 3 have ended: one in time, one late and one dropped."""
     page = Page(tmp_path, Workload(rate=10, requests=10))

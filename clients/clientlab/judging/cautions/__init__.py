@@ -18,6 +18,7 @@ from clientlab.judging.cautions import (
     opened_connections,
     percentiles,
     searches,
+    streams,
     trials,
 )
 from clientlab.results.document import Caution, Run
@@ -59,6 +60,8 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     opened_connections.closed_between_slices,
     opened_connections.p99_of_opening,
     trials.gil_on,
+    streams.late_events,
+    streams.lag_unknown,
     bottlenecks.waits_for_connection,
     bottlenecks.waits_for_stream,
     bottlenecks.client_on_full_machine,

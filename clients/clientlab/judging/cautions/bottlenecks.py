@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from clientlab import units
 from clientlab.judging.cautions.percentiles import OF_LATENCY
 from clientlab.judging.cautions.trials import arms_of, finished, names_of
 from clientlab.judging.verdict import FULL, SATURATED, SHORT_SECONDS
@@ -75,8 +76,8 @@ def unaccounted(run: Run) -> Iterator[Caution]:
             kind="unaccounted",
             arms=arms_of(trials),
             text=f"nothing that the lab measures explains the latency of {names_of(trials)}{share}",
-            advice="look for what the client waits for: a sleep, DNS, Nagle's algorithm, a lock; "
-            "`py-spy dump` or `strace -f` of the trial's process shows it",
+            advice="look for what the client waits for: a sleep, DNS, Nagle's algorithm, a lock; --profile shows which "
+            "functions are at work and how many threads wait for the GIL, `strace -f` of the trial's process the rest",
         )
 
 
@@ -131,8 +132,16 @@ def waits_for_connection(run: Run) -> Iterator[Caution]:
             text=f"latencies of {names_of(trials)} hold the wait for a free connection (marked *), "
             "since all clocks start at once or the pool is small",
             advice=f"they have no overhead: compare {_instead(trials)} with executors "
-            "that wait before the clock starts (semaphore, workers, threads)",
+            f"that wait before the clock starts (semaphore, workers, threads); {_waits(run, trials)}",
         )
+
+
+def _waits(run: Run, trials: Sequence[Trial]) -> str:
+    """How long requests of these trials waited, where a trial with --phases has told; else that it can."""
+    arms = set(arms_of(trials))
+    known = [one for one in run.phases if one.arm in arms and "pool" in one.phases]
+    waits = [f"{one.arm} {units.time(one.phases['pool'].p50)}" for one in known]
+    return f"the median wait, by --phases: {', '.join(waits)}" if waits else "--phases shows the wait of some libraries"
 
 
 def waits_for_stream(run: Run) -> Iterator[Caution]:

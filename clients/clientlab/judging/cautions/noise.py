@@ -23,7 +23,7 @@ from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.judging.cautions.trials import arms_of, by_arm, finished, names_of
 from clientlab.judging.verdict import SHORT_SECONDS
 from clientlab.results.document import Caution, Run
-from clientlab.results.figures import cost_of, ranked_by
+from clientlab.results.figures import cost_of, ranked_by, ranking_of
 from clientlab.results.trial import Trial
 
 OTHERS = 0.2
@@ -108,8 +108,8 @@ def wide_spread(run: Run) -> Iterator[Caution]:
 
 def _ranked_by(run: Run, arms: Iterable[str]) -> str:
     """What those arms are ranked by."""
-    kinds = {trial.open_load is not None for trial in finished(run) if trial.arm in arms}
-    return " or ".join(ranked_by(open_load=kind).label for kind in sorted(kinds))
+    kinds = {ranking_of([trial]) for trial in finished(run) if trial.arm in arms}
+    return " or ".join(ranked_by(kind).label for kind in sorted(kinds))
 
 
 def busy_machine(run: Run) -> Iterator[Caution]:

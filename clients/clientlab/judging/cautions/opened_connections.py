@@ -14,6 +14,7 @@ from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Slice, Trial
 from clientlab.workload.load import is_warm
+from clientlab.workload.workload import cancels
 
 _P99 = BY_KEY["p99"]
 _TIMES, _SECONDS = 1.25, 0.002
@@ -117,8 +118,12 @@ def _may_fall_on_opening(run: Run, trial: Trial, opened: int) -> bool:
 
 
 def _should_be_warm(run: Run, trial: Trial) -> bool:
-    """Whether the strategy keeps connections and the workload asks to open them before the measured time."""
-    return is_warm(run.experiment.workloads[trial.workload]) and _keeps_connections(trial)
+    """Whether the strategy keeps connections and the workload asks to open them before the measured time.
+
+    A request that was cancelled costs its connection.
+    """
+    workload = run.experiment.workloads[trial.workload]
+    return is_warm(workload) and not cancels(workload) and _keeps_connections(trial)
 
 
 def _keeps_connections(trial: Trial) -> bool:

@@ -51,7 +51,7 @@ def failures(run: Run) -> Iterator[Caution]:
             text=f"{len(failed)} of {len(run.trials)} trials failed: {names_of(failed)}",
             advice=f"the first reason was: {failed[0].reason}",
         )
-    again = [trial for trial in run.trials if trial.status != "done" and trial not in failed]
+    again = [trial for trial in run.trials if trial.status != "done" and not trial.hangs and trial not in failed]
     if again:
         yield Caution(
             kind="measured-again",
@@ -75,17 +75,35 @@ def errors(run: Run) -> Iterator[Caution]:
 
 
 def gil_on(run: Run) -> Iterator[Caution]:
-    """Trials with a GIL in a Python that was built for free threading."""
+    """Trials with a GIL in a Python built for free threading: a caution for each module that switched it on."""
     builds: dict[str | None, str | None] = {None: run.surroundings.python_build}
     builds |= {name: one.python_build for name, one in (run.surroundings.environments or {}).items()}
-    locked = [trial for trial in finished(run) if trial.gil and is_free_threaded(builds.get(trial.environment))]
-    if locked:
+    by_module: dict[str | None, list[Trial]] = {}
+    for trial in finished(run):
+        if trial.gil and is_free_threaded(builds.get(trial.environment)):
+            by_module.setdefault(trial.gil_switched_by, []).append(trial)
+    for module, locked in by_module.items():
+        cause = "" if module is None else f": the import of {module} switched it on"
         yield Caution(
             kind="gil-on",
             arms=arms_of(locked),
-            text=f"the Python is built for free threading, but the GIL was on in trials of {names_of(locked)}",
-            advice="a library without support for free threading switched it on: look for a release of it that has it",
+            text=f"the Python is built for free threading, but the GIL was on in trials of {names_of(locked)}{cause}",
+            advice=_WHO_SWITCHES if module is None else _switched(module),
         )
+
+
+_WHO_SWITCHES = (
+    "a library without support for free threading switched it on, or PYTHON_GIL=1 did: unset that, or look for a "
+    "release of the library that has it"
+)
+
+
+def _switched(module: str) -> str:
+    package = module.partition(".")[0]
+    return (
+        f"{module} does not declare that it supports free threading: look for a release of {package} that does; later "
+        "modules may switch it on as well, and are not named"
+    )
 
 
 def short_trials(run: Run) -> Iterator[Caution]:

@@ -16,7 +16,7 @@ from clientlab.reports.charts.sweeps import REQUESTS, ChartedSeconds, sweeps_of
 from clientlab.reports.rows import Group, Row
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
-from clientlab.results.figures import FIGURES
+from clientlab.results.figures import FIGURES, Ranking
 
 NOTE = (
     "The bar is the typical time over the rounds, the line on it its 95 % confidence interval, a dot one round. "
@@ -51,11 +51,11 @@ class _Panel:
     workload: str
     requests: int | None
     rows: list[Row]
-    open_load: bool = False
+    ranking: Ranking = "closed"
 
     @property
     def slowest(self) -> float:
-        """Seconds for a request, or of an open load its p99."""
+        """Seconds of what arms are ranked by."""
         return max(max(row.costs) for row in self.rows)
 
     @property
@@ -92,10 +92,10 @@ def _panels(run: Run, groups: Sequence[Group]) -> Iterator[_Panel]:
             requests = {group.requests for group in some}
             rows = _like_with_like(rows)
             count = requests.pop() if len(requests) == 1 else None
-            yield _Panel(workload, workload, count, rows, some[0].open_load)
+            yield _Panel(workload, workload, count, rows, some[0].ranking)
         else:
             for group in some:
-                yield _Panel(group.title, workload, group.requests, group.rows, group.open_load)
+                yield _Panel(group.title, workload, group.requests, group.rows, group.ranking)
 
 
 def _like_with_like(rows: list[Row]) -> list[Row]:
@@ -110,7 +110,8 @@ def _alike(panels: list[_Panel], looks: dict[str, Look]) -> Iterator[BarChart]:
     """Panels of one workload have one scale, so that bars can be compared by eye, unless some would be too short."""
     counts = {panel.requests for panel in panels}
     requests = panels[0].requests or REQUESTS if len(counts) == 1 else REQUESTS
-    charted = ChartedSeconds(None if panels[0].open_load else requests)
+    ranking = panels[0].ranking
+    charted = ChartedSeconds(requests if ranking == "closed" else None, ranking)
     slowest = [panel.slowest for panel in panels]
     if max(slowest) > _FAR * min(slowest):
         for panel in panels:

@@ -11,7 +11,8 @@ from clientlab.analysis.histogram import Distribution, decoded
 from clientlab.analysis.latencies import Latencies, latencies_of
 from clientlab.reports.rows import WAITS, Group, Row, groups_of
 from clientlab.results.document import Run
-from clientlab.results.trial import Histogram, Trial
+from clientlab.results.times import Histogram
+from clientlab.results.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ HUES = (
     _hue("#009e73", "#16b98c", "#009E73",
          "requests-session sync_threads aiohttp@semaphore httpx-async-h2@workers urllib3@threads"),
     _hue("#b8628f", "#dd97bf", "#CC79A7",
-         "httpx-async@workers async_threads requests-session@futures aiohttp@unbounded httpx2 aiohttp-per-call"),
+         "httpx-async@workers async_threads requests-session@futures requests-session@gevent aiohttp@unbounded httpx2 "
+         "aiohttp-per-call"),
     _hue("#b97f00", "#e69f00", "#E69F00", "requests-session@threads requests-session@queue httpx-client"),
     _hue("#2f93cf", "#8fd0f5", "#56B4E9",
          "aiohttp@workers aiohttp async_with_async_client httpx-async@semaphore httpx2-async-h2@workers"),

@@ -16,6 +16,7 @@ from clientlab.reports.charts.shapes import Bar, BarChart, Scale, logarithmic
 from clientlab.reports.further_ratios import further_figures, ratios_to_fastest
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
+from clientlab.results.figures import ranked_by
 
 NOTE = (
     "A point is the ratio, the line its 95 % confidence interval; all intervals of a chart hold together. An interval "
@@ -115,7 +116,7 @@ def _of_groups(groups: Iterable[ChartGroup], swept: Collection[str]) -> Iterator
             if len(entries) < 2 or all(arm.row.trials[0].arm in swept for arm in arms):
                 continue
             place = group.place_of(arms[0].row) if group.mixed else ""
-            what = "p99 from the planned start" if group.open_load else "time per request"
+            what = "p99 from the planned start" if group.ranking == "open" else ranked_by(group.ranking).label
             axis = f"{what}, times that of the fastest (logarithmic)"
             chart = forest(f"{group.title}{f' · {place}' if place else ''}", entries, axis)
             if chart is not None:

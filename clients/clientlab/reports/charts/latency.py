@@ -14,7 +14,7 @@ from clientlab.analysis.latencies import BoundedValue, median_of, medians_of
 from clientlab.reports.charts.chart_data import MOST_LINES, ChartArm, ChartGroup, coloured_and_grey, notes_of_waits
 from clientlab.reports.charts.shapes import Bar, BarChart, DataTable, Line, LineChart, Scale, Tick, logarithmic, placed
 from clientlab.results.figures import BY_KEY
-from clientlab.results.trial import quantile_of
+from clientlab.results.times import quantile_of
 
 _POINTS, _FAINT_POINTS = 80, 24
 _FURTHER = {"p90": 0.9, "p99.9": 0.999, "max": 1.0}

@@ -1,10 +1,10 @@
-"""The charts of capacities, times and sweeps as a picture file: PNG or SVG, drawn by matplotlib."""
+"""Charts of capacities, times and sweeps, and coloured tables, as a picture file: PNG or SVG, drawn by matplotlib."""
 
 from __future__ import annotations
 
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,13 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
+from matplotlib.patches import Rectangle
 
 from clientlab.analysis.typical import Floats
 from clientlab.errors import LabError
 from clientlab.reports.charts import bars, capacity_bars, forest, sweeps
 from clientlab.reports.charts.chart_data import DASHES, HUES, Look, chart_groups
-from clientlab.reports.charts.shapes import BarChart, Line, LineChart, Tick
+from clientlab.reports.charts.shapes import BarChart, DataTable, Line, LineChart, Tick, Tone
 from clientlab.reports.files import CHART
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
@@ -35,6 +36,13 @@ _NAME_LETTERS = 36  # of a bar's name on one of its two lines
 _TICK_LETTERS = 14
 _TITLE_LETTERS = 85
 _DPI = 144
+_MOST_KEY_INCHES = 3.0  # of a table's first column
+_KEY_LETTER_INCHES = 0.076
+_CELL_LETTERS_PER_INCH = 16.5
+_CELL_LINES = 4
+_CELL_LINE_INCHES = 0.14
+_TONES: dict[Tone, str] = {"": "#ffffff", "good": "#d9efdd", "open": "#fdebc4", "bad": "#f8d0cc"}
+"""Behind a table's words, so pale that the words are read on each of them."""
 _DOT: dict[str, Any] = {"markersize": 4, "markeredgecolor": "white", "markeredgewidth": 0.7}
 
 
@@ -48,6 +56,15 @@ def write(run: Run, path: Path) -> None:
 
 def save(title: str, drawn: list[BarChart | LineChart], path: Path, salt: str) -> None:
     """Draw charts below each other. `salt`: of names within an SVG, which are the same each time. Raises LabError."""
+    _saved(lambda: drawing(title, drawn), path, salt)
+
+
+def save_table(title: str, table: DataTable, path: Path, salt: str) -> None:
+    """Draw a table of few words with the colours of its cells. `salt` as in `save`. Raises LabError."""
+    _saved(lambda: coloured(title, table), path, salt)
+
+
+def _saved(drawn: Callable[[], Drawing], path: Path, salt: str) -> None:
     with (
         CHART.writing(path),
         mpl.rc_context({"svg.hashsalt": salt, "font.size": 9.5, "text.parse_math": False}),
@@ -55,7 +72,7 @@ def save(title: str, drawn: list[BarChart | LineChart], path: Path, salt: str) -
     ):
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the picture has a box instead
         metadata = {"Date": None} if path.suffix == ".svg" else None
-        drawing(title, drawn).savefig(path, dpi=_DPI, metadata=metadata)
+        drawn().savefig(path, dpi=_DPI, metadata=metadata)
 
 
 def charts_of(run: Run) -> list[BarChart | LineChart]:
@@ -78,6 +95,42 @@ def drawing(title: str, charts: list[BarChart | LineChart]) -> Drawing:
         else:
             _bars(panel, chart, lines)
     return found
+
+
+def coloured(title: str, table: DataTable) -> Drawing:
+    """A row of cells for each row of the table, its headings above."""
+    names = max(len(row[0]) for row in table.rows)
+    keys = min(_MOST_KEY_INCHES, 0.2 + names * _KEY_LETTER_INCHES)
+    wide = (_WIDTH_INCHES - keys) / (len(table.headings) - 1)
+    letters = int(wide * _CELL_LETTERS_PER_INCH)
+    grid = [list(table.headings), *(list(row) for row in table.rows)]
+    folded = [[row[0], *(_folded(cell, letters, _CELL_LINES) for cell in row[1:])] for row in grid]
+    high = [max(cell.count("\n") + 1 for cell in row) * _CELL_LINE_INCHES + 0.12 for row in folded]
+    heading = _folded(title, _TITLE_LETTERS, 3)
+    found = Drawing(figsize=(_WIDTH_INCHES, sum(high) + 0.25 * (heading.count("\n") + 2)), layout="constrained")
+    found.suptitle(heading, fontsize=11, fontweight="bold")
+    panel = found.subplots()
+    panel.set(xlim=(-keys, _WIDTH_INCHES - keys), ylim=(sum(high), 0))
+    panel.axis("off")
+    top = 0.0
+    for index, (row, texts) in enumerate(zip(grid, folded, strict=True)):
+        tones = [table.tone(cell) if index else "" for cell in row[1:]]
+        _row_of_cells(panel, texts, tones, (wide, top, high[index]), first=not index)
+        top += high[index]
+    return found
+
+
+def _row_of_cells(
+    panel: Axes, texts: list[str], tones: list[Tone], place: tuple[float, float, float], *, first: bool
+) -> None:
+    """`place`: width of a cell, top and height of the row, in inches."""
+    wide, top, high = place
+    shown: dict[str, Any] = {"y": top + high / 2, "va": "center", "color": _INK}
+    panel.text(x=-0.08, s=texts[0], ha="right", fontsize=8.5, fontweight="bold", **shown)
+    look: dict[str, Any] = {"fontsize": 6.8, "fontweight": "bold"} if first else {"fontsize": 7.5}
+    for column, (text, tone) in enumerate(zip(texts[1:], tones, strict=True)):
+        panel.add_patch(Rectangle((column * wide, top), wide, high, facecolor=_TONES[tone], edgecolor="white"))
+        panel.text(x=(column + 0.5) * wide, s=text, ha="center", **look, **shown)
 
 
 def _below(chart: BarChart | LineChart, *, explained: bool) -> list[str]:

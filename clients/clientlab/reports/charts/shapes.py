@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Literal
 
 from clientlab.reports.charts.chart_data import Look
 
@@ -191,13 +192,17 @@ class Line:
     ring: tuple[float, float] | None = None
 
 
+Tone = Literal["", "good", "open", "bad"]
+"""The colour of a cell, whose words say the same."""
+
+
 @dataclass(frozen=True)
 class DataTable:
     """Cells as text below their headings. A chart's data are its text alternative.
 
     `keys`: how many columns name a row; a format that divides a wide table repeats them. `texts`: further columns of
     words, the others are of numbers. `best`: rows that stand out. `brief`: columns of the short form, the most
-    important first, and not those that name a row; None for all.
+    important first, and not those that name a row; None for all. `tone_of`: a function from a cell to its colour.
     """
 
     headings: Sequence[str]
@@ -207,6 +212,11 @@ class DataTable:
     texts: Collection[int] = ()
     best: Collection[int] = ()
     brief: Sequence[int] | None = None
+    tone_of: Callable[[str], Tone] | None = None
+
+    def tone(self, cell: str) -> Tone:
+        """The colour of a cell that is no name of a row."""
+        return "" if self.tone_of is None else self.tone_of(cell)
 
     @property
     def short(self) -> DataTable:

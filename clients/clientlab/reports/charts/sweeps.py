@@ -23,7 +23,7 @@ from clientlab.reports.charts.shapes import (
     shortened,
 )
 from clientlab.results.document import Run
-from clientlab.results.figures import cost_of, ranked_by
+from clientlab.results.figures import Ranking, cost_of, ranked_by, ranking_of
 from clientlab.results.plan import Arm, number_on
 from clientlab.workload.link import LINK_PARTS
 from clientlab.workload.load import is_open
@@ -49,12 +49,13 @@ _NOTE_OF_LOADS = _NOTE.partition(" The ring is")[0]
 
 @dataclass(frozen=True)
 class ChartedSeconds:
-    """What the seconds of a chart are: the time for so many requests, or of an open load what its arms are ranked by.
+    """What the seconds of a chart are: the time for so many requests, or else what its arms are ranked by.
 
-    `requests`: None for an open load.
+    `requests`: None for an open load, and for streams.
     """
 
     requests: int | None
+    ranking: Ranking = "closed"
 
     def of(self, cost: float) -> float:
         """The seconds of an arm that is ranked by `cost`."""
@@ -64,7 +65,8 @@ class ChartedSeconds:
     def label(self) -> str:
         """The axis of the chart."""
         if self.requests is None:
-            return f"{ranked_by(open_load=True).label}, from the planned start"
+            label = ranked_by(self.ranking).label
+            return f"{label}, from the planned start" if self.ranking == "open" else label
         return f"time for {self.requests:,} requests"
 
 
@@ -218,8 +220,9 @@ def _without(strategy: str, axes: Iterable[str]) -> str:
 
 def _charted(run: Run, arms: list[Arm]) -> ChartedSeconds:
     workloads = [run.experiment.workloads[arm.workload] for arm in arms]
-    if any(map(is_open, workloads)):  # then all are
-        return ChartedSeconds(None)
+    ranking = ranking_of(trial for arm in arms for trial in run.trials_of(arm.name) if trial.status == "done")
+    if ranking != "closed" or any(map(is_open, workloads)):  # then all are
+        return ChartedSeconds(None, ranking)
     counts = {workload.requests for workload in workloads}
     return ChartedSeconds(counts.pop() or REQUESTS if len(counts) == 1 else REQUESTS)
 

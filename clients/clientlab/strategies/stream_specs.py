@@ -1,0 +1,160 @@
+"""The clients that only read streams of events: the parsers of server-sent events, and the SDKs of two APIs."""
+
+from __future__ import annotations
+
+from clientlab.strategies.specs import ClientSpec, Quirks
+
+_CLIENTS = "clientlab.clients."
+_SSE = ("sse", "openai-chat", "openai-responses", "anthropic")
+_OPENAI = ("openai-chat", "openai-responses")
+_OF_PARSERS = Quirks(searches_pool=True, own_headers=("cache-control",))
+_OF_HTTPX_SSE = Quirks(searches_pool=True, own_headers=("accept", "cache-control"))
+_STAINLESS = tuple(
+    f"x-stainless-{name}"
+    for name in (
+        "lang", "package-version", "os", "arch", "runtime", "runtime-version", "async", "retry-count", "read-timeout",
+    )
+)  # fmt: skip
+_OF_OPENAI = ("authorization", *_STAINLESS)
+_OF_ANTHROPIC = (*_OF_OPENAI, "x-stainless-timeout", "anthropic-version")
+
+STREAM_READERS = (
+    ClientSpec(
+        "httpx-sse",
+        _CLIENTS + "httpx_sse_clients:HttpxSse",
+        "blocking",
+        "httpx-sse",
+        "pool",
+        "one httpx.Client, whose streams httpx-sse's connect_sse parses",
+        needs=("httpx",),
+        unlimited=True,
+        executors=("threads",),
+        streams_only=True,
+        stream_formats=_SSE,
+        quirks=_OF_HTTPX_SSE,
+    ),
+    ClientSpec(
+        "httpx-sse-async",
+        _CLIENTS + "httpx_sse_clients:HttpxSseAsync",
+        "asyncio",
+        "httpx-sse",
+        "pool",
+        "one httpx.AsyncClient, whose streams httpx-sse's aconnect_sse parses",
+        needs=("httpx",),
+        unlimited=True,
+        executors=("workers",),
+        streams_only=True,
+        stream_formats=_SSE,
+        quirks=_OF_HTTPX_SSE,
+    ),
+    ClientSpec(
+        "httpx2-sse",
+        _CLIENTS + "httpx2_sse:Httpx2Sse",
+        "blocking",
+        "httpx2",
+        "pool",
+        "one httpx2.Client, whose streams its sse() parses",
+        unlimited=True,
+        executors=("threads",),
+        streams_only=True,
+        stream_formats=_SSE,
+        quirks=_OF_PARSERS,
+    ),
+    ClientSpec(
+        "httpx2-sse-async",
+        _CLIENTS + "httpx2_sse:Httpx2SseAsync",
+        "asyncio",
+        "httpx2",
+        "pool",
+        "one httpx2.AsyncClient, whose streams its sse() parses",
+        unlimited=True,
+        executors=("workers",),
+        streams_only=True,
+        stream_formats=_SSE,
+        quirks=_OF_PARSERS,
+    ),
+    ClientSpec(
+        "openai",
+        _CLIENTS + "openai_clients:OpenaiSdk",
+        "blocking",
+        "openai",
+        "pool",
+        "one openai.OpenAI, on httpx2",
+        needs=("httpx2",),
+        unlimited=True,
+        executors=("threads",),
+        streams_only=True,
+        stream_formats=_OPENAI,
+        quirks=Quirks(searches_pool=True, leaves_streams=("openai-chat",), own_headers=_OF_OPENAI),
+    ),
+    ClientSpec(
+        "openai-async",
+        _CLIENTS + "openai_clients:OpenaiAsync",
+        "asyncio",
+        "openai",
+        "pool",
+        "one openai.AsyncOpenAI, on httpx2",
+        needs=("httpx2",),
+        unlimited=True,
+        executors=("workers",),
+        streams_only=True,
+        stream_formats=_OPENAI,
+        quirks=Quirks(searches_pool=True, own_headers=_OF_OPENAI),
+    ),
+    ClientSpec(
+        "openai-aiohttp",
+        _CLIENTS + "openai_clients:OpenaiAiohttp",
+        "asyncio",
+        "openai",
+        "pool",
+        "one openai.AsyncOpenAI on aiohttp, by its extra",
+        needs=("httpx2", "httpx-aiohttp", "aiohttp"),
+        unlimited=True,
+        executors=("workers",),
+        streams_only=True,
+        stream_formats=_OPENAI,
+        quirks=Quirks(own_headers=_OF_OPENAI),
+    ),
+    ClientSpec(
+        "anthropic",
+        _CLIENTS + "anthropic_clients:AnthropicSdk",
+        "blocking",
+        "anthropic",
+        "pool",
+        "one anthropic.Anthropic, on httpx2",
+        needs=("httpx2",),
+        unlimited=True,
+        executors=("threads",),
+        streams_only=True,
+        stream_formats=("anthropic",),
+        quirks=Quirks(searches_pool=True, own_headers=_OF_ANTHROPIC),
+    ),
+    ClientSpec(
+        "anthropic-async",
+        _CLIENTS + "anthropic_clients:AnthropicAsync",
+        "asyncio",
+        "anthropic",
+        "pool",
+        "one anthropic.AsyncAnthropic, on httpx2",
+        needs=("httpx2",),
+        unlimited=True,
+        executors=("workers",),
+        streams_only=True,
+        stream_formats=("anthropic",),
+        quirks=Quirks(searches_pool=True, own_headers=_OF_ANTHROPIC),
+    ),
+    ClientSpec(
+        "anthropic-aiohttp",
+        _CLIENTS + "anthropic_clients:AnthropicAiohttp",
+        "asyncio",
+        "anthropic",
+        "pool",
+        "one anthropic.AsyncAnthropic on aiohttp, by its extra",
+        needs=("httpx2", "httpx-aiohttp", "aiohttp"),
+        unlimited=True,
+        executors=("workers",),
+        streams_only=True,
+        stream_formats=("anthropic",),
+        quirks=Quirks(own_headers=_OF_ANTHROPIC),
+    ),
+)
