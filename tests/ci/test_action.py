@@ -23,7 +23,6 @@ from running import ROOT
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS = ACTION["runs"]["steps"]
 SCRIPTS = {step["name"]: step for step in STEPS if "run" in step}
-FIRST, REST = list(SCRIPTS)[:2], list(SCRIPTS)[2:]
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 WORKFLOWS = [text for text in map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)) if "jobs" in text]
 PINNED = re.compile(r"uses: (?:[\w-]+/[\w-]+@[0-9a-f]{40}  ?# v\d+\.\d+\.\d+|OWNER/clientlab@COMMIT)$")
@@ -113,41 +112,42 @@ PoolManager.request = _slow
 """
 
 
-@pytest.fixture
-def lab_wheel(tmp_path) -> Path:
-    """The lab as a wheel: built without an index."""
+@pytest.mark.real
+@pytest.mark.release
+@pytest.mark.timeout(300)  # builds and installs the lab and its libraries
+def test_the_action_installs_the_lab(tmp_path, monkeypatch):
+    """From the wheel of its own commit."""
     words = ["build", "--quiet", "--no-build-isolation", "--wheel", "--python", sys.executable, "--out-dir", tmp_path]
     subprocess.run([PROGRAM.with_name("uv"), *words, ROOT], check=True, timeout=60)
-    (path,) = tmp_path.glob("clientlab-*.whl")
-    return path
-
-
-@pytest.mark.slow  # installs the lab's libraries
-def test_a_slower_head_fails_and_the_comment_names_it(lab_wheel, tmp_path, monkeypatch):
-    """From the installation to the exit code; both wheels are measured in the same rounds."""
+    (lab,) = tmp_path.glob("clientlab-*.whl")
     monkeypatch.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}")
-    base, head = wheel(tmp_path, "2.98"), wheel(tmp_path, "2.99", SLOW)
+    monkeypatch.setenv("UV_CONSTRAINT", str(ROOT / "requirements" / "development.txt"))
+    job = runner(tmp_path, lab, program="")
+    assert job.run("Check the inputs", "Install clientlab") == 0, job.log
+    assert Path(job.outputs["steps.install.outputs.program"]).exists()
+
+
+@pytest.mark.real
+def test_a_slower_head_fails_and_the_comment_names_it(tmp_path, monkeypatch):
+    """Both are measured in the same rounds: a wheel, and a file of requirements."""
+    monkeypatch.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "base.txt").write_text(wheel(tmp_path, "2.98"))
+    head = wheel(tmp_path, "2.99", SLOW)
     with counting_server() as server:
-        job = runner(tmp_path, lab_wheel, base=base, head=head, url=server.url, program="", rounds="3",
-                     options="--requests=40\n--warmup=2\n")  # fmt: skip
-        with monkeypatch.context() as locked:
-            locked.setenv("UV_CONSTRAINT", str(ROOT / "requirements" / "development.txt"))
-            assert job.run(*FIRST) == 0, job.log
-        assert job.run(*REST) == 1, job.log
+        job = runner(
+            tmp_path, base="base.txt", head=head, url=server.url, rounds="3", options="--requests=40\n--warmup=2\n"
+        )
+        assert job.run() == 1, job.log
     comment = job.output("comment").read_text(encoding="utf-8")
     # CPU time, since a busy machine disturbs it less than throughput.
-    assert re.search(r"^- FAILED: cpu \+2% · urllib3 in head · \S+: CPU time per request \+", comment, re.MULTILINE)
-    assert "- FAILED: errors" not in comment
-    assert re.search(
-        r"^\*\*urllib3 in head takes \S+ \(\S+ to \S+\) times the time per request and", comment, re.MULTILINE
-    )
-    assert "environment head: " in comment
+    failed = [line for line in comment.splitlines() if line.startswith("- FAILED: cpu +2%")]
+    assert ["head" in line for line in failed] == [True]
     assert "urllib3 2.99" in comment
     assert job.summary == comment
     assert job.output("report").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     failures = [case.get("name") for case in ET.parse(job.output("junit")).iter("testcase") if len(case)]  # noqa: S314
     assert "cpu +2% (urllib3 in head)" in failures
-    assert job.log.splitlines()[-1] == "::error title=clientlab::a threshold failed; the comment names it"
+    assert job.log.splitlines()[-1].startswith("::error title=clientlab::")
 
 
 GH = """#!/bin/sh
@@ -158,6 +158,7 @@ esac
 """
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("workflow", "replaced"), [("speed", "7"), ("other", None)])
 def test_the_comment_replaces_that_of_its_own_workflow_and_no_other(workflow, replaced, tmp_path, monkeypatch):
     """Nor one that a person wrote with the same last line."""
@@ -188,45 +189,28 @@ def test_the_comment_replaces_that_of_its_own_workflow_and_no_other(workflow, re
         assert called == "pr comment 3 --body-file comment.md\n"
 
 
-@pytest.mark.slow
-def test_an_equal_head_passes_with_an_installed_lab_and_files_of_requirements(tmp_path, monkeypatch):
-    """The first line of the comment is the question; nothing has failed."""
-    monkeypatch.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}")
-    for name, version in (("base", "2.98"), ("head", "2.99")):
-        (tmp_path / f"{name}.txt").write_text(wheel(tmp_path, version))
-    with counting_server() as server:
-        job = runner(tmp_path, base="base.txt", head="head.txt", url=server.url, rounds="3", options="--requests=20",
-                     fail_on="throughput -99%\nerrors +0\n")  # fmt: skip
-        assert job.run() == 0, job.log
-    assert "\n- all thresholds held (2 checked)\n" in job.summary
-
-
+@pytest.mark.real
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("name", "value"),
     [
-        ({"base": "\n"}, r"input base is \$'\\n'; write at least one line"),
-        (
-            {"head": "--index-url=http://evil"},
-            "input head is --index-url=http://evil; an item per line, and no options",
-        ),
-        ({"strategies": "urllib3\n-t x"}, r"input strategies is -t\\ x; an item per line"),
-        ({"options": "requests=3"}, "input options is requests=3; write an option per line"),
-        ({"options": "--env=base=/"}, "input options is --env=base=/; the action sets this option itself"),
-        ({"rounds": "2"}, "input rounds is 2; write a number, 3 or more"),
-        ({"rounds": "3\n::set-env name=A::b"}, r"input rounds is \$'3\\n::set-env name=A::b'; write a number"),
-        ({"python": "$(touch pwned)"}, r"input python is \\\$\\\(touch\\ pwned\\\); write a version"),
-        ({"url": "ftp://x"}, "input url is ftp://x; write http"),
-        ({"program": "/none"}, "input program is /none; write the path of an installed"),
+        ("base", "\n"),
+        ("head", "--index-url=http://evil"),
+        ("options", "--env=base=/"),
+        ("rounds", "3\n::set-env name=A::b"),
+        ("python", "$(touch pwned)"),
+        ("url", "ftp://x"),
     ],
 )
-def test_an_input_that_has_no_meaning_is_refused_in_a_line(given, says, tmp_path):
+def test_an_input_that_has_no_meaning_is_refused_in_a_line(name, value, tmp_path):
     """Exit code 2 in the first step, before anything is installed."""
-    job = runner(tmp_path, **given)
+    job = runner(tmp_path, **{name: value})
     assert job.run("Check the inputs") == 2
-    assert re.fullmatch(f"::error title=clientlab::{says}.*\n", job.log)
+    assert job.log.startswith(f"::error title=clientlab::input {name} is ")
+    assert job.log.count("\n") == 1
     assert not (tmp_path / "pwned").exists()
 
 
+@pytest.mark.real
 def test_what_looks_like_a_command_is_passed_on_as_a_word(tmp_path):
     """The lab refuses the strategy with exit code 2, and no shell sees it."""
     job = runner(tmp_path, strategies='$(touch pwned)\n`touch pwned`\n";touch pwned;"\n')
@@ -244,15 +228,14 @@ def test_no_script_holds_an_expression_and_every_action_is_pinned():
     assert [line for line in uses if not PINNED.fullmatch(line)] == []
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_shellcheck_finds_nothing(name):
+@pytest.mark.real
+def test_shellcheck_finds_nothing():
     """As in the scripts of the repository."""
-    program = PROGRAM.with_name("shellcheck")
-    found = subprocess.run(
-        [shutil.which("shellcheck") or program, "--shell=bash", "-"], input=SCRIPTS[name]["run"], text=True,
-        capture_output=True, check=False,
-    )  # fmt: skip
-    assert found.stdout == ""
+    program = shutil.which("shellcheck") or PROGRAM.with_name("shellcheck")
+    for name, step in SCRIPTS.items():
+        words = [program, "--shell=bash", "-"]
+        found = subprocess.run(words, input=step["run"], text=True, capture_output=True, check=False)
+        assert found.stdout == "", name
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=[one["name"] for one in WORKFLOWS])
@@ -263,10 +246,3 @@ def test_the_workflows_of_the_page_give_the_inputs_of_the_action(workflow):
     assert {name for name, spec in ACTION["inputs"].items() if spec.get("required")} <= set(lab["with"])
     assert set(lab["with"]) <= set(ACTION["inputs"])
     assert set(re.findall(rf"steps\.{lab['id']}\.outputs\.(\w+)", PAGE)) <= set(ACTION["outputs"])
-
-
-def test_the_page_has_a_workflow_for_a_library_and_one_for_an_application():
-    """The second calls the application's own server."""
-    urls = [step["with"].get("url") for one in WORKFLOWS for job in one["jobs"].values() for step in job["steps"]
-            if step.get("id") == "lab"]  # fmt: skip
-    assert urls == [None, "http://127.0.0.1:8000/items"]

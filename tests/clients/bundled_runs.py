@@ -13,7 +13,6 @@ from clientlab.results.trial import LoadSlice, Slice, Trial
 from clients.documents import a_run, a_searched_trial, an_open_trial
 from clients.report_runs import a_measured_trial
 
-BUNDLED = list(bundled())
 MOST_ARMS = 70
 """Of an experiment with more arms, only each second, third or later one has trials."""
 

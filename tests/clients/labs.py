@@ -75,31 +75,30 @@ class Labs:
         own = {"CLIENTLAB_TOKEN": TOKEN, "AIOHTTP_ADDRESS": address, "FLASK_ADDRESS": address}
         return {**os.environ, **own, "TMPDIR": str(self.folder)}
 
-    def serve(self, experiment: str, *words: str, port: int = 0, files: int | None = None) -> Program:
-        """A lab service that carries out an experiment, given as TOML. `files`: how many it may open."""
+    def serve(self, experiment: str, *words: str, port: int = 0) -> Program:
+        """A lab service that carries out an experiment, given as TOML."""
         file = self.folder / "small.toml"
         file.write_text(experiment)
         asked = ["serve", "--experiment", str(file), "--port", str(port), "--out", str(self.store.folder), *words]
-        lab = self.start(asked, files)
+        lab = self.start(asked)
         lab.await_port(r"Running on http://127.0.0.1:(\d+)")
         return lab
 
-    def work(self, lab: Program, *strategies: str, **environment: str) -> Program:
+    def work(self, lab: Program, *strategies: str) -> Program:
         """A worker of a lab for strategies."""
         named = [word for name in strategies for word in ("-t", name)]
-        worker = self.start(["work", *named, "--lab", lab.url, "--port", "0"], **environment)
+        worker = self.start(["work", *named, "--lab", lab.url, "--port", "0"])
         worker.await_port(r"metrics at port (\d+)")
         return worker
 
-    def start(self, words: list[str], files: int | None = None, **environment: str) -> Program:
+    def start(self, words: list[str]) -> Program:
         """The command `clientlab` with these words."""
-        limited = [] if files is None else ["bash", "-c", f'ulimit -n {files}; exec "$@"', "limited"]
         self.count += 1
         log = self.folder / f"{self.count}-{words[0]}.log"
         with log.open("w") as output:
             process = subprocess.Popen(
-                [*limited, sys.executable, "-P", "-m", "clientlab", *words],
-                stdout=output, stderr=output, env={**self.environment(), **environment},
+                [sys.executable, "-P", "-m", "clientlab", *words],
+                stdout=output, stderr=output, env=self.environment(),
             )  # fmt: skip
         self.stack.callback(_ended, process)
         return Program(process, log)
@@ -174,11 +173,6 @@ class Scraper:
         """The sum over all samples of a name with these labels."""
         wanted = set(labels.items())
         return sum(value for (found, has), value in self.values.items() if found == name and wanted <= has)
-
-    def each(self, name: str, label: str) -> dict[str, float]:
-        """By a label's value, the sum over all samples of a name."""
-        names = {dict(labels)[label] for found, labels in self.values if found == name}
-        return {value: self.of(name, **{label: value}) for value in names}
 
 
 def _ended(process: subprocess.Popen) -> None:

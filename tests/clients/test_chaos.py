@@ -9,7 +9,8 @@ from benchmarks.chaos import played
 from benchmarks.chaos.incidents import STRIKES, Incident, Moment
 
 
-@pytest.mark.slow
+@pytest.mark.real
+@pytest.mark.release
 @pytest.mark.skipif(sys.platform != "linux", reason="parent-death signals are Linux'")
 def test_a_run_that_is_killed_in_its_second_trial_is_resumed_and_leaves_nothing():
     """No finished trial is lost, no process, temporary file, private key, folder or state is left."""

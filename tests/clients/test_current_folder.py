@@ -42,20 +42,11 @@ def run(folder: Path, *words: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("-t", "aiohttp", "-t", "requests@processes?start_method=spawn", "--upstream=flask", "--upstream=aiohttp"),
-        ("-t", "mine.py:Mine", "-t", "mine.py:Mine@processes?start_method=forkserver", "--rtt=1ms"),
-        ("-t", "urllib3", "--upstream=flask?server=development", "--upstream=aiohttp?server=development"),
-        ("-t", "http.client", f"--env=it={sys.prefix}"),
-    ],
-    ids=["servers and pools", "a client of one's own", "development servers", "an environment"],
-)
-def test_a_run_imports_nothing_of_the_current_folder(words, folder):
-    """Trial processes, pools, servers, links and looks into environments; a user's client imports its neighbours."""
+@pytest.mark.real
+def test_a_run_imports_nothing_of_the_current_folder(folder):
+    """Trial processes, pools and servers; a user's client imports its neighbours."""
     marks = make(folder)
-    run(folder, *words)
+    run(folder, "-t", "mine.py:Mine", "-t", "requests@processes?start_method=spawn")
     assert left(marks) == {}
     trials = Store(folder / "results").read("last").trials
     assert {(trial.status, sum(trial.errors.values())) for trial in trials} == {("done", 0)}
@@ -75,23 +66,4 @@ def test_every_start_of_a_python_is_isolated():
         "cli/serving.py",  # the program of a command that child_processes.py makes
         "measuring/trial_handle.py",  # adds -P
         "running/environments.py",  # names the Python that uv is to take, and uv's own place
-    }
-
-
-def test_a_user_resumes_the_run_of_his_own_file(folder):
-    """With `--allow`; without it, one line names the file and the option, and nothing is measured."""
-    run(folder, "-t", "mine.py:Mine", "-t", "http.client")
-    store = Store(folder / "results")
-    whole = store.read("last")
-    store.save(whole.model_copy(update={"status": "incomplete", "trials": []}))
-    resume = [PROGRAM, "run", "--resume", "last"]
-    refused = subprocess.run(resume, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "add --allow mine.py" in refused.stderr
-    assert store.read("last").trials == []
-    allowed = [*resume, "--allow", "mine.py"]
-    subprocess.run(allowed, cwd=folder, capture_output=True, timeout=60, check=True)
-    assert {(trial.strategy, trial.status) for trial in store.read("last").trials} == {
-        ("mine.py:Mine", "done"),
-        ("http.client", "done"),
     }

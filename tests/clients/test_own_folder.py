@@ -39,6 +39,7 @@ def test_only_this_user_can_read_it_and_it_goes_with_its_end(temporary):
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.real
 def test_the_folder_of_a_killed_process_is_removed_at_the_next_start(temporary):
     """Folders of processes that live stay, and so do those that others made."""
     with subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as holder:

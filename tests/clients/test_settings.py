@@ -6,11 +6,10 @@ import pytest
 
 from clientlab.conformance.same_work import Gate
 from clientlab.conformance.server import counting_server, ok
-from clientlab.strategies import EXECUTORS
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.real
 
 
 def seen_by_server(strategy: str, requests: int, concurrency: int, hold: float = 0.0, until: int = 1):
@@ -33,8 +32,6 @@ def seen_by_server(strategy: str, requests: int, concurrency: int, hold: float =
     [
         "aiohttp?force_close=true",
         "httpx-client?max_keepalive=0",
-        "httpx-async?keepalive_expiry=0",
-        "pycurl?forbid_reuse=true",
     ],
 )
 def test_a_client_told_to_keep_no_connection_opens_one_a_request(strategy):
@@ -46,17 +43,10 @@ def test_a_client_told_to_keep_no_connection_opens_one_a_request(strategy):
     ("strategy", "most"),
     [
         ("aiohttp@gather?limit_per_host=2", 2),
-        ("aiohttp@semaphore?semaphore=3", 3),
-        ("aiohttp@workers?tasks=3", 3),
         ("requests-session@threads?pool=2&pool_block=true", 2),
         ("requests-session@threads?max_workers=3", 3),
-        ("requests-session@queue?threads=3", 3),
-        ("requests-session@sync_to_async?max_workers=3", 3),
-        ("requests-session@futures?max_workers=2", 2),
         ("requests-session@gevent?size=3", 3),
-        ("urllib3@threads?pool=2", 2),
         ("pycurl@multi?pool=2", 2),
-        ("niquests@threads?max_workers=3", 3),
         ("sync_multiprocess?processes=3", 3),
     ],
 )
@@ -65,39 +55,19 @@ def test_a_limit_written_behind_the_name_holds(strategy, most):
     assert seen_by_server(strategy, requests=24, concurrency=6, hold=0.01, until=most)[1] == most
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        "aiohttp@gather?pool=none",
-        "aiohttp@gather?pool=0",
-        "httpx-async@gather?pool=none",
-        "aiohttp@gather?library_defaults=true",  # whose limit is 100, as is httpx's
-        "httpx-async@gather?library_defaults=true",
-    ],
-)
+@pytest.mark.parametrize("strategy", ["httpx-async@gather?library_defaults=true"])
 def test_without_a_limit_from_the_lab_gather_sends_all_at_once(strategy):
     """More requests are in flight than -c says."""
     assert seen_by_server(strategy, requests=20, concurrency=4, until=20)[1] == 20
 
 
-ON_A_LOOP = [
-    name
-    for name, spec in EXECUTORS.items()
-    if name != "trio" and ("asyncio" in spec.description or spec.needs == "asyncio")
-]
-
-
-@pytest.mark.parametrize("executor", ON_A_LOOP)
-def test_uvloop_is_an_option_of_every_executor_with_a_loop(executor):
-    """Of those that run blocking clients in threads as well; connections are counted, and each request is sent once."""
-    client = "aiohttp" if EXECUTORS[executor].needs == "asyncio" else "requests-session"
-    seen_by_server(f"{client}@{executor}?loop=uvloop", requests=12, concurrency=4)
-
-
-@pytest.mark.parametrize("pair", ["aiohttp@workers", "httpx-async@workers", "requests-session@sync_to_async"])
-def test_rloop_is_an_option_too(pair):
-    """Its connections are counted: it opens them with Python's sockets."""
-    seen_by_server(f"{pair}?loop=rloop", requests=12, concurrency=4)
+@pytest.mark.parametrize(
+    "strategy",
+    ["aiohttp@workers?loop=uvloop", "requests-session@sync_to_async?loop=uvloop"],
+)
+def test_the_event_loop_is_a_setting(strategy):
+    """Of executors that run blocking clients in threads as well; connections are counted, and all is sent once."""
+    seen_by_server(strategy, requests=12, concurrency=4)
 
 
 def test_chunks_in_a_pool_of_processes_are_sized_apart():

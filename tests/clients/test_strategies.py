@@ -48,58 +48,40 @@ def test_settings_given_win_over_the_strategys_own():
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "names"),
     [
-        ("aiohttp@workers?limit=3", "has no setting 'limit'; it has limit_per_host, .*, loop, tasks, pool"),
-        ("pycurl?pool=3", "has no setting 'pool'; it has dns_cache, max_age, forbid_reuse"),
-        ("requests?library_defaults=true", "has no setting 'library_defaults'; it has none"),
-        ("requests-session?pool=many", "setting pool=many is to be a whole number"),
-        ("requests-session?pool=0", "setting pool=0; write 1 or more"),
-        ("requests-session?pool=none", "setting pool=none is to be a whole number"),
-        ("aiohttp?pool=-1", "setting pool=-1; write 0 or more"),
-        ("aiohttp?pool=true", "setting pool=true is to be a whole number or none"),
-        ("pyreqwest?keepalive=soon", "setting keepalive=soon is to be a number or none"),
-        ("requests@threads?max_workers=0", "setting max_workers=0; write 1 or more"),
-        ("aiohttp@async-processes?chunks=0", "setting chunks=0; write 1 or more"),
-        ("aiohttp@workers?loop=trio", "setting loop=trio; write asyncio, uvloop or rloop"),
-        (
-            "aiohttp@workers?loop=winloop",
-            "setting loop=winloop; .*it is uvloop for Windows, where the lab does not run",
-        ),
-        ("aiohttp@async-threads?threads=0", "setting threads=0; write 1 or more"),
-        ("httpx2-async?trust=system", "setting trust=system; write lab or default"),
-        ("pyqwest?trust=default", "has no setting 'trust'; it has otel, pool"),
-        ("requests@processes?start_method=thread", "setting start_method=thread; write fork or forkserver or spawn"),
-        ("requests@processes?start_method=3", "setting start_method=3 is to be a word"),
+        ("aiohttp@workers?limit=3", "limit_per_host"),
+        ("requests?library_defaults=true", "library_defaults"),
+        ("requests-session?pool=many", "pool=many"),
+        ("requests-session?pool=0", "pool=0"),
+        ("requests-session?pool=none", "pool=none"),
+        ("aiohttp?pool=true", "pool=true"),
+        ("requests@threads?max_workers=0", "max_workers=0"),
+        ("aiohttp@workers?loop=trio", "loop=trio"),
+        ("httpx2-async?trust=system", "trust=system"),
+        ("requests@processes?start_method=3", "start_method=3"),
     ],
 )
-def test_a_setting_that_there_is_not_is_answered_with_those_there_are(name, says):
-    """In one line that names the strategy."""
-    with pytest.raises(LabError, match=f"strategy '.*': ?.*{says}|strategy '.*' {says}"):
+def test_a_setting_that_there_is_not_is_refused(name, names):
+    """With the strategy, and the setting or those that there are."""
+    with pytest.raises(LabError, match=rf"strategy '{re.escape(name)}'.*{names}"):
         check_settings(find(name))
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "names"),
     [
-        ("sync_thread", "'sync_thread' is unknown; nearest: sync_threads"),
-        ("aiohttp@threads", "aiohttp is a client of kind asyncio and threads runs blocking ones; it goes with await"),
-        ("nothing@threads", "'nothing@threads' is unknown"),
-        ("geventhttpclient@threads", "geventhttpclient goes with serial, gevent only"),
-        (
-            "aiohttp@trio",
-            "trio runs only httpx-async, httpx-async-h2, httpx2-async, httpx2-async-h2; aiohttp goes with",
-        ),
-        ("urllib3@multi", "multi runs only pycurl; urllib3 goes with serial, threads, .*gevent$"),
-        (
-            "aiohttp@gevent",
-            "gevent runs only requests, requests-session, urllib3, geventhttpclient; aiohttp goes with await",
-        ),
+        ("sync_thread", "sync_threads"),
+        ("aiohttp@threads", "await"),
+        ("nothing@threads", "nothing@threads"),
+        ("geventhttpclient@threads", "serial, gevent"),
+        ("aiohttp@trio", "httpx-async"),
+        ("urllib3@multi", "pycurl"),
     ],
 )
-def test_an_unknown_strategy_is_answered_with_what_there_is(name, says):
+def test_an_unknown_strategy_is_answered_with_what_there_is(name, names):
     """The nearest names, or the executors that fit."""
-    with pytest.raises(LabError, match=says):
+    with pytest.raises(LabError, match=names):
         find(name)
 
 
@@ -147,24 +129,20 @@ def test_the_list_names_the_articles_of_a_strategy():
 
 
 @pytest.mark.parametrize(
-    ("name", "module", "install"),
+    ("name", "module", "extra"),
     [
-        ("niquests", "niquests", "niquests is not installed; pip install 'clientlab[niquests]'"),
-        ("httpx-client@threads", "httpx", "httpx is not installed; pip install 'clientlab[all]'"),
-        ("httpx-client-h2", "h2", "h2 is not installed; pip install 'clientlab[all]'"),
-        ("httpx2-aiohttp", "httpx2", "httpx2 is not installed; pip install 'clientlab[all]'"),
-        ("pyqwest@threads", "pyqwest", "pyqwest is not installed; pip install 'clientlab[more]'"),
-        ("requests-session@futures", "requests_futures", "requests-futures is not installed; pip install 'clientlab[a"),
-        ("urllib3@gevent", "gevent", "gevent is not installed; pip install 'clientlab[all]'"),
-        ("async_threads", "asgiref", "asgiref is not installed; pip install 'clientlab[all]'"),
-        ("aiohttp-uvloop@workers", "uvloop", "uvloop is not installed; pip install 'clientlab[all]'"),
+        ("niquests", "niquests", "niquests"),
+        ("httpx-client-h2", "h2", "all"),
+        ("pyqwest@threads", "pyqwest", "more"),
+        ("requests-session@futures", "requests_futures", "all"),
+        ("aiohttp-uvloop@workers", "uvloop", "all"),
     ],
 )
-def test_a_strategy_whose_library_is_missing_is_unavailable(name, module, install, monkeypatch):
+def test_a_strategy_whose_library_is_missing_is_unavailable(name, module, extra, monkeypatch):
     """It says what to install, and the others are not concerned."""
     assert unavailable(find(name)) is None
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(LabError, match=re.escape(f"strategy {name!r} is unavailable: {install}")):
+    with pytest.raises(LabError, match=re.escape(f"clientlab[{extra}]")):
         check_settings(find(name))
     check_settings(find("http.client"))
 
@@ -178,11 +156,11 @@ def urllib3_of_version(number: str, folder: Path, monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(folder))
 
 
-@pytest.mark.parametrize("name", ["requests", "urllib3@threads", "requests-session@futures", "sync"])
+@pytest.mark.parametrize("name", ["requests", "urllib3@threads"])
 def test_requests_is_not_measured_on_a_urllib3_that_is_another_library(name, tmp_path, monkeypatch):
     """Niquests' urllib3-future overwrites urllib3: refused with what to do about it."""
     urllib3_of_version("2.25.904", tmp_path, monkeypatch)
-    with pytest.raises(LabError, match=r"is unavailable: urllib3 is overwritten by urllib3-future.*NO_OVERRIDE"):
+    with pytest.raises(LabError, match="urllib3-future"):
         check_settings(find(name))
     check_settings(find("niquests"))
 
@@ -200,5 +178,5 @@ def test_pycurl_over_http2_is_unavailable_where_libcurl_has_none(monkeypatch):
     built = list(pycurl.version_info())
     built[4] &= ~pycurl.VERSION_HTTP2
     monkeypatch.setattr(pycurl, "version_info", lambda: tuple(built))
-    assert "has no HTTP/2; pip install" in unavailable(find("pycurl-h2@threads"))
+    assert "HTTP/2" in unavailable(find("pycurl-h2@threads"))
     assert unavailable(find("pycurl")) is None

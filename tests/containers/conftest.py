@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
-import socket
 import subprocess
 
 import pytest
 
 from containers.compose import Project, why_not
 from optional_programs import leave_out
-from running import eventually
+from running import eventually, free_ports
 
 PORTS = (
     "GRAFANA_PORT", "LAB_PORT", "PROMETHEUS_PORT", "FLASK_PORT", "AIOHTTP_PORT", "PROXY_FLASK_PORT",
@@ -27,21 +26,13 @@ def engine() -> None:
         leave_out(f"left out: {reason}")
 
 
-def _free_ports(count: int) -> list[int]:
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
-
-
 @pytest.fixture(scope="session")
 def new_project(engine, tmp_path_factory):  # noqa: ARG001 - needed first
     """Makes projects with ports of their own; images are built before the first."""
     made: list[Project] = []
 
     def make(**environment: str) -> Project:
-        ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
+        ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         env_file = tmp_path_factory.mktemp("compose") / "test.env"
         env_file.write_text("".join(f"{name}={value}\n" for name, value in {**ports, **environment}.items()))
         project = Project(f"clientlab-test-{secrets.token_hex(4)}", env_file, ports)

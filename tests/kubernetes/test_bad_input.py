@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.real
+
 
 def said(*words: str, **environment: str) -> tuple[int, str]:
     """Exit code and the one line of a command, whose output is empty."""

@@ -11,6 +11,8 @@ import yaml
 from kubernetes.cluster import MANIFESTS, OVERLAYS, Cluster
 from running import eventually
 
+pytestmark = pytest.mark.real
+
 OPERATOR = {"podmonitors": "PodMonitor", "prometheusrules": "PrometheusRule"}
 
 

@@ -11,6 +11,8 @@ from clientlab.cluster.workers import host_of
 from clientlab.experiments.file import bundled, read_plan
 from running import eventually
 
+pytestmark = pytest.mark.real
+
 SOON = 30.0
 TRIALS = len(read_plan(bundled()["demo"], quick=True).arms)
 """Of a round of the demo's quick form."""

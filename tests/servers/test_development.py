@@ -6,7 +6,6 @@ import contextlib
 import json
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,8 @@ from running import FRAMEWORKS, Server, ask, development, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module", params=FRAMEWORKS)
@@ -33,13 +34,6 @@ def test_the_contract_holds(server: Server) -> None:
     assert json.loads(server.ask("/echo", "POST", b"x" * 1000).body)["body"]["length"] == 1000
     assert server.ask("/nope").status == 404
     assert server.ask("/bytes/100000", "HEAD").headers["Content-Length"] == "100000"
-
-
-def test_the_delay_is_kept(server: Server) -> None:
-    """A response does not come before its delay."""
-    start = time.perf_counter()
-    assert server.ask("/?delay=50ms").headers["Server-Timing"] == "delay;dur=50.0"
-    assert time.perf_counter() - start >= 0.05
 
 
 def test_connections_are_counted(server: Server) -> None:
@@ -63,16 +57,8 @@ def test_connections_persist_in_aiohttp_alone(server: Server) -> None:
     assert after[accepted] - before[accepted] == (2 if closed else 1)
 
 
-@pytest.mark.parametrize("words", [["django"], ["flask", "--port", "x"]])
-def test_bad_words_end_with_two(words: list[str]) -> None:
-    """Words that cannot be read end with 2."""
-    command = [sys.executable, "-m", "mockupstream", *words]
-    ended = subprocess.run(command, env=environment({}), capture_output=True, timeout=20, check=False)
-    assert ended.returncode == 2
-
-
 def test_a_bad_variable_ends_with_two() -> None:
-    """So does a variable, with one line that names it."""
+    """One line names it."""
     command = [sys.executable, "-m", "mockupstream", "aiohttp"]
     ended = subprocess.run(
         command, env=environment({"SEED": "x"}), capture_output=True, text=True, timeout=20, check=False

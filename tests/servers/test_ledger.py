@@ -34,6 +34,7 @@ def work(book: Book, number: int) -> None:
     ledger.begin()
 
 
+@pytest.mark.real
 def test_all_workers_are_added_up() -> None:
     """Totals are those of every worker, and those of an ended one stay; gauges tell of the living alone."""
     book = Book()

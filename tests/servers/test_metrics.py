@@ -13,6 +13,8 @@ import pytest
 
 from running import FRAMEWORKS, Server, ask, eventually, gunicorn
 
+pytestmark = pytest.mark.real
+
 ACCEPTED = "mockupstream_connections_accepted_total"
 IN_FLIGHT = "mockupstream_requests_in_flight"
 HELD = "mockupstream_hold_seconds_count"
@@ -42,10 +44,8 @@ def test_one_failed_request(upstream: Server) -> None:
 @pytest.mark.parametrize(
     ("path", "label", "sent"),
     [
-        ("/bytes/100000", 'route="/bytes/{n}",status="200"', 100_000),
         ("/stream/10?chunk=3", 'route="/stream/{n}",status="200"', 10),
         ("/nope", 'route="unknown",status="404"', None),
-        ("/?delay=soon", 'route="/",status="400"', None),
         ("/bytes/9999999", 'route="/bytes/{n}",status="400"', None),
     ],
 )
@@ -65,18 +65,17 @@ def test_scrapes_and_health_checks_are_invisible(upstream: Server) -> None:
     assert all("cpu_seconds" in name for name in grown(before, upstream.metrics()))
 
 
-@pytest.mark.parametrize("requests", [1, 3])
-def test_connections_are_counted_once(upstream: Server, requests: int) -> None:
+def test_connections_are_counted_once(upstream: Server) -> None:
     """A known number of connections with a known number of requests on each is what is counted."""
     before = upstream.metrics()
     for _ in range(7):
         with contextlib.closing(upstream.connect()) as connection:
             ask(connection, "/healthz")
-            for _ in range(requests):
+            for _ in range(3):
                 ask(connection, "/")
     change = grown(before, upstream.metrics())
     assert change[ACCEPTED] == 7
-    assert change[HELD] == 7 * requests
+    assert change[HELD] == 7 * 3
 
 
 def test_pipelined_requests_are_one_connection(upstream: Server) -> None:
@@ -98,15 +97,15 @@ def test_many_connections_are_all_counted(upstream: Server) -> None:
     """Connections that come and go by the hundreds are counted once each, memory of the closed ones being dropped."""
     before = upstream.metrics()
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: upstream.ask("/"), range(800)))
-    assert grown(before, upstream.metrics())[ACCEPTED] == 800
+        list(pool.map(lambda _: upstream.ask("/"), range(300)))
+    assert grown(before, upstream.metrics())[ACCEPTED] == 300
 
 
 def test_a_client_that_leaves_is_no_longer_in_flight(upstream: Server) -> None:
     """Requests whose clients leave during the delay, or during the body, are in flight no longer than their time."""
     assert upstream.metric(IN_FLIGHT) == 0
     leaving = []
-    for path in (b"/?delay=300ms", b"/drip?duration=0.3&numbytes=3", b"/bytes/1000000"):
+    for path in (b"/?delay=2s", b"/drip?duration=2&numbytes=3", b"/bytes/1000000"):
         connection = socket.create_connection(("127.0.0.1", upstream.port))
         connection.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")
         leaving.append(connection)

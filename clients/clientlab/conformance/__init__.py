@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clientlab.conformance.scenario import CheckResult, Scenario
-from clientlab.conformance.selection import SCENARIOS, brief_selection, product, scenarios_of, selection
+from clientlab.conformance.selection import SCENARIOS, scenarios_of, selection
 from clientlab.strategies import Strategy
 
 __all__ = [
     "SCENARIOS",
     "CheckResult",
     "Scenario",
-    "brief_selection",
     "conform",
-    "product",
     "scenarios_of",
     "selection",
 ]

@@ -15,12 +15,8 @@ Check = Callable[[E], str]
 """What is broken, in one sentence; empty if nothing is."""
 
 
-StrategyPart = Literal["strategy", "client", "executor", "way of sending", "library", "library kind"]
-"""The parts of a strategy that a scenario's outcome can depend on.
-
-Way of sending: the library, and the executor if it changes how the library sends. Library kind: blocking or asyncio,
-native or not.
-"""
+StrategyPart = Literal["strategy", "client", "executor", "library", "library kind"]
+"""The parts of a strategy that a scenario's outcome can depend on. Library kind: blocking or asyncio, native or not."""
 
 
 ITS_KIND = "its kind is "

@@ -1,8 +1,8 @@
-"""The scenarios that the tests run with the listed strategies: a selection from all pairs, by one rule."""
+"""The scenarios that `scripts/test --all` runs with the listed strategies: a selection from all pairs, by one rule."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from clientlab.conformance.ending import DURATION, STOP
@@ -54,48 +54,20 @@ def scenarios_of(strategy: Strategy) -> list[Scenario[Any]]:
     return [scenario for scenario in SCENARIOS if scenario.fits(strategy) and scenario not in left_out]
 
 
-def product(strategies: Iterable[Strategy]) -> list[Pair]:
-    """Every strategy with every scenario that it can do."""
-    return [(strategy, scenario) for strategy in strategies for scenario in scenarios_of(strategy)]
-
-
 def selection(strategies: Iterable[Strategy]) -> list[Pair]:
     """Each scenario once with each value of each part that it depends on.
 
     Strategies that send one request after the other come first: of the clients alone they show most, because
     each request then meets the connection of the one before it. Those that keep connections come first of them.
     """
-    return _covering(strategies, lambda part, _scenario: (part,))
-
-
-def brief_selection(strategies: Iterable[Strategy]) -> list[Pair]:
-    """The same with each library and each executor, in place of each client and each pair of them.
-
-    One request is sent with every client all the same: that shows whether its file works at all. The thousand requests
-    are sent with each kind of library: other scenarios show each library's method, headers, body and connections.
-    """
-    return _covering(strategies, _brief_parts)
-
-
-def _brief_parts(part: StrategyPart, scenario: Scenario[Any]) -> tuple[StrategyPart, ...]:
-    """The coarser parts that stand for a part in the brief selection."""
-    if scenario is ONE or part not in {"strategy", "client"}:
-        return (part,)
-    return ("library kind", "executor") if part == "strategy" else ("way of sending",)
-
-
-def _covering(
-    strategies: Iterable[Strategy], parts: Callable[[StrategyPart, Scenario[Any]], tuple[StrategyPart, ...]]
-) -> list[Pair]:
-    """Each scenario once with each value of the parts that stand for each one that it depends on."""
     done: set[Hashable] = set()
     pairs = []
-    for strategy, scenario in product(sorted(strategies, key=_telling)):
-        wanted = {part for needed in scenario.depends_on for part in parts(needed, scenario)}
-        met = {(scenario.name, part, _value(part, strategy)) for part in wanted}
-        if not met <= done:
-            pairs.append((strategy, scenario))
-            done |= met
+    for strategy in sorted(strategies, key=_telling):
+        for scenario in scenarios_of(strategy):
+            met = {(scenario.name, part, _value(part, strategy)) for part in scenario.depends_on}
+            if not met <= done:
+                pairs.append((strategy, scenario))
+                done |= met
     return pairs
 
 
@@ -114,8 +86,6 @@ def _value(part: StrategyPart, strategy: Strategy) -> Hashable:
     if part in {"library", "library kind"}:
         spec = client_spec(strategy.client)
         return (spec.distribution, spec.http) if part == "library" else (spec.kind, spec.native)
-    if part == "way of sending":
-        return _value("library", strategy), _own_way_of_sending(strategy)
     return strategy.client, settings, _own_way_of_sending(strategy)
 
 

@@ -47,10 +47,6 @@ class Relay:
     def url(self) -> str:
         return f"https://127.0.0.1:{self.port}"
 
-    def reset(self) -> None:
-        """Forget everything."""
-        self.accepted, self.resumed, self.passed = 0, [], [0] * len(self.passed)
-
 
 @contextlib.contextmanager
 def tls_relay(behind: int, contexts: Sequence[ssl.SSLContext]) -> Iterator[Relay]:

@@ -161,14 +161,6 @@ _MOST_APART = 86_400.0
 """Seconds by which the clocks of a worker's machine and of the lab may differ."""
 
 
-_ESTIMATED = 2.0
-"""With a duration, the rate follows from the mean time of a request, which those in flight at its end leave uncertain.
-
-In 300 simulated trials each of 0.3 to 2 s, with 1 to 32 requests in flight of 0.05 to 0.4 s, constant, random, ever
-faster and ever slower, the estimate was 0.53 of the rate by counts or more.
-"""
-
-
 def contradiction_of(trial: Trial, workload: Workload, now: float) -> str | None:
     """Why the trial cannot be one of this workload, in one line; None where it adds up. `now`: Unix seconds."""
     why = next(_trial_problems(trial, workload, now), None)
@@ -219,9 +211,8 @@ def _trial_times(trial: Trial) -> Iterator[str]:
         return
     succeeded = trial.requests - sum(trial.errors.values())
     rate, most = succeeded / wall, succeeded / (wall - tail)  # without a tail both are the same
-    least = rate / (MORE if trial.tail_seconds is None else _ESTIMATED)
     shown = trial.requests_per_second  # None: unknown, as reports show it
-    if shown is not None and not least <= shown <= most * MORE:
+    if shown is not None and not rate / MORE <= shown <= most * MORE:
         yield f"requests_per_second {shown} with {rate:g} by its counts"
     longest = None if trial.latency_seconds is None else trial.latency_seconds.max
     # An external program has clocks of its own.

@@ -26,15 +26,14 @@ _MISSED = 3
 class Bounds:
     """Seconds to wait for a worker of a strategy, before a generic one takes it, and for a heartbeat of a trial.
 
-    `start`: how much longer the first heartbeat may take, while the process of the job starts. Its imports take 1 s
-    alone, and 8 s beside 16 busy processes on 2 cores. A job that can't start is reported at once.
+    `start`: how much longer the first heartbeat may take, while the process of the job starts.
     `ready`: how long a shard that is ready waits for the others, once all have begun.
     """
 
     patience: float = 30.0
     generic: float = 5.0
     lost: float = 10.0
-    start: float = 30.0
+    start: float = 10.0
     ready: float = READY_SECONDS
 
     def heartbeat(self, shards: int) -> float:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import random
-import statistics
-from dataclasses import replace
 
 import pytest
 
-from clientlab.analysis.bisection import Bracket, SearchBounds, bracket_of, jittered, next_rate, typical_capacity
+from clientlab.analysis.bisection import SearchBounds, bracket_of, next_rate
 
 BOUNDS = SearchBounds(start=100.0, lowest=4.0, highest=1e6, resolution=0.025, tries=2)
 
@@ -23,7 +20,7 @@ def searched(held, bounds: SearchBounds = BOUNDS) -> list[tuple[float, bool]]:
     return outcomes
 
 
-@pytest.mark.parametrize("capacity", [4.1, 37.0, 99.9, 100.0, 101.0, 160.0, 5_432.1, 123_456.0])
+@pytest.mark.parametrize("capacity", [4.1, 99.9, 160.0, 123_456.0])
 def test_a_search_ends_within_its_resolution_below_the_capacity(capacity):
     """Whichever way the first rate lies. It takes few trials, and none beyond twice the capacity but the first."""
     outcomes = searched(lambda rate: rate <= capacity)
@@ -42,44 +39,6 @@ def test_one_disturbed_trial_does_not_move_the_result():
         bracket = bracket_of(found, 2)
         assert bracket.held <= 160 < bracket.failed <= 1.025 * bracket.held
     assert searched(lambda rate: rate <= 160)[:4] == [(100, True), (200, False), (200, False), (100, True)]
-
-
-def test_one_lucky_trial_does_not_hold_a_rate():
-    """The search errs to neither side: a success beyond the capacity counts as little as a failure below it."""
-    for seed in range(50):
-        lucky = random.Random(seed).randrange(14)
-        count = iter(range(100))
-        found = searched(lambda rate, count=count, lucky=lucky: next(count) == lucky or rate <= 160)
-        bracket = bracket_of(found, 2)
-        assert bracket.held <= 160 < bracket.failed <= 1.025 * bracket.held
-
-
-def test_a_capacity_is_the_rate_that_half_of_all_trials_hold():
-    """The mean over 400 searches is within 1 % where the capacity of a trial varies by 10 %."""
-    draw = random.Random(11)
-    errors = []
-    for number in range(400):
-        bounds = replace(BOUNDS, start=jittered(100, f"a:{number}"))
-        outcomes = searched(lambda rate: rate <= 700 * math.exp(draw.gauss(0, 0.1)), bounds)
-        errors.append(math.log(bracket_of(outcomes, 2).middle / 700))
-    assert statistics.mean(errors) == pytest.approx(0, abs=0.01)
-
-
-def test_an_interval_counts_the_width_of_the_brackets():
-    """Three rounds with one bracket leave all rates between its ends; a round without an upper end adds none."""
-    brackets = dict.fromkeys((1, 2, 3), Bracket(100.0, 102.0))
-    found = typical_capacity(brackets)
-    assert (found.value, found.low, found.high) == pytest.approx((math.sqrt(10_200), 100, 102))
-    assert typical_capacity({1: Bracket(None, 4.0)}) is None
-    assert typical_capacity(dict.fromkeys((1, 2, 3), Bracket(50.0, None))).interval == pytest.approx((50, 50))
-
-
-def test_first_rates_differ_by_round_and_arm_and_follow_from_their_key():
-    """They lie within a factor of 1.42 of the chosen one, as the draw of the round and the arm has them."""
-    rates = [jittered(100.0, f"1:{number}:{arm}") for number in (1, 2, 3) for arm in "ab"]
-    assert len(set(rates)) == len(rates)
-    assert all(100 / 1.42 < rate < 142 for rate in rates)
-    assert jittered(100.0, "1:1:a") == rates[0]
 
 
 def test_the_next_rate_follows_from_the_outcomes_alone():

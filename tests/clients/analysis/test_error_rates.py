@@ -10,8 +10,6 @@ import pytest
 
 from clientlab.analysis.hypotheses import inside, less, spread, within
 
-pytestmark = pytest.mark.slow
-
 SIMULATIONS = 2000
 
 
@@ -39,7 +37,7 @@ def held(findings, truth: float) -> float:
     return sum(found.ratio.low <= truth <= found.ratio.high for found in findings) / len(findings)
 
 
-@pytest.mark.parametrize("rounds", [3, 5, 10])
+@pytest.mark.parametrize("rounds", [3, 10])
 def test_equal_arms_have_less_in_one_of_twenty_runs(rounds):
     """No more, and no fewer: half of them either way, and the interval holds 1 in all others."""
     found = judged(less, 2, rounds)
@@ -65,7 +63,7 @@ def test_a_ratio_on_the_limit_of_its_band_is_called_inside_in_half_of_5_of_100_r
     assert held(found, 1.2) == pytest.approx(0.95, abs=chance(0.05))
 
 
-@pytest.mark.parametrize("rounds", [6, 12])
+@pytest.mark.parametrize("rounds", [6])
 def test_arms_that_vary_alike_are_called_different_in_one_of_twenty_runs_at_most(rounds):
     """In fewer where the pace of the rounds, which both arms share, varies more than they do."""
     found = judged(spread, 2, rounds)
@@ -73,7 +71,7 @@ def test_arms_that_vary_alike_are_called_different_in_one_of_twenty_runs_at_most
     assert share(found, "supported") + share(found, "contradicted") <= 0.05 + chance(0.05)
 
 
-@pytest.mark.parametrize(("places", "rounds"), [(3, 3), (3, 10), (5, 5)])
+@pytest.mark.parametrize(("places", "rounds"), [(3, 3)])
 def test_a_flat_sweep_has_its_optimum_inside_in_half_of_5_of_100_runs_at_most(places, rounds):
     """In far fewer, for it has to be less than both ends; and at an end as seldom.
 

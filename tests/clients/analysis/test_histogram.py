@@ -35,8 +35,3 @@ def test_shares_between_edges_add_up_to_what_lies_between_them():
 def test_the_unit_is_the_one_stored():
     """A histogram in another unit than nanoseconds is read in the unit that it stores."""
     assert stored([0.002], 1e-6).seconds.tolist() == pytest.approx([2.0], rel=WIDTH)
-
-
-def test_nothing_has_no_latencies():
-    """Of an empty histogram."""
-    assert stored([]).total == 0

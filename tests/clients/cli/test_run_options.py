@@ -8,7 +8,7 @@ import click
 import pytest
 
 from clientlab.cli.option_fields import takes
-from clientlab.cli.run_options import OPTION_NAMES, RunOptions
+from clientlab.cli.run_options import RunOptions
 
 
 @pytest.fixture
@@ -29,12 +29,6 @@ def parse(monkeypatch):
 
     call.command = command
     return call
-
-
-def test_without_options_nothing_is_given(parse):
-    """Every field has the default of the dataclass."""
-    assert parse() == RunOptions()
-    assert RunOptions().workload_fields() == {}
 
 
 def test_values_have_the_types_of_their_fields(parse):
@@ -78,7 +72,6 @@ def test_a_body_is_text_or_a_file(parse, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "environment", "testbed"),
     [
-        ([], {}, "local"),
         (["--testbed", "compose"], {}, "compose"),
         (["--testbed", "local"], {"CLIENTLAB_TESTBED": "compose"}, "local"),
         ([], {"CLIENTLAB_TESTBED": "compose"}, "compose"),
@@ -90,11 +83,3 @@ def test_the_testbed_is_that_of_the_option_or_of_the_environment(parse, monkeypa
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert parse(*arguments).testbed == testbed
-
-
-def test_messages_name_the_short_option_where_there_is_one():
-    """Every option of the dataclass has a name; the argument and the shared options have none here."""
-    assert OPTION_NAMES["requests"] == "-n"
-    assert OPTION_NAMES["payload_size"] == "--payload-size"
-    shared = {"experiment", "folder", "chart", "html", "junit"}
-    assert set(OPTION_NAMES) == set(RunOptions.__dataclass_fields__) - shared

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import os
-import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -39,34 +36,6 @@ class LateOnce(Urllib3Pool):
             mark.touch()
             raise Fault("timeout-read", "late")
         return super().send(request)
-
-
-class UnsentOnce(LateOnce):
-    """In the first of its trials the time is over before the server has seen a request that it answers with silence."""
-
-    late: ClassVar = "/13"
-
-
-class SendsTwiceH2(SoundH2):
-    """Each request a second time."""
-
-    def send(self, request):
-        super().send(request)
-        return super().send(request)
-
-
-class FallsBack(Urllib3Pool):
-    """HTTP/1.1, where it says that it speaks HTTP/2."""
-
-    http = "2"
-
-
-class PatientH2(SoundH2):
-    """Waits for three seconds longer than it may."""
-
-    def open(self):
-        self._budget = replace(self._budget, timeout=self._budget.timeout + 3)
-        super().open()
 
 
 class SendsTwice(Urllib3Pool):
@@ -131,12 +100,6 @@ class KeepsNothing(HttpClient):
             self._of_thread.connection.close()
 
 
-class KeepsAll(Urllib3Pool):
-    """Connections kept, where it says that each call has its own."""
-
-    policy = "per call"
-
-
 class CountsTwice(Urllib3Pool):
     """Tells the lab of connections that Python has seen."""
 
@@ -157,28 +120,6 @@ class OneAtATime(Urllib3Pool):
         self._manager.connection_pool_kw["maxsize"] = 1
 
 
-class KeepsMore(Urllib3Pool):
-    """A pool of as many as it likes, whatever it is given."""
-
-    def open(self):
-        super().open()
-        self._manager.connection_pool_kw["maxsize"] = 20
-
-
-class OpensAnew(Urllib3Pool):
-    """One request at a time, on a connection that is then thrown away."""
-
-    def open(self):
-        super().open()
-        self._turn = threading.Lock()
-
-    def send(self, request):
-        with self._turn:
-            reply = super().send(request)
-            self._manager.clear()
-            return reply
-
-
 class Swallows(Urllib3Pool):
     """Every error is a good answer."""
 
@@ -188,16 +129,6 @@ class Swallows(Urllib3Pool):
         except Exception:  # noqa: BLE001 - what is wrong with it
             body = b""
         return 200, body
-
-
-class SwallowsH2(SoundH2):
-    """The same over HTTP/2."""
-
-    def send(self, request):
-        try:
-            return super().send(request)
-        except Exception:  # noqa: BLE001 - what is wrong with it
-            return 200, b""
 
 
 class Unverified(Urllib3Pool):
@@ -222,16 +153,6 @@ class KnowsNoKinds(Urllib3Pool):
     errors = ()
 
 
-class Retries(Urllib3Pool):
-    """Sends again what failed."""
-
-    def send(self, request):
-        try:
-            return super().send(request)
-        except Exception:  # noqa: BLE001 - what is wrong with it
-            return super().send(request)
-
-
 class Follows(Urllib3Pool):
     """Goes where it is redirected to."""
 
@@ -243,34 +164,19 @@ class Follows(Urllib3Pool):
         return response.status, response.data
 
 
+class RetriesToo(Follows):
+    """Sends again what failed, and goes where it is redirected to."""
+
+    def send(self, request):
+        try:
+            return super().send(request)
+        except Exception:  # noqa: BLE001 - what is wrong with it
+            return super().send(request)
+
+
 class IsPatient(Urllib3Pool):
-    """Waits for three seconds longer than it may."""
+    """Waits for a second longer than it may."""
 
     def open(self):
         super().open()
-        self._manager.connection_pool_kw["timeout"] = self._budget.timeout + 3
-
-
-class ReusesSpoiled(HttpClient):
-    """Goes on with a connection that had a fault."""
-
-    def send(self, request):
-        connection = self._connection_to(request)
-        connection.request(request.method, "/" + request.url.split("/", 3)[3], request.body, request.headers)
-        response = connection.getresponse()
-        return response.status, response.read()
-
-    def _connection_to(self, request):
-        made = getattr(self._of_thread, "kept", None)
-        if made is None:
-            made = http.client.HTTPConnection(request.url.split("/")[2], timeout=self._timeout)
-            self._of_thread.kept = made
-            self._all.append(made)
-        return made
-
-
-class Raises(Urllib3Pool):
-    """Its own mistake, before the first request."""
-
-    def open(self):
-        raise Fault("other", Path(__file__).name + " can't be opened")
+        self._manager.connection_pool_kw["timeout"] = self._budget.timeout + 1

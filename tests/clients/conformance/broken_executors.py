@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 
 from clientlab.executors.threads import Threads
 
 
 class IgnoresTheEnd:
-    """An executor that sends five times as long as it is asked to."""
+    """An executor that sends far longer than it is asked to."""
 
     def __init__(self, context):
         self._context = context
@@ -19,27 +18,11 @@ class IgnoresTheEnd:
 
     def run(self, numbers):
         if numbers.deadline is not None:
-            numbers.deadline += 2
+            numbers.deadline += 1.5
         self._call.send_all(numbers)
 
     def close(self):
         self._call.close()
-
-
-class LeavesOneOut(IgnoresTheEnd):
-    """An executor that never sends the last."""
-
-    def run(self, numbers):
-        every = list(numbers) if numbers.count is not None else numbers
-        self._call.send_all(every[:-1] if isinstance(every, list) else every)
-
-
-class OneMore(Threads):
-    """An executor with a thread more than it may have."""
-
-    def open(self):
-        super().open()
-        self._pool = ThreadPoolExecutor(self._context.concurrency + 1)
 
 
 class LeavesAProcess(Threads):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from statistics import median
 
+import pytest
+
 from clientlab.conformance.server import counting_server
 from clientlab.workload.workload import Workload
 from clients.measured import measure
+
+pytestmark = pytest.mark.real
 
 
 def test_the_time_of_a_request_is_that_in_its_worker():

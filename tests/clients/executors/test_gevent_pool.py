@@ -13,19 +13,20 @@ from clientlab.strategies import check_settings, find
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 
-STRATEGY = "requests-session@gevent"
+STRATEGY = "urllib3@gevent"
 
 
-@pytest.mark.parametrize("strategy", [STRATEGY, "urllib3@gevent"])
-def test_it_patches_before_the_client_is_imported_without_a_warning(strategy, monkeypatch):
+@pytest.mark.real
+def test_it_patches_before_the_client_is_imported_without_a_warning(monkeypatch):
     """A warning, as gevent gives where it comes too late, would fail the trial."""
     monkeypatch.setenv("PYTHONWARNINGS", "error::Warning:gevent,error::Warning:clientlab")
     with counting_server(hold=0.02) as server:
-        measured = measure(strategy, Workload(requests=20, concurrency=5, warmup=2), server.url)
+        measured = measure(STRATEGY, Workload(requests=20, concurrency=5, warmup=2), server.url)
         assert server.most_in_flight == 5
     assert measured.samples.errors == {}
 
 
+@pytest.mark.real
 def test_the_trials_process_imports_no_ssl_before_it_is_patched():
     """Gevent can patch ssl only where nobody has it yet."""
     code = (
@@ -37,6 +38,7 @@ def test_the_trials_process_imports_no_ssl_before_it_is_patched():
     assert not {"ssl", "asyncio", "requests", "urllib3"} & set(modules)
 
 
+@pytest.mark.real
 def test_nothing_is_patched_in_the_labs_own_process():
     """Asking for it, and looking up its settings, leaves this process as it is."""
     check_settings(find(STRATEGY))

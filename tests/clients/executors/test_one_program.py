@@ -11,6 +11,8 @@ import pytest
 from clientlab import strategies
 from clientlab.executors.executor_interface import ExecutorContext, RequestNumbers
 
+pytestmark = pytest.mark.real
+
 CONCURRENCY = 3
 SECONDS = 0.3
 
@@ -99,15 +101,14 @@ def test_no_request_begins_behind_the_duration_but_the_least_number(executor, co
     assert late.extended
 
 
-@pytest.mark.parametrize("executor", ["threads", "queue"])
-def test_a_fault_of_the_executors_own_ends_a_duration(executor, context):
+def test_a_fault_of_the_executors_own_ends_a_duration(context):
     """It is raised, as with a number of requests, and no thread is left."""
 
     def broken(_numbers):
         raise RuntimeError("no more threads")
 
     context.open = lambda _: NotedCaller(context.sent, context.sizes)
-    made = strategies.load(strategies.executor_spec(executor).import_path)(context)
+    made = strategies.load(strategies.executor_spec("threads").import_path)(context)
     made.open()
     made._call.send_all = broken
     with pytest.raises(RuntimeError, match="no more threads"):

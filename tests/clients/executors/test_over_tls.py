@@ -10,7 +10,9 @@ from clientlab.workload.workload import Workload
 from clients.measured import measure
 from tls_servers import Authority
 
-STRATEGIES = ["pycurl@multi", "requests-session@gevent", "urllib3@gevent", "requests-session@futures"]
+pytestmark = pytest.mark.real
+
+STRATEGIES = ["pycurl@multi", "urllib3@gevent"]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

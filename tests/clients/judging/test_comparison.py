@@ -8,8 +8,6 @@ from benchmarks.truth.comparisons import calls_a_change, compared
 
 from clientlab.errors import LabError
 from clientlab.judging.comparison import compare, differences
-from clientlab.reports.comparison import as_markdown
-from clientlab.results.document import Placement, SystemLimits
 from clientlab.results.figures import BY_KEY, COMPARED
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
@@ -83,14 +81,6 @@ def test_with_fewer_than_three_rounds_nothing_can_be_said():
     assert (found["wall"].ratio.low, found["wall"].rounds) == (None, (3, 2))
 
 
-def test_something_where_there_was_nothing_is_a_change_without_a_ratio():
-    """Connections from none to some; none in both is the same."""
-    found = changes_of(a_run_at(1.0, connections_opened=0), a_run_at(1.0, connections_opened=8))["connections"]
-    assert (found.ratio, found.word) == (None, "more")
-    found = changes_of(a_run_at(1.0, connections_opened=0), a_run_at(1.0, connections_opened=0))["connections"]
-    assert (found.ratio.value, found.word) == (1, "equal")
-
-
 def test_trials_that_failed_are_left_out():
     """An arm without a finished trial has no figures."""
     found = changes_of(a_run_at(1.0), a_run(*(a_failed_trial("urllib3", number=n) for n in (1, 2, 3))))["wall"]
@@ -116,9 +106,7 @@ def test_a_wall_time_that_errors_shortened_is_not_called_faster():
     assert (found["wall"].word, found["wall"].rounds) == ("slower", (3, 4))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("arms", [1, 8])
-@pytest.mark.parametrize("rounds", [3, 8])
+@pytest.mark.parametrize(("arms", "rounds"), [(1, 8), (4, 3)])
 def test_identical_runs_are_called_different_in_5_of_100_tables_at_most(arms, rounds):
     """Whole tables: 100 drawn pairs of runs, with three sampling errors. `scripts/bench truth` draws more."""
     draw = np.random.default_rng([arms, rounds])
@@ -135,26 +123,6 @@ def test_the_smallest_change_that_could_be_seen_is_stated():
     assert changes_of(a_run_at(1.0, rounds=2), a_run_at(1.0, rounds=2))["wall"].detectable is None
 
 
-def test_more_arms_make_each_interval_wider():
-    """So that all intervals of the table hold together."""
-
-    def width(*arms: str) -> float:
-        one, other = (a_run_at(pace, name, arms) for pace, name in ((1.0, "a"), (1.1, "b")))
-        ratio = compare(one, [other]).others[0].changes["urllib3"]["wall"].ratio
-        return ratio.high / ratio.low
-
-    assert width("urllib3", "pycurl", "aiohttp") > width("urllib3")
-
-
-def test_each_run_is_compared_with_the_first():
-    """Three runs, two comparisons, the arms in the baseline's order."""
-    arms = ("pycurl", "urllib3")
-    found = compare(a_run_at(1.0, "a", arms), [a_run_at(2.0, "b", arms), a_run_at(1.0, "c", arms[::-1])])
-    assert [one.run.run for one in found.others] == ["b", "c"]
-    assert found.arms() == ["pycurl", "urllib3"]
-    assert [one.changes["pycurl"]["wall"].word for one in found.others] == ["slower", "undecided"]
-
-
 def other_workload(**changes):
     """A run like others but for its workload."""
     return a_run_at(1.0).model_copy(
@@ -169,9 +137,7 @@ def other_workload(**changes):
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        (other_workload(requests=500), "workload 'workload' has requests 1000 and 500"),
         (other_workload(delay=Delay.parse("5ms")), "workload 'workload' has delay None and 5ms"),
-        (other_workload(delay=Delay.parse("5ms"), path="/x"), "workload 'workload' has .*, and 1 more"),
         (a_run_at(1.0, arms=("urllib3", "pycurl")), "only now has arm 'pycurl'"),
         (a_run_at(1.0, route="proxy"), "arm 'urllib3' has route 'direct' and 'proxy'"),
         (a_run_at(1.0, concurrency=8), "arm 'urllib3' has concurrency 1 and 8"),
@@ -213,57 +179,3 @@ def test_surroundings_that_differ_are_told_by_name():
         "uvloop": (None, "1"), "flask": ("gunicorn", "werkzeug"),
     }  # fmt: skip
     assert differences(before, before) == []
-
-
-def parts_of(before, after) -> dict[str, tuple[str | None, str | None]]:
-    """Differences of two runs with these surroundings beside the usual ones."""
-    base, other = (
-        a_run_at(1.0).model_copy(update={"surroundings": SURROUNDINGS.model_copy(update=changes)})
-        for changes in (before, after)
-    )
-    return {one.part: (one.before, one.after) for one in differences(base, other)}
-
-
-def test_an_upgrade_below_a_measured_library_is_told_and_forbids_nothing():
-    """The library itself is the same; so are Python's build and the machine. The lab's commit is told, too."""
-    known = {"libraries": {"httpx": "0.28.1"}, "openssl": "OpenSSL 3.0.2", "cpu_governor": "powersave", "smt": True}
-    before = known | {"dependencies": {"httpcore": "1.0.8", "h11": "0.16.0"}, "compiled": {}, "lab_commit": "aaa"}
-    after = known | {
-        "dependencies": {"httpcore": "1.0.9", "h11": "0.16.0"},
-        "compiled": {},
-        "lab_commit": "bbb, changed",
-    }
-    assert parts_of(before, after) == {"httpcore": ("1.0.8", "1.0.9"), "lab commit": ("aaa", "bbb, changed")}
-    assert parts_of(before, before | {"openssl": "OpenSSL 3.5.0", "cpu_governor": "performance", "smt": False}) == {
-        "openssl": ("OpenSSL 3.0.2", "OpenSSL 3.5.0"), "cpu governor": ("powersave", "performance"),
-        "smt": ("True", "False"),
-    }  # fmt: skip
-    curl = parts_of(before | {"compiled": {"pycurl": "libcurl/8.5"}}, before | {"compiled": {"pycurl": "libcurl/8.6"}})
-    assert curl == {"compiled into pycurl": ("libcurl/8.5", "libcurl/8.6")}
-    one, two = (
-        a_run_at(1.0, name).model_copy(update={"surroundings": SURROUNDINGS.model_copy(update=changes)})
-        for name, changes in (("one", before), ("two", after))
-    )
-    (compared,) = compare(one, [two]).others
-    assert (compared.unlike, [one.part for one in compared.differences]) == ([], ["lab commit", "httpcore"])
-    assert "httpcore: 1.0.8 -&gt; 1.0.9" in as_markdown(compare(one, [two]), [])
-
-
-def test_a_run_whose_parts_were_pinned_differs_from_one_whose_were_not():
-    """The run that pinned nothing says so. Limits are compared where both runs know them."""
-    apart = {"placement": Placement(client=[1], upstream=[0])}
-    assert parts_of({}, apart) == {"placement": ("not pinned", "client on CPU 1, upstream on CPU 0")}
-    assert parts_of(apart, apart) == {}
-    few, many = ({"limits": SystemLimits(open_files=9, listen_backlog=queue)} for queue in (128, 4096))
-    assert parts_of(few, many) == {"listen backlog": ("128", "4096")}
-    assert parts_of({}, many) == parts_of(many, {}) == parts_of(many, many) == {}
-
-
-def test_what_one_of_two_systems_does_not_show_is_unknown_and_no_difference():
-    """It is named once, as unknown; a version that both know is compared."""
-    silent = {"libraries": {"httpx": "0.28.1"}}
-    telling = silent | {"openssl": "3", "smt": True}
-    assert parts_of(silent, telling) == {"openssl, smt": ("unknown", "known")}
-    assert parts_of(telling, silent) == {"openssl, smt": ("known", "unknown")}
-    assert parts_of(silent, silent) == parts_of(telling, telling) == {}
-    assert parts_of(silent, telling | {"libraries": {"httpx": "0.29"}})["httpx"] == ("0.28.1", "0.29")

@@ -6,15 +6,12 @@ import math
 
 import pytest
 
-from clientlab.errors import LabError
-from clientlab.experiments.checks import check_stored
 from clientlab.judging.cautions.trials import gil_on
 from clientlab.judging.contrasts import contrasts, environment_pairs
 from clientlab.reports.headline import environment_sentences as sentences
 from clientlab.reports.surroundings import environment_lines as lines
 from clientlab.results.document import Environment
 from clientlab.results.plan import Arm, EnvironmentSpec
-from clientlab.service.run_metrics import surroundings_hash
 from clients.documents import a_run, a_trial
 
 SPECS = {name: EnvironmentSpec(folder=f"/{name}") for name in ("old", "new")}
@@ -48,18 +45,6 @@ def test_rounds_differ_by_a_factor_of_ten_and_the_ratio_within_them_is_exact():
     assert sentences(run)[0].startswith("urllib3 in new takes 1.05 (1.05 to 1.05) times the time per request and 1")
 
 
-def test_without_a_round_of_both_no_ratio_is_made_up():
-    """If no round has both environments, the sentence says so and no ratio is computed."""
-    arms = [arm("urllib3", "old"), arm("urllib3", "new")]
-    run = a_run(a_trial("urllib3", 1, arm="urllib3 in old", environment="old"), arms=arms, environments=SPECS)
-    assert sentences(run) == ["urllib3 in new and urllib3 in old: no round has trials of both without errors."]
-
-
-def test_a_run_without_environments_keeps_its_hash_of_surroundings():
-    """A new field parts no older runs in the dashboards."""
-    assert surroundings_hash(a_run(a_trial())) == "e6821700"
-
-
 def free_threaded(*gil: bool | None):
     """A run with a trial for each of `gil`, in a Python that was built for free threading."""
     trials = [
@@ -86,18 +71,3 @@ def test_a_gil_in_a_python_for_free_threading_is_shown_and_doubted(gil, shown, l
     run = free_threaded(*gil)
     assert lines(run) == [f"new: CPython 3.14.2, {shown}"]
     assert [one.arms for one in gil_on(run)] == ([locked] if locked else [])
-
-
-def test_the_service_does_not_go_on_with_a_run_of_environments():
-    """A run file, which anybody may have written, must not name a program that is started."""
-    run = a_run(a_trial(arm="urllib3 in old", environment="old"), arms=[arm("urllib3", "old")], environments=SPECS)
-    with pytest.raises(
-        LabError, match="arm 'urllib3 in old' runs in the environment 'old'; measure it with 'clientlab"
-    ):
-        check_stored(run.experiment)
-
-
-def test_an_arm_in_an_environment_that_the_plan_lacks_is_no_plan():
-    """A run file is refused if an arm names an environment that its plan lacks."""
-    with pytest.raises(ValueError, match="arm 'urllib3 in old': there is no environment 'old'"):
-        a_run(a_trial(arm="urllib3 in old"), arms=[arm("urllib3", "old")])

@@ -7,16 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from clientlab.analysis.ratios import Estimate
 from clientlab.judging.comparison import compare
 from clientlab.judging.levels import (
-    LevelSpread,
     gate_of_comparison,
-    gate_of_run,
     levels_of,
     same_surroundings,
 )
-from clientlab.judging.thresholds import change_threshold, judge_changes, limit
+from clientlab.judging.thresholds import change_threshold, judge_changes
 from clientlab.results.figures import BY_KEY
 from clients.documents import a_run, a_trial
 
@@ -65,24 +62,3 @@ def test_a_threshold_counts_how_far_runs_differ_as_a_whole():
     assert unknown[0].startswith("gate wall +2%: at this noise and with these rounds it finds a change of ")
     found = [float(line.partition("a change of ")[2].partition(" %")[0]) for line in (unknown[0], known[0])]
     assert 2 < found[0] < 10 < found[1]
-
-
-def test_a_wider_interval_holds_the_narrow_one():
-    """The widths add up as independent errors do, and an unknown interval stays unknown."""
-    levels = LevelSpread(5, 0.03)
-    wide = levels.widened(Estimate(1.1, 1.05, 1.2), 0.95)
-    assert wide.low == pytest.approx(1.1 * math.exp(-math.hypot(math.log(1.1 / 1.05), 2.7764 * 2**0.5 * 0.03)), 1e-4)
-    assert wide.low < 1.05
-    assert wide.high > 1.2
-    assert levels.widened(Estimate(1.1, None, None), 0.95) == Estimate(1.1, None, None)
-    assert LevelSpread(5, 0.0).widened(Estimate(1.1, 1.05, 1.2), 0.95).low == pytest.approx(1.05)
-
-
-def test_the_gate_of_a_run_states_what_its_limits_find():
-    """For the arm that varies most; errors are counted and need no such sentence."""
-    trials = [a_trial(name, n, wall) for name, walls in (("urllib3", (0.99, 1.0, 1.01)), ("pycurl", (0.5, 1.0, 2.0)))
-              for n, wall in enumerate(walls, 1)]  # fmt: skip
-    (line,) = gate_of_run(a_run(*trials), [limit("wall > 1s"), limit("errors > 0")])
-    assert line.startswith("gate wall > 1s: at this noise and with these rounds it finds ")
-    assert line.endswith("beyond it in 80 of 100 builds (of 2 arms, pycurl varies most).")
-    assert gate_of_run(a_run(*trials), []) == []

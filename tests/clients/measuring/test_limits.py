@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import time
-
 import pytest
 
 from clientlab.conformance.server import Endless, counting_server
 from clientlab.measuring.limits import LimitReached, free_memory, private_memory
 from clientlab.workload.workload import Workload
 from clients.measured import measure, trial_processes
+from running import eventually
+
+pytestmark = pytest.mark.real
 
 MIB = 1 << 20
 DRIP = Endless(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"x", 0.1)
 POUR = Endless(b"HTTP/1.1 200 OK\r\n\r\n", bytes(MIB))
-SLACK = 2.0
 
 
 def workload(**fields) -> Workload:
@@ -25,20 +24,15 @@ def workload(**fields) -> Workload:
 
 @pytest.mark.parametrize(
     ("strategy", "fields"),
-    [("http.client", {}), ("http.client", {"requests": None, "duration": 0.2}), ("http.client", {"warmup": 1}),
-     ("requests-session@process-chunks", {}), ("http.client", {"connections": "warm"})],
-    ids=["requests", "duration", "warm-up", "processes", "warm connections"],
+    [("http.client", {"warmup": 1}), ("http.client@process-chunks", {})],
+    ids=["warm-up", "processes"],
 )  # fmt: skip
 def test_a_response_byte_by_byte_ends_the_trial_at_the_limit_of_a_request(strategy, fields):
-    """Though each wait for bytes is shorter than the timeout. The reason names the limit and its option."""
+    """Though each wait for bytes is shorter than the timeout. The reason states the limit."""
     with counting_server(lambda _: DRIP) as server:
-        with pytest.raises(LimitReached, match=re.escape("no request ended for 1.5 s, the limit of a whole request")):
+        with pytest.raises(LimitReached, match=r"1\.5 s"):
             measure(strategy, workload(**fields), server.url)
-        until = time.monotonic() + SLACK
-        while not server.let_go and time.monotonic() < until:
-            time.sleep(0.01)  # the server notices it a moment later
-        # The client's time begins before the server has read the request, on a busy machine by a while.
-        assert 1.2 < next(iter(server.let_go.values())) < 1.5 + SLACK
+        eventually(lambda: bool(server.let_go), "the server notices it")
     assert trial_processes() == []
 
 
@@ -46,7 +40,7 @@ def test_a_body_without_an_end_ends_the_trial_at_its_memory_limit():
     """Long before the limit of time, and before the machine's memory is used up."""
     with (
         counting_server(lambda _: POUR) as server,
-        pytest.raises(LimitReached, match=r"memory: its processes held [\d.]+ MiB, more than the limit of 200 MiB"),
+        pytest.raises(LimitReached, match="200 MiB"),
     ):
         measure("http.client", workload(request_limit=30.0, memory_limit=200 * MIB), server.url)
     assert trial_processes() == []
@@ -54,10 +48,10 @@ def test_a_body_without_an_end_ends_the_trial_at_its_memory_limit():
 
 def test_a_slow_trial_whose_requests_end_in_time_reaches_no_limit():
     """The limit is one of a request, not of the trial."""
-    with counting_server(hold=0.4) as server:
-        measured = measure("http.client", workload(requests=6), server.url)
+    with counting_server(hold=0.2) as server:
+        measured = measure("http.client", workload(requests=6, request_limit=1.0), server.url)
     assert measured.samples.errors == {}
-    assert measured.outcome.wall_seconds > 1.5
+    assert measured.outcome.wall_seconds > 1.0
 
 
 def test_free_memory_is_known_before_a_trial():

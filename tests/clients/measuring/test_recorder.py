@@ -133,7 +133,6 @@ def test_a_record_holds_number_times_size_and_status(client, context, tmp_path):
         ("typo", {"other:TypeError": 3}, "TypeError: a mistake in the code"),
         ("key", {"protocol": 3}, "KeyError: 'no such header'"),
         ("404", {"status-4xx": 3}, "status 404"),
-        ("500", {"status-5xx": 3}, "status 500"),
     ],
 )
 def test_every_failure_is_recorded_under_its_kind_with_an_example(client, word, errors, example, context, tmp_path):

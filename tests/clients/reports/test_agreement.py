@@ -9,24 +9,19 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from clientlab import units
 from clientlab.judging.comparison import compare
-from clientlab.judging.contrasts import route_contrasts
-from clientlab.judging.ranking import levels_of
-from clientlab.reports.charts import bars, latency
+from clientlab.reports.charts import bars
 from clientlab.reports.charts.chart_data import chart_groups
 from clientlab.reports.charts.forest import comparisons
 from clientlab.reports.comparison import as_markdown
 from clientlab.reports.figure_tables import figure_table
-from clientlab.reports.headline import answers, route_sentences
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
 from clientlab.results.plan import Arm
 from clients.documents import a_run, a_trial, quantiles
-from clients.report_runs import a_measured_trial
 
 ARMS = ("aiohttp@workers", "pycurl", "requests", "urllib3")
-SEEDS = range(60)
+SEEDS = range(3)
 SLACK = 0.012
 """Two figures and a ratio with three digits each, rounded."""
 
@@ -106,36 +101,6 @@ def test_charts_show_the_figures_of_the_table(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_answer_quotes_the_table(seed):
-    """Its rate is that of the fastest row, and its ratios are those of the rows that it names."""
-    run = a_random_run(seed, "direct")
-    (rows,), (sentence,) = tables(run), answers(groups_of(run))
-    assert sentence.startswith(f"{rows[0]['strategy'].removesuffix(' !')} made {rows[0]['req/s']} requests/s")
-    ratios = {row["strategy"].removesuffix(" !"): row["x fastest (95 %)"] for row in rows[1:]}
-    for name, ratio in ratios.items():
-        if found := re.search(rf"([\d.]+ \([\d.]+ to [\d.]+\)) times as fast as {re.escape(name)}[ .,]", sentence):
-            assert found[1] == ratio
-            assert ends(ratio)[0] > 1
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_what_a_route_costs_has_the_sign_of_the_rates(seed):
-    """No arm takes longer with a route on which its rate is higher."""
-    run = a_random_run(seed)
-    shown = levels_of(run)
-    (sentence,) = route_sentences(run)
-    longer = re.search(r"longer with (.*?)(; |\.$)", sentence)
-    shorter = re.search(r"shorter with (.*?)(; |\.$)", sentence)
-    for one in route_contrasts(run):
-        assert one.time.value == pytest.approx(shown[one.arm.name] / shown[one.base.name])
-        named = f"{one.arm.label} ("
-        if longer and named in longer[1]:
-            assert shown[one.arm.name] > shown[one.base.name]
-        if shorter and named in shorter[1]:
-            assert shown[one.arm.name] < shown[one.base.name]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
 def test_a_change_between_two_runs_is_that_of_the_figures_beside_it(seed):
     """898/s before and 855/s now is no ratio of 0.998; and no figure is called slower that is lower."""
     text = as_markdown(compare(a_random_run(seed, "direct"), [a_random_run(seed + 1000, "direct")], force=True), [])
@@ -152,14 +117,3 @@ def test_a_change_between_two_runs_is_that_of_the_figures_beside_it(seed):
         elif word in ("slower", "more", "faster"):
             assert times > 1 - SLACK, line
     assert found == 5 * len(ARMS)
-
-
-def test_the_p99_of_a_chart_is_that_of_the_table():
-    """Of the lines with their table, and of the distributions: not that of all rounds together."""
-    run = a_run(*(a_measured_trial(name, number) for name in ("pycurl", "urllib3") for number in (1, 2, 3)))
-    (rows,) = tables(run)
-    expected = {row["strategy"].removesuffix(" !"): (row["p50"], row["p99"]) for row in rows}
-    (lines,), (areas,) = latency.percentiles(chart_groups(run)), latency.distributions(chart_groups(run))
-    assert {name: (p50, p99) for name, _, p50, p99, *_ in lines.table.rows} == expected
-    assert {bar.name: tuple(bar.value.split(" · ")) for bar in areas.rows} == expected
-    assert units.time(groups_of(run)[0].rows[0].figures["p99"]) == rows[0]["p99"]

@@ -14,9 +14,7 @@ from clientlab.judging.cautions import cautions_of
 from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import change_threshold, judge_changes, judge_limits, limit
-from clientlab.reports import as_csv, as_html, as_junit, as_markdown, comparison
-from clientlab.reports.charts import latency
-from clientlab.reports.charts.chart_data import chart_groups
+from clientlab.reports import as_csv, as_html, as_junit, as_markdown
 from clientlab.reports.figure_tables import figure_table
 from clientlab.reports.headline import sentence
 from clientlab.reports.rows import groups_of
@@ -66,13 +64,6 @@ def test_the_table_shows_a_lower_bound():
     assert (found["sound"]["p50"], found["sound"]["p99"]) == ("9.02 ms", "9.02 ms")
     assert "| ≥ 300 ms |" in as_markdown.render(RUN)
     assert "<td>≥ 300 ms</td>" in as_html.render(RUN)
-
-
-def test_the_table_is_exact_while_the_failures_of_most_rounds_lie_beyond():
-    """The median over rounds does not depend on the one round whose p99 is not known."""
-    assert cells(a_run(*rounds("mostly", 5)[:2], FAULTY[2].model_copy(update={"arm": "mostly", "strategy": "mostly"})))[
-        "mostly"
-    ]["p99"].startswith("9.0")
 
 
 def test_a_row_of_csv_marks_its_lower_bounds():
@@ -129,14 +120,6 @@ def test_a_comparison_says_only_what_lower_bounds_allow(before, after, verdict, 
     assert (median.verdict, median.bounds) == ("equal", (False, False))
 
 
-def test_a_comparison_shows_the_lower_bounds():
-    """As text, as Markdown and as JSON."""
-    found = a_comparison(SOUND, FAULTY)
-    assert "≥ 300 ms" in comparison.as_markdown(found, [])
-    document = json.loads(comparison.as_json(found, []))
-    assert document["runs"][0]["arms"]["it"]["p99"]["at_least"] == [False, True]
-
-
 def test_a_claim_about_a_lower_bound_is_inconclusive():
     """Though two rounds without an error would support it; those may be the arm at its best."""
     claim = Claim(name="it", text="It is so", kind="less", figure="p99", a="slow", b="mixed")
@@ -150,27 +133,6 @@ def test_a_claim_about_a_lower_bound_is_inconclusive():
     assert found.settles == (
         "trials of mixed in which fewer requests fail: their 99th percentile of latency is only a lower bound"
     )
-
-
-def test_the_charts_end_where_failed_requests_begin():
-    """The line of percentiles, the numbers beside a distribution, and the overhead."""
-    groups = chart_groups(RUN)
-    (plot,) = latency.percentiles(groups)
-    faulty = next(line for line in plot.lines if line.name == "faulty")
-    assert "p90 9.0" in faulty.title
-    assert "p99 ≥ 300 ms" in faulty.title
-    assert [height is None for _, height in faulty.points] == sorted(height is None for _, height in faulty.points)
-    assert faulty.points[-1][1] is None
-    assert "3.00 % of the requests of faulty failed: its line ends there." in plot.notes
-    assert all(height is not None for line in plot.lines if line.name == "sound" for _, height in line.points)
-    (areas,) = latency.distributions(groups)
-    (faulty_area,) = [row for row in areas.rows if row.name == "faulty"]
-    assert faulty_area.value.endswith(" · ≥ 300 ms")
-    assert len(faulty_area.rings) == 1
-    (overheads,) = latency.overheads(groups)
-    (faulty_range,) = [row for row in overheads.rows if row.name == "faulty"]
-    assert faulty_range.value.endswith(" · ≥ 295 ms")
-    assert (faulty_range.rings, faulty_range.span) == ([], None)
 
 
 def test_a_caution_names_the_arm_the_share_and_the_bound():

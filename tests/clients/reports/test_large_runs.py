@@ -6,36 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from clientlab.analysis.standings import typical_levels
-from clientlab.judging.claim_verdicts import judged
-from clientlab.results.document import Run
 from clientlab.results.plan import MOST_ARMS, MOST_CLAIMS, MOST_PAIRS, MOST_POINTS, Claim
 from clients.documents import a_run, a_trial
-
-
-def test_claims_about_the_same_arms_share_what_they_are_judged_by(monkeypatch):
-    """Three hundred claims of one pair of arms read its trials once."""
-    reads, trials_of = [], Run.trials_of
-    monkeypatch.setattr(Run, "trials_of", lambda run, arm: (reads.append(arm), trials_of(run, arm))[1])
-    trials = [a_trial(name, number, wall) for name, wall in (("urllib3", 1.0), ("pycurl", 2.0)) for number in (1, 2, 3)]
-    claims = [
-        Claim(name=f"c{number}", text="x", kind="ratio", a="urllib3", b="pycurl", band=(0.5, 3 + number))
-        for number in range(MOST_CLAIMS)
-    ]
-    run = a_run(*trials, claims=claims)
-    assert {claim.verdict for claim in judged(run)} == {"supported"}
-    assert 0 < len(reads) < 10
-
-
-def test_a_copy_of_a_run_with_other_trials_has_these_by_arm():
-    """What was looked up in the first run is not that of its copy."""
-    first, second = a_trial("urllib3"), a_trial("urllib3", 2)
-    run = a_run(first)
-    assert run.trials_of("urllib3") == [first]
-    assert [trial.round for trial in run.with_trial(second.model_copy(update={"order": 1})).trials_of("urllib3")] == [
-        1,
-        2,
-    ]
-    assert run.trials_of("pycurl") == []
 
 
 def arms(count: int):

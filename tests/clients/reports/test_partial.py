@@ -57,9 +57,3 @@ def test_a_partial_trial_counts_in_no_figure_and_no_judgement():
     judged = judge_limits(RUN, [limit("errors > 0")], strict=False)
     assert [one.outcome for one in judged] == ["failed"]
     assert REASON in as_junit.render(RUN, [])
-
-
-def test_a_run_without_partial_trials_has_no_table_of_them():
-    """A report has the table of partial trials only if there are any."""
-    assert "partial" not in as_markdown.render(a_run(*SOUND))
-    assert "partial" not in Page(as_html.render(a_run(*SOUND))).section("errors")

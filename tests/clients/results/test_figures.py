@@ -5,16 +5,9 @@ from __future__ import annotations
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.judging.claim_verdicts import judged
-from clientlab.judging.comparison import compare
-from clientlab.judging.thresholds import judge_limits, limit
-from clientlab.reports.figure_tables import figure_table
-from clientlab.reports.rows import groups_of
 from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
-from clientlab.results.plan import Claim
 from clientlab.results.trial import Noise, OfSearch, OpenLoad
-from clientlab.workload.workload import Workload
-from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+from clients.documents import a_failed_trial, a_trial, quantiles
 
 KNOWN = a_trial(
     wall=2.0, errors={"reset": 250}, cpu_seconds=0.5, idle_pss_bytes=30 << 20, overhead_seconds=quantiles(0.001),
@@ -26,13 +19,6 @@ KNOWN = a_trial(
     tail_seconds=0.5,
     search=OfSearch(rate=600.0, phase="comparison", capacity_per_second=1200.0),
 )  # fmt: skip
-
-
-def cells_of(group) -> dict[str, list[str]]:
-    """Head → the cells of its column."""
-    table = figure_table(group)
-    heads, rows = table.headings, table.rows
-    return dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def test_every_figure_is_read_from_a_trial():
@@ -51,14 +37,13 @@ def test_every_figure_is_read_from_a_trial():
     assert None not in found.values()
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.key)
-def test_what_a_trial_does_not_have_is_unknown_and_not_0(figure):
+def test_what_a_trial_does_not_have_is_unknown_and_not_0():
     """Also per request, where there was no request."""
     nothing = a_failed_trial(
         "urllib3", connections_opened=None, cpu_seconds=None, peak_rss_bytes=None, peak_pss_bytes=None
     )
-    assert figure.of(nothing) is None
-    assert figure.over_rounds([nothing]) is None
+    for figure in FIGURES:
+        assert (figure.of(nothing), figure.over_rounds([nothing])) == (None, None), figure.key
     assert BY_KEY["cpu"].of(a_failed_trial("urllib3", cpu_seconds=0.5)) is None
     assert BY_KEY["cpu"].of(a_failed_trial("urllib3", cpu_seconds=0.5, requests=9, errors={"connect": 9})) is None
 
@@ -86,56 +71,8 @@ def test_a_figure_is_found_by_its_key_and_by_its_full_name():
 
 def test_an_unknown_name_is_refused_with_the_known_ones():
     """A claim about errors is refused too: trials with an error are left out of claims."""
-    with pytest.raises(LabError, match=r"^fail_on: 'p98' is not one of wall, throughput, .*, errors, "):
+    with pytest.raises(LabError, match="fail_on: 'p98'"):
         find("p98", "fail_on")
     for name in ("p98", "errors"):
-        with pytest.raises(ValueError, match=rf"^'{name}' is not one of wall, throughput, (?!.*errors)"):
+        with pytest.raises(ValueError, match=name):
             of_claim(name)
-
-
-def test_bytes_received_per_second_can_be_limited_and_claimed():
-    """A limit is written with a unit; only large bodies have the column."""
-    trials = [a_trial(name, n, wall, bytes_received=2000 << 20) for name, wall in (("slow", 2.0), ("fast", 1.0))
-              for n in (1, 2, 3)]  # fmt: skip
-    claim = Claim(name="it", text="It is so", kind="less", figure="received", a="slow", b="fast")
-    run = a_run(*trials, claims=[claim])
-    outcomes = [one.outcome for one in judge_limits(run, [limit("received < 1500MiB/s")])]
-    assert outcomes == ["failed", "held"]
-    assert [(one.verdict, one.measured) for one in judged(run)] == [
-        ("supported", "fast has 2.00 times the bytes received per second of slow")
-    ]
-    (group,) = groups_of(run)
-    assert cells_of(group)["received"] == ["2,000 MiB/s", "1,000 MiB/s"]
-    (small,) = groups_of(a_run(a_trial(bytes_received=1000)))
-    assert "received" not in cells_of(small)
-
-
-def test_requests_per_connection_can_be_limited_claimed_and_compared():
-    """More is better; a trial of a duration has the column. Without a new connection the figure is unknown."""
-    trials = [a_trial(name, n, connections_opened=count) for name, count in (("pool", 4), ("none", 1000))
-              for n in (1, 2, 3)]  # fmt: skip
-    claim = Claim(name="it", text="It is so", kind="less", figure="requests_per_connection", a="none", b="pool")
-    run = a_run(*trials, claims=[claim])
-    assert [one.outcome for one in judge_limits(run, [limit("reuse < 10")])] == ["held", "failed"]
-    assert [(one.verdict, one.ratio) for one in judged(run)] == [("supported", pytest.approx(250))]
-    fewer = a_run(*(trial.model_copy(update={"connections_opened": 1000}) for trial in trials))
-    change = compare(run, [fewer], [BY_KEY["reuse"]], force=True).others[0].changes["pool"]["reuse"]
-    assert (change.before, change.after, change.word) == (250, 1, "fewer")
-    timed = a_run(a_trial("pool", connections_opened=4), workloads={"workload": Workload(requests=None, duration=1.0)})
-    assert [cells_of(group).get("req/conn") for group in (*groups_of(run), *groups_of(timed))] == [
-        None,
-        ["250"],
-    ]
-    assert BY_KEY["reuse"].of(a_trial(connections_opened=0)) is None
-
-
-def test_the_wait_for_a_cpu_can_be_limited_claimed_and_compared():
-    """From the growth of the kernel's run delay; where the kernel has none, it is unknown and fails a limit."""
-    waiting = [a_trial("a", number, noise=Noise(seconds=1.0, run_delay_seconds=0.05)) for number in (1, 2, 3)]
-    steady = [a_trial("b", number, noise=Noise(seconds=1.0, run_delay_seconds=0.01)) for number in (1, 2, 3)]
-    claim = Claim(name="steady", text="b waits less", kind="less", figure="cpu_wait", a="b", b="a")
-    run = a_run(*waiting, *steady, claims=[claim])
-    assert [one.outcome for one in judge_limits(run, [limit("cpu_wait > 30us")])] == ["failed", "held"]
-    assert (judged(run)[0].verdict, judged(run)[0].ratio) == ("supported", pytest.approx(5))
-    change = compare(run, [run], [BY_KEY["cpu_wait"]], force=True).others[0].changes["a"]["cpu_wait"]
-    assert (change.before, change.ratio.value) == (50e-6, 1.0)

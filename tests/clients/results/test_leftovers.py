@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from clientlab.errors import LabError
 from clientlab.results import leftovers
 from clientlab.results.store import Store
 from clients.documents import a_run
@@ -47,39 +46,7 @@ def test_the_next_start_removes_them_and_nothing_else(store):
     leftovers.sweep(Store(store.folder / "none"))
 
 
-def test_the_logs_of_a_run_that_was_killed_while_its_servers_started_go_with_it(store):
-    """It printed no message that names them. What is no log of the lab's is never removed."""
-    logs = store.folder / KILLED / "logs"
-    (logs / "flask.log").touch()
-    (logs / "mine.bin").touch()
-    leftovers.sweep(store)
-    assert (logs / "mine.bin").exists()
-    (logs / "mine.bin").unlink()
-    leftovers.sweep(store)
-    assert not (store.folder / KILLED).exists()
-
-
-def test_the_log_of_a_server_that_did_not_start_is_kept_for_a_day(store):
-    """The log of a server that did not start stays for a day, because the error message named it."""
-    name = "20240106-000000000-run-abcd"
-    logs = store.folder / name / "logs"
-
-    def start() -> None:
-        with leftovers.begun(store, name):
-            logs.mkdir()
-            (logs / "flask.log").touch()
-            raise LabError("flask did not start")
-
-    with pytest.raises(LabError, match="did not start"):
-        start()
-    leftovers.sweep(store)
-    assert (logs / "flask.log").exists()
-    os.utime(store.folder / name, (0, 0))
-    leftovers.sweep(store)
-    assert not (store.folder / name).exists()
-
-
-@pytest.mark.parametrize("name", ["20240101-120000", "20240101-120000-train", "20240102-000000000-run-abcd.old"])
+@pytest.mark.parametrize("name", ["20240101-120000-train", "20240102-000000000-run-abcd.old"])
 def test_a_folder_of_the_users_with_a_date_for_a_name_stays(store, name):
     """Only the lab's whole names are the lab's."""
     (store.folder / name).mkdir()

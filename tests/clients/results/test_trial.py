@@ -16,26 +16,24 @@ DONE = {"status": "done", "requests": 7, "wall_seconds": 0.1}
 
 
 @pytest.mark.parametrize(
-    ("figures", "problem"),
+    ("figures", "named"),
     [
-        ({"connections_opened": -1}, "connections_opened: Input should be greater than or equal to 0"),
-        ({"requests_per_second": math.nan}, "requests_per_second: Input should be a finite number"),
-        ({"wall_seconds": math.inf}, "wall_seconds: Input should be a finite number"),
-        ({"busy": {"client": math.nan}}, "busy.client: Input should be a finite number"),
-        ({"errors": {"reset": -1}}, "errors.reset: Input should be greater than or equal to 0"),
-        ({"errors": {"reset": 7}}, "a trial that is done has a request that succeeded: 7 errors of 7"),
-        ({"wall_seconds": None}, "a trial that is done took some time, and not wall_seconds None"),
-        ({"latency_seconds": {"mean": 1.0}}, "latency_seconds.p50: Field required"),
-        ({"partial": True}, "a trial that is done is whole, and not partial"),
-        ({"speed": 3}, "speed: Extra inputs are not permitted"),
-        ({"status": "planned"}, "status: Input should be 'done', 'failed' or 'lost'"),
+        ({"connections_opened": -1}, "connections_opened"),
+        ({"requests_per_second": math.nan}, "requests_per_second"),
+        ({"busy": {"client": math.nan}}, "busy.client"),
+        ({"errors": {"reset": 7}}, "7 errors of 7"),
+        ({"wall_seconds": None}, "wall_seconds"),
+        ({"latency_seconds": {"mean": 1.0}}, "latency_seconds.p50"),
+        ({"partial": True}, "partial"),
+        ({"speed": 3}, "speed"),
+        ({"status": "planned"}, "status"),
     ],
 )
-def test_an_impossible_figure_is_refused_when_the_trial_is_made(figures, problem):
+def test_an_impossible_figure_is_refused_when_the_trial_is_made(figures, named):
     """In one line that names the figure."""
     with pytest.raises(ValidationError) as caught:
         Trial.of(a_planned_trial(), started=utc_now(), **DONE | figures)
-    assert first_problem(caught.value) == problem
+    assert named in first_problem(caught.value)
 
 
 def test_an_impossible_figure_is_refused_in_a_copy_too():
@@ -46,23 +44,10 @@ def test_an_impossible_figure_is_refused_in_a_copy_too():
         trial.model_copy(update={"connections_opened": -1})
 
 
-def test_a_finished_trial_has_what_was_planned():
-    """And the time at which it began."""
-    planned = a_planned_trial("aiohttp", 3, 8)
-    trial = Trial.of(planned, started="2024-05-06T07:08:09.000+00:00", **DONE)
-    assert {name: getattr(trial, name) for name in type(planned).model_fields} == planned.model_dump()
-    assert (trial.status, trial.started) == ("done", "2024-05-06T07:08:09.000+00:00")
-
-
-@pytest.mark.parametrize("text", ["plain", "µ × – 中", 'quote " and \\', "two\nlines\tand a tab", "\\uzzzz and \\u00"])
-def test_a_document_of_printable_texts_need_not_be_walked(text):
-    """By its bytes alone, whether they are escaped or not."""
+@pytest.mark.parametrize(
+    ("text", "printable"), [('µ × – 中\n\t" \\u00', True), ("\x1b[2J", False), ("\u202e", False), ("\b", False)]
+)
+def test_only_a_document_with_a_control_character_has_to_be_walked(text, printable):
+    """It is found however JSON writes it."""
     for ascii_only in (True, False):
-        assert is_printable(json.dumps({text: text}, ensure_ascii=ascii_only).encode())
-
-
-@pytest.mark.parametrize("text", ["\x1b[2J", "\x7f", "\x9b", "\u202e", "\u2028", "\r", "\b", "\f", "\x00"])
-def test_a_document_with_a_control_character_is_walked(text):
-    """Control characters are found in a document however JSON writes them."""
-    for ascii_only in (True, False):
-        assert not is_printable(json.dumps([text], ensure_ascii=ascii_only).encode())
+        assert is_printable(json.dumps([text], ensure_ascii=ascii_only).encode()) is printable

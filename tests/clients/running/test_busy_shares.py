@@ -48,16 +48,9 @@ def planned(strategy: str, concurrency: int = 32):
     ("strategy", "concurrency", "cpu", "processes", "cores"),
     [
         ("requests-session@threads", 32, 0.9, 1, 1),
-        ("aiohttp@workers", 32, 0.9, 1, 1),
-        ("urllib3", 1, 0.9, 1, 1),
         ("pycurl@threads", 32, 0.9, 1, 4),
-        ("pycurl@threads", 2, 0.8, 1, 2),
-        ("pycurl@multi", 32, 0.9, 1, 1),
-        ("pyreqwest-async@workers", 2, 0.9, 1, 2),
         ("requests-session@processes", 32, 0.9, 32, 4),
-        ("requests-session@processes", 3, 0.9, 3, 3),
         ("requests-session@threads", 32, 1.8, 1, 1.8),
-        ("requests-session@threads", 32, 5.0, 1, 4),
     ],
 )
 def test_a_client_can_use_a_core_for_each_process_or_thread_without_the_gil(
@@ -67,7 +60,7 @@ def test_a_client_can_use_a_core_for_each_process_or_thread_without_the_gil(
     assert client_cores(planned(strategy, concurrency), outcome(cpu, processes=processes), CORES) == cores
 
 
-@pytest.mark.parametrize("cpu", [1.0, 1.2, 1.24, 1.26, 1.3, 1.9, 2.1])
+@pytest.mark.parametrize("cpu", [1.0, 1.24])
 def test_threads_with_a_gil_that_use_a_core_or_more_are_full(cpu):
     """Between 1.20 and 1.30 cores, the share of the client does not fall to half."""
     found = shares_of(planned("requests-session@threads"), outcome(cpu), None, ServerCounters(), InFlight(client=32))
@@ -79,8 +72,6 @@ def test_threads_with_a_gil_that_use_a_core_or_more_are_full(cpu):
     [
         ("requests-session@processes", 0.95, 0.95),
         ("requests-session@processes", 0.2, 1.2 / 4),
-        ("requests-session@processes", 1.05, 1.0),
-        ("requests-session@processes", None, 1.2 / 4),
         ("pycurl@processes", 0.95, 1.2 / 4),
     ],
 )
@@ -101,29 +92,22 @@ def test_the_fullest_worker_of_the_upstream_counts():
     assert found.upstream == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize(("processes", "startup", "share"), [(100, 0.8, 0.8), (100, 0.0, 0.0), (1, 0.8, None)])
-def test_the_start_of_a_pool_of_processes_is_a_share(processes, startup, share):
+def test_the_start_of_a_pool_of_processes_is_a_share():
     """Of the wall time, until the last process had begun."""
-    whole = replace(outcome(processes=processes), startup_seconds=startup)
+    whole = replace(outcome(processes=100), startup_seconds=0.8)
     found = shares_of(planned("urllib3@processes"), whole, None, ServerCounters(), InFlight(client=32))
-    assert found.startup == share
+    assert found.startup == 0.8
 
 
 @pytest.mark.parametrize(
     ("strategy", "concurrency", "connections", "behind", "share"),
     [
         ("httpx-async-h2@workers", 150, 1, 99.0, 0.99),
-        ("httpx-async-h2@workers", 500, 1, 100.0, 1.0),
-        ("httpx-async-h2@workers", 100, 1, 99.0, None),
-        ("httpx-async-h2@workers", 150, 2, 99.0, None),
-        ("punkreq-h2@workers", 300, 1, 240.0, 0.96),
-        ("punkreq-h2@workers", 150, 1, 140.0, None),
         ("pycurl-h2@threads", 32, 32, 30.0, None),
-        ("aiohttp@workers", 500, 1, 100.0, None),
     ],
 )
 def test_streams_of_http2_are_full_by_the_requests_on_them(strategy, concurrency, connections, behind, share):
-    """Httpx opens 100 on a connection, and the proxy accepts 250; a handle of libcurl has one request at a time."""
+    """Httpx opens 100 on a connection; a handle of libcurl has one request at a time."""
     servers = ServerCounters(upstream=ServerUse(cpu_seconds=0.1), proxy=ServerUse(cpu_seconds=0.1))
     held = InFlight(client=concurrency, proxy=behind, upstream=behind)
     found = shares_of(planned(strategy, concurrency), outcome(connections=connections), None, servers, held)
@@ -133,8 +117,6 @@ def test_streams_of_http2_are_full_by_the_requests_on_them(strategy, concurrency
 @pytest.mark.parametrize(
     ("strategy", "callers", "gil", "cores"),
     [
-        ("requests-session@threads", 1, False, 4),
-        ("aiohttp@workers", 1, False, 1),
         ("aiohttp@async-threads?threads=3", 3, False, 3),
         ("aiohttp@async-threads?threads=3", 3, True, 1),
     ],
@@ -197,9 +179,7 @@ def test_steps_of_a_clock_hide_a_short_trial():
     )
 
 
-@pytest.mark.parametrize(
-    ("slots", "held", "share"), [(4, 3.9, 3.9 / 4), (32, 31, None), (64, 31, None), (None, 31, None), (4, None, None)]
-)
+@pytest.mark.parametrize(("slots", "held", "share"), [(4, 3.9, 3.9 / 4), (32, 31, None)])
 def test_threads_of_the_upstream_are_full_by_the_requests_that_it_holds(slots, held, share):
     """Where it can hold fewer than are in flight."""
     upstream = ServerUse(cpu_seconds=0.1, slots=slots)
@@ -224,10 +204,7 @@ def test_threads_of_the_fullest_worker_count():
     ("strategy", "connections", "share"),
     [
         ("aiohttp@gather", 4, 0.95),
-        ("aiohttp@gather", 32, None),
-        ("requests@threads", 900, None),
         ("httpx-async-h2@workers", 1, None),
-        ("urllib3@threads", 0, None),
     ],
 )
 def test_connections_are_full_by_the_requests_behind_them(strategy, connections, share):

@@ -45,10 +45,3 @@ def test_every_arm_is_first_about_as_often():
     assert set(firsts) == set("abcdefgh")
     assert min(firsts.values()) > 60
     assert max(firsts.values()) < 140
-
-
-def test_the_arms_are_left_as_they_were_given():
-    """Shuffling a round changes the order of the arms and nothing else."""
-    before = list(ARMS)
-    schedule(ARMS, 3, seed=1)
-    assert before == ARMS

@@ -18,7 +18,6 @@ from clientlab.results.target import Target
 from clientlab.results.trial import Trial
 from clientlab.running.due import due_trials, seconds_of
 from clientlab.running.execute import TrialInterrupted, TrialLost, execute, new_run, resumed
-from clientlab.workload.arrivals import Stage, Stages
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_searched_trial
 from clients.running.test_execute import NAME, Recorder
@@ -120,32 +119,6 @@ def test_an_arm_that_holds_no_rate_is_left_out_of_the_comparison(store, monkeypa
     run = execute(planned(rounds=1), measured, store, Recorder())
     assert [trial.arm for trial in run.trials] == ["urllib3"]
     assert "no-capacity" in {caution.kind for caution in run.cautions}
-
-
-def test_overloads_follow_the_comparison_at_shares_of_each_capacity(store):
-    """Each in a trial of its own: calm, beyond the capacity, and calm for three times as long."""
-    workloads = {}
-
-    def stages(trial, workload, *rest):
-        if trial.search.phase != "overload":
-            return measured(trial, workload, *rest)
-        workloads[trial.arm, trial.round, trial.search.rate] = workload
-        done = a_searched_trial(trial.strategy, trial.round, trial.search.rate)
-        return Trial(**(done.model_dump() | trial.model_dump()))
-
-    run = execute(planned(overload=(1.1, 2.0)), stages, store, Recorder())
-    assert store.read(NAME) == run
-    assert [trial.order for trial in run.overloads] == list(range(run.measured - 8, run.measured))
-    (arms,) = capacities(run).values()
-    held = {arm.name: arm.typical.value for arm in arms}
-    assert sorted(workloads) == sorted(
-        (name, number, share * rate) for name, rate in held.items() for number in (1, 2) for share in (1.1, 2.0)
-    )
-    (name, _, rate), workload = next(iter(workloads.items()))
-    calm, beyond = held[name] / 2, rate
-    steps = (Stage(0.0, calm), Stage(5.0, beyond), Stage(10.0, calm))
-    assert (workload.stages, workload.duration) == (Stages(steps), 25.0)
-    assert not due_trials(run).trials
 
 
 def test_the_time_of_a_search_is_estimated():

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
-import statistics
 import threading
-import time
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from clientlab import strategies
 from clientlab.analysis.histogram import decoded
 from clientlab.conformance.server import counting_server, ok
 from clientlab.measuring.context import CONTEXT_FILE
-from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial
 from clientlab.running.execute import TrialInterrupted
-from clientlab.running.quantiles import quantiles_of, quantiles_of_histograms, times_of
+from clientlab.running.quantiles import quantiles_of
 from clientlab.running.trial_runner import TrialRunner
-from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
-from clients.documents import a_planned_trial, a_shard_report
 from clients.fake_testbed import FakeTestbed
 from clients.measured import is_alive, trial_processes
+
+pytestmark = pytest.mark.real
 
 
 def trial_of(server, folder, workload, strategy="urllib3@threads", in_flight=6, progressed=lambda _: None, **runner):
@@ -74,14 +69,16 @@ def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("strategy", ["urllib3@threads", "aiohttp@workers", "aiohttp@async-processes"])
-def test_percentiles_and_their_course_are_those_of_all_samples(strategy, tmp_path):
+def test_percentiles_and_their_course_are_those_of_all_samples(tmp_path):
     """The shards share the sample log, so that nothing is rounded; one file keeps the samples of all."""
     with counting_server(lambda _: ok(b"")) as server:
-        trial = trial_of(server, tmp_path, workload_of(requests=200, warmup=3), strategy, keep_samples=True)
+        trial = trial_of(
+            server, tmp_path, workload_of(requests=200, warmup=3), "aiohttp@async-processes", keep_samples=True
+        )
     samples = np.load(tmp_path / "samples" / "trial-0000.npz")
     assert sorted(samples["number"]) == list(range(200))
     assert trial.latency_seconds == quantiles_of(samples["seconds"])
+    assert trial.upstream_use.requests == 200  # from behind the last shard's warm-up to behind the last one's end
     slices = [row for row in trial.over_time if row.requests]
     assert sum(row.requests for row in slices) == 200
     assert all(trial.latency_seconds.max >= row.p99 >= row.p50 > 0 for row in slices)
@@ -90,8 +87,7 @@ def test_percentiles_and_their_course_are_those_of_all_samples(strategy, tmp_pat
     assert trial.noise is None or trial.noise.others_cpu_seconds is not None
 
 
-@pytest.mark.parametrize("strategy", ["urllib3@threads", "urllib3@processes"])
-def test_shards_of_unequal_size_warm_their_connections_up_in_one_log(strategy, tmp_path):
+def test_shards_of_unequal_size_warm_their_connections_up_in_one_log(tmp_path):
     """No record of a warm-up is taken for a measured one, and none hides another."""
     all_connections = threading.Barrier(7)
 
@@ -102,19 +98,11 @@ def test_shards_of_unequal_size_warm_their_connections_up_in_one_log(strategy, t
 
     with counting_server(answer) as server:
         workload = workload_of(requests=50, connections="warm", warmup=1, concurrency=7)
-        trial = trial_of(server, tmp_path, workload, strategy, in_flight=7)
+        trial = trial_of(server, tmp_path, workload, in_flight=7)
     assert (trial.status, trial.requests, trial.bytes_received) == ("done", 50, 350)
     assert measured_targets(server) == sorted(f"/{k}" for k in range(50))
     assert [shard.requests for shard in trial.by_shard] == [17, 17, 16]
     assert trial.connections_opened == 0
-
-
-def test_the_servers_counters_are_those_of_the_whole_trial(tmp_path):
-    """From a reading behind the last shard's warm-up to one behind the last shard's end."""
-    with counting_server(lambda _: ok(b"")) as server:
-        trial = trial_of(server, tmp_path, workload_of(warmup=7))
-    assert trial.upstream_use.requests == 50
-    assert trial.verdict is not None
 
 
 def test_an_open_load_is_divided_without_a_change_of_its_schedule(tmp_path):
@@ -130,54 +118,6 @@ def test_an_open_load_is_divided_without_a_change_of_its_schedule(tmp_path):
     assert load.over_time[-1].backlog == 0
     assert load.lateness_seconds.p50 <= load.lateness_seconds.max < trial.wall_seconds
     assert trial.latency_seconds.p99 >= load.sent_seconds.p50
-
-
-def delay_of(target):
-    """Seconds that a request's path asks for."""
-    return float(target.partition("delay=")[2])
-
-
-def test_overhead_leaves_out_the_delay_of_each_shards_own_requests(tmp_path):
-    """Latency and overhead differ by the delay that each request, by its number in the whole trial, was sent with."""
-
-    def answer(seen):
-        time.sleep(delay_of(seen.target))
-        return ok(b"")
-
-    with counting_server(answer) as server:
-        trial = trial_of(
-            server, tmp_path, workload_of(requests=24, delay=Delay.parse("uniform:10ms,60ms")), "aiohttp@workers"
-        )
-    assert trial.status == "done"
-    mean = statistics.fmean(map(delay_of, measured_targets(server)))
-    assert trial.latency_seconds.mean - trial.overhead_seconds.mean == pytest.approx(mean, rel=1e-3)
-
-
-def test_a_duration_ends_all_shards(tmp_path):
-    """No number is sent twice, though nobody knows before how many there are."""
-    with counting_server(lambda _: ok(b"")) as server:
-        trial = trial_of(server, tmp_path, workload_of(requests=None, duration=0.3))
-    found = measured_targets(server)
-    assert trial.requests == len(found) == len(set(found))
-    assert trial.wall_seconds < 5
-
-
-def test_requests_that_all_fail_in_one_shard_are_errors_of_the_trial(tmp_path):
-    """The trial is done, since others succeeded; the percentiles count them as the longest."""
-    failing = {f"/{k}" for k in range(0, 50, 3)}
-    with counting_server(lambda seen: ok(b"", "503 No" if seen.target in failing else "200 OK")) as server:
-        trial = trial_of(server, tmp_path, workload_of())
-    assert (trial.status, trial.errors) == ("done", {"status-5xx": 17})
-    assert trial.latency_seconds.at_least == ["mean", "p90", "p95", "p99", "max"]
-
-
-def test_a_trial_without_a_success_has_failed_with_an_example(tmp_path):
-    """As one that is not divided."""
-    with counting_server(lambda _: ok(b"", "503 No")) as server:
-        trial = trial_of(server, tmp_path, workload_of())
-    assert trial.status == "failed"
-    assert "none of 50 requests succeeded" in trial.reason
-    assert "status 503" in trial.reason
 
 
 def test_a_shard_whose_process_is_killed_ends_the_trial_and_names_the_shard(tmp_path):
@@ -229,29 +169,3 @@ def test_an_interrupt_ends_all_shards(tmp_path):
     assert interrupted.value.trials[0].status == "lost"
     assert not any(map(is_alive, trial_processes()))
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("parts", [1, 2, 4, 9])
-@pytest.mark.parametrize("failed", [0, 40])
-def test_quantiles_of_added_histograms_are_those_of_the_pooled_times(parts, failed):
-    """To the resolution of a histogram, a thousandth; mean and maximum exactly."""
-    draw = np.random.default_rng(parts)
-    answered, lost = draw.lognormal(-6, 1.2, 5000), draw.lognormal(-4, 1.0, failed)
-    times = [times_of(*(np.array_split(whole, parts)[place] for whole in (answered, lost))) for place in range(parts)]
-    found, pooled = quantiles_of_histograms(times), quantiles_of(answered, lost)
-    assert found.at_least == pooled.at_least
-    for name in ("p50", "p90", "p95", "p99", "p999"):
-        assert getattr(found, name) == pytest.approx(getattr(pooled, name), rel=1e-3)
-    assert (found.mean, found.max) == pytest.approx((pooled.mean, pooled.max))
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [{"cpu_seconds": -1.0}, {"wall_seconds": 0.0}, {"wall_seconds": math.inf}, {"processes": -1}, {"unknown": 1}],
-)
-def test_a_report_with_an_impossible_measurement_is_refused(changed):
-    """Whatever a worker sends: it is checked before it is added to the other reports."""
-    document = a_shard_report(a_planned_trial(), 0, 1).model_dump(mode="json")
-    assert ShardReport.model_validate(document).outcome.wall_seconds == pytest.approx(0.004)
-    with pytest.raises(ValidationError, match=next(iter(changed))):
-        ShardReport.model_validate({**document, "outcome": document["outcome"] | changed})

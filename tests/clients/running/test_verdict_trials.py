@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.judging.backlog import growth_in
 from clientlab.results.trial import PlannedTrial
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.strategies import plugins
@@ -16,7 +15,7 @@ from clientlab.workload.workload import Workload
 FEW_THREADS = "flask?workers=1&threads=4"
 WORKERS = WorkerCounts(flask=1, aiohttp=1, threads=32)
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +29,7 @@ def testbed(tmp_path_factory):
     ("strategy", "upstream", "requests", "verdict"),
     [
         ("aiohttp@workers", "aiohttp", 160, "latency-bound"),
-        ("aiohttp@gather?pool=4", "aiohttp", 60, "client-connections"),
-        ("requests-session@threads?pool=4&pool_block=true", "aiohttp", 60, "client-connections"),
         ("aiohttp@workers", FEW_THREADS, 60, "upstream-threads"),
-        ("aiohttp@workers?pool=12", "aiohttp", 168, "client-connections"),
     ],
 )
 def test_a_delay_or_a_queue_is_found_in_a_real_trial(strategy, upstream, requests, verdict, testbed, tmp_path):
@@ -46,7 +42,6 @@ def test_a_delay_or_a_queue_is_found_in_a_real_trial(strategy, upstream, request
     trial = TrialRunner(testbed)(planned, workload, tmp_path, lambda _: None)
     assert trial.status == "done", trial.reason
     assert trial.verdict == verdict, trial.busy
-    assert trial.upstream_use.held_seconds == pytest.approx(requests * 0.1, rel=0.5)
 
 
 STALLED = """
@@ -73,21 +68,8 @@ def test_a_stall_that_nothing_explains_is_no_lock(testbed, tmp_path):
         arm="arm", strategy=strategy, upstream="aiohttp", route="direct", workload="workload", round=1, order=0,
         concurrency=8,
     )  # fmt: skip
-    trial = TrialRunner(testbed)(planned, Workload(requests=48, concurrency=8), tmp_path, lambda _: None)
+    trial = TrialRunner(testbed)(planned, Workload(requests=24, concurrency=8), tmp_path, lambda _: None)
     assert trial.status == "done", trial.reason
     assert trial.verdict in {"unaccounted", "machine"}, trial.busy  # the machine may be full of other tests
     assert trial.busy["unaccounted"] > 0.9
     assert trial.busy["locks"] < 0.2
-
-
-def test_an_overload_inside_a_large_limit_is_no_schedule_that_was_kept(testbed, tmp_path):
-    """60/s to four threads that hold each request for 100 ms, with room for 512 in flight."""
-    planned = PlannedTrial(
-        arm="arm", strategy="aiohttp@workers", upstream=FEW_THREADS, route="direct", workload="workload", round=1,
-        order=0, concurrency=512,
-    )  # fmt: skip
-    workload = Workload(rate=60.0, duration=2.0, concurrency=512, delay=Delay.parse("100ms"))
-    trial = TrialRunner(testbed)(planned, workload, tmp_path, lambda _: None)
-    assert trial.status == "done", trial.reason
-    assert trial.verdict in {"overloaded", "behind-schedule"}  # a busy machine may send late, which is no schedule kept
-    assert growth_in(trial).answered_per_second < 50

@@ -149,6 +149,7 @@ def test_a_log_grows_beyond_what_was_expected(log, tmp_path):
     assert log_reader.read(tmp_path).numbers.tolist() == [0, 7, 100_000]
 
 
+@pytest.mark.real
 def test_several_processes_write_one_log(log, tmp_path):
     """Each request in its place, and a kind has one code for all."""
     put(log, 0)
@@ -160,7 +161,7 @@ def test_several_processes_write_one_log(log, tmp_path):
     assert found.examples == {"other:Strange": "from the other process"}
 
 
-@pytest.mark.parametrize("content", [None, b"", b"short", b"\0" * 500, b"something else" * 50])
+@pytest.mark.parametrize("content", [None, b"", b"something else" * 50])
 def test_a_folder_without_a_log_has_no_samples(content, tmp_path):
     """Nothing there, nothing in it yet, or another file of that name."""
     if content is not None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import time
 from contextlib import asynccontextmanager
 
 import httpx
@@ -15,7 +13,7 @@ from clientlab.service.lab import Lab, LabSettings
 from clientlab.service.middleware import known_hosts
 from clientlab.service.page_key import PageKey
 from clientlab.service.recruiter import Bounds
-from clientlab.service.server import LabServer, application
+from clientlab.service.server import application
 
 TOKEN = "of the test"  # noqa: S105 - as it says
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -53,38 +51,11 @@ async def serving(store: Store, token: str = TOKEN, first: Plan | None = None):
         await lab.run_manager.shut_down()
 
 
-@asynccontextmanager
-async def listening(store: Store, clock=time.time, **settings):
-    """The port of a service, which listens as `clientlab serve` does. `clock`: the lab's."""
-    lab, started = begin(store, **settings), asyncio.Event()
-    lab.dispatcher.clock = clock
-    server = LabServer(lab, HOSTS, started.set)
-    listener = socket.create_server(("127.0.0.1", 0))
-    serving = asyncio.create_task(server.serve([listener]))
-    await started.wait()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        server.should_exit = True
-        await serving
-        await lab.run_manager.shut_down()
-
-
-async def status_line(port: int, request: bytes) -> bytes:
-    """The first line of the answer to a request as it is."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request)
-    line = await reader.readline()
-    writer.close()
-    await writer.wait_closed()
-    return line
-
-
-def asked(store: Store, method: str, path: str, token: str = TOKEN, **request):
+def asked(store: Store, method: str, path: str, **request):
     """Status, text and headers of one request to a service of its own."""
 
     async def go():
-        async with serving(store, token) as client:
+        async with serving(store) as client:
             got = await client.request(method, path, **request)
             return got.status_code, got.text, got.headers
 

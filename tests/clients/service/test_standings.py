@@ -1,24 +1,16 @@
-"""The standings of a run in progress: in the API, on the page, and in a browser that is not reloaded."""
+"""The standings of a run in progress: in the API and on the page."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 
-import httpx
 import pytest
-from playwright.sync_api import Locator, expect
 
-from browser import headless_chromium
 from clientlab.reports.charts.chart_data import HUES, colour_of
 from clientlab.results.trial import utc_now
-from clientlab.service.standings import standings_of
-from clientlab.workload.workload import Workload
-from clients.documents import a_run, a_trial, an_open_trial
-from clients.labs import TOKEN, Labs
-from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, asked, serving
-from running import eventually
+from clients.documents import a_run, a_trial
+from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, serving
 
 WALLS = {"urllib3": (1.0, 1.1, 0.9), "requests": (2.0, 2.2, 1.8)}
 ANYTHING = ASSIGNMENT_REQUEST | {"strategies": ["*"]}
@@ -37,13 +29,7 @@ def result_of(assignment: dict) -> dict:
     return {"worker": "a" * 16, "run": assignment["run"], "trial": trial}
 
 
-def test_without_a_run_there_are_no_standings(store):
-    """In the API, and on the page in a sentence."""
-    status, text, _ = asked(store, "GET", "/api/standings")
-    assert (status, text) == (200, '{"run":null,"ended":0,"rounds_planned":null,"groups":[]}')
-    assert "No trial has ended yet." in asked(store, "GET", "/")[1]
-
-
+@pytest.mark.real
 def test_the_standings_follow_each_trial_that_ends(store):
     """Sorted, with value and rounds so far, and an interval from three rounds on. The page needs no script for them."""
 
@@ -74,79 +60,3 @@ def test_the_standings_follow_each_trial_that_ends(store):
     assert [(row[0], row[2], row[-4:]) for row in cells] == [
         ("urllib3", "1,000", ["3", "of", "3", "0"]), ("requests", "500", ["3", "of", "3", "0"]),
     ]  # fmt: skip
-
-
-def test_an_arm_without_a_speed_is_listed_with_its_errors(store):
-    """No bar is drawn, and an unknown number is a dash."""
-
-    async def go():
-        async with serving(store, first=a_plan()) as client:
-            for _ in range(2):
-                assignment = (await client.post("/api/assignments", headers=BEARER, json=ANYTHING)).json()
-                result = result_of(assignment)
-                if assignment["trial"]["strategy"] == "requests":
-                    result["trial"] |= {"requests_per_second": None, "errors": {"timeout": 999}}
-                await client.post("/api/results", headers=BEARER, json=result)
-            return (await client.get("/api/standings")).json(), (await client.get("/")).text
-
-    found, page = asyncio.run(go())
-    slow = found["groups"][0]["rows"][1]
-    assert (slow["name"], slow["requests_per_second"], slow["errors"]) == ("requests", None, 999)
-    assert page.count("<svg") == 1
-    assert "<td>–</td><td>–</td>" in page
-
-
-def test_arms_of_an_open_load_stand_by_their_p99_and_not_by_a_rate_that_the_schedule_decides():
-    """The bar of the quicker arm is shorter; a p99 that falls on dropped requests is a lower bound."""
-    quick = [an_open_trial("urllib3", number, 0.010 + number / 1000) for number in (1, 2, 3)]
-    slow = [an_open_trial("requests", number, 2.0, at_least=["p99"], errors={"dropped": 9}) for number in (1, 2, 3)]
-    plan = {"workloads": {"workload": Workload(rate=200, requests=1000)}}
-    (group,) = standings_of(a_run(*slow, *quick, **plan)).groups
-    assert group.figure == "p99"
-    assert [(row.name, row.text) for row in group.rows] == [("urllib3", "12.0 ms"), ("requests", "≥ 2.00 s")]
-    assert [row.value for row in group.rows] == pytest.approx([0.012, 2.0])
-    assert group.rows[0].interval[0] < 0.012 < group.rows[0].interval[1]
-    assert re.fullmatch(r"[\d.]+ ms to [\d.]+ ms", group.rows[0].interval_text)
-    assert group.rows[1].interval is None
-    assert group.scale == 2.0
-
-
-def ended_on(rows: Locator) -> int:
-    """The trials that rows of standings count: "2 of 3" are two."""
-    return sum(int(text.split()[0]) for text in rows.locator("td:nth-child(7)").all_inner_texts())
-
-
-@pytest.mark.slow
-def test_the_page_shows_a_new_leader_without_a_reload(tmp_path):
-    """A browser is open while a worker's results come in; rows are sorted anew, and the leader is announced."""
-    text = 'question = "?"\nstrategies = ["requests", "urllib3"]\nrounds = 3\n[workloads.small]\nrequests = 1000'
-    with contextlib.ExitStack() as stack:
-        lab = Labs(tmp_path, 1, stack).serve(text)
-        client = stack.enter_context(httpx.Client(base_url=lab.url, headers={"Authorization": f"Bearer {TOKEN}"}))
-
-        def measure() -> str:
-            assignment = client.post("/api/assignments", json=ANYTHING, timeout=30).json()
-            assert client.post("/api/results", json=result_of(assignment)).json()["taken"]
-            return assignment["trial"]["strategy"]
-
-        page = stack.enter_context(headless_chromium()).new_page()
-        said = []
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.goto(lab.url)
-        page.evaluate("window.unchanged = true")
-        rows = page.locator(".standings tbody tr")
-        order = [measure()]
-        expect(rows).to_have_count(1)
-        assert rows.first.inner_text().startswith(order[0])
-        for count in range(2, 6):
-            measure()
-            eventually(lambda ended=count: ended_on(rows) == ended, "the page shows the trial")
-        assert rows.first.inner_text().startswith("urllib3")
-        assert "3 of 3" in rows.first.inner_text() + rows.last.inner_text()
-        widths = [float(rows.nth(place).locator("rect").first.get_attribute("width")) for place in (0, 1)]
-        assert widths[0] > widths[1] > 0
-        if order[0] == "requests":
-            assert page.get_by_role("status").inner_text() == "Ahead now: urllib3"
-        assert page.evaluate("window.unchanged")
-        assert [line for line in said if "favicon" not in line and "404" not in line] == []

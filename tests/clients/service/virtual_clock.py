@@ -25,10 +25,6 @@ class VirtualClock(selectors.DefaultSelector):
         """The same as Unix seconds; in place of ``time.time``."""
         return 1_700_000_000.0 + self._now
 
-    def advance(self, seconds: float) -> None:
-        """Let time pass while nothing runs, as in a process that was stopped."""
-        self._now += seconds
-
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Go to the next timer at once."""
         self._now += max(0.0, timeout or 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 
 import pytest
 
@@ -11,6 +10,8 @@ from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import IncompleteRun
 from clientlab.testbeds.scrape import Endpoint, get, proxy_use, upstream_use
 from running import FRAMEWORKS, gunicorn
+
+pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module", params=FRAMEWORKS)
@@ -39,14 +40,6 @@ def test_an_upstream_counts_what_a_client_sent_and_nothing_else(upstream):
     assert after.cpu_seconds >= before.cpu_seconds > 0
 
 
-def test_a_page_is_got_with_its_status(upstream):
-    """On a connection of its own."""
-    endpoint = Endpoint("127.0.0.1", upstream.port)
-    assert endpoint.url == f"http://127.0.0.1:{upstream.port}"
-    assert get(endpoint, "/todos/7")[0] == 200
-    assert get(endpoint, "/status/503")[0] == 503
-
-
 def test_the_proxy_says_what_it_spent():
     """The CPU seconds of its process, beside whatever else it tells."""
     page = b"# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total 1.25\ngo_threads 9\n"
@@ -71,27 +64,12 @@ def test_the_proxy_says_how_long_it_held_requests_and_what_it_may_use():
     assert (use.held_seconds, use.cores) == (3.75, 3)
 
 
-@pytest.mark.parametrize(
-    ("answer", "says"),
-    [
-        (ok(status="500 Sorry"), "/metrics answered 500"),
-        (None, "/metrics does not answer: "),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "/metrics does not answer: "),
-    ],
-)
-def test_counters_that_cannot_be_read_end_the_run(answer, says):
+@pytest.mark.parametrize("answer", [ok(status="500 Sorry"), None, b"SSH-2.0-OpenSSH_9.2\r\n"])
+def test_counters_that_cannot_be_read_end_the_run(answer):
     """A run ends if counters cannot be read, and the message names their address."""
     with counting_server(lambda _: answer) as server:
         endpoint = Endpoint("127.0.0.1", server.port)
-        with pytest.raises(IncompleteRun, match=f"{endpoint.url}{says}"):
+        with pytest.raises(IncompleteRun, match=endpoint.url):
             upstream_use(endpoint)
-    with pytest.raises(IncompleteRun, match=r"does not answer: .*refused"):
+    with pytest.raises(IncompleteRun, match=endpoint.url):
         upstream_use(endpoint)
-
-
-def test_a_server_that_has_gone_refuses():
-    """An OSError, or one of http.client's, for the caller to translate."""
-    with counting_server() as gone:
-        pass
-    with pytest.raises((OSError, http.client.HTTPException)):
-        get(Endpoint("127.0.0.1", gone.port), "/")

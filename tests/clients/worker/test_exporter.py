@@ -96,69 +96,6 @@ def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
     assert (settled["cpu_seconds_total"], settled["connections_opened_total"]) == (1.25, 9)
 
 
-def test_memory_counts_shared_pages_once_and_ends_as_the_trials_own(tmp_path, log):  # noqa: ARG001
-    """Of the child processes; without any it is unknown. The peak of the run file is the last value."""
-    page = Page(tmp_path, Workload(requests=10))
-    assert "memory_bytes" not in page.scrape()
-    page.exporter.settle(a_trial(peak_pss_bytes=7 << 20, peak_rss_bytes=99 << 20))
-    assert page.scrape()["memory_bytes"] == 7 << 20
-
-
-def test_a_counter_never_falls_from_one_scrape_to_the_next(tmp_path, log):
-    """What was seen from outside may be more than the trial's own figures; what was not scraped is put right."""
-    page = Page(tmp_path, Workload(requests=10))
-    page.exporter.started()
-    log.connected(7)
-    assert page.scrape()["connections_opened_total"] == 7
-    log.connected(2)
-    page.exporter.ended()
-    page.exporter.settle(a_trial(cpu_seconds=0.5, connections_opened=8))
-    assert page.scrape()["connections_opened_total"] == 8
-    page.exporter.settle(a_trial(cpu_seconds=0.25, connections_opened=1))
-    settled = page.scrape()
-    assert (settled["connections_opened_total"], settled["cpu_seconds_total"]) == (8, 0.5)
-
-
-def test_connections_that_were_refused_were_not_opened(tmp_path, log):
-    """They were begun, and are told apart by the one who records their error."""
-    page = Page(tmp_path, Workload(requests=10))
-    page.exporter.started()
-    log.connected(3)
-    log.unopened()
-    log.write_late(0, 1.0, 0.5, 0, 0, log.error_code("connect", "refused"))
-    assert page.scrape()["connections_opened_total"] == 2
-
-
-@pytest.mark.parametrize("delay", ["20ms", "lognormal:100ms,0.3"])
-def test_the_delay_is_that_which_was_asked_for(tmp_path, log, delay):
-    """By the numbers of the requests that have finished, errors included, as the upstream was asked."""
-    workload = Workload(requests=10, delay=delay and Delay.parse(delay))
-    page = Page(tmp_path, workload)
-    page.exporter.started()
-    for number in (0, 3, 7):
-        log.write_late(number, 1.0, 0.5, 7, 200, 0)
-    expected = sum(map(delay_of(workload), (0, 3, 7)))
-    assert page.scrape()["delay_seconds_total"] == pytest.approx(expected)
-
-
-def test_without_a_delay_there_is_no_such_metric(tmp_path, log):  # noqa: ARG001
-    """Zero would look like one that was asked for."""
-    assert "delay_seconds_total" not in Page(tmp_path, Workload(requests=10)).scrape()
-
-
-def test_the_latencies_of_an_open_load_are_from_the_planned_start(tmp_path, log):
-    """As in the run file: request 2 of 10/s is planned at 0.2 s, and was sent 0.3 s later."""
-    page = Page(tmp_path, Workload(rate=10, requests=10))
-    page.exporter.started()
-    begin_schedule(tmp_path, 100.0)
-    log.write_late(0, 100.0, 0.004, 7, 200, 0)
-    log.write_late(2, 100.5, 0.004, 7, 200, 0)
-    found = page.scrape()
-    assert found["request_seconds_sum"] == pytest.approx(0.004 + 0.304)
-    assert found["request_seconds_bucket 0.005"] == 1
-    assert found["request_seconds_bucket 0.5"] == 2
-
-
 def test_an_open_load_is_compared_with_its_schedule(tmp_path, log):
     """All requests are due, 4 may be in flight, and 3 have ended: one in time, one late and one dropped."""
     page = Page(tmp_path, Workload(rate=10, requests=10))
@@ -175,12 +112,6 @@ def test_an_open_load_is_compared_with_its_schedule(tmp_path, log):
     assert (found["lateness_seconds_bucket 60.0"], found["lateness_seconds_bucket +Inf"]) == (2, 3)
     page.exporter.ended()
     assert page.scrape()["backlog_requests"] == 0
-
-
-def test_a_closed_load_has_no_schedule(tmp_path, log):  # noqa: ARG001
-    """Zero would look like one that was kept to."""
-    found = Page(tmp_path, Workload(requests=10)).scrape()
-    assert not [name for name in found if name.startswith(("planned", "late", "backlog", "requests_total dropped"))]
 
 
 def test_the_metrics_of_shards_add_up_to_those_of_their_trial(tmp_path):

@@ -12,7 +12,7 @@ from clientlab.errors import FieldError
 from clientlab.workload.delays import Delay
 from clientlab.workload.load import is_warm
 from clientlab.workload.making import requests_of
-from clientlab.workload.workload import Workload, check, delay_of, varies
+from clientlab.workload.workload import Workload, check, delay_of
 
 BASE = "http://127.0.0.1:8000"
 
@@ -24,37 +24,8 @@ def bodies(workload: Workload, count: int = 3) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize(
-    "workload",
-    [
-        Workload(),
-        Workload(delay=Delay.parse("5ms")),
-        Workload(body="x"),
-        Workload(payload_size=10),
-        Workload(encode="each"),
-    ],
-)
-def test_a_workload_of_like_requests_hands_out_one_object(workload):
-    """Building such a request costs nothing."""
-    request = requests_of(workload, BASE)
-    assert not varies(workload)
-    assert request(0) is request(1) is request(10**6)
-
-
-@pytest.mark.parametrize(
-    "workload",
-    [Workload(path="/{k}"), Workload(delay=Delay.parse("uniform:1ms,2ms")), Workload(payload_size=10, encode="each")],
-)
-def test_requests_that_differ_are_objects_of_their_own(workload):
-    """By number, by drawn delay, or because each is encoded."""
-    request = requests_of(workload, BASE)
-    assert varies(workload)
-    assert request(0) is not request(1)
-
-
-@pytest.mark.parametrize(
     ("path", "base", "urls"),
     [
-        ("/", BASE, [f"{BASE}/"] * 2),
         ("/", f"{BASE}/", [f"{BASE}/"] * 2),
         ("/todos/{k}", BASE, [f"{BASE}/todos/0", f"{BASE}/todos/1"]),
         ("/a/{k}?again={k}", BASE, [f"{BASE}/a/0?again=0", f"{BASE}/a/1?again=1"]),
@@ -112,7 +83,7 @@ def test_a_body_is_sent_as_it_is(body, wanted):
     assert bodies(Workload(body=body)) == [wanted] * 3
 
 
-@pytest.mark.parametrize("size", [1, 65_535, 65_536, 65_537, 200_000])
+@pytest.mark.parametrize("size", [1, 65_536, 65_537])
 def test_an_upload_is_of_the_size_asked_for_and_the_same_for_a_seed(size):
     """Held whole, iterated with and without await, and read piece by piece: the same bytes, again and again."""
     whole = bodies(Workload(upload_size=size, seed=3))[0]
@@ -132,13 +103,6 @@ def test_an_upload_is_of_the_size_asked_for_and_the_same_for_a_seed(size):
     assert whole != bodies(Workload(upload_size=size, seed=4))[0]
 
 
-def test_an_upload_tells_its_length_whether_it_is_streamed_or_not():
-    """Or libraries would frame it each in its own way."""
-    for upload in ("whole", "stream"):
-        headers = requests_of(Workload(upload_size=12, upload=upload), BASE)(0).headers
-        assert (headers["Content-Length"], headers["Content-Type"]) == ("12", "application/octet-stream")
-
-
 def test_headers_are_pinned_equal_and_any_can_be_overridden():
     """Whatever the case of its letters; those not overridden stay."""
     pinned = requests_of(Workload(), BASE)(0).headers
@@ -150,81 +114,40 @@ def test_headers_are_pinned_equal_and_any_can_be_overridden():
     assert changed == {"Accept": "*/*", "User-Agent": pinned["User-Agent"], "accept-encoding": "gzip", "X-Mine": "1"}
 
 
-@pytest.mark.parametrize(
-    ("headers", "kind"), [({}, "application/json"), ({"content-type": "text/plain"}, "text/plain")]
-)
-def test_a_payload_says_that_it_is_json_unless_told_otherwise(headers, kind):
-    """A payload is sent with exactly one Content-Type, which is JSON unless a header sets another."""
-    sent = requests_of(Workload(payload_size=1, headers=headers), BASE)(0).headers
-    assert [value for name, value in sent.items() if name.lower() == "content-type"] == [kind]
-
-
-def test_a_workload_without_amount_does_1000_requests():
-    """And one with a duration as many as it can."""
-    assert Workload().requests == 1000
-    assert Workload(duration=1.0).requests is None
-    assert Workload(requests=5).requests == 5
-
-
-GOOD = (
-    Workload(), Workload(requests=1, concurrency=1, warmup=0), Workload(duration=0.001), Workload(payload_size=0),
-    Workload(delay=Delay.parse("lognormal:100ms,0.3")), Workload(path="/a-b_c.d~e/%20;x=1?y=(z)&q='!*,$@:+[1]&n={k}"),
-    Workload(read="chunks", chunk_size=1), Workload(upload_size=1, upload="stream"), Workload(elapsed=True),
-    Workload(headers={"X-A": "a b\tc: d", "x!#$": ""}), Workload(method="PROPFIND"),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("workload", GOOD)
-def test_a_workload_that_can_be_done_passes(workload):
+def test_a_workload_that_can_be_done_passes():
     """The smallest values and the unusual ones included."""
-    check(workload)
+    check(Workload(requests=1, concurrency=1, warmup=0))
+    check(Workload(path="/a-b_c.d~e/%20;x=1?y=(z)&q='!*,$@:+[1]&n={k}", headers={"X-A": "a b\tc: d", "x!#$": ""}))
+    check(Workload(upload_size=1, upload="stream", method="PROPFIND"))
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    "changes",
     [
-        ({"requests": 0}, "requests: 0: requests in all; write 1 to 1,000,000,000"),
-        ({"requests": -3}, "requests: -3: requests in all; write 1 to"),
-        ({"requests": 10**20}, "requests: 100000000000000000000: requests in all; write 1 to"),
-        ({"duration": 0.0}, "duration: 0: write more than 0 seconds"),
-        ({"duration": float("nan")}, "duration: nan: write more than 0 seconds"),
-        ({"duration": float("inf")}, "duration: inf: write more than 0 seconds"),
-        ({"requests": 5, "duration": 1.0}, "requests and duration: .*leave out one of them"),
-        ({"duration": 1e-322}, "duration: .*: write more than 0 seconds: 1e-09 to 1,000,000,000"),
-        ({"timeout": 1e300}, "timeout: 1e[+]300: write more than 0 seconds: 1e-09 to 1,000,000,000"),
-        ({"rate": 5, "max_late": 0.0}, "max_late: 0: write more than 0 seconds"),
-        ({"seed": 10**400}, "seed: 1000000000000000000000000000000000000000…: a seed; write -9,"),
-        ({"concurrency": 0}, "concurrency: 0: requests in flight; write 1 to 1,000,000,000"),
-        ({"warmup": -1}, "warmup: -1: .*write 0 to 1,"),
-        ({"timeout": 0.0}, "timeout: 0: .*more than 0"),
-        ({"timeout": float("nan")}, "timeout: nan: .*more than 0"),
-        ({"body": "x", "payload_size": 1}, "body and payload_size: .*leave out all but one"),
-        ({"body": "x", "upload_size": 1}, "body and upload_size: .*leave out all but one"),
-        ({"upload_size": 0}, "upload_size: 0: bytes; write 1 to 1,"),
-        ({"upload": "stream"}, "upload: stream: .*with upload_size"),
-        ({"chunk_size": 0}, "chunk_size: 0: bytes; write 1 to 1,"),
-        ({"read": "chunks", "parse": True}, "parse and read: parse needs a body that is read whole; leave out one"),
-        ({"read": "chunks", "elapsed": True}, "elapsed and read: .*leave out one"),
-        ({"payload_size": -1}, "payload_size: -1: .*write 0 to 1,"),
-        ({"path": "todos"}, "path: 'todos': write it from the root"),
-        ({"path": "/a b"}, "path: '/a b': ' ' cannot stand in a URL"),
-        ({"path": "/a\nb"}, "path: .*cannot stand in a URL"),
-        ({"path": "/ü"}, "path: '/ü': 'ü' cannot stand in a URL"),
-        ({"path": "/{n}"}, "path: '/{n}': '{' cannot stand in a URL"),
-        ({"path": "/#x"}, "path: '/#x': '#' cannot stand in a URL"),
-        ({"method": ""}, "method: '': write one word"),
-        ({"method": "GE T"}, "method: 'GE T': write one word"),
-        ({"method": "GET\r\nX: y"}, "method: .*: write one word"),
-        ({"headers": {"X y": "1"}}, "headers: 'X y: 1': .*ASCII, on one line"),
-        ({"headers": {"X": "a\r\nY: b"}}, "headers: .*ASCII, on one line"),
-        ({"headers": {"X": "☃"}}, "headers: 'X: ☃': .*ASCII, on one line"),
+        {"requests": 0}, {"requests": 10**20}, {"duration": 0.0}, {"duration": float("nan")}, {"duration": 1e-322},
+        {"timeout": 1e300}, {"max_late": 0.0, "rate": 5}, {"seed": 10**400}, {"concurrency": 0}, {"warmup": -1},
+        {"upload_size": 0}, {"upload": "stream"}, {"chunk_size": 0}, {"payload_size": -1}, {"path": "todos"},
+        {"path": "/a b"}, {"path": "/{n}"}, {"method": ""}, {"method": "GET\r\nX: y"}, {"headers": {"X y": "1"}},
+        {"headers": {"X": "a\r\nY: b"}},
     ],
-)
-def test_a_workload_that_cannot_be_measured_names_the_field_and_what_to_write(changes, says):
+    ids=str,
+)  # fmt: skip
+def test_a_workload_that_cannot_be_measured_is_refused_with_its_field(changes):
     """One line for each, before anything is started."""
-    with pytest.raises(FieldError, match=f"^{says}") as caught:
+    with pytest.raises(FieldError, match=f"^{next(iter(changes))}: ") as caught:
         check(Workload(**changes))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"requests": 5, "duration": 1.0}, {"body": "x", "upload_size": 1}, {"read": "chunks", "parse": True}],
+)
+def test_fields_that_contradict_each_other_are_refused_together(changes):
+    """Both are named."""
+    with pytest.raises(FieldError) as caught:
+        check(Workload(**changes))
+    assert all(name in str(caught.value) for name in changes)
 
 
 @pytest.mark.parametrize(
@@ -232,8 +155,6 @@ def test_a_workload_that_cannot_be_measured_names_the_field_and_what_to_write(ch
     [
         ({"requests": 100}, False),
         ({"duration": 1.0}, True),
-        ({"rate": 50.0, "duration": 1.0}, True),
-        ({"rate": 50.0, "requests": 100}, False),
         ({"rate": 50.0, "duration": 1.0, "connections": "cold"}, False),
         ({"requests": 100, "connections": "warm"}, True),
     ],

@@ -12,11 +12,9 @@ from clientlab.clients.client_interface import Budget
 from clientlab.clients.per_thread import PerThread
 from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import LabError
-from clientlab.strategies import CLIENTS, find
+from clientlab.strategies import find
 from clientlab.workload.workload import Request, Workload
 from clients.measured import measure
-
-PER_THREAD = [name for name in CLIENTS if name.endswith("-per-thread")]
 
 
 class _Shared:
@@ -84,22 +82,22 @@ def test_a_thread_beyond_the_budget_has_its_own_too():
     assert all(one.closed for one in _Shared.made)
 
 
-@pytest.mark.parametrize("name", PER_THREAD)
-def test_with_warm_connections_each_thread_opens_one_before_the_clock(name):
+@pytest.mark.real
+def test_with_warm_connections_each_thread_opens_one_before_the_clock():
     """As many as the shared client opens; none in the measured part."""
     workload = Workload(requests=60, concurrency=6, warmup=6, connections="warm")
     with counting_server(lambda _: ok(), hold=0.005) as server:
-        found = measure(name, workload, server.url, on_start=server.reset)
+        found = measure("requests-session-per-thread", workload, server.url, on_start=server.reset)
         assert server.connections <= 6
     assert found.samples.errors == {}
     assert (found.outcome.connections_in_all, found.outcome.connections_opened) == (6, 0)
 
 
-@pytest.mark.parametrize("name", PER_THREAD)
-def test_its_bare_name_runs_in_threads(name):
+def test_its_bare_name_runs_in_threads():
     """It goes with executors of threads only: in one thread, it would be the shared client."""
+    name = "requests-session-per-thread"
     strategy = find(name)
     assert (strategy.executor, strategy.policy, strategy.in_flight(None)) == ("threads", "per thread", 32)
     assert find(f"{name}@queue").executor == "queue"
-    with pytest.raises(LabError, match=f"{name} goes with threads, queue, sync_to_async only"):
+    with pytest.raises(LabError, match=name):
         find(f"{name}@serial")

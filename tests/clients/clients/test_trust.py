@@ -9,23 +9,16 @@ from pathlib import Path
 import certifi
 import pytest
 
-from clientlab import strategies
 from clientlab.clients.client_interface import Budget
 from clientlab.clients.tls_context import trusting
 from clientlab.conformance.h2_proxy import h2_proxy
 from clientlab.conformance.server import counting_server
 from clientlab.conformance.tls import CA_FILE, OTHER_CA, SOUND, server_context, tls_relay
+from clientlab.strategies import CLIENTS, settings_of
 from clientlab.testbeds.local import ca_bundle
-from clientlab.workload.workload import Workload
-from clients.ahead import begun_ahead
-from clients.each_library import one_of_each_library
-from clients.measured import measure
+from clients.one_client import outcomes, request_to
 
-CLIENTS = [
-    name
-    for name, spec in strategies.CLIENTS.items()
-    if not spec.program and "trust" in strategies.settings_of(spec.import_path)
-]
+TRUSTING = [name for name, spec in CLIENTS.items() if not spec.program and "trust" in settings_of(spec.import_path)]
 
 
 @pytest.fixture(scope="module")
@@ -35,28 +28,16 @@ def plain():
         yield {"1.1": server.port, "2": proxy.plain}
 
 
-@pytest.fixture(scope="module")
-def trusted(request, plain):
-    """Errors of two requests, to a server of another CA and to a trusted one, and the bytes that each has received."""
-
-    def trial(client: str) -> tuple[dict[str, int], list[int]]:
-        version = strategies.CLIENTS[client].http
-        sound = server_context(SOUND, "h2" if version == "2" else "http/1.1")
-        with tls_relay(plain[version], [server_context(OTHER_CA), sound]) as relay:
-            workload = Workload(requests=2, warmup=0)
-            measured = measure(f"{client}?trust=default", workload, relay.url, ca_file=CA_FILE)
-            return measured.samples.errors, relay.passed
-
-    yield from begun_ahead(request, "client", trial)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("client", one_of_each_library(CLIENTS))
-def test_the_librarys_own_trust_verifies_the_target_too(client, trusted):
+@pytest.mark.real
+@pytest.mark.parametrize("name", TRUSTING)
+def test_the_librarys_own_trust_verifies_the_target_too(name, plain):
     """A server of another CA is an error of kind tls, before a byte is sent; the lab's upstream is trusted."""
-    errors, (to_other, to_sound) = trusted(client)
-    assert errors == {"tls": 1}
-    assert to_other == 0 < to_sound
+    version = CLIENTS[name].http
+    contexts = [server_context(OTHER_CA), server_context(SOUND, "h2" if version == "2" else "http/1.1")]
+    with tls_relay(plain[version], contexts) as relay:
+        to_other, to_sound = outcomes(name, *[request_to(relay.url)] * 2, trust="default")
+        assert (to_other, to_sound) == ("tls", (200, b'{"ok": true}'))
+        assert relay.passed[0] == 0 < relay.passed[1]
 
 
 @pytest.mark.parametrize("trial_has", ["the lab's certifi", "another certifi", "no certifi"])

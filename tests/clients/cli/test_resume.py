@@ -1,0 +1,66 @@
+"""`clientlab run --resume`: which runs do not go on, and that they can still be read."""
+
+from __future__ import annotations
+
+from clientlab.results.plan import EnvironmentSpec
+from clientlab.results.target import Target
+from clientlab.workload.delays import Delay
+from clientlab.workload.workload import Workload
+from clients.documents import a_run, a_trial
+
+
+def test_a_run_whose_file_lacks_its_target_is_refused_and_can_be_read(clientlab, results):
+    """It is shown as any other run. To go on, it is measured anew."""
+    run = a_run(a_trial(), rounds=2, command="clientlab run -t urllib3")
+    results.claim(run.run)
+    results.save(run.model_copy(update={"status": "incomplete", "target": None}))
+    said = clientlab("run", "--resume", run.run)
+    assert said.code == 2
+    assert "'clientlab run -t urllib3'" in said.err
+    assert clientlab("report", run.run).code == 0
+
+
+def test_a_run_whose_rounds_all_have_one_random_draw_is_refused_and_can_be_read(clientlab, results):
+    """An older version planned it. Its report says what its intervals leave out; more rounds would be more copies."""
+    trials = [a_trial("urllib3", number) for number in (1, 2, 3)]
+    plan = {"rounds": 4, "draws": "run", "command": "clientlab run -t urllib3", "seed": 7}
+    run = a_run(*trials, **plan, workloads={"workload": Workload(delay=Delay.parse("exponential:1ms"))})
+    results.claim(run.run)
+    results.save(run.model_copy(update={"status": "incomplete"}))
+    said = clientlab("run", "--resume", run.run)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "'clientlab run -t urllib3'" in said.err
+    assert clientlab("report", run.run).code == 0
+
+
+def test_a_run_file_cannot_hide_where_load_goes(clientlab, results):
+    """Reports show the upstream of its arms. A target that is another server is refused before anything is sent."""
+    run = a_run(a_trial("http.client", upstream="127.0.0.1:8000"), rounds=2)
+    results.claim(run.run)
+    target = Target.external("http://127.0.0.1:9000/", None)
+    results.save(run.model_copy(update={"status": "incomplete", "target": target}))
+    said = clientlab("run", "--resume", run.run)
+    assert (said.code, "127.0.0.1:8000" in said.err) == (2, True)
+
+
+def test_a_run_does_not_go_on_in_another_testbed(clientlab, results, monkeypatch):
+    """Neither by the option nor by the variable: its rounds would have unlike servers."""
+    run = a_run(a_trial(), rounds=2)
+    results.claim(run.run)
+    results.save(run.model_copy(update={"status": "incomplete"}))
+    option = clientlab("run", "--resume", run.run, "--testbed", "compose")
+    monkeypatch.setenv("CLIENTLAB_TESTBED", "compose")
+    for said in (option, clientlab("run", "--resume", run.run)):
+        assert (said.code, "--testbed compose" in said.err) == (2, True)
+
+
+def test_environments_of_a_run_that_goes_on_are_named_by_the_user(clientlab, results):
+    """They install or run other code, and the run file may be somebody else's: `--yes` permits load, and no code."""
+    run = a_run(a_trial("urllib3"), rounds=2)
+    environments = {"mine": EnvironmentSpec(requirements=["evil @ https://example.org/x.tar.gz"])}
+    experiment = run.experiment.model_copy(update={"environments": environments, "command": "clientlab run"})
+    results.claim(run.run)
+    results.save(run.model_copy(update={"status": "incomplete", "experiment": experiment}))
+    said = clientlab("run", "--resume", run.run, "--yes")
+    assert said.code == 2
+    assert "--allow-env 'evil @ https://example.org/x.tar.gz'" in said.err

@@ -1,0 +1,191 @@
+"""Each listed client by itself: a request, a fault, a server with TLS; and what only some libraries can.
+
+The server shares no code with the lab. Clients of HTTP/2 speak to Caddy in front of it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pytest
+
+from clientlab.conformance.h2_proxy import PORT_HEADER, VERSION_HEADER, h2_proxy
+from clientlab.conformance.server import Last, Seen, ServerAnswer, Stall, counting_server, ok
+from clientlab.conformance.tls import OTHER_CA, OTHER_NAME, SOUND, server_context, tls_relay
+from clientlab.strategies import CLIENTS, load
+from clientlab.workload.making import Upload
+from clients.one_client import one_client, outcomes, request_to
+
+pytestmark = pytest.mark.real
+
+EACH = [name for name, spec in CLIENTS.items() if not spec.program]
+OVER_HTTP_1 = [name for name in EACH if CLIENTS[name].http == "1.1"]
+CLASSES = {name: load(CLIENTS[name].import_path) for name in EACH}
+STREAMING = [name for name in EACH if hasattr(CLASSES[name], "stream")]
+UPLOADING = [name for name in OVER_HTTP_1 if getattr(CLASSES[name], "streams_uploads", True)]
+TIMING = [name for name in EACH if hasattr(CLASSES[name], "timed")]
+
+PINNED = {"host", "accept", "accept-encoding", "user-agent"}
+"""The headers of a request without own ones: equal for all clients, so that none sends more bytes than another."""
+OF_A_BODY = {"content-type", "content-length", "x-mine"}
+OF_CADDY = {"via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", PORT_HEADER, VERSION_HEADER}
+BODY = json.dumps({"data": "x" * 100_000}).encode()
+CHUNK = 10_000
+GOOD = (200, b'{"ok": true}')
+
+
+def chunked(body: bytes) -> bytes:
+    """A whole answer of unknown length, in chunks of its own size."""
+    pieces = [body[at : at + 7000] for at in range(0, len(body), 7000)]
+    framed = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n"
+
+
+@dataclass
+class Upstream:
+    """What the server answers and has seen; its URL, and its port without TLS, for each version of HTTP."""
+
+    answer: Callable[[Seen], ServerAnswer] = field(default=lambda _: ok())
+    seen: list[Seen] = field(default_factory=list)
+    urls: dict[str, str] = field(default_factory=dict)
+    plain_ports: dict[str, int] = field(default_factory=dict)
+
+    def __call__(self, seen: Seen) -> ServerAnswer:
+        self.seen.append(seen)
+        return self.answer(seen)
+
+    def url_for(self, client: str) -> str:
+        return self.urls[CLIENTS[client].http]
+
+
+@pytest.fixture(scope="module")
+def one_upstream() -> Iterator[Upstream]:
+    """A server with HTTP/1.1, and Caddy in front of it with HTTP/2."""
+    upstream = Upstream()
+    with counting_server(upstream) as server, h2_proxy(server.port) as proxy:
+        upstream.urls = {"1.1": server.url, "2": proxy.url}
+        upstream.plain_ports = {"1.1": server.port, "2": proxy.plain}
+        yield upstream
+
+
+@pytest.fixture
+def upstream(one_upstream) -> Upstream:
+    """The same, which has seen nothing yet."""
+    one_upstream.answer, one_upstream.seen = lambda _: ok(), []
+    return one_upstream
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_a_request_arrives_as_asked_and_its_whole_answer_is_returned(name, upstream):
+    """Method, path with query, headers, body; of the library's own headers the pinned ones and no others."""
+    over_http_1 = CLIENTS[name].http == "1.1"
+    upstream.answer = lambda _: ok(BODY)
+    url = upstream.url_for(name)
+    posted = request_to(url, "/item/0?x=1", method="POST", payload_size=300, headers={"X-Mine": "yes"})
+    plain = request_to(url, headers={"Host": "shop.test:8000"} if over_http_1 else {})
+    assert outcomes(name, posted, plain) == [(200, BODY)] * 2
+    first, second = upstream.seen
+    assert (first.method, first.target, first.body) == ("POST", "/item/0?x=1", posted.body)
+    assert (first.headers["x-mine"], first.headers["content-type"]) == ("yes", "application/json")
+    assert (second.method, second.target, second.body) == ("GET", "/", b"")
+    keeps_alive = {"connection"} if CLIENTS[name].quirks.keep_alive_header else set()
+    own = keeps_alive if over_http_1 else OF_CADDY
+    assert set(first.headers) == PINNED | OF_A_BODY | own
+    assert set(second.headers) == PINNED | own
+    if over_http_1:
+        assert second.headers["host"] == "shop.test:8000"
+    else:
+        assert {seen.headers[VERSION_HEADER] for seen in upstream.seen} == {"HTTP/2.0"}
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_a_fault_is_an_error_of_its_kind_and_nothing_is_sent_again(name, upstream):
+    """An error status and a redirect are answers. The request after the fault has its own answer."""
+    answers = {
+        "/status": ok(status="503 Service Unavailable"),
+        "/redirect": b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n",
+        "/truncated": Last(ok()[:-5]),
+        "/good": ok(),
+    }
+    upstream.answer = lambda seen: answers[seen.target]
+    found = outcomes(name, *(request_to(upstream.url_for(name), path) for path in answers))
+    assert [one if isinstance(one, str) else one[0] for one in found] == [503, 302, "protocol", 200]
+    assert [seen.target for seen in upstream.seen] == list(answers)
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_a_server_with_tls_is_verified(name, upstream):
+    """With its CA requests arrive; to a server of another CA or of another name no byte is sent."""
+    version = CLIENTS[name].http
+    alpn = "h2" if version == "2" else "http/1.1"
+    upstream.answer = lambda _: Last(ok().replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+    for certificate, expected in ((OTHER_CA, ["tls"]), (OTHER_NAME, ["tls"]), (SOUND, [GOOD, GOOD])):
+        with tls_relay(upstream.plain_ports[version], [server_context(certificate, alpn)]) as relay:
+            assert outcomes(name, *[request_to(relay.url, "/secure")] * len(expected)) == expected
+            assert (relay.passed[0] > 0) == (certificate == SOUND)
+            assert version == "2" or any(relay.resumed) == (certificate == SOUND and CLIENTS[name].quirks.resumes_tls)
+    assert [seen.target for seen in upstream.seen] == ["/secure"] * 2
+
+
+def test_silence_ends_at_the_time_limit(upstream):
+    """The kind of the error says that reading took too long. All clients wait at once."""
+    upstream.answer = lambda _: Stall()
+
+    def kinds(name: str) -> list[object]:
+        return outcomes(name, request_to(upstream.url_for(name)), timeout=2.0)
+
+    with ThreadPoolExecutor(len(EACH)) as pool:
+        assert dict(zip(EACH, pool.map(kinds, EACH), strict=True)) == {name: ["timeout-read"] for name in EACH}
+
+
+@pytest.mark.parametrize("name", STREAMING)
+def test_a_streamed_body_comes_whole_and_in_chunks_of_the_size_asked_for(name, upstream):
+    """With and without a length. One that is cut short is an error; the connection is used again after a whole one."""
+    answers = {
+        "/length": ok(BODY),
+        "/chunked": chunked(BODY),
+        "/cut": Last(chunked(BODY)[:-900]),
+        "/again": ok(BODY),
+    }
+    upstream.answer = lambda seen: answers[seen.target]
+    found = {}
+    with one_client(name, chunk_size=CHUNK) as client:
+        for path in answers:
+            found[path] = client.stream(request_to(upstream.url_for(name), path))
+    assert found.pop("/cut") == "protocol"
+    for status, chunks in found.values():
+        assert (status, b"".join(chunks)) == (200, BODY)
+        assert len(chunks) > 1
+        assert CLIENTS[name].http == "2" or max(map(len, chunks)) <= (CLIENTS[name].quirks.own_chunk_size or CHUNK)
+    if name in OVER_HTTP_1 and CLIENTS[name].policy != "per call" and not CLIENTS[name].quirks.opens_ahead:
+        on = [seen.connection for seen in upstream.seen]
+        assert on[0] == on[1] == on[2] != on[3]
+
+
+@pytest.mark.parametrize("name", UPLOADING)
+def test_a_streamed_upload_arrives_whole_with_its_length(name, upstream):
+    """The bytes that the seed decides, framed alike by all."""
+    awaited = CLIENTS[name].kind == "asyncio"
+    request = request_to(
+        upstream.url_for(name), awaited=awaited, method="POST", upload_size=300_000, upload="stream", seed=7
+    )
+    assert outcomes(name, request) == [GOOD]
+    (seen,) = upstream.seen
+    assert seen.body == b"".join(Upload(300_000, 7))
+    assert (seen.headers["content-length"], seen.headers["content-type"]) == ("300000", "application/octet-stream")
+    assert not {"transfer-encoding", "expect"} & set(seen.headers)
+
+
+@pytest.mark.parametrize("name", TIMING)
+def test_the_librarys_own_time_is_no_longer_than_that_of_the_call(name, upstream):
+    """It holds the server's work."""
+    upstream.answer = lambda _: time.sleep(0.02) or ok()  # the server's work, not a wait for a condition
+    with one_client(name) as client:
+        began = time.perf_counter()
+        status, body, seconds = client.call("timed", request_to(upstream.url_for(name)))
+        assert 0.02 <= seconds <= time.perf_counter() - began + 1e-4
+    assert (status, body) == GOOD

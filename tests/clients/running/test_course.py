@@ -1,0 +1,138 @@
+"""The course of a run whose trials nobody measures: saving, interruptions, and what is measured once more."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import jsonschema
+import pytest
+
+from clientlab.errors import IncompleteRun
+from clientlab.results.document import schema
+from clientlab.results.store import Store
+from clientlab.results.trial import PlannedTrial, Trial, utc_now
+from clientlab.running.execute import TrialLost, execute, resumed
+from clients.documents import SURROUNDINGS
+from clients.running.test_execute import NAME, Recorder, planned
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A results folder in which the run has its place."""
+    made = Store(tmp_path)
+    made.claim(NAME)
+    return made
+
+
+def done(planned: PlannedTrial) -> Trial:
+    """The planned trial, measured."""
+    return Trial.of(planned, status="done", started=utc_now(), requests=1, wall_seconds=0.1)
+
+
+def measured(planned: PlannedTrial, *_: object) -> Trial:
+    """As a runner of trials measures it."""
+    return done(planned)
+
+
+def test_the_run_is_saved_after_every_trial(store):
+    """Readers find each trial by the time that it is told of, and the run file fits the schema."""
+    saved = []
+
+    def look(_) -> None:
+        read = store.read(NAME)
+        saved.append((read.status, len(read.trials)))
+
+    recorder = Recorder(at_start=look, at_end=look)
+    run = execute(planned("http.client", "urllib3", rounds=2), measured, store, recorder)
+    jsonschema.validate(json.loads((store.folder / NAME / "run.json").read_text()), schema())
+    assert saved == [("running", count) for count in (0, 1, 1, 2, 2, 3, 3, 4)]
+    assert store.read(NAME) == run
+    assert (run.status, [trial.order for trial in run.trials]) == ("done", [0, 1, 2, 3])
+    assert [trial.round for trial in run.trials] == [1, 1, 2, 2]
+    assert recorder.events[0] == ("run", NAME, NAME)
+    assert [event[0] for event in recorder.events[1:]] == ["start", "end"] * 4
+
+
+@pytest.mark.usefixtures("terminal_signals")
+def test_a_run_that_is_interrupted_between_two_trials_is_incomplete(store):
+    """It is not left as running, and no trial is lost: the clock, which is read between two trials, interrupts it."""
+    readings = iter((0.0, signal.SIGINT))
+
+    def clock() -> float:
+        reading = next(readings)
+        return signal.raise_signal(reading) or 0.0 if reading else reading
+
+    with pytest.raises(IncompleteRun, match="between two trials"):
+        execute(planned("http.client", "urllib3"), measured, store, Recorder(), clock)
+    run = store.read(NAME)
+    assert (run.status, [trial.status for trial in run.trials]) == ("incomplete", ["done", "done"])
+
+
+def test_a_run_that_cannot_be_saved_ends_and_keeps_its_last_save(store):
+    """The journal goes while the second trial is measured: the error names it, and the run file has both trials."""
+
+    def remove(trial) -> None:
+        if trial.order == 1:
+            (store.folder / NAME / "trials.jsonl").unlink()
+            (store.folder / NAME / "trials.jsonl").mkdir()
+
+    with pytest.raises(IncompleteRun, match=r"trials.jsonl"):
+        execute(planned("http.client", rounds=3), measured, store, Recorder(at_start=remove))
+    assert [trial["order"] for trial in json.loads((store.folder / NAME / "run.json").read_text())["trials"]] == [0, 1]
+
+
+def test_a_run_that_holds_trials_goes_on_behind_them(store):
+    """The order is the seed's, so that it does not matter who had begun."""
+    whole = execute(planned("http.client", "urllib3", rounds=2), measured, store, Recorder())
+    half = whole.model_copy(update={"trials": whole.trials[:3], "status": "running"})
+    recorder = Recorder()
+    run = execute(half, measured, store, recorder)
+    assert run.trials[:3] == whole.trials[:3]
+    assert [(trial.arm, trial.round, trial.order) for trial in run.trials] == [
+        (trial.arm, trial.round, trial.order) for trial in whole.trials
+    ]
+    assert [event[0] for event in recorder.events] == ["run", "start", "end"]
+    assert run.status == "done"
+
+
+def test_a_lost_trial_is_given_once_more_at_the_end(store):
+    """Once only: a trial that is lost again leaves the run incomplete."""
+
+    def measure(planned: PlannedTrial, *_: object) -> Trial:
+        if planned.order in {0, 2, 5}:
+            raise TrialLost("box was not heard of")
+        return done(planned)
+
+    run = execute(planned("http.client", "urllib3", rounds=2), measure, store, Recorder())
+    assert [trial.status for trial in run.trials] == ["lost", "done", "lost", "done", "done", "lost"]
+    assert run.trials[0].reason == "box was not heard of"
+    assert [(run.trials[k].arm, run.trials[k].round) for k in (4, 5)] == [
+        (run.trials[k].arm, run.trials[k].round) for k in (0, 2)
+    ]
+    assert run.status == "incomplete"
+    made_good = run.model_copy(update={"trials": run.trials[:5], "status": "running"})
+    again = execute(made_good, lambda planned, *_: done(planned), store, Recorder())
+    assert (again.status, len(again.trials)) == ("done", 6)
+
+
+def test_a_run_that_is_resumed_measures_again_what_failed_or_was_lost(store):
+    """However often that had happened before: each resumption is a new beginning for what is not done."""
+    wrong: dict[int, str] = {1: "failed", 3: "lost", 4: "lost"}  # the second repeats the first
+
+    def measure(planned: PlannedTrial, *_: object) -> Trial:
+        outcome = wrong.get(planned.order)
+        return Trial.of(planned, status=outcome, started=utc_now()) if outcome else done(planned)
+
+    def lost(planned: PlannedTrial, *_: object) -> Trial:
+        raise TrialLost(f"box {planned.order} is gone")
+
+    first = execute(planned("http.client", "urllib3", rounds=2), measure, store, Recorder())
+    assert [trial.status for trial in first.trials] == ["done", "failed", "done", "lost", "lost"]
+    second = execute(resumed(first, SURROUNDINGS), lost, store, Recorder())
+    assert [trial.status for trial in second.trials[5:]] == ["lost"] * 4  # each is repeated once
+    third = execute(resumed(second, SURROUNDINGS), measure, store, Recorder())
+    assert (third.status, [trial.status for trial in third.trials[9:]]) == ("done", ["done", "done"])
+    assert sorted((t.round, t.arm) for t in third.trials if t.status == "done") == [
+        (1, "http.client"), (1, "urllib3"), (2, "http.client"), (2, "urllib3"),
+    ]  # fmt: skip

@@ -1,0 +1,39 @@
+"""The reports of shards: how their histograms are added, and which reports are refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from clientlab.results.shard import ShardReport
+from clientlab.running.quantiles import quantiles_of, quantiles_of_histograms, times_of
+from clients.documents import a_planned_trial, a_shard_report
+
+
+@pytest.mark.parametrize("failed", [0, 40])
+def test_quantiles_of_added_histograms_are_those_of_the_pooled_times(failed):
+    """To the resolution of a histogram, a thousandth; mean and maximum exactly."""
+    parts = 9
+    draw = np.random.default_rng(parts)
+    answered, lost = draw.lognormal(-6, 1.2, 5000), draw.lognormal(-4, 1.0, failed)
+    times = [times_of(*(np.array_split(whole, parts)[place] for whole in (answered, lost))) for place in range(parts)]
+    found, pooled = quantiles_of_histograms(times), quantiles_of(answered, lost)
+    assert found.at_least == pooled.at_least
+    for name in ("p50", "p90", "p95", "p99", "p999"):
+        assert getattr(found, name) == pytest.approx(getattr(pooled, name), rel=1e-3)
+    assert (found.mean, found.max) == pytest.approx((pooled.mean, pooled.max))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"wall_seconds": math.inf}, {"processes": -1}],
+)
+def test_a_report_with_an_impossible_measurement_is_refused(changed):
+    """Whatever a worker sends: it is checked before it is added to the other reports."""
+    document = a_shard_report(a_planned_trial(), 0, 1).model_dump(mode="json")
+    assert ShardReport.model_validate(document).outcome.wall_seconds == pytest.approx(0.004)
+    with pytest.raises(ValidationError, match=next(iter(changed))):
+        ShardReport.model_validate({**document, "outcome": document["outcome"] | changed})
