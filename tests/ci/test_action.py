@@ -128,6 +128,7 @@ def test_the_action_installs_the_lab(tmp_path, monkeypatch):
 
 
 @pytest.mark.real
+@pytest.mark.release
 def test_a_slower_head_fails_and_the_comment_names_it(tmp_path, monkeypatch):
     """Both are measured in the same rounds: a wheel, and a file of requirements."""
     monkeypatch.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}")

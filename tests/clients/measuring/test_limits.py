@@ -22,16 +22,11 @@ def workload(**fields) -> Workload:
     return Workload(**{"requests": 1, "concurrency": 1, "warmup": 0, "timeout": 1.0, "request_limit": 1.5} | fields)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "fields"),
-    [("http.client", {"warmup": 1}), ("http.client@process-chunks", {})],
-    ids=["warm-up", "processes"],
-)  # fmt: skip
-def test_a_response_byte_by_byte_ends_the_trial_at_the_limit_of_a_request(strategy, fields):
+def test_a_response_byte_by_byte_ends_the_trial_at_the_limit_of_a_request():
     """Though each wait for bytes is shorter than the timeout. The reason states the limit."""
     with counting_server(lambda _: DRIP) as server:
         with pytest.raises(LimitReached, match=r"1\.5 s"):
-            measure(strategy, workload(**fields), server.url)
+            measure("http.client@process-chunks", workload(), server.url)
         eventually(lambda: bool(server.let_go), "the server notices it")
     assert trial_processes() == []
 

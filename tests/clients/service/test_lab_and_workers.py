@@ -60,6 +60,7 @@ def test_a_lab_that_is_killed_goes_on_with_its_run_when_it_is_started_again(labs
     assert requests_at(upstream) - before == 2 * 41
 
 
+@pytest.mark.release
 def test_two_workers_do_the_halves_of_a_trial(labs, upstream):
     """Each request is sent once, and the workers' metrics add up to the trial's."""
     before = requests_at(upstream)

@@ -107,6 +107,7 @@ def test_a_health_check_names_the_server_that_does_not_answer(monkeypatch):
 
 
 @pytest.mark.real
+@pytest.mark.release
 def test_an_upstream_that_freezes_in_a_trial_ends_it(monkeypatch, tmp_path):
     """As a worker measures it: all its processes are stopped, and its requests fail one after the other."""
     monkeypatch.setattr(scrape, "HEALTH_SECONDS", 1.0)

@@ -38,6 +38,7 @@ def keeps(testbed: LocalTestbed, upstream: str) -> bool:
 
 
 @pytest.mark.real
+@pytest.mark.release
 def test_each_is_served_as_its_settings_say_and_none_beside_another(tmp_path):
     """WorkerCounts, kept connections, counters and logs are its own; the plain upstream runs all the time."""
     with LocalTestbed([*SPECIAL, "aiohttp"], ["direct"], tmp_path, SMALL) as testbed:
