@@ -29,6 +29,7 @@ def judged(workload: Workload | None = None, **changes):
 def test_a_trial_that_adds_up_is_taken():
     """So that each change below is the reason of its refusal. A failed trial has no figures that could contradict."""
     assert (judged().status, judged().requests) == ("done", 4)
+    assert judged(tail_seconds=0.1, requests_per_second=2.5).status == "done"  # an estimate from 0.9 s of full load
     failed = a_failed_trial("urllib3", "its process was lost", started=utc_now())
     assert checked_trial(PLANNED, Workload(requests=4), failed, time.time()) == failed
 
