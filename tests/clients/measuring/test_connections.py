@@ -29,7 +29,8 @@ def test_a_name_that_is_not_found_opens_no_connection(strategy):
 def leave_few_descriptors():
     """Lower the limit of the trial that waits for its start; a process can't raise it again."""
     (trial,) = trial_processes()
-    limit = max(int(entry.name) for entry in Path(f"/proc/{trial.pid}/fd").iterdir()) + FEW
+    used = {int(entry.name) for entry in Path(f"/proc/{trial.pid}/fd").iterdir()}
+    limit = [number for number in range(len(used) + FEW + 1) if number not in used][FEW]
     resource.prlimit(trial.pid, resource.RLIMIT_NOFILE, (limit, limit))
 
 
