@@ -65,8 +65,8 @@ def test_without_a_limit_from_the_lab_gather_sends_all_at_once(strategy):
     "strategy",
     ["aiohttp@workers?loop=uvloop", "requests-session@sync_to_async?loop=uvloop"],
 )
-def test_the_event_loop_is_a_setting(strategy):
-    """Of executors that run blocking clients in threads as well; connections are counted, and all is sent once."""
+def test_each_request_is_sent_once_on_another_event_loop(strategy):
+    """Executors that run blocking clients in threads have the setting too. Connections are counted."""
     seen_by_server(strategy, requests=12, concurrency=4)
 
 

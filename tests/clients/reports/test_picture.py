@@ -29,8 +29,8 @@ def test_an_svg_holds_the_texts_and_is_the_same_each_time(tmp_path):
 
 
 @pytest.mark.parametrize("question", ["$x_1$ & <b>?", "50% \\frac{1}{2} of $10\ntwo lines, どちら 🚀?"])
-def test_a_question_is_drawn_as_it_is(question, tmp_path):
-    """Neither mathematics nor markup is seen in it, and letters that the font lacks make no warning."""
+def test_a_question_with_markup_is_drawn_as_valid_xml(question, tmp_path):
+    """Mathematics, markup and characters that the font lacks cause no error and no warning."""
     path = tmp_path / "x.svg"
     picture.write(a_run(a_trial(), question=question), path)
     ET.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 - written here
