@@ -15,6 +15,7 @@ from mockupstream import metrics
 from mockupstream.alarm import Alarm, make_alarm
 from mockupstream.contract import ROUTES, UNKNOWN, UNREADABLE, Call, Contract, Reply, Route
 from mockupstream.headers import joined
+from mockupstream.ledger import digest_of
 from mockupstream.quick_replies import QuickReplies
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ class _AiohttpUpstream:
             if reply.seconds:
                 await self._alarm.until(read + reply.seconds)
             sent = len(reply.body) if request.method != "HEAD" else 0
-            self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, length, sent)
+            held = time.monotonic() - read
+            self._ledger.ready(route.number, reply.status, held, reply.seconds, length, sent, _digest(request))
             if reply.pieces is not None:
                 return await self._stream(request, reply)
             if not (reply.seconds or request.body_exists) and self._contract.settled(route, _query(request)):
@@ -130,7 +132,7 @@ class _AiohttpUpstream:
 
     async def _unreadable(self, route: Route, request: web.Request) -> web.Response:
         reply = UNREADABLE
-        self._ledger.ready(route.number, reply.status, 0.0, 0.0, 0, len(reply.body))
+        self._ledger.ready(route.number, reply.status, 0.0, 0.0, 0, len(reply.body), _digest(request))
         response = web.Response(body=reply.body, status=reply.status, headers=reply.headers)
         response.force_close()
         await response.prepare(request)
@@ -189,6 +191,10 @@ def _call(request: web.Request, length: int, sha256: str) -> Call:
         lambda: _headers(request),
         lambda: str(request.url),
     )
+
+
+def _digest(request: web.Request) -> int:
+    return digest_of(request.method, request.raw_path)
 
 
 def _query(request: web.Request) -> str:

@@ -16,6 +16,7 @@ from werkzeug.routing import Rule
 from mockupstream import metrics
 from mockupstream.contract import ROUTES, UNKNOWN, UNREADABLE, Call, Contract, Reply, Route
 from mockupstream.headers import joined
+from mockupstream.ledger import digest_of
 
 if TYPE_CHECKING:
     import socket
@@ -78,11 +79,12 @@ class _FlaskUpstream:
         return handle
 
     def _reply(self, route: Route, arguments: dict[str, str]) -> Reply:
+        digest = digest_of(request.method, request.environ["RAW_URI"])
         try:
             length, sha256 = _read(request, digest=route.digest)
         except (OSError, ParseException):
             # gunicorn and werkzeug close the connection behind this reply.
-            self._ledger.ready(route.number, UNREADABLE.status, 0.0, 0.0, 0, len(UNREADABLE.body))
+            self._ledger.ready(route.number, UNREADABLE.status, 0.0, 0.0, 0, len(UNREADABLE.body), digest)
             return UNREADABLE
         read = time.monotonic()
         call = Call(
@@ -97,7 +99,7 @@ class _FlaskUpstream:
         reply = self._contract.reply(route, call)
         _sleep_until(read + reply.seconds)
         sent = len(reply.body) if request.method != "HEAD" else 0
-        self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, length, sent)
+        self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, length, sent, digest)
         return reply
 
 

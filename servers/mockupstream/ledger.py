@@ -13,6 +13,8 @@ import resource
 import threading
 from bisect import bisect_left
 from typing import NamedTuple
+from urllib.parse import unquote
+from zlib import crc32
 
 from mockupstream.behaviour import FIRST_STATUS, LAST_STATUS
 from mockupstream.contract import EVERY_ROUTE
@@ -24,13 +26,27 @@ HOLD_BOUNDS = (
 )  # fmt: skip
 
 # Cells of eight bytes: first whole numbers, three floats, then two tables.
-IN_FLIGHT, CONNECTIONS, RECEIVED, SENT, ASKED, HELD, CPU, BUCKETS = range(8)
+IN_FLIGHT, CONNECTIONS, RECEIVED, SENT, DIGEST, ASKED, HELD, CPU, BUCKETS = range(9)
 REQUESTS = BUCKETS + len(HOLD_BOUNDS) + 1
 STATUSES = LAST_STATUS - FIRST_STATUS + 1
 _CELLS = REQUESTS + STATUSES * len(EVERY_ROUTE)
 _CELL = 8
+# A metric is a float, which holds whole numbers up to 2 ** 53. The sum of hashes of 20 bits reaches that after 8,000
+# million requests.
+_HASH = (1 << 20) - 1
 # Workers ever started, those that died included. Memory is taken only by those that were.
 MOST_WORKERS = 1024
+
+
+def digest_of(method: str, target: str) -> int:
+    """Return a hash of a request's method and target (its path with the query): a whole number of 20 bits.
+
+    The sum of these hashes tells whether a client sent the requests that it was asked to send, in any order. Libraries
+    differ in what they percent-encode, so the target is decoded first. `clientlab.running.received` has the same
+    function.
+    """
+    decoded = unquote(target) if "%" in target else target
+    return crc32(f"{method} {decoded}".encode(errors="surrogateescape")) & _HASH
 
 
 class Page(NamedTuple):
@@ -106,10 +122,13 @@ class Ledger:
         with self._lock:
             self._whole[IN_FLIGHT] += 1
 
-    def ready(self, route: int, status: int, held: float, asked: float, received: int, sent: int) -> None:  # noqa: PLR0913, PLR0917 - by position: it is called for each request
+    def ready(  # noqa: PLR0913, PLR0917 - by position: it is called for each request
+        self, route: int, status: int, held: float, asked: float, received: int, sent: int, digest: int
+    ) -> None:
         """Count a reply that is ready: seconds since its request was read, seconds asked for, bytes of both bodies.
 
-        Where the reply comes in pieces, `sent` counts them.
+        It is called before the reply is sent, so that a client that has read its replies finds all of them counted.
+        Where the reply comes in pieces, `sent` counts them. `digest`: that of the request (see `digest_of`).
         """
         whole, floats = self._whole, self._floats
         with self._lock:
@@ -121,6 +140,7 @@ class Ledger:
             if received:
                 whole[RECEIVED] += received
             whole[SENT] += sent
+            whole[DIGEST] += digest
 
     def sent(self, size: int) -> None:
         """Count bytes of a piece of a response's body."""

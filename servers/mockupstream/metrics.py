@@ -86,6 +86,7 @@ _TOTALS = (
     ("mockupstream_connections_accepted", "Connections whose first request was not a scrape.", ledger.CONNECTIONS),
     ("mockupstream_request_body_bytes", "Bytes of request bodies.", ledger.RECEIVED),
     ("mockupstream_response_body_bytes", "Bytes of response bodies.", ledger.SENT),
+    ("mockupstream_request_digest", "Sum of the hashes of all requests' methods and targets.", ledger.DIGEST),
 )
 
 

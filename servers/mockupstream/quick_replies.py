@@ -16,6 +16,7 @@ from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http import SERVER_SOFTWARE, HttpVersion11
 
 from mockupstream.contract import BODILESS
+from mockupstream.ledger import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,13 +30,17 @@ _MOST = 1024
 
 
 class _Remembered(NamedTuple):
-    """A reply as bytes, without the time: that is between `head` and `rest`. `sent`: bytes of its body."""
+    """A reply as bytes, without the time: that is between `head` and `rest`. `sent`: bytes of its body.
+
+    `digest`: that of the request (see `ledger.digest_of`).
+    """
 
     route: int
     status: int
     head: bytes
     rest: bytes
     sent: int
+    digest: int
 
 
 class QuickReplies:
@@ -61,7 +66,10 @@ class QuickReplies:
         ]
         rest = f"\r\nServer: {SERVER_SOFTWARE}\r\n\r\n".encode("latin-1") + reply.body
         head = "\r\n".join(lines).encode("latin-1")
-        self._remembered[request.raw_path] = _Remembered(route.number, reply.status, head, rest, len(reply.body))
+        digest = digest_of(request.method, request.raw_path)
+        self._remembered[request.raw_path] = _Remembered(
+            route.number, reply.status, head, rest, len(reply.body), digest
+        )
 
     def before(self, otherwise: Handler) -> Handler:
         """A handler that sends what is remembered, and leaves everything else to another one."""
@@ -80,9 +88,10 @@ class QuickReplies:
                 return await otherwise(request)
             began = time.monotonic()
             saw(request)
-            transport.write(b"%b%b%b" % (found.head, rfc822_formatted_time().encode(), found.rest))
+            reply = b"%b%b%b" % (found.head, rfc822_formatted_time().encode(), found.rest)
             # Nothing is waited for, so that nobody could see this request in flight: it is counted at once.
-            ready(found.route, found.status, time.monotonic() - began, 0.0, 0, found.sent)
+            ready(found.route, found.status, time.monotonic() - began, 0.0, 0, found.sent, found.digest)
+            transport.write(reply)
             return _WRITTEN
 
         return handle

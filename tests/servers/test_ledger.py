@@ -29,7 +29,7 @@ def work(book: Book, number: int) -> None:
     ledger = book.open(number)
     ledger.connection()
     ledger.begin()
-    ledger.ready(0, 200, 0.02, 0.01, 3, 5)
+    ledger.ready(0, 200, 0.02, 0.01, 3, 5, 7)
     ledger.end()
     ledger.begin()
 

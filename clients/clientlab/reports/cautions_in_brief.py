@@ -57,6 +57,7 @@ PHRASES = {
     "unaccounted": "unexplained latency",
     "unavailable-arms": "arms were not available",
     "unlike-concurrency": "arms of unlike c",
+    "unverified": "requests of your own code were not checked",
     "upstream-threads": "the upstream's threads were full",
     "upstream-bound": "the upstream was the bottleneck",
     "waits-for-connection": "waits for a free connection (*)",

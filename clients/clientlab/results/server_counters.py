@@ -27,6 +27,18 @@ class ServerUse(MeasuredPart):
     processes: Annotated[Count | None, Field(description="among which the CPU time is divided, one core each")] = None
     slots: Annotated[Count | None, Field(description="requests that it can hold at once; null: no limit")] = None
     cores: Annotated[NotNegative | None, Field(description="CPU cores that it may use")] = None
+    failed_requests: Annotated[Count | None, Field(description="of an upstream: answered with status 400 or more")] = (
+        None
+    )
+    request_body_bytes: Annotated[Count | None, Field(description="that an upstream received")] = None
+    response_body_bytes: Annotated[Count | None, Field(description="that an upstream sent")] = None
+    asked_seconds: Annotated[Seconds | None, Field(description="delays that requests asked of an upstream")] = None
+    request_digest: Annotated[
+        Count | None, Field(description="sum of the hashes of methods and targets that an upstream received")
+    ] = None
+    in_flight: Annotated[
+        Count | None, Field(description="requests that an upstream held before or after the trial, whichever is more")
+    ] = None
     cpu_step_seconds: Annotated[Seconds, Field(description="resolution of cpu_seconds; 0: nanoseconds")] = 0.01
     worker_cpu_seconds: Annotated[
         list[Seconds] | None,
@@ -49,7 +61,10 @@ class ServerUse(MeasuredPart):
 
 OF_LINK = ("up_bytes", "down_bytes", "up_byte_seconds", "down_byte_seconds", "up_dropped", "down_dropped")
 """Fields of a link's use that its process counts, if its bandwidth is limited."""
-_COUNTERS = ("cpu_seconds", "requests", "connections", "held_seconds", *OF_LINK)
+_OF_REQUESTS = (
+    "requests", "failed_requests", "request_body_bytes", "response_body_bytes", "asked_seconds", "request_digest",
+)  # fmt: skip
+_COUNTERS = ("cpu_seconds", "connections", "held_seconds", *_OF_REQUESTS, *OF_LINK)
 _OF_WORKERS = ("worker_cpu_seconds", "worker_held_seconds")
 """Fields of a server's use that grow, the latter with a value for each worker; the others are as it reports them."""
 
@@ -91,7 +106,8 @@ def _combined(readings: Sequence[ServerCounters], of: Callable[[list[float]], fl
         columns = {name: [getattr(one, name) for one in known] for name in _COUNTERS}
         found = {name: None if None in values else of(values) for name, values in columns.items()}
         by_worker = {name: _by_worker([getattr(one, name) for one in known], of) for name in _OF_WORKERS}
-        return known[0].model_copy(update={**found, **by_worker})
+        most = max((one.in_flight for one in known if one.in_flight is not None), default=None)
+        return known[0].model_copy(update={**found, **by_worker, "in_flight": most})
 
     return ServerCounters(
         upstream=use([one.upstream for one in readings]),

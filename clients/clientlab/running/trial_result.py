@@ -18,6 +18,7 @@ from clientlab.results.document import Ceiling, Placement
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import RequestCounts, WholeLoad
 from clientlab.results.trial import ClockOffset, Noise, OpenLoad, PlannedTrial, Quantiles, Shard, Trial
+from clientlab.running import received
 from clientlab.running.busy_shares import LinkTraffic, carried_by, in_flight, link_waits, shares_of
 from clientlab.running.open_load import kept_schedule
 from clientlab.running.quantiles import quantiles_of, times_by_success
@@ -71,7 +72,8 @@ class WholeTrial:
     """What was measured of a whole trial, by one process or by all of its shards.
 
     `load`: None for a closed one. `loaded`: while the load was whole; None where the wall time counts. `tool`: the
-    report of an external tool; None where the recorder timed the requests.
+    report of an external tool; None where the recorder timed the requests. `refuted`: how the client's report differs
+    from what the upstream counted, or why its times are impossible; None if it is believed.
     `usable`: cores of the client's machines; None: those of this machine. `by_shard`: of a divided trial.
     """
 
@@ -83,6 +85,7 @@ class WholeTrial:
     usable: float | None = None
     by_shard: Sequence[Shard] = ()
     loaded: WholeLoad | None = None
+    refuted: str | None = None
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,13 @@ def finished_trial(
     load = None if kept is None else kept.figures(*span, unavoidable)
     shards = _shards(begun, measurement)
     loaded = whole_load_of(measurement, workload)
-    whole = WholeTrial(outcome, requests, servers, load, measurement.tool, by_shard=shards, loaded=loaded)
+    sent = found if kept is None else kept.sent
+    refuted = received.too_fast(sent, workload)
+    if servers.upstream is not None:
+        refuted = received.difference(sent, begun.planned, workload, servers.upstream) or refuted
+    whole = WholeTrial(
+        outcome, requests, servers, load, measurement.tool, by_shard=shards, loaded=loaded, refuted=refuted
+    )
     return judged(begun, whole, ceiling, placement)
 
 
@@ -334,6 +343,8 @@ def _failure(workload: Workload, whole: WholeTrial) -> str | None:
         return "; ".join([f"{counts.finished} of {planned} requests were finished", *lacking])
     if not counts.finished:
         return "no request was finished"
+    if whole.refuted:
+        return whole.refuted
     served = None if whole.servers.upstream is None else whole.servers.upstream.requests
     if served is not None and served < _SENT * counts.succeeded:
         return (

@@ -71,6 +71,12 @@ def upstream_use(endpoint: Endpoint) -> ServerUse:
     return ServerUse(
         cpu_seconds=_sum(figures, "mockupstream_cpu_seconds_total"),
         requests=int(_sum(figures, "mockupstream_requests_total")),
+        failed_requests=int(_failed(figures)),
+        request_body_bytes=int(_sum(figures, "mockupstream_request_body_bytes_total")),
+        response_body_bytes=int(_sum(figures, "mockupstream_response_body_bytes_total")),
+        asked_seconds=_sum(figures, "mockupstream_asked_delay_seconds_total"),
+        request_digest=int(_sum(figures, "mockupstream_request_digest_total")),
+        in_flight=int(_sum(figures, "mockupstream_requests_in_flight")),
         connections=int(_sum(figures, "mockupstream_connections_accepted_total")),
         held_seconds=_sum(figures, "mockupstream_hold_seconds_sum"),
         processes=int(_sum(figures, "mockupstream_workers")),
@@ -120,6 +126,14 @@ def _lines(text: str, prefixes: tuple[str, ...]) -> Iterator[str]:
 
 def _sum(figures: _Figures, name: str) -> float:
     return sum(value for (found, _), value in figures.items() if found == name)
+
+
+def _failed(figures: _Figures) -> float:
+    """Return the number of requests that an upstream answered with an error status."""
+    requests = "mockupstream_requests_total"
+    return sum(
+        value for (name, labels), value in figures.items() if name == requests and dict(labels)["status"] >= "400"
+    )
 
 
 def _by_worker(figures: _Figures, name: str) -> list[float] | None:

@@ -45,6 +45,7 @@ def test_a_sound_run_has_no_cautions():
         ([*rounds(), *rounds("pycurl", verdict="client-bound", busy={"machine": 0.97})], "client-on-full-machine"),
         ([*rounds(), *rounds("pycurl", waits_for_connection=True)], "waits-for-connection"),
         ([*rounds(), *rounds("pycurl", waits_for_connection=True, verdict="client-streams")], "client-streams"),
+        ([*rounds(), *rounds("mine.py:fetch@threads")], "unverified"),
         (rounds(count=2), "few-rounds"),
         ([*rounds(), *rounds("pycurl", wall=0.19)], "short-trials"),
         ([*rounds(), *rounds("pycurl", duration_extended=True)], "extended-durations"),

@@ -33,6 +33,7 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     altered_plan.unavailable,
     trials.failures,
     trials.errors,
+    trials.unverified,
     searches.no_capacity,
     searches.ended_early,
     searches.failed_overloads,

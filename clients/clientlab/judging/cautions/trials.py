@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clientlab import strategies
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.analysis.standings import typical_levels
 from clientlab.analysis.typical import Floats
@@ -71,6 +72,19 @@ def errors(run: Run) -> Iterator[Caution]:
             arms=arms_of(faulty),
             text=f"requests failed ({', '.join(kinds)}) in trials of {names_of(faulty)}",
             advice="a strategy with errors did less work: look at its errors before its speed",
+        )
+
+
+def unverified(run: Run) -> Iterator[Caution]:
+    """A user's own code that was measured against a server whose counters the lab cannot read."""
+    own = [one for one in finished(run) if strategies.is_of_file(one.strategy) and one.upstream_use is None]
+    if own:
+        yield Caution(
+            kind="unverified",
+            arms=arms_of(own),
+            text=f"nobody counted what the server received from {names_of(own)}",
+            advice="this code may send other requests than the rest, or skip their bodies: compare it once with the "
+            "lab's own upstream, without --url",
         )
 
 

@@ -1,0 +1,132 @@
+"""Compare what a client reports with what the upstream received and sent, and with the delays that it asked for.
+
+A user's function may drop the query, skip the body or answer from a cache. It would win every comparison. The upstream
+counts requests, statuses, bytes of bodies, and a hash of each request's method and target, so the measured process has
+nothing to do for these checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from urllib.parse import unquote
+from zlib import crc32
+
+import numpy as np
+
+from clientlab import units
+from clientlab.results.server_counters import ServerUse
+from clientlab.results.trial import PlannedTrial
+from clientlab.samples.log_reader import Samples
+from clientlab.workload.making import body_size, requests_of
+from clientlab.workload.workload import Request, Workload, delay_of, varies
+
+_HASH = (1 << 20) - 1
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
+
+_CLOCK_STEP, _CLOCK_DRIFT = 1e-3, 0.01
+"""Seconds, and share of a delay, by which a request may be shorter than its delay: two machines' clocks differ."""
+
+
+def digest_of(method: str, target: str) -> int:
+    """Return a hash of a request's method and target, as the upstream computes it (mockupstream.ledger)."""
+    decoded = unquote(target) if "%" in target else target
+    return crc32(f"{method} {decoded}".encode(errors="surrogateescape")) & _HASH
+
+
+def difference(sent: Samples, planned: PlannedTrial, workload: Workload, use: ServerUse) -> str | None:
+    """Return how the client's report differs from what the upstream counted, or None if both agree.
+
+    `sent`: the requests that were sent. `use`: the growth of the upstream's counters during the trial.
+    """
+    if None in {use.requests, use.failed_requests, use.response_body_bytes, use.request_body_bytes, use.request_digest}:
+        return None
+    plain = replace(workload, encode="once")  # encoding each body anew would make all requests look different
+    return next(_differences(sent, planned, plain, use), None)
+
+
+def _differences(sent: Samples, planned: PlannedTrial, workload: Workload, use: ServerUse) -> Iterator[str]:
+    """Yield the differences, the simplest first.
+
+    A request without a response may have reached the upstream or not. A response of the proxy itself (5xx) did not come
+    from the upstream.
+    """
+    records, got = sent.records, use.requests or 0
+    status, calls = records["status"], len(records)
+    of_upstream = (records["error"] == 0) | ((status > 0) & ((status < 500) | (planned.route == "direct")))
+    answered = int(of_upstream.sum())
+    if got < answered:
+        yield (
+            f"the client reports {answered:,} answered requests, and the upstream got {got:,}: "
+            "send one with each call, and keep no answers"
+        )
+    if use.in_flight:  # requests of an earlier trial or of another program, which count in this one
+        return
+    if got > calls:
+        yield f"the upstream got {got:,} requests from {calls:,} calls: send one request with each call, and no retries"
+    failed, unknown = int((of_upstream & (status >= 400)).sum()), calls - answered
+    if not failed <= (use.failed_requests or 0) <= failed + unknown:
+        yield (
+            f"the upstream answered {use.failed_requests:,} requests with an error status, and the client reports "
+            f"{failed:,}: return the status of the response"
+        )
+    if varies(workload) and (unknown or got < calls):
+        return  # nobody knows which of the requests the upstream got
+    yield from _of_bodies(sent, workload, use, whole=not unknown)
+    yield from _of_targets(sent, workload, use)
+
+
+def _of_bodies(sent: Samples, workload: Workload, use: ServerUse, *, whole: bool) -> Iterator[str]:
+    """Yield how the bytes of bodies differ. `whole`: every request got its response from the upstream."""
+    got, read = use.response_body_bytes or 0, int(sent.records["bytes"].sum())
+    # A request without a response may have got a part of it. All are alike then, and half is far from what they got.
+    least = got if whole else got * int((sent.records["error"] == 0).sum()) / max(1, len(sent.records)) / 2
+    if read < least or (whole and read > got):
+        yield (
+            f"the upstream sent {got:,} bytes of bodies, and the client reports {read:,}: "
+            "read the whole body of each response, and return it as it came"
+        )
+    size, request_of = body_size(workload), requests_of(workload, "")
+    lengths = (len(request_of(number).body or b"") for number in sent.numbers.tolist())
+    posted = sum(lengths) if size is None else size * len(sent.numbers)
+    if whole and posted != use.request_body_bytes:
+        yield (
+            f"the upstream received {use.request_body_bytes:,} bytes of request bodies instead of {posted:,}: "
+            "send the body of each request as it is"
+        )
+
+
+def _of_targets(sent: Samples, workload: Workload, use: ServerUse) -> Iterator[str]:
+    """Yield how methods, paths or queries of the requests differ."""
+    request_of = requests_of(workload, "")
+    numbers, times = (sent.numbers.tolist(), 1) if varies(workload) else ([0], use.requests or 0)
+
+    def fits(change: Callable[[Request], tuple[str, str]]) -> bool:
+        return sum(digest_of(*change(request_of(number))) for number in numbers) * times == use.request_digest
+
+    if fits(lambda one: (one.method, one.url)):
+        return
+    what = "with another path or query than the workload's"
+    if fits(lambda one: (one.method, one.url.partition("?")[0])):
+        what = "without the query"
+    for method in _METHODS:
+        if fits(lambda one, method=method: (method, one.url)):  # type: ignore[misc]
+            what = f"with the method {method}"
+    yield f"the upstream got requests {what}: send each request as it is, with its whole URL"
+
+
+def too_fast(sent: Samples, workload: Workload) -> str | None:
+    """Return how many successful requests ended before the delay that they asked for, or None if none did."""
+    delay = delay_of(workload)
+    if delay is None:
+        return None
+    good = sent.only(sent.records["error"] == 0)
+    asked = np.fromiter(map(delay, good.numbers.tolist()), np.float64, len(good.numbers))
+    early = good.records["seconds"] < asked * (1 - _CLOCK_DRIFT) - _CLOCK_STEP
+    if not early.any():
+        return None
+    first = int(early.argmax())
+    return (
+        f"impossible times: {int(early.sum()):,} of {len(early):,} requests ended before their delay was over, the "
+        f"first after {units.time(float(good.records['seconds'][first]))} of {units.time(float(asked[first]))}"
+    )

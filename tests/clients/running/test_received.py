@@ -1,0 +1,197 @@
+"""Wrong functions of users: their trials fail, because the upstream counts what it received and sent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clientlab.measuring.connections import PeerAddress
+from clientlab.results.server_counters import ServerCounters, ServerUse
+from clientlab.running.received import difference, digest_of, too_fast
+from clientlab.running.trial_runner import TrialRunner
+from clientlab.samples.log_reader import RECORD, Samples
+from clientlab.strategies import plugins
+from clientlab.testbeds.scrape import Endpoint, upstream_use
+from clientlab.workload.delays import Delay
+from clientlab.workload.workload import Workload
+from clients.documents import a_planned_trial
+from running import development
+
+FUNCTIONS = """
+import http.client
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+calls, answers, pool, ahead = itertools.count(), {}, ThreadPoolExecutor(), []
+
+
+def send(url, method="GET", body=None, timeout=10):
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=timeout)
+    try:
+        connection.request(method, parts.path + ("?" + parts.query if parts.query else ""), body)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def honest(url): return send(url)
+def drops_query(url): return send(url.partition("?")[0])
+def drops_path(url): return send(url.replace("/bytes/50", "/"))
+def another_path(url): return send(url.replace("/bytes/50", "/bytes/51"))
+def adds_query(url): return send(url + f"&nonce={next(calls)}")
+def shorter_delay(url): return send(url.replace("delay=0.02", "delay=0.01"))
+def asks_head(url): return send(url, "HEAD")
+def posts(url): return send(url, "POST")
+def sends_body(url): return send(url, body=b"hello")
+def reads_nothing(url): return send(url)[0], b""
+def reads_half(url): status, body = send(url); return status, body[:25]
+def doubles_body(url): status, body = send(url); return status, 2 * body
+def recodes_body(url): status, body = send(url); return status, body.hex().encode()
+def constant_status(url): return 200, send(url)[1]
+def error_for_success(url): return 500, send(url)[1]
+def never_sends(url): return 200, b"x" * 50
+def sends_every_other(url): return send(url) if next(calls) % 2 else (200, b"x" * 50)
+def sends_twice(url): send(url); return send(url)
+def prefetches(url):
+    ahead.extend(pool.submit(send, url) for _ in range(2 - len(ahead)))
+    return ahead.pop(0).result()
+def caches(url):
+    if url not in answers:
+        answers[url] = send(url)
+    return answers[url]
+def retries(url):
+    answer = send(url)
+    return answer if answer[0] < 500 else send(url)
+def follows_redirects(url):
+    status, body = send(url)
+    return send(url.replace("status=302&", "")) if status == 302 else (status, body)
+def hides_timeouts(url):
+    try:
+        return send(url, timeout=0.005)
+    except TimeoutError:
+        return 200, b"x" * 50
+def leaves_response(url):
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc)
+    connection.request("GET", parts.path + "?" + parts.query)
+    return 200, b"x" * 50
+"""
+
+CASES = {
+    "drops_query": "without the query",
+    "drops_path": "bytes of bodies|another path",
+    "another_path": "another path",
+    "adds_query": "another path or query",
+    "shorter_delay": "another path or query",
+    "asks_head": "the method HEAD",
+    "posts": "the method POST",
+    "sends_body": "bytes of request bodies",
+    "reads_nothing": "bytes of bodies",
+    "reads_half": "bytes of bodies",
+    "doubles_body": "bytes of bodies",
+    "recodes_body": "bytes of bodies",
+    "constant_status": "error status",
+    "error_for_success": "error status",
+    "never_sends": "keep no answers",
+    "sends_every_other": "keep no answers",
+    "sends_twice": "no retries",
+    "prefetches": "no retries|keep no answers",
+    "caches": "keep no answers",
+    "retries": "no retries",
+    "follows_redirects": "no retries",
+    "hides_timeouts": "impossible times|keep no answers",
+    "leaves_response": "impossible times|keep no answers",
+}
+PATHS = dict.fromkeys(("constant_status", "retries"), "/bytes/50?status=503") | {
+    "follows_redirects": "/bytes/50?status=302&seed=1"
+}
+
+
+class OneUpstream:
+    """A testbed with one upstream, which runs."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def serve(self, upstream: str) -> None:
+        """It runs."""
+
+    def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002
+        return f"http://127.0.0.1:{self.port}"
+
+    def address(self, upstream: str, route: str) -> PeerAddress:  # noqa: ARG002
+        return PeerAddress(self.port)
+
+    def ca_file(self, upstream: str, route: str) -> None:
+        """It has no TLS."""
+
+    def check(self) -> None:
+        """It lives."""
+
+    def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
+        return ServerCounters(upstream=upstream_use(Endpoint("127.0.0.1", self.port)))
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A function that measures a trial of one of the functions."""
+    folder = tmp_path_factory.mktemp("functions")
+    (folder / "mine.py").write_text(FUNCTIONS)
+    with development("aiohttp") as server:
+        runner = TrialRunner(OneUpstream(server.port))
+
+        def measure(name: str):
+            strategy = f"{folder / 'mine.py'}:{name}@threads"
+            plugins.admit([strategy])
+            workload = Workload(path=PATHS.get(name, "/bytes/50"), requests=12, warmup=2, delay=Delay.parse("20ms"))
+            planned = a_planned_trial(strategy).model_copy(update={"concurrency": 2})
+            return runner(planned, workload, folder, lambda _: None)
+
+        yield measure
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("name", "reason"), CASES.items())
+def test_wrong_functions_are_not_ranked(name, reason, measured):
+    """A trial of such a function fails, and the reason names the difference."""
+    trial = measured(name)
+    assert trial.status == "failed"
+    assert any(part in trial.reason for part in reason.split("|")), trial.reason
+
+
+@pytest.mark.real
+def test_honest_functions_are_measured(measured):
+    """So that the failures above are due to the functions."""
+    trial = measured("honest")
+    assert (trial.status, trial.reason, trial.upstream_use.requests) == ("done", None, 12)
+
+
+def samples(seconds, errors) -> Samples:
+    """Requests of 50 bytes, answered with 200 unless they have an error."""
+    records = np.zeros(len(seconds), RECORD)
+    records["seconds"], records["error"] = seconds, errors
+    records["status"], records["bytes"] = np.where(records["error"], 0, 200), np.where(records["error"], 0, 50)
+    return Samples(records, np.arange(len(seconds)), {}, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "error", "early"), [(0.0195, 0, False), (0.010, 0, True), (0.010, 1, False), (0.021, 0, False)]
+)
+def test_a_request_cannot_end_before_its_delay(seconds, error, early):
+    """Beyond what two clocks differ by. A failed request can: its connection broke."""
+    found = too_fast(samples([0.021, seconds], [0, error]), Workload(delay=Delay.parse("20ms")))
+    assert (found is not None) == early
+
+
+@pytest.mark.parametrize(("got", "fits"), [(8, True), (9, True), (10, True), (7, False), (11, False)])
+def test_requests_without_a_response_may_have_reached_the_upstream_or_not(got, fits):
+    """Ten calls, two of which timed out."""
+    use = ServerUse(
+        cpu_seconds=0.0, requests=got, failed_requests=0, response_body_bytes=50 * got, request_body_bytes=0,
+        request_digest=got * digest_of("GET", "/bytes/50"), in_flight=0,
+    )  # fmt: skip
+    found = difference(samples([0.01] * 10, [0] * 8 + [1, 1]), a_planned_trial(), Workload(path="/bytes/50"), use)
+    assert (found is None) == fits
