@@ -17,7 +17,7 @@ from rich.table import Table
 from clientlab import units
 from clientlab.cli.option_types import complete_strategies
 from clientlab.cli.terminal import console, say
-from clientlab.conformance import CheckResult
+from clientlab.conformance import CheckResult, causes_of
 from clientlab.conformance import conform as results_of
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.experiments.checks import plugin_faults
@@ -45,12 +45,13 @@ _ABREAST = 5
 
 @click.command()
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_strategies)
+@click.option("--all", "-v", "whole", is_flag=True, help="Show each failed check, and a table of error kinds.")
 @click.option("--json", "as_json", is_flag=True, help="Print every check of every strategy as JSON.")
-def conform(names: tuple[str, ...], *, as_json: bool) -> int:
+def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
     """Check strategies against a server that records all it gets. Exit code 1: a check failed.
 
-    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function: path/to/file.py:NAME. Each takes some
-    seconds. The first line answers whether it does the work right; errors of another kind come after.
+    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function: path/to/file.py:NAME. Each takes about
+    half a minute. The first line says whether it does the work right, the next two name the likely cause and the fix.
     If your code cannot be loaded, two lines explain why, the other strategies are checked, and the exit code is 3.
     """
     plugins.admit(names)
@@ -64,9 +65,11 @@ def conform(names: tuple[str, ...], *, as_json: bool) -> int:
         judged[strategy.name] = results = list(results_of(strategy))
         if not as_json:
             _tell(strategy.name, results)
+            if whole:
+                _tell_checks(strategy.name, results)
     if as_json:
         click.echo(json.dumps([_document(name, results) for name, results in judged.items()], indent=1))
-    else:
+    elif whole:
         for start in range(0, len(strategies), _ABREAST):
             abreast = list(judged)[start : start + _ABREAST]
             console().print(_faults({name: judged[name] for name in abreast}))
@@ -95,15 +98,35 @@ def _document(name: str, results: Sequence[CheckResult]) -> dict[str, object]:
 
 
 def _tell(name: str, results: Sequence[CheckResult]) -> None:
-    """Whether the strategy does the work right, then the errors of another kind. Each message stands once."""
+    """Whether the strategy does the work right, and if not, the likely cause and its fix."""
     wrong = [result for result in results if not result.passed and not result.another_kind]
     kinds = [result for result in results if result.another_kind]
-    count = len(results)
+    unchecked = sum(bool(result.unchecked) for result in results)
+    count = len(results) - unchecked
+    beside = f" ({unchecked} do not apply)" if unchecked else ""
     if wrong:
-        click.echo(f"{name}: does the work right: no, because {len(wrong)} of {count} checks fail:")
+        found = causes_of(wrong)
+        click.echo(f"{name}: does the work right: no, {len(wrong)} of {count} checks fail{beside}")
     else:
-        click.echo(f"{name}: does the work right: yes, passes all {count - len(kinds)} checks")
-    _tell_each(wrong)
+        found = [_of_kinds(len(kinds))] if kinds else []
+        click.echo(f"{name}: does the work right: yes, passes all {count - len(kinds)} checks{beside}")
+    for heading, lines in zip(("cause", "fix"), zip(*found, strict=True), strict=False):
+        click.echo(f"  {heading}: {'; '.join(lines)}")
+
+
+def _of_kinds(count: int) -> tuple[str, str]:
+    """Cause and fix of errors that are recorded with another kind than the listed clients have."""
+    errors = "1 error has" if count == 1 else f"{count} errors have"
+    return (
+        f"{errors} another kind than with the listed clients: 'errors' does not name the library's exceptions",
+        "name them in 'errors' of a class; only the table of errors changes. -v lists them",
+    )
+
+
+def _tell_checks(name: str, results: Sequence[CheckResult]) -> None:
+    """The failed checks, the errors of another kind, and what was not checked. Each message stands once."""
+    _tell_each(result for result in results if not result.passed and not result.another_kind)
+    kinds = [result for result in results if result.another_kind]
     for found, heading in (
         ([one for one in kinds if one.kind != "none"], "errors are recorded with another kind"),
         ([one for one in kinds if one.kind == "none"], "answers that no sound server sends are recorded as success"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clientlab.conformance.causes import causes_of
 from clientlab.conformance.scenario import CheckResult, Scenario
 from clientlab.conformance.selection import SCENARIOS, scenarios_of, selection
 from clientlab.strategies import Strategy
@@ -12,6 +13,7 @@ __all__ = [
     "SCENARIOS",
     "CheckResult",
     "Scenario",
+    "causes_of",
     "conform",
     "scenarios_of",
     "selection",

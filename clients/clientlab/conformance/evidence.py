@@ -32,7 +32,7 @@ class Evidence:
     """One trial, seen by the lab and by the server.
 
     `kinds`: the number of each request that failed, and its kind. `server`: what reached it in the
-    measured part.
+    measured part. `stalled`: why the trial failed in which the server was silent; this one is the same without silence.
     """
 
     strategy: Strategy
@@ -41,6 +41,7 @@ class Evidence:
     samples: Samples
     kinds: dict[int, str]
     server: CountingServer = field(default_factory=CountingServer)
+    stalled: str = ""
 
     def kind(self, number: int) -> str:
         """The error kind of a request; ``none`` if it succeeded."""

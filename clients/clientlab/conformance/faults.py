@@ -9,17 +9,21 @@ import contextlib
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from clientlab.conformance.evidence import Evidence, measure, serve, speaks_http2
 from clientlab.conformance.same_work import method
-from clientlab.conformance.scenario import ITS_KIND, CannotProvoke, Check, Scenario
-from clientlab.conformance.server import Last, Reset, Seen, ServerAnswer, Stall, ok
+from clientlab.conformance.scenario import ITS_KIND, TRIAL_FAILED, CannotProvoke, Check, Scenario
+from clientlab.conformance.server import PATIENCE, Last, Reset, Seen, ServerAnswer, Stall, ok
+from clientlab.measuring.trial_handle import TrialStalled
 from clientlab.strategies import Strategy, client_spec, executor_spec
 from clientlab.workload.workload import Workload
 
 TIMEOUT = 0.5
+REQUEST_LIMIT = PATIENCE + 5.0
+"""Seconds: a client without a time limit waits as long as the server is silent; one that sends again takes longer."""
+
 SLACK = 2.0
 """Seconds after the time limit from which a client is late; far more than a busy machine needs."""
 
@@ -86,7 +90,19 @@ class Script:
         return Scenario(name, self._do, checks, frozenset({"client"}), fits, self._kind)
 
     def _do(self, strategy: Strategy) -> Evidence:
-        workload = Workload(path="/{k}", requests=len(self.parts), concurrency=1, warmup=0, timeout=TIMEOUT)
+        """The trial. If silence makes it fail, it is done again without: the other faults show what the client does."""
+        try:
+            return self._with_silence(strategy)
+        except TrialStalled as failure:
+            return replace(serve(strategy, self._workload(), self._answer_at_once), stalled=str(failure))
+
+    def _workload(self) -> Workload:
+        return Workload(
+            path="/{k}", requests=len(self.parts), concurrency=1, warmup=0, timeout=TIMEOUT, request_limit=REQUEST_LIMIT
+        )
+
+    def _with_silence(self, strategy: Strategy) -> Evidence:
+        workload = self._workload()
         found = serve(strategy, workload, self._answer)
         # A machine that is busy elsewhere makes a time-out of any answer, and a client that opens connections ahead
         # takes a new one. A client that always takes too long, or keeps no connection, does so again.
@@ -107,11 +123,17 @@ class Script:
         number = seen.target.removeprefix("/")
         return self.parts[int(number)].answer if number.isdigit() else ok()
 
+    def _answer_at_once(self, seen: Seen) -> ServerAnswer:
+        answer = self._answer(seen)
+        return ok() if isinstance(answer, Stall) else answer
+
     def _number(self, name: str) -> int:
         return [part.name for part in self.parts].index(name)
 
     def _made_of(self, fault: ServerFault, found: Evidence) -> str:
         number = self._number(fault.name)
+        if found.stalled and isinstance(fault.answer, Stall):
+            return f"{TRIAL_FAILED}{found.stalled}"
         if fault.name.startswith(_USED) and (broken := _kept(number, found)):
             return broken
         kinds = dict(client_spec(found.strategy.client).quirks.fault_kinds)
@@ -125,13 +147,19 @@ class Script:
         return ""
 
     def _sent_once(self, found: Evidence) -> str:
-        twice = [target for target, times in Counter(seen.target for seen in found.server.seen).items() if times > 1]
+        count = Counter(seen.target for seen in found.server.seen)
+        twice = [target for target, times in count.items() if times > 1]
         permitted = client_spec(found.strategy.client).quirks.resends_after
         faults = [self.parts[int(target.removeprefix("/"))].name for target in twice if target[1:].isdigit()]
         faults = [fault for fault in faults if fault not in permitted]
-        return f"the request was sent again after: {', '.join(faults)}" if faults else ""
+        if not faults:
+            return ""
+        reached = f"{count.total()} requests reached the server for {found.requests}"
+        return f"{reached}: some were sent again, after: {', '.join(faults)}"
 
     def _in_time(self, found: Evidence) -> str:
+        if found.stalled:
+            return f"{TRIAL_FAILED}{found.stalled}"
         for number, part in enumerate(self.parts):
             seconds = found.server.let_go.get(f"/{number}")
             if isinstance(part.answer, Stall) and (seconds is None or seconds > TIMEOUT + SLACK):
@@ -140,8 +168,10 @@ class Script:
         return ""
 
     def _kind(self, found: Evidence, check: str) -> str | None:
-        is_fault = any(part.name == check for part in self.parts)
-        return found.kind(self._number(check)) if is_fault else None
+        part = next((part for part in self.parts if part.name == check), None)
+        if part is None or (found.stalled and isinstance(part.answer, Stall)):
+            return None
+        return found.kind(self._number(check))
 
 
 def of_kind(number: int, expected: str, found: Evidence) -> str:

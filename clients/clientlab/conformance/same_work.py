@@ -62,11 +62,13 @@ def items(gate: Gate, hold: float) -> Callable[[Seen], ServerAnswer]:
         else:
             gate.wait()
             time.sleep(hold)
-        number = int(seen.target.removeprefix("/item/").partition("?")[0])
-        body = content(number)
+        number = seen.target.removeprefix("/item/").partition("?")[0]
+        if not number.isdigit():
+            return ok(status="404 Not Found")
+        body = content(int(number))
         if seen.method == "HEAD":
             return ok(body)[: -len(body)]
-        return ok(body) if number % _CHUNKED_EVERY else _chunked(body)
+        return ok(body) if int(number) % _CHUNKED_EVERY else _chunked(body)
 
     return answer
 

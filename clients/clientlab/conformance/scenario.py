@@ -22,6 +22,9 @@ StrategyPart = Literal["strategy", "client", "executor", "library", "library kin
 ITS_KIND = "its kind is "
 """The beginning of the message of a check that found an error of another kind."""
 
+TRIAL_FAILED = "the trial failed: "
+"""The beginning of the message of a check whose trial failed."""
+
 
 @dataclass(frozen=True)
 class CheckResult:
@@ -104,7 +107,7 @@ class Scenario(Generic[E]):
         except CannotProvoke as reason:
             return [CheckResult(strategy.name, name, unchecked=str(reason)) for name in self.checks]
         except TrialFailed as failure:
-            return [CheckResult(strategy.name, name, f"the trial failed: {failure}") for name in self.checks]
+            return [CheckResult(strategy.name, name, f"{TRIAL_FAILED}{failure}") for name in self.checks]
         return [
             CheckResult(strategy.name, name, unchecked=why)
             if (why := _unchecked(strategy, name))

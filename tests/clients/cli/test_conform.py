@@ -83,9 +83,25 @@ def test_strategies_whose_files_are_broken_are_left_out_and_the_others_are_measu
 def test_the_exit_code_tells_whether_all_checks_passed(found, code, clientlab, monkeypatch):
     """What could not be checked is shown, and breaks nothing."""
     monkeypatch.setattr("clientlab.cli.checks.results_of", lambda _: found)
-    said = clientlab("conform", "urllib3")
+    said = clientlab("conform", "-v", "urllib3")
     assert said.code == code
     assert all(result.check in said.out for result in found if result.broken or result.unchecked)
+
+
+def test_a_client_that_fails_has_a_verdict_a_cause_and_a_fix(clientlab, monkeypatch):
+    """Three lines; -v has the checks and the table of error kinds as well."""
+    failed = [
+        CheckResult("urllib3", "no answer", "the trial failed: stalled", None),
+        CheckResult("urllib3", "nothing sent again", "37 requests reached the server for 29"),
+    ]
+    monkeypatch.setattr("clientlab.cli.checks.results_of", lambda _: [*failed, CheckResult("urllib3", "sound")])
+    said = clientlab("conform", "urllib3")
+    verdict, cause, fix = said.out.splitlines()
+    assert said.code == 1
+    assert ("2 of 3" in verdict, "retries" in cause, "retries=False" in fix) == (True, True, True)
+    whole = clientlab("conform", "-v", "urllib3").out
+    assert said.out in whole
+    assert all(result.broken in whole for result in failed)
 
 
 @pytest.mark.parametrize("verb", [("conform",), ("run", "-t")])

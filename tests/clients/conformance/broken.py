@@ -174,6 +174,17 @@ class RetriesToo(Follows):
             return super().send(request)
 
 
+class RetriesWithoutEnd(Urllib3Pool):
+    """The library's default: four attempts, and no time limit."""
+
+    def open(self):
+        self._manager = urllib3.PoolManager()
+
+    def send(self, request):
+        response = self._manager.request(request.method, request.url, headers=request.headers, body=request.body)
+        return response.status, response.data
+
+
 class IsPatient(Urllib3Pool):
     """Waits for a second longer than it may."""
 

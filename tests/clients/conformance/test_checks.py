@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clientlab.conformance import SCENARIOS, CheckResult, ending, faults, same_work
+from clientlab.conformance import SCENARIOS, CheckResult, causes_of, ending, faults, same_work
+from clientlab.conformance.causes import CAUSES
 from clientlab.conformance.hostile import ENDLESS, LIMIT, SLACK, WITHOUT_END, EndlessOutcome
 from clientlab.strategies import find, plugins
 
@@ -68,6 +69,20 @@ def test_a_client_that_sends_again_and_follows_redirects_is_found():
 
 
 @pytest.mark.real
+def test_a_client_that_hangs_in_silence_is_judged_by_the_other_faults(monkeypatch):
+    """The trial with the silent answers fails; one without them still shows that the client sends again."""
+    monkeypatch.setattr(faults, "REQUEST_LIMIT", 1.0)
+    results = judged(path_of("RetriesWithoutEnd"), "faults")
+    assert "stalled" in results["no answer"].broken
+    assert "stalled" in results["time limit kept"].broken
+    assert "closed before an answer" in results["nothing sent again"].broken
+    assert "followed" in results["redirect not followed"].broken
+    assert results["answer 503"].passed
+    retries, redirects = (cause for cause, _ in causes_of([one for one in results.values() if not one.passed]))
+    assert ("retries" in retries, "redirects" in redirects) == (True, True)
+
+
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("name", "scenario"),
     [
@@ -78,6 +93,46 @@ def test_a_client_that_sends_again_and_follows_redirects_is_found():
 def test_a_users_own_strategy_that_breaks_nothing_passes(name, scenario):
     """Every check, as for the lab's own."""
     assert [result for result in judged(path_of(name), scenario).values() if result.broken] == []
+
+
+FAILED = [
+    ("retries", [("nothing sent again", "37 requests reached the server for 29"),
+                 ("no answer", "the trial failed: stalled"),
+                 ("refused connection not opened", "the lab counted 4 begun and 3 opened")]),
+    ("redirects", [("redirect not followed", "the redirect was followed"), ("redirect", "its kind is none")]),
+    ("another URL", [("1,000 requests", "1000 never sent, as /item/0?x=1; 1000 not asked for, as /item/0"),
+                     ("answer 404", "its kind is status-4xx, and it is recorded as none")]),
+    ("cache", [("1,000 requests", "900 reached the server: 100 never sent"), ("whole body read", "12 were read")]),
+    ("more than once", [("1,000 requests", "1000 sent more than once"), ("nothing sent again", "58 requests")]),
+    ("another method", [("method, headers, body", "the method is GET, and POST reached the server")]),
+    ("compressed", [("method, headers, body", "header accept-encoding: identity reached the server as 'gzip'")]),
+    ("changes headers", [("method, headers, body", "header x-mine: yes reached the server as None")]),
+    ("body of the request", [("one request", "the body that reached the server is not the JSON")]),
+    ("whole body", [("whole body read", "the answer to request 0 has 25 bytes, and 12 were read")]),
+    ("returns a success", [("answer 503", "its kind is status-5xx, and it is recorded as none")]),
+    ("are not verified", [("certificate of another CA", "612 bytes were sent"), ("certificates verified", "none")]),
+    ("host name", [("certificate of another name", "612 bytes were sent"), ("certificates verified", "1 tls")]),
+    ("time limit", [("time limit kept", "'no answer' was waited for 10.0 s")]),
+    ("not kept", [("connection policy", "connections are kept (pool): at most 7 are to be opened; 1000 were")]),
+    ("wait for each other", [("as many in flight", "7 are to be in flight at once; never more than 1 were")]),
+    ("of type bytes", [(name, "the trial failed: the function returned an object of type bytes; return both")
+                       for name in ("1,000 requests", "answer 404", "method GET")]),
+    ("unknown", [("something new", "nobody knows")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("word", "failed"), FAILED, ids=[word for word, _ in FAILED])
+def test_failed_checks_lead_to_their_cause(word, failed):
+    """One cause, with a fix, however many checks it makes fail."""
+    [(cause, fix)] = causes_of([CheckResult("mine", check, broken) for check, broken in failed])
+    assert word in cause
+    assert fix
+
+
+def test_causes_name_checks_that_there_are():
+    """A cause of a check that is gone would never be found."""
+    checks = {name for scenario in SCENARIOS for name in scenario.checks}
+    assert {name for cause in CAUSES for name in cause.checks | cause.explains} - checks == {"*"}
 
 
 def test_a_client_that_holds_on_to_an_answer_without_an_end_is_found():
