@@ -36,7 +36,7 @@ def _section(section: Section[TextPart]) -> Iterator[str]:
     for part in section.parts:
         match part:
             case Alerts():
-                yield f"> {escaped(part.brief)}\n"
+                yield from [f"> {escaped(part.brief)}\n"] if part.brief else []
             case Lines():
                 yield from _paragraphs(part.items if part.brief else [])
             case Tables():

@@ -98,7 +98,8 @@ def _section(section: Section[TextPart], *, whole: bool) -> Iterator[RenderableT
 def _part(part: TextPart, *, whole: bool) -> Iterator[RenderableType]:
     match part:
         case Alerts():
-            yield from _alerts(part) if whole else [Text.assemble(_SIGN, (part.brief, "yellow"))]
+            brief = [Text.assemble(_SIGN, (part.brief, "yellow"))] if part.brief else []
+            yield from _alerts(part) if whole else brief
         case Listing():
             yield from _listing(part)
         case Lines():

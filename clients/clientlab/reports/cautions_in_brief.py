@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from clientlab.judging.cautions import MINOR
 from clientlab.reports.sections import Alert
 from clientlab.results.document import Caution, Run
 
 PHRASES = {
     "behind-schedule": "behind the schedule",
-    "busy-machine": "measured on a busy machine",
     "changed": "changed on the command line",
-    "client-on-full-machine": "the client on a full machine",
+    "client-on-full-machine": "all cores were full",
     "client-streams": "waits for a free stream",
     "closed-between-slices": "connections closed between slices",
     "driver-bound": "a load generator at its limit",
@@ -61,7 +61,6 @@ PHRASES = {
     "upstream-threads": "the upstream's threads were full",
     "upstream-bound": "the upstream was the bottleneck",
     "waits-for-connection": "waits for a free connection (*)",
-    "wide-spread": "rounds differ widely",
     "workers": "another number of workers",
 }
 """Kind of a caution → what it says, in a few words."""
@@ -72,12 +71,16 @@ def alerts_of(run: Run) -> list[Alert]:
     found: dict[str, list[Caution]] = {}
     for one in run.cautions:
         found.setdefault(one.kind, []).append(one)
-    return [Alert(_phrase(kind), [(one.text, one.advice) for one in cautions]) for kind, cautions in found.items()]
+    return [
+        Alert(_phrase(kind), [(one.text, one.advice) for one in cautions], minor=kind in MINOR)
+        for kind, cautions in found.items()
+    ]
 
 
 def in_brief(alerts: Sequence[Alert]) -> str:
-    """The line that sums up alerts; empty without any."""
-    return f"Cautions: {', '.join(alert.title for alert in alerts)}." if alerts else ""
+    """The line that sums up the alerts that are not minor; empty without any."""
+    titles = dict.fromkeys(alert.title for alert in alerts if not alert.minor)
+    return f"Cautions: {', '.join(titles)}." if titles else ""
 
 
 def _phrase(kind: str) -> str:

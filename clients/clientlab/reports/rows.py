@@ -12,8 +12,9 @@ from types import MappingProxyType
 from clientlab import units
 from clientlab.analysis.ratios import Estimate, Ratio, typical_figure
 from clientlab.analysis.standings import GroupKey, Schedule, Standing
+from clientlab.judging.cautions import REORDERING
 from clientlab.judging.cautions.bottlenecks import is_on_full_machine
-from clientlab.judging.cautions.noise import is_noisy, is_wide
+from clientlab.judging.cautions.trials import commonest_verdict
 from clientlab.judging.ranking import OfferedLoad, baseline_of, finished_by_group, load_of, ranked
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
@@ -106,8 +107,8 @@ class Row:
     round. `errors`: kind → how many, summed. `body_bytes`: received per request. `verdict`: the commonest of the
     trials' verdicts, or None. `waits`: whether latencies hold the wait for a free connection. `shares`: part → median
     of its busy share, of the trials with that verdict. `trials`: by round. `alone`: the arm has a load that no
-    other arm of its group has, so it is ranked against none of them. `doubtful`: a caution names noisy trials or widely
-    differing rounds.
+    other arm of its group has, so it is ranked against none of them. `doubtful`: by a caution about this arm, the
+    ranking might be another.
     """
 
     name: str
@@ -259,13 +260,20 @@ def _rows(run: Run, standings: list[Standing], trials: list[tuple[str, Trial]]) 
     by_name = {one.name: [trial for name, trial in trials if name == one.name] for one in standings}
     of_arms = {name: load_of(run, found[0]) for name, found in by_name.items()}
     loads = Counter(of_arms.values())
+    marked = {arm for caution in run.cautions if caution.kind in REORDERING for arm in caution.arms}
     return [
-        _row(one, by_name[one.name], load := of_arms[one.name], alone=len(loads) > 1 and loads[load] == 1)
+        _row(
+            one,
+            by_name[one.name],
+            load := of_arms[one.name],
+            alone=len(loads) > 1 and loads[load] == 1,
+            doubtful=by_name[one.name][0].arm in marked,
+        )
         for one in standings
     ]
 
 
-def _row(standing: Standing, trials: list[Trial], load: OfferedLoad, *, alone: bool) -> Row:
+def _row(standing: Standing, trials: list[Trial], load: OfferedLoad, *, alone: bool, doubtful: bool) -> Row:
     errors: Counter[str] = Counter()
     for trial in trials:
         errors.update(trial.errors)
@@ -288,7 +296,7 @@ def _row(standing: Standing, trials: list[Trial], load: OfferedLoad, *, alone: b
         trials=tuple(sorted(trials, key=lambda trial: trial.round)),
         bounds=frozenset(figure.key for figure in FIGURES if figure.is_bound(trials)),
         alone=alone,
-        doubtful=is_wide(trials) or any(map(is_noisy, trials)),
+        doubtful=doubtful,
         load=load,
     )
 
@@ -314,12 +322,6 @@ def figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None]
 def _body_bytes(trials: list[Trial]) -> float | None:
     known = [trial.bytes_received / trial.requests for trial in trials if trial.bytes_received is not None]
     return median(known) if known else None
-
-
-def commonest_verdict(trials: Iterable[Trial]) -> str | None:
-    """The commonest bottleneck of the trials, the first of several. None if no trial has a verdict."""
-    counts = Counter(trial.verdict for trial in trials if trial.verdict is not None)
-    return counts.most_common(1)[0][0] if counts else None
 
 
 def speed_of(trials: Iterable[Trial]) -> Estimate | None:

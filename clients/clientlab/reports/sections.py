@@ -41,15 +41,22 @@ class Report:
 
 @dataclass(frozen=True)
 class Alert:
-    """Reasons of one kind to doubt the numbers: what they say in a few words, and texts with advice."""
+    """Reasons of one kind to doubt the numbers: what they say in a few words, and texts with advice.
+
+    `minor`: they change no decision, so short forms leave them out.
+    """
 
     title: str
     reasons: Sequence[tuple[str, str]]
+    minor: bool = False
 
 
 @dataclass(frozen=True)
 class Alerts:
-    """Reasons to doubt the numbers. `brief`: the line that sums them up, in place of them in a short form."""
+    """Reasons to doubt the numbers. `brief`: the line that sums them up, in place of them in a short form.
+
+    Without it, a short form has nothing of them.
+    """
 
     items: Sequence[Alert]
     brief: str = ""

@@ -11,10 +11,11 @@ from datetime import datetime
 from prometheus_client.core import GaugeMetricFamily
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS, typical_estimate, typical_figure
+from clientlab.judging.cautions.trials import commonest_verdict
 from clientlab.judging.changes import simultaneous
 from clientlab.judging.ranking import group_of, ranked
 from clientlab.reports.claims_section import doubts, sentence
-from clientlab.reports.rows import commonest_verdict, speed_of
+from clientlab.reports.rows import speed_of
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figure_definition import Metric
 from clientlab.results.figures import EXPORTED

@@ -199,17 +199,30 @@ def test_trials_during_which_others_took_cpu_time_are_told(noise, fires):
 
     Nor is a core that others took on a machine where nobody waited, or what the kernel's ticks cannot resolve.
     """
-    disturbed = a_trial("pycurl", 2, noise=Noise(**({"seconds": 2.0} | noise)))
-    cautions = found(*rounds(), *rounds("pycurl", count=1), disturbed, a_trial("pycurl", 3))
+    disturbed = [a_trial("pycurl", number, noise=Noise(**({"seconds": 2.0} | noise))) for number in (1, 2)]
+    cautions = found(*rounds(), *disturbed, a_trial("pycurl", 3))
     assert list(cautions) == (["noisy-trials"] if fires else [])
 
 
-@pytest.mark.parametrize(("walls", "fires"), [((1.0, 1.05, 1.1), False), ((1.0, 1.2, 1.4), True), ((1.0, 1.4), False)])
-def test_an_arm_whose_rounds_differ_widely_is_told(walls, fires):
-    """By the standard deviation, from three rounds on."""
-    cautions = found(*rounds(count=3), *(a_trial("pycurl", n, wall) for n, wall in enumerate(walls, 1)))
-    assert list(cautions) == (["wide-spread"] if fires else [])
-    assert not fires or "urllib3" not in cautions["wide-spread"]
+def test_what_the_intervals_show_is_no_caution():
+    """Rounds that differ widely make an interval wide, which everybody sees."""
+    walls = enumerate((1.0, 1.2, 1.4), 1)
+    assert found(*rounds(count=3), *(a_trial("pycurl", number, wall) for number, wall in walls)) == {}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"verdict": "machine", "cpu_seconds": 1.5},
+        {"verdict": "upstream-bound"},
+        {"verdict": "unaccounted"},
+        {"verdict": "client-bound", "busy": {"machine": 0.97}},
+        {"noise": Noise(seconds=2.0, others_cpu_seconds=0.6)},
+    ],
+)
+def test_what_one_round_of_three_met_is_no_caution(changes):
+    """Ratios are medians over the rounds: that round moves none of them."""
+    assert found(*rounds(), a_trial("pycurl", 1, **changes), a_trial("pycurl", 2), a_trial("pycurl", 3)) == {}
 
 
 def test_memory_that_is_known_only_with_shared_pages_is_told():
@@ -220,11 +233,9 @@ def test_memory_that_is_known_only_with_shared_pages_is_told():
     assert found(*rounds(), *rounds("pycurl", peak_pss_bytes=None, peak_rss_bytes=None)) == {}
 
 
-@pytest.mark.parametrize(("load", "fires"), [(2.0, False), (2.1, True)])
-def test_a_machine_is_busy_when_half_of_its_cores_were(load, fires):
-    """Four cores, over the minute before the run."""
-    cautions = found(*rounds(), load=load)
-    assert list(cautions) == (["busy-machine"] if fires else [])
+def test_what_ran_before_a_run_is_no_caution():
+    """The load average of the last minute holds the lab's own last run; what runs beside trials is counted."""
+    assert found(*rounds(), load=40.0) == {}
 
 
 def test_a_trial_that_failed_is_told_once():
@@ -239,7 +250,7 @@ def test_a_trial_that_failed_is_told_once():
 def test_the_gravest_comes_first():
     """Failures before errors before all that merely blurs."""
     trials = [a_failed_trial("pycurl"), a_trial("urllib3", wall=0.1, errors={"reset": 1})]
-    assert list(found(*trials, load=9)) == ["failed-trials", "errors", "few-rounds", "short-trials", "busy-machine"]
+    assert list(found(*trials)) == ["failed-trials", "errors", "few-rounds", "short-trials"]
 
 
 def test_what_drives_a_server_is_not_scolded_for_a_busy_one():
@@ -253,11 +264,12 @@ def test_what_drives_a_server_is_not_scolded_for_a_busy_one():
 def test_a_warm_trial_that_opened_connections_is_named():
     """Where its strategy keeps them: one that opens a connection a call is as it should be."""
     warm = {"workload": Workload(requests=1000, connections="warm")}
-    trials = [*rounds("urllib3", connections_opened=0), *rounds("pycurl", connections_opened=2), *rounds("requests")]
+    trials = [*rounds("urllib3", connections_opened=20), *rounds("pycurl", connections_opened=80), *rounds("requests")]
     cautions = found(*trials, *rounds("of.elsewhere"), workloads=warm)
     assert list(cautions) == ["not-warm"]
     assert "pycurl" in cautions["not-warm"]
-    assert found(*rounds("pycurl", connections_opened=2)) == {}
+    assert "urllib3" not in cautions["not-warm"], "20 of 1,000 requests change the rate by little"
+    assert found(*rounds("pycurl", connections_opened=80)) == {}
 
 
 def test_rounds_that_repeat_one_random_draw_are_named():

@@ -76,8 +76,54 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     percentiles.few_requests,
     percentiles.few_beyond_p99,
     trials.outlying_caution,
-    noise.busy_machine,
     noise.noisy_trials,
-    noise.wide_spread,
     trials.memory_unknown,
 )
+
+
+REORDERING = frozenset(
+    {
+        "errors",
+        "failed-trials",
+        "no-capacity",
+        "search-ended-early",
+        "failed-overloads",
+        "overlong",
+        "behind-schedule",
+        "overloaded",
+        "start-spread",
+        "fewer-requests-than-concurrency",
+        "upstream-bound",
+        "proxy-bound",
+        "link-bound",
+        "upstream-threads",
+        "machine",
+        "unaccounted",
+        "start-up",
+        "driver-bound",
+        "shared-cores",
+        "not-warm",
+        "open-before",
+        "gil-on",
+        "client-on-full-machine",
+    }
+)
+"""Kinds that mark their arms: without what they name, the arms might be in another order.
+
+Noise is not among them: it meets all arms of a round, and the intervals of ratios hold what it does.
+"""
+
+MINOR = frozenset(
+    {
+        "closed-between-slices",
+        "extended-durations",
+        "few-beyond-p99",
+        "long-tail",
+        "measured-again",
+        "memory-unknown",
+        "outlying-trials",
+        "shards-end-apart",
+        "unlike-concurrency",
+    }
+)
+"""Kinds that change no decision about what a short report shows; the whole report has them."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from clientlab.judging.cautions.percentiles import OF_LATENCY
-from clientlab.judging.cautions.trials import arms_of, finished, names_of
+from clientlab.judging.cautions.trials import arms_of, finished, limited_by, mostly, names_of
 from clientlab.judging.verdict import FULL, SATURATED, SHORT_SECONDS
+from clientlab.results.bottleneck import Bound
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Trial
@@ -14,14 +15,15 @@ from clientlab.results.trial import Trial
 
 def server_bound(run: Run) -> Iterator[Caution]:
     """Trials that the upstream, the proxy or the link's process limited."""
-    for bound, part, advice in (
+    bounds: tuple[tuple[Bound, str, str], ...] = (
         ("upstream-bound", "the upstream was", "give it more workers or cores, or set a delay"),
         ("proxy-bound", "the proxy was", "give it more workers or cores, or set a delay"),
         ("link-bound", "the process of the link was", "send fewer requests at once, or smaller bodies"),
         ("upstream-threads", "the upstream's threads were", "give it more threads or workers"),
-    ):
+    )
+    for bound, part, advice in bounds:
         # ApacheBench and the like are meant to measure the server or the proxy.
-        trials = [trial for trial in finished(run) if trial.verdict == bound and not _drives(run, trial)]
+        trials = [trial for trial in limited_by(run, bound) if not _drives(run, trial)]
         if trials:
             yield Caution(
                 kind=bound,
@@ -33,7 +35,7 @@ def server_bound(run: Run) -> Iterator[Caution]:
 
 def machine_bound(run: Run) -> Iterator[Caution]:
     """Trials on a machine whose cores were all busy."""
-    trials = [trial for trial in finished(run) if trial.verdict == "machine"]
+    trials = limited_by(run, "machine")
     if trials:
         own = sum(map(_taken, trials)) / len(trials)
         yield Caution(
@@ -53,9 +55,8 @@ def is_on_full_machine(verdict: str | None, shares: Mapping[str, float]) -> bool
 
 def client_on_full_machine(run: Run) -> Iterator[Caution]:
     """Trials that the client limited on a machine whose cores were all busy."""
-    trials = [
-        trial for trial in finished(run) if is_on_full_machine(trial.verdict, trial.busy) and not _drives(run, trial)
-    ]
+    own = [trial for trial in limited_by(run, "client-bound") if not _drives(run, trial)]
+    trials = mostly(own, lambda trial: is_on_full_machine(trial.verdict, trial.busy))
     if trials:
         yield Caution(
             kind="client-on-full-machine",
@@ -67,7 +68,7 @@ def client_on_full_machine(run: Run) -> Iterator[Caution]:
 
 def unaccounted(run: Run) -> Iterator[Caution]:
     """Trials whose requests waited for something that the lab does not know."""
-    trials = [trial for trial in finished(run) if trial.verdict == "unaccounted"]
+    trials = limited_by(run, "unaccounted")
     if trials:
         known = [trial.busy["unaccounted"] for trial in trials if "unaccounted" in trial.busy]
         share = f": up to {100 * max(known):.0f} % of the requests' time is in no part" if known else ""
@@ -82,7 +83,7 @@ def unaccounted(run: Run) -> Iterator[Caution]:
 
 def start_up(run: Run) -> Iterator[Caution]:
     """Trials that took most of their time to start the processes of a pool."""
-    trials = [trial for trial in finished(run) if trial.verdict == "start-up"]
+    trials = limited_by(run, "start-up")
     if trials:
         yield Caution(
             kind="start-up",

@@ -8,7 +8,7 @@ from statistics import median
 
 from clientlab import strategies, units
 from clientlab.errors import LabError
-from clientlab.judging.cautions.trials import arms_of, by_arm, finished, names_of
+from clientlab.judging.cautions.trials import arms_of, by_arm, finished, mostly, names_of
 from clientlab.judging.ranking import finished_by_group
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY
@@ -19,13 +19,19 @@ _P99 = BY_KEY["p99"]
 _TIMES, _SECONDS = 1.25, 0.002
 """p99 falls on the opening of connections if it is so many times the later one, and so many seconds more."""
 
+_FEW_OPENED = 0.05
+"""Connections per request up to which opening them changes the rate by little."""
+
 _FEWEST_SLICES = 10
 """With fewer slices after the connections were opened, the p99 of that time is unknown."""
 
 
 def not_warm(run: Run) -> Iterator[Caution]:
     """Connections that were opened inside the clock, although they should have been warm."""
-    opened = [trial for trial in finished(run) if trial.connections_opened and _should_be_warm(run, trial)]
+    opened = mostly(
+        [trial for trial in finished(run) if _should_be_warm(run, trial)],
+        lambda trial: (trial.connections_opened or 0) > _FEW_OPENED * trial.requests,
+    )
     if opened:
         yield Caution(
             kind="not-warm",

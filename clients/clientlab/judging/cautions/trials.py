@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from clientlab.analysis.standings import typical_levels
 from clientlab.analysis.typical import Floats
 from clientlab.judging.ranking import finished_by_group
 from clientlab.judging.verdict import SHORT_SECONDS
+from clientlab.results.bottleneck import Bound
 from clientlab.results.document import Caution, Run, failed_for_good
 from clientlab.results.figures import cost_of
 from clientlab.results.machine import is_free_threaded
@@ -40,6 +42,29 @@ def arms_of(trials: Iterable[Trial]) -> list[str]:
 def names_of(trials: Iterable[Trial]) -> str:
     """The names of the trials' arms, for a sentence."""
     return ", ".join(arms_of(trials))
+
+
+def mostly(trials: Iterable[Trial], holds: Callable[[Trial], bool]) -> list[Trial]:
+    """The trials of which something holds, of arms where it holds of at least half: fewer move no median."""
+    every = list(trials)
+    count = Counter(trial.arm for trial in every)
+    found = [trial for trial in every if holds(trial)]
+    there = Counter(trial.arm for trial in found)
+    return [trial for trial in found if 2 * there[trial.arm] >= count[trial.arm]]
+
+
+def commonest_verdict(trials: Iterable[Trial]) -> Bound | None:
+    """The commonest bottleneck of the trials, the first of several. None if no trial has a verdict."""
+    counts = Counter(trial.verdict for trial in trials if trial.verdict is not None)
+    return counts.most_common(1)[0][0] if counts else None
+
+
+def limited_by(run: Run, verdict: Bound) -> list[Trial]:
+    """The trials with this verdict, of arms whose commonest verdict it is."""
+    arms = by_arm(run).values()
+    return [
+        trial for trials in arms if commonest_verdict(trials) == verdict for trial in trials if trial.verdict == verdict
+    ]
 
 
 def failures(run: Run) -> Iterator[Caution]:
