@@ -149,7 +149,7 @@ _WIDEST = 100
 
 
 class _Short:
-    """The short form of a table: as many of its columns as fit, in the order of their importance."""
+    """The short form of a table: the most important columns that fit, and a line that names the others."""
 
     def __init__(self, table: DataTable, brief: Sequence[int]) -> None:
         self._table, self._brief = table, brief
@@ -167,6 +167,8 @@ class _Short:
         short = self._table.of_columns(chosen)
         table = _plain(short, range(len(short.headings)), least[0] - _GAP)
         yield from console.render(table, options.update(max_width=width))
+        if left_out := [self._table.headings[column] for column in self._brief if column not in chosen]:
+            yield Text(f"Left out, for lack of room: {', '.join(left_out)} (--all shows them)", "dim")
 
     def _least(self, column: int, width: int) -> int:
         """Letters that a column needs, with the gap before it. Words may be wrapped, names beyond a third of all."""

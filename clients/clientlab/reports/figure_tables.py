@@ -77,7 +77,7 @@ def _brief(group: Group) -> list[str]:
     dropped = ["dropped"] if any(row.figures["dropped"] for row in group.rows) else []
     load = ["c"] if group.mixed else []
     decides = ["p99", "achieved_rate", *dropped] if group.open_load else ["throughput"]
-    return ["ratio", *decides, *load, *errors, "p99", "baseline", "received", "bottleneck", "cpu", "p50"]
+    return ["ratio", *decides, *load, "bottleneck", *errors, "p99", "baseline", "received", "cpu", "p50"]
 
 
 def _notes(groups: Sequence[Group]) -> list[str]:

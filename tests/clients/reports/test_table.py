@@ -8,6 +8,8 @@ import pytest
 from rich.console import Console
 
 from clientlab.reports import as_terminal
+from clientlab.reports.figure_tables import figure_table
+from clientlab.reports.rows import groups_of
 from clientlab.results.document import Caution
 from clientlab.results.plan import Arm
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
@@ -54,6 +56,19 @@ def test_every_figure_is_shown_whole_however_narrow_the_terminal(width):
     }
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
+
+
+@pytest.mark.parametrize("width", [80, 150])
+def test_a_short_table_keeps_the_bottleneck_and_names_the_columns_that_it_leaves_out(width):
+    """Each of its columns is in the table or in the line below it."""
+    text = shown(RUN, width, whole=False)
+    [table] = (figure_table(group) for group in groups_of(RUN))
+    head = next(line for line in text.splitlines() if "x fastest" in line)
+    note = next((line for line in text.splitlines() if line.startswith("Left out")), "")
+    headings = [table.headings[place] for place in table.brief]
+    assert [heading for heading in headings if heading not in head and heading not in note] == []
+    assert "bottleneck" in head
+    assert ("p50" in note) == (width == 80)
 
 
 def test_medians_of_the_rounds_are_shown_and_errors_are_summed():
