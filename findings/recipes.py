@@ -19,7 +19,7 @@ from rich.console import Console
 
 from clientlab import units
 from clientlab.analysis.decisions import decision_of
-from clientlab.judging.judgement import read_judged
+from clientlab.judging.judgement import read_judged, with_judgement
 from clientlab.reports import as_terminal
 from clientlab.reports.contents import text_sections
 from clientlab.reports.markdown import table
@@ -62,7 +62,7 @@ def run_file(name: str) -> Path:
 @cache
 def stored_run(name: str) -> Run:
     """The stored run, judged by today's rules."""
-    return read_judged(run_file(name))
+    return with_judgement(read_judged(run_file(name)))
 
 
 def output(name: str) -> str:
