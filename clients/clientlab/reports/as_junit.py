@@ -54,15 +54,19 @@ def render(run: Run, judged: Sequence[ThresholdResult]) -> str:
 
 
 def render_comparison(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
-    """Two suites for each run beside the baseline: its changes, skipped if undecided, and its thresholds."""
+    """Two suites for each run beside the baseline: its changes, skipped if undecided, and its thresholds.
+
+    Their names hold the experiment and the run's position instead of its id: CI then recognises a test in each build.
+    """
     root = ET.Element("testsuites", name="clientlab")
-    for one in comparison.others:
+    for position, one in enumerate(comparison.others, 1):
+        compared = one.run.experiment.name if position == 1 else f"{one.run.experiment.name}-{position}"
         suites = {
             "changes": _changes(one),
             "thresholds": _thresholds(each for each in judged if each.run == one.run.run),
         }
         for name, cases in suites.items():
-            _suite(root, _legal(f"{one.run.run}.{name}"), list(cases), one.run)
+            _suite(root, _legal(f"{compared}.{name}"), list(cases), one.run)
     return _document(root)
 
 

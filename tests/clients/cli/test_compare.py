@@ -138,7 +138,7 @@ def test_a_comparison_writes_every_file_that_is_asked_for(clientlab, runs, tmp_p
     assert "a-base" in (tmp_path / "x.md").read_text()
     assert "FAILED: wall +10% · urllib3 · c-slow" in (tmp_path / "x.html").read_text()
     suites = {suite.get("name"): suite for suite in ET.fromstring((tmp_path / "x.xml").read_text())}  # noqa: S314 - written here
-    assert list(suites) == ["b-same.changes", "b-same.thresholds", "c-slow.changes", "c-slow.thresholds"]
+    assert list(suites) == ["run.changes", "run.thresholds", "run-2.changes", "run-2.thresholds"]
     assert [suites[name].get("failures") for name in suites] == ["0", "0", "0", "1"]
 
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_limits, limit
 from clientlab.reports import as_csv, as_junit, as_markdown
 from clientlab.results.document import Caution, ClaimResult
@@ -124,6 +125,19 @@ def test_junit_has_a_case_for_every_arm_claim_and_threshold():
     failure = root.find(".//testcase[@name='wall > 2s (requests)']/failure")
     assert failure.get("message").endswith("wall time 3.00 s (3.00 s to 3.00 s)")
     assert failure.text == failure.get("message")
+
+
+def test_junit_of_a_comparison_names_the_same_tests_for_each_build():
+    """Jenkins and GitLab know a test by its class and name, which must not hold the id of a run."""
+
+    def tests_of(*names: str) -> list[tuple[str | None, str | None]]:
+        base, *others = (a_run(a_trial(), a_trial(number=2), name=name) for name in names)
+        root = ET.fromstring(as_junit.render_comparison(compare(base, others), []))  # noqa: S314
+        return [(case.get("classname"), case.get("name")) for case in root.iter("testcase")]
+
+    found = tests_of("a", "b", "c")
+    assert found == tests_of("a", "d", "e")
+    assert len(set(found)) == len(found) > 0
 
 
 def test_junit_skips_a_threshold_that_is_not_sure():
