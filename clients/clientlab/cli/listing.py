@@ -139,7 +139,7 @@ def init(path: Path) -> None:
     """Write a commented experiment to FILE. Without FILE, it is experiment.toml. An existing file is never changed."""
     if path.suffix != ".toml" or not re.fullmatch(NAME, path.stem) or len(path.stem) > MOST_CHARACTERS:
         raise LabError(
-            f"{path}: the file's name is the experiment's; write lower-case letters, digits, '.' and '-', then .toml"
+            f"{path}: the file names the experiment; write lower-case letters, digits, '.', '_' and '-', then .toml"
         )
     text = template().replace(str(_DEFAULT), path.name)
     try:

@@ -17,7 +17,7 @@ from clientlab.workload.seeds import MOST_SEED
 from clientlab.workload.workload import Workload
 from clientlab.workload.written import ParsedBy, text_of
 
-NAME = r"^[a-z0-9][a-z0-9.-]*$"
+NAME = r"^[a-z0-9][a-z0-9._-]*$"
 MOST_CHARACTERS = 64
 ENVIRONMENT = r"^[A-Za-z0-9][\w.-]{0,31}$"
 EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT)]

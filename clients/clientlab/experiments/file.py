@@ -211,6 +211,11 @@ def _located(path: Path, text: str, within: FieldKey, document: _Fields) -> Expe
     try:
         return _experiment({"name": path.stem, **document}, path.parent)
     except FieldError as error:
+        if error.key == ("name",) and "name" not in document:
+            raise LabError(
+                f"{path}: the experiment is called as its file, {path.stem!r}: {error.message}; rename the file, or "
+                'write name = "..." in it'
+            ) from error
         raise _wrong(path, text, _in_common(error, document).within(*within)) from error
 
 

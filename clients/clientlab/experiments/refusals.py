@@ -56,7 +56,7 @@ _LIMITS = {
 }
 """What a value is to be, by the name of pydantic's error."""
 _PATTERNS = {
-    NAME: "lower-case letters, digits, '.' and '-'",
+    NAME: "lower-case letters, digits, '.', '_' and '-'",
     ENVIRONMENT: "up to 32 letters, digits, '_', '.' and '-'",
 }
 _ONE_VALUE = re.compile("(bool|float|int|literal|string)_")

@@ -82,3 +82,24 @@ def test_a_mistake_is_named_with_line_key_and_value(text, place, more, read):
     assert said.startswith(place)
     assert more in said
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("stem", ["bad_type", "v1.2_final"])
+def test_a_file_name_may_have_underscores(stem, tmp_path):
+    """It names the experiment."""
+    path = tmp_path / f"{stem}.toml"
+    path.write_text(ARM)
+    assert read_experiment(path).experiment.name == stem
+
+
+@pytest.mark.parametrize("stem", ["Mine", "my test", "x" * 65])
+def test_a_bad_file_name_is_not_reported_as_a_key_of_the_file(stem, tmp_path):
+    """The file has no key `name`. With one, its file name does not matter."""
+    path = tmp_path / f"{stem}.toml"
+    path.write_text(ARM)
+    with pytest.raises(LabError) as caught:
+        read_experiment(path)
+    assert "file" in str(caught.value)
+    assert ": name: " not in str(caught.value)
+    path.write_text('name = "mine"\n' + ARM)
+    assert read_experiment(path).experiment.name == "mine"
