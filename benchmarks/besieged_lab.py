@@ -32,9 +32,9 @@ question = "Is a trial lost while the lab is attacked?"
 strategies = ["http.client"]
 rounds = 12
 [workloads.small]
-duration = 3.0
+duration = "3s"
 warmup = 2
-timeout = 5.0
+timeout = "5s"
 """
 
 

@@ -34,4 +34,6 @@ def _default(field: dataclasses.Field[Any]) -> str:
     value = getattr(Workload(), field.name)
     if value is None or value == {}:
         return "–"
+    if isinstance(value, float):
+        return f"`{value:g}s`"  # a time, which needs its unit in a file
     return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value}`"

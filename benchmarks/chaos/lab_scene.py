@@ -40,7 +40,7 @@ class LabScene(Scene):
         self._stack.enter_context(testbed)
         endpoint = testbed.endpoint(upstream, "direct")
         self._variables[f"{upstream.upper()}_ADDRESS"] = f"{endpoint.host}:{endpoint.port}"
-        workload = f'[workloads.small]\nrequests = {self.requests}\ndelay = "5ms"\nwarmup = {WARM_UP}\ntimeout = 5.0\n'
+        workload = f'[workloads.small]\nrequests = {self.requests}\ndelay = "5ms"\nwarmup = {WARM_UP}\ntimeout = "5s"\n'
         plan = f'question = "?"\nstrategies = ["{self.strategy}"]\nupstreams = ["{upstream}"]\nrounds = {ROUNDS}\n'
         self._file.write_text(plan + workload, encoding="utf-8")
         return self

@@ -21,7 +21,9 @@ from clientlab.nearest import nearest
 from clientlab.printable import printable
 from clientlab.results.plan import Plan
 from clientlab.results.regular_file import content_of
+from clientlab.workload.delays import time_without_unit
 from clientlab.workload.link import LINK_PARTS
+from clientlab.workload.written import text_of
 
 _MOST_LINES = 1_000
 """Each line is read with all lines before it. The longest experiment of the lab has 436."""
@@ -78,6 +80,9 @@ _FIXED = frozenset(
     }
 )
 """Fields of a workload that cannot be an axis: they have to be equal for all arms, or hold several values."""
+
+_TIMES = ("delay", "duration", "timeout", "deadline", "request_limit", "max_late", "stages", "rtt", "budget")
+"""Keys whose times need a unit in a file, where `delay = 20` looks like milliseconds and would mean 20 s."""
 
 _Fields = dict[str, Any]
 
@@ -231,14 +236,29 @@ def _in_common(error: FieldError, document: _Fields) -> FieldError:
 def _experiment(document: _Fields, folder: Path) -> Experiment:
     """The document as an experiment. `folder`: of its file, from where the file of `replay` is named."""
     tables = checked(FileTables.model_validate, document)
+    _check_units(document, ())
     workloads = {
         name: _workload(_anchored({**tables.common, **fields}, folder), ("workloads", name))
         for name, fields in tables.workloads.items()
     }
     rest = {key: value for key, value in document.items() if key not in FileTables.model_fields}
+    if isinstance(arms := rest.get("arms"), dict):
+        for name, arm in arms.items():
+            _check_units(arm if isinstance(arm, dict) else {}, ("arms", name))
     if isinstance(environments := rest.get("environments"), dict):
         rest["environments"] = {name: _anchored_environment(spec, folder) for name, spec in environments.items()}
     return checked(Experiment.model_validate, {**rest, "workloads": workloads})
+
+
+def _check_units(fields: _Fields, key: FieldKey) -> None:
+    """Raise FieldError for a time without a unit in the fields, whose table is at `key`."""
+    for name in _TIMES:
+        given = fields.get(name)
+        for value in given if isinstance(given, list) else [given]:
+            text = text_of(value)
+            times = [part.partition(":")[0] for part in text.split(",")] if name == "stages" else [text]
+            if bare := next(filter(None, map(time_without_unit, times)), None):
+                raise FieldError((*key, name), f"{bare} has no unit; write {bare}ms or {bare}s")
 
 
 def _anchored_environment(spec: Any, folder: Path) -> Any:
@@ -268,6 +288,7 @@ def _anchored(fields: _Fields, folder: Path) -> _Fields:
 
 def _workload(fields: _Fields, key: FieldKey) -> WorkloadTable:
     """The table with every value of each axis checked."""
+    _check_units(fields, key)
     link = {name: fields[name] for name in LINK_PARTS if name in fields}
     fields = {name: value for name, value in fields.items() if name not in link}
     axes = {name: list(map(unquoted, values)) for name, values in fields.items() if isinstance(values, list)}

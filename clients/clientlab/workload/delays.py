@@ -53,6 +53,13 @@ def seconds(text: str) -> float:
     return number * 60 if unit == "m" else number / _PARTS_OF_A_SECOND[unit]
 
 
+def time_without_unit(text: str) -> str | None:
+    """Return the first time in a delay, or a plain time, that has no unit; None if each has one."""
+    form, _, values = text.rpartition(":")
+    times = values.split(",")[: 1 if form.strip() == "lognormal" else None]
+    return next((time.strip() for time in times if _NUMBER.fullmatch(time.strip())), None)
+
+
 @dataclass(frozen=True)
 class Delay(Written):
     """One distribution of delays. `form`: its name; empty for a constant. `values`: its parameters (times: seconds)."""

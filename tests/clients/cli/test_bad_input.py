@@ -141,8 +141,8 @@ MINE = 'question = "?"\nstrategies = ["http.client"]\n[workloads.w]\n'
     [
         ("question =", [], ["mine.toml"]),
         (f"{MINE}request = 1", [], ["mine.toml: line 4: workloads.w", "`request`"]),
-        (f"{MINE}timeout = 0", ["-n", "5"], ["mine.toml: line 4: workloads.w.timeout"]),
-        (f"{MINE}timeout = 0", ["--timeout", "5s", "-n", "0"], ["clientlab: -n 0"]),
+        (f"{MINE}timeout = '0s'", ["-n", "5"], ["mine.toml: line 4: workloads.w.timeout"]),
+        (f"{MINE}timeout = '0s'", ["--timeout", "5s", "-n", "0"], ["clientlab: -n 0"]),
         (f"{MINE}payload_size = 5", ["--body", "x"], ["clientlab: --body and --payload-size"]),
     ],
 )

@@ -156,7 +156,7 @@ def test_options_win_over_the_experiment(clientlab, server, results, tmp_path):
     """Those not given are the experiment's, and the run says what was changed."""
     (tmp_path / "mine.toml").write_text(
         'question = "Mine?"\nstrategies = ["urllib3", "http.client"]\nrounds = 5\n'
-        "[workloads.a]\nduration = 60\nwarmup = 0\n[workloads.b]\nrequests = 7\n"
+        "[workloads.a]\nduration = '60s'\nwarmup = 0\n[workloads.b]\nrequests = 7\n"
     )
     said = clientlab("run", "mine.toml", "-t", "http.client", "-n", 3, "--rounds", 1, "--url", server.url)
     assert said.code == 0

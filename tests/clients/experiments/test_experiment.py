@@ -145,8 +145,8 @@ text = "It is so"
 @pytest.mark.parametrize(
     ("workload", "claim", "key"),
     [
-        ("duration = 1", 'kind = "less"\na = "urllib3 (w)"\nb = "pycurl (w)"', "claim 'x'"),
-        ("duration = 1", 'kind = "less"\nfigure = "cpu_total"\na = "urllib3 (w)"\nb = "pycurl (w)"', "claims.x.figure"),
+        ("duration = '1s'", 'kind = "less"\na = "urllib3 (w)"\nb = "pycurl (w)"', "claim 'x'"),
+        ("duration = '1s'", 'kind = "less"\nfigure = "cpu_total"\na = "urllib3 (w)"\nb = "pycurl (w)"', "x.figure"),
         ("", 'kind = "less"\nfigure = "elapsed"\na = "urllib3 (w)"\nb = "pycurl (w)"', "claims.x.figure"),
         ("", 'kind = "less"\nfigure = "overhead"\na = "urllib3 (w)"\nb = "pycurl (w)"', "claims.x.figure"),
         ("", 'kind = "less"\nfigure = "p98"\na = "urllib3 (w)"\nb = "pycurl (w)"', "claims.x.figure"),
@@ -166,7 +166,7 @@ def test_a_claim_that_no_run_can_settle_is_refused(workload, claim, key, tmp_pat
 @pytest.mark.parametrize(
     ("workload", "claim"),
     [
-        ("duration = 1", 'kind = "less"\nfigure = "requests_per_second"\na = "urllib3 (w)"\nb = "pycurl (w)"'),
+        ("duration = '1s'", 'kind = "less"\nfigure = "requests_per_second"\na = "urllib3 (w)"\nb = "pycurl (w)"'),
         ("", 'kind = "less"\nfigure = "p50"\na = "requests (w)"\nb = "more"'),
         ("", 'kind = "narrower"\na = "more"\nb = "urllib3 (other)"\nc = "pycurl (w)"\nd = "urllib3 (w)"'),
     ],
@@ -208,7 +208,7 @@ def test_a_baseline_and_a_sweep_that_the_machine_cannot_run_leave_a_valid_plan(m
 
 def test_a_rate_is_an_axis_in_either_form_and_a_bad_one_names_its_line(tmp_path):
     """Arms at 100/s and at 200/s; strategies that need a number of requests have one by the schedule."""
-    text = SMALLEST.replace('["urllib3"]', '["aiohttp@gather"]') + 'duration = 2\nrate = [100, "200/s"]\n'
+    text = SMALLEST.replace('["urllib3"]', '["aiohttp@gather"]') + 'duration = "2s"\nrate = [100, "200/s"]\n'
     plan = read_experiment(written(tmp_path, text)).checked_plan()
     assert [arm.name for arm in plan.arms] == ["aiohttp@gather[rate=100]", "aiohttp@gather[rate=200/s]"]
     assert [requests_in(plan.workloads[arm.workload]) for arm in plan.arms] == [200, 400]

@@ -15,26 +15,53 @@ ARM = 'question = "Which?"\n[workloads.w]\n[arms.a]\nstrategy = "urllib3"\n'
 def read(tmp_path):
     """The experiment of a file with this text."""
 
-    def call(text: str):
+    def call(text: str, *, quick: bool = False):
         path = tmp_path / "mine.toml"
         path.write_text(text)
-        return read_experiment(path)
+        return read_experiment(path, quick=quick)
 
     return call
 
 
-@pytest.mark.parametrize(("written", "seconds"), [('"120ms"', 0.12), ("0.12", 0.12)])
 @pytest.mark.parametrize("key", ["duration", "timeout", "deadline", "max_late", "request_limit"])
-def test_each_time_of_a_workload_is_written_as_on_the_command_line(key, written, seconds, read):
-    """With a unit, or as a number of seconds."""
-    workload = read(TOP + f"[workloads.w]\n{key} = {written}\n").experiment.workloads["w"].first
-    assert getattr(workload, key) == seconds
+def test_each_time_of_a_workload_is_written_with_its_unit(key, read):
+    """As on the command line."""
+    workload = read(TOP + f'[workloads.w]\n{key} = "120ms"\n').experiment.workloads["w"].first
+    assert getattr(workload, key) == 0.12
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "hint"),
+    [
+        (TOP + '[workloads.w]\ndelay = "20"\n', "line 4: workloads.w.delay: ", "20ms or 20s"),
+        (TOP + "[workloads.w]\ndelay = 20\n", "line 4: workloads.w.delay: ", "20ms or 20s"),
+        (TOP + '[workloads.w]\ndelay = ["5ms", "uniform:10ms,30"]\n', "line 4: workloads.w.delay: ", "30ms or 30s"),
+        (TOP + '[workloads.w]\ndelay = "lognormal:20,0.3"\n', "line 4: workloads.w.delay: ", "20ms or 20s"),
+        (TOP + "[common]\nduration = 2.0\n[workloads.w]\n", "line 4: common.duration: ", "2.0s"),
+        (TOP + '[workloads.w]\nstages = "0s:10/s,20:30/s"\n', "line 4: workloads.w.stages: ", "20s"),
+        (ARM + "rtt = [0.05]\n", "line 5: arms.a.rtt: ", "0.05s"),
+        ("budget = 60\n" + ARM, "line 1: budget: ", "60s"),
+        (ARM + '[quick.workloads.w]\ndelay = "20"\n', "line 6: quick.workloads.w.delay: ", "20s"),
+    ],
+)
+def test_a_time_without_a_unit_is_refused_with_its_line_and_key(text, place, hint, read):
+    """`delay = "20"` looks like milliseconds, and would mean 20 s: a run of 18 minutes instead of one second."""
+    with pytest.raises(LabError) as caught:
+        read(text, quick="[quick" in text)
+    assert str(caught.value).partition("mine.toml: ")[2].startswith(place)
+    assert hint in str(caught.value)
+
+
+def test_a_lognormal_delay_needs_no_unit_for_its_sigma(read):
+    """Nor does any value that is not a time."""
+    text = TOP + '[workloads.w]\ndelay = "lognormal:20ms,0.3"\nstages = "0s:10,20s:30"\n'
+    assert read(text).experiment.workloads["w"].first.delay.values == (0.02, 0.3)
 
 
 def test_an_axis_has_times_in_each_form(read):
     """A number in quotes has its place among numbers, and a search looks at each length."""
-    plan = read(TOP + '[workloads.w]\nduration = ["500ms", 1, "2"]\ndelay = [0.01, "20ms"]\n').plan()
-    assert [arm.axes for arm in plan.arms[::2]] == [{"duration": one, "delay": 0.01} for one in ("500ms", 1, 2)]
+    plan = read(TOP + '[workloads.w]\nduration = ["500ms", "1s", "2s"]\ndelay = ["10ms", "20ms"]\n').plan()
+    assert [arm.axes for arm in plan.arms[::2]] == [{"duration": one, "delay": "10ms"} for one in ("500ms", "1s", "2s")]
     assert [plan.workloads[arm.workload].duration for arm in plan.arms[1::2]] == [0.5, 1.0, 2.0]
     search = 'find_max = { conditions = "p99<1s" }\n'
     assert read(search + TOP + '[workloads.w]\nduration = ["2s", "3s"]\n').plan().find_max
