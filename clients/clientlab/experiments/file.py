@@ -19,7 +19,7 @@ from clientlab.experiments.planning import Circumstances, make_plan
 from clientlab.experiments.refusals import checked
 from clientlab.nearest import nearest
 from clientlab.printable import printable
-from clientlab.results.plan import Plan
+from clientlab.results.plan import Claim, Plan
 from clientlab.results.regular_file import content_of
 from clientlab.workload.delays import time_without_unit
 from clientlab.workload.link import LINK_PARTS
@@ -174,10 +174,33 @@ def read_experiment(path: Path, *, quick: bool = False, rounds: int | None = Non
     if quick:
         changes = _quick_changes(path, text, document)
         shortened = tuple(f"{where}: {was} → {now}" for where, was, now in _changed(document, changes))
+        full = ExperimentFile(path, text, document, experiment).plan()
         experiment = _located(path, text, ("quick",), _merged(document, changes))
+        other = _claims_about_others(full, ExperimentFile(path, text, document, experiment, shortened).plan())
+        shortened += tuple(f"claims.{name}: judged → not judged, because its arms differ" for name in other)
+        claims = {name: claim for name, claim in experiment.claims.items() if name not in other}
+        experiment = experiment.changed(claims=claims)
     if rounds is not None:
         experiment = experiment.changed(rounds=rounds, budget=None)
     return ExperimentFile(path, text, document, experiment, shortened)
+
+
+def _claims_about_others(full: Plan, quick: Plan) -> list[str]:
+    """Return the claims whose arms have another link or concurrency in the quick form than in the full one.
+
+    Their texts may name these. A claim about a sweep is about whichever points it has.
+    """
+    return [
+        claim.name
+        for claim, shorter in zip(full.claims, quick.claims, strict=True)
+        if [_conditions(full, claim, key) for key in "abcd"] != [_conditions(quick, shorter, key) for key in "abcd"]
+    ]
+
+
+def _conditions(plan: Plan, claim: Claim, key: str) -> object:
+    """The link and the concurrency of an arm of a claim."""
+    arm = next((arm for arm in plan.arms if arm.name == getattr(claim, key)), None)
+    return arm and (arm.link, plan.workloads[arm.workload].concurrency)
 
 
 def _quick_changes(path: Path, text: str, document: _Fields) -> _Fields:

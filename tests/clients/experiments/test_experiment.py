@@ -238,3 +238,66 @@ def test_a_number_of_rounds_takes_the_place_of_the_budget(given, budget):
     """So does a precision: whoever names one of them wants no other end."""
     demo = read_experiment(bundled()["demo"]).experiment
     assert overridden(demo, Overrides(**given)).budget == budget
+
+
+QUICK = """
+question = "Which?"
+[workloads.w]
+requests = 100
+delay = "10ms"
+[arms.near]
+strategy = "urllib3@threads"
+concurrency = 8
+[arms.near-session]
+strategy = "requests-session@threads"
+concurrency = 8
+[arms.far]
+strategy = "urllib3@threads"
+rtt = "121ms"
+[arms.wide]
+strategy = "aiohttp@workers"
+concurrency = [16, 4000]
+[claims.eight]
+text = "With 8 in flight, urllib3 takes less time"
+kind = "less"
+a = "near"
+b = "near-session"
+[claims.round-trip]
+text = "At 121 ms, a request takes longer"
+kind = "less"
+a = "near"
+b = "far"
+[claims.many]
+text = "4,000 in flight take longer than 16"
+kind = "less"
+a = "wide[first]"
+b = "wide[last]"
+[quick]
+rounds = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "judged"),
+    [
+        ('[quick.workloads.w]\nrequests = 10\ndelay = "1ms"', ["eight", "round-trip", "many"]),
+        ('[quick.arms.far]\nrtt = "60ms"', ["eight", "many"]),
+        ("[quick.arms.near]\nconcurrency = 4", ["many"]),
+        ("[quick.arms.wide]\nconcurrency = [16, 900]", ["eight", "round-trip"]),
+    ],
+)
+def test_a_quick_form_judges_no_claim_about_another_link_or_concurrency(changes, judged, tmp_path):
+    """It would have the label of the full form. The report lists what is not judged."""
+    path = tmp_path / "mine.toml"
+    path.write_text(QUICK + changes)
+    file = read_experiment(path, quick=True)
+    left_out = {"eight", "round-trip", "many"} - set(judged)
+    assert [claim.name for claim in file.plan().claims] == judged
+    assert {line.partition(":")[0] for line in file.shortened if "claims." in line} == {f"claims.{o}" for o in left_out}
+
+
+def test_the_quick_forms_of_the_articles_judge_every_claim():
+    """At what the claim names: a round trip, and how many requests are in flight."""
+    articles = ("six-strategies", "sessions", "semaphore", "keepalive", "frameworks")
+    plans = [(read_plan(bundled()[name]), read_plan(bundled()[name], quick=True)) for name in articles]
+    assert sum(len(quick.claims) for _, quick in plans) == sum(len(full.claims) for full, _ in plans) == 70
