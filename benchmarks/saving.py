@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -13,10 +13,9 @@ from benchmarks.large_run import large_run
 from clientlab.results.document import Run
 from clientlab.results.store import Store
 from clientlab.results.trial import PlannedTrial, Trial
-from clientlab.running.execute import execute
+from clientlab.running.execute import Progressed, execute
 from clientlab.workload.workload import Workload
 
-Progressed = Callable[[int], None]
 PLACES = (5, 50, 500)
 LIMIT = 1.25
 """Of the seconds at the last place over those at the first."""
@@ -76,7 +75,7 @@ class _Silent:
     def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None:
         """Nothing to show."""
 
-    def progressed(self, finished: int) -> None:
+    def progressed(self, finished: int | None) -> None:
         """Nothing to show."""
 
     def trial_ended(self, trial: Trial) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import click
 
+from clientlab import units
 from clientlab.cli.option_fields import takes
 from clientlab.cli.reporting import draw, limits_of, show, tell, tell_claims, tell_gate, write_page
 from clientlab.cli.run_help import GroupedCommand
@@ -18,7 +20,9 @@ from clientlab.judging.thresholds import Threshold, ThresholdResult
 from clientlab.printable import printable
 from clientlab.reports import as_junit
 from clientlab.reports.files import JUNIT
+from clientlab.reports.headline import load_lines
 from clientlab.results.document import Run
+from clientlab.results.plan import Plan
 from clientlab.results.target import Target
 from clientlab.results.withheld_plan import withheld_command
 from clientlab.standalone.measuring import measured
@@ -66,7 +70,22 @@ def run(options: RunOptions) -> int:
         strict=options.strict,
         require_claims=options.require_claims,
     )
-    return _show(options, measured(request, settings, PatientConsole(stderr=True), say), limits)
+    finished = measured(request, settings, PatientConsole(stderr=True), say, partial(confirm_long_run, yes=options.yes))
+    return _show(options, finished, limits)
+
+
+LONG_RUN = 1800.0
+"""Seconds. `--delay 5` may have meant 5 ms, so a user at a terminal is asked before a run that takes longer."""
+
+
+def confirm_long_run(plan: Plan, seconds: float, *, yes: bool) -> None:
+    """Ask before a run that takes `seconds`, if it is long and somebody can answer. Raises LabError for a no."""
+    if yes or seconds <= LONG_RUN or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    for line in load_lines(plan):
+        click.echo(printable(line), err=True)
+    if not click.confirm(f"The run takes about {units.minutes(seconds)}. Measure it?", err=True):
+        raise LabError("nothing was measured; reduce the work with -n, -d, --delay or --rounds, or answer y")
 
 
 def _new_run(options: RunOptions) -> NewRun:
@@ -114,8 +133,6 @@ def _target(options: RunOptions) -> Target:
     if options.url is None:
         if options.ca_file is not None:
             raise LabError("--ca-file without --url: the lab's own routes bring their CA; leave it out")
-        if options.yes:
-            raise LabError("--yes without --url: the lab's own upstreams are on this machine; leave it out")
         return Target(testbed=options.testbed)
     for field in ("upstreams", "routes", "delay", "path"):
         if options.has(field):

@@ -38,7 +38,7 @@ GROUPS = (
             "read", "chunk_size", "upload_size", "upload", "elapsed",
         ),
     ),
-    HelpGroup("Network", ("routes", "bandwidth", "timeout"), ("buffer", "ca_file", "yes")),
+    HelpGroup("Network", ("routes", "bandwidth", "timeout"), ("buffer", "ca_file")),
     HelpGroup("Server", ("upstreams", "testbed"), ("ceilings",)),
     HelpGroup("Precision", ("quick", "precision", "time_budget", "slices", "pin", "seed")),
     HelpGroup(
@@ -49,7 +49,7 @@ GROUPS = (
     HelpGroup(
         "More",
         ("help_all",),
-        ("deadline", "request_limit", "memory_limit", "allowed", "allowed_environments"),
+        ("deadline", "request_limit", "memory_limit", "allowed", "allowed_environments", "yes"),
     ),
 )  # fmt: skip
 

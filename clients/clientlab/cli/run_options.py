@@ -240,7 +240,9 @@ class RunOptions:
             metavar="CODE",
         ),
     ] = ()
-    yes: Annotated[bool, Option("--yes", "Permit load to an address of the internet, with --url or --resume.")] = False
+    yes: Annotated[
+        bool, Option("--yes", "Measure for more than 30 minutes without asking; permit load to the internet.")
+    ] = False
     ca_file: Annotated[
         Path | None,
         Option(

@@ -19,6 +19,7 @@ from clientlab.reports.rows import Group, Row
 from clientlab.reports.sections import Alert, Alerts, Lines, Listing, Part, Report, Section
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import cost_of, ranked_by
+from clientlab.results.plan import Plan
 from clientlab.results.trial import shown_time
 
 _BOUND = ", a lower bound: it falls on failed requests"
@@ -95,20 +96,20 @@ def headline(report: Report) -> Section[Part]:
     ]
     parts = [
         Lines(sentences[_MOST_HIGHLIGHTED:]), *_cautions(run), *_limits(report),
-        Lines([*_load_lines(run), _run_line(run)]),
+        Lines([*load_lines(run.experiment), _run_line(run)]),
     ]  # fmt: skip
     highlighted = sentences[:_MOST_HIGHLIGHTED]
     return Section("answer", run.experiment.question, parts, label="Answer", sentences=highlighted, brief=True)
 
 
-def _load_lines(run: Run) -> list[str]:
+def load_lines(plan: Plan) -> list[str]:
     """What each trial sends. Experiments with several workloads name them in their tables."""
-    if len(run.experiment.workloads) != 1:
+    if len(plan.workloads) != 1:
         return []
-    [one] = run.experiment.workloads.values()
+    [one] = plan.workloads.values()
     parts = ["recorded requests" if one.replay else f"{one.method} {redaction.path(one.path)}"]
     parts += [] if one.delay is None else [f"delay {one.delay}"]
-    searched = run.experiment.find_max is not None  # which chooses the rates
+    searched = plan.find_max is not None  # which chooses the rates
     parts += [] if one.rate is None or searched else [f"{units.rate(one.rate)} requests/s, {one.arrivals}"]
     parts += [] if one.stages is None else [f"stages {one.stages}, {one.arrivals}"]
     parts += [] if one.duration is None else [f"for {units.time(one.duration)}"]

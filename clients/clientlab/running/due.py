@@ -285,8 +285,7 @@ def ended(run: Run, rounds: int, pace: Pace) -> RoundsEnded | None:
         return "planned"
     if precise(run, settings.precision):
         return "precision"
-    budget = DEFAULT_TIME_BUDGET if settings.time_budget is None else settings.time_budget
-    return "time-budget" if pace.seconds * (rounds + 1) / rounds > budget else None
+    return "time-budget" if pace.seconds * (rounds + 1) / rounds > time_budget_of(settings) else None
 
 
 FIRST_LOOK = 4
@@ -311,20 +310,50 @@ def precise(run: Run, precision: float) -> bool:
     )
 
 
-_TRIAL_SECONDS = 0.4
-"""A trial's own: its process, its library, its warm-up. As measured on two cores."""
+_RUN_SECONDS = 2.0
+"""Starting the servers and writing the report. This and the next three are measured on two cores."""
 
-_REQUEST_SECONDS = 0.0005
-"""Work that a request costs on all sides, of one core."""
+_TRIAL_SECONDS = 0.4
+"""Starting a trial's process, importing its library, and closing its connections."""
+
+_CONNECTION_SECONDS = 0.002
+"""Opening one connection. With 300, threads take 1.0 s longer to warm up, and aiohttp 0.2 s."""
+
+_REQUEST_SECONDS = 0.0007
+"""Work for one request on both sides, on one core."""
 
 _SAMPLE = 100
 
 
 def seconds_of(plan: Plan) -> float:
-    """Estimated seconds of a whole run. A machine that is slower or busy takes longer."""
+    """Return the estimated seconds of a whole run: at most, if a budget or a precision decides how many rounds it has.
+
+    Each bundled experiment took between half and twice as long. `reports.progress` estimates again after round 1.
+    """
+    planned = plan.rounds * round_seconds(plan)
+    if plan.budget is not None:
+        return _RUN_SECONDS + plan.budget
+    return _RUN_SECONDS + (planned if plan.precision is None else max(planned, time_budget_of(plan)))
+
+
+def seconds_left(run: Run) -> float:
+    """Return the estimated seconds of a run that begins or goes on. A budget begins anew when a run goes on."""
+    plan = run.experiment
+    if plan.budget is not None or plan.precision is not None:
+        return seconds_of(plan)
+    return seconds_of(plan) * max(0.0, 1 - len(run.trials) / max(1, plan.rounds * len(plan.arms)))
+
+
+def time_budget_of(plan: Plan) -> float:
+    """Return the seconds after which a run with a precision begins no further round."""
+    return DEFAULT_TIME_BUDGET if plan.time_budget is None else plan.time_budget
+
+
+def round_seconds(plan: Plan) -> float:
+    """Return the estimated seconds of one round, with all probes of a search for capacities."""
     search = plan.find_max
     trials = 1 if search is None else 1 + probes_of(search) + (2 + CALM_AFTER) * len(search.overload)
-    return plan.rounds * sum(trials * _trial(arm, plan.workloads[arm.workload]) for arm in plan.arms)
+    return sum(trials * _trial(arm, plan.workloads[arm.workload]) for arm in plan.arms)
 
 
 def most_in_flight(plan: Plan) -> int:
@@ -338,14 +367,16 @@ def _in_flight(arm: Arm, workload: Workload) -> int:
 
 
 def _trial(arm: Arm, workload: Workload) -> float:
-    if (schedule := expected_schedule(workload)) is not None:
-        return _TRIAL_SECONDS + schedule.length
-    if workload.requests is None:
-        return _TRIAL_SECONDS + (workload.duration or 0.0)
     in_flight = _in_flight(arm, workload)
-    delay = mean_delay(workload) + (0.0 if arm.link is None else arm.link.rtt)
+    wait = mean_delay(workload) + (0.0 if arm.link is None else arm.link.rtt)
+    warm_up = max(workload.warmup, in_flight) if is_warm(workload) else workload.warmup
+    before = _TRIAL_SECONDS + in_flight * _CONNECTION_SECONDS + ceil(warm_up / in_flight) * wait
+    if (schedule := expected_schedule(workload)) is not None:
+        return before + schedule.length + wait
+    if workload.requests is None:
+        return before + (workload.duration or 0.0) + wait
     waves = max(1.0, workload.requests / in_flight)
-    return _TRIAL_SECONDS + workload.warmup * delay + max(waves * delay, workload.requests * _REQUEST_SECONDS)
+    return before + max(waves * wait, workload.requests * _REQUEST_SECONDS)
 
 
 def mean_delay(workload: Workload) -> float:

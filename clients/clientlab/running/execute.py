@@ -38,23 +38,25 @@ class TrialInterrupted(KeyboardInterrupt):
         self.trials = trials
 
 
+Progressed = Callable[[int | None], None]
+"""Takes how many measured requests of a trial have finished so far, or None while it warms up."""
+
+
 class Measure(Protocol):
     """Measures one planned trial, in this process's children or in a worker's container.
 
-    A strategy that fails is a failed trial. `folder` is the run's own; `progressed` takes how many requests
-    have finished. Raises TrialLost, and IncompleteRun or OSError where the run cannot go on.
+    A strategy that fails is a failed trial. `folder` is the run's own; `progressed` is called twice a second. Raises
+    TrialLost, and IncompleteRun or OSError where the run cannot go on.
     """
 
-    def __call__(
-        self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Callable[[int], None]
-    ) -> Trial: ...
+    def __call__(self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Progressed) -> Trial: ...
 
 
 class MeasureByTurns(Protocol):
     """Measures planned trials side by side, slice by slice, and returns them in their order. Otherwise as `Measure`."""
 
     def __call__(
-        self, trials: Sequence[tuple[PlannedTrial, Workload]], folder: Path, progressed: Callable[[int], None]
+        self, trials: Sequence[tuple[PlannedTrial, Workload]], folder: Path, progressed: Progressed
     ) -> Sequence[Trial]: ...
 
 
@@ -65,7 +67,7 @@ class Observer(Protocol):
 
     def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None: ...
 
-    def progressed(self, finished: int) -> None: ...
+    def progressed(self, finished: int | None) -> None: ...
 
     def trial_ended(self, trial: Trial) -> None: ...
 

@@ -26,7 +26,7 @@ from clientlab.results.part import first_problem
 from clientlab.results.server_counters import ServerCounters, total_of
 from clientlab.results.shard import ShardReport
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
-from clientlab.running.execute import TrialInterrupted
+from clientlab.running.execute import Progressed, TrialInterrupted
 from clientlab.running.shard_report import AgreedStart, report_of
 from clientlab.running.testbed import Testbed
 from clientlab.running.trial_folder import keep_output, redact_texts
@@ -70,9 +70,7 @@ class TrialRunner:
     placement: Placement | None = None
 
     @overload
-    def __call__(
-        self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Callable[[int], None]
-    ) -> Trial: ...
+    def __call__(self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Progressed) -> Trial: ...
 
     @overload
     def __call__(
@@ -80,7 +78,7 @@ class TrialRunner:
         planned: PlannedTrial,
         workload: ShardWorkload,
         folder: Path,
-        progressed: Callable[[int], None],
+        progressed: Progressed,
         start: AgreedStart,
     ) -> Trial | ShardReport: ...
 
@@ -89,7 +87,7 @@ class TrialRunner:
         planned: PlannedTrial,
         workload: Workload,
         folder: Path,
-        progressed: Callable[[int], None],
+        progressed: Progressed,
         start: AgreedStart | None = None,
     ) -> Trial | ShardReport:
         """The trial with its figures. Its sample log is removed; with `keep_samples`, a compressed copy stays.
@@ -108,7 +106,7 @@ class TrialRunner:
         planned: PlannedTrial,
         workload: Workload,
         folder: Path,
-        progressed: Callable[[int], None],
+        progressed: Progressed,
         start: AgreedStart | None = None,
     ) -> _Steps:
         """The same in steps, between which the trial's processes wait (see `measure_by_steps`).
@@ -130,7 +128,7 @@ class TrialRunner:
                 )  # fmt: skip
                 measurement = yield from measure_by_steps(
                     context, OWN if planned.environment is None else self.interpreters[planned.environment],
-                    Callbacks(counters.at_start, counters.at_end, watch.progress, watch.failures),
+                    Callbacks(watch.before(counters.at_start), counters.at_end, watch.progress, watch.failures),
                     TrialLimits(deadline=begun.deadline_seconds or math.inf),
                     () if self.placement is None else self.placement.client,
                 )  # fmt: skip
@@ -147,18 +145,19 @@ class TrialRunner:
             return found
 
     def by_turns(
-        self, trials: Sequence[tuple[PlannedTrial, Workload]], folder: Path, progressed: Callable[[int], None]
+        self, trials: Sequence[tuple[PlannedTrial, Workload]], folder: Path, progressed: Progressed
     ) -> list[Trial]:
         """The trials, measured side by side: their processes live together, and measure slice by slice, by turns.
 
         The order of the turns is drawn anew for each slice. Raises TrialInterrupted with all of the trials.
         """
-        counts = [0] * len(trials)
+        counts: list[int | None] = [None] * len(trials)
 
-        def counted(index: int) -> Callable[[int], None]:
-            def count(finished: int) -> None:
+        def counted(index: int) -> Progressed:
+            def count(finished: int | None) -> None:
                 counts[index] = finished
-                progressed(sum(counts))
+                measured = [one for one in counts if one is not None]
+                progressed(sum(measured) if measured else None)
 
             return count
 
@@ -189,7 +188,7 @@ class TrialRunner:
         workload: Workload,
         index: int,
         folder: Path,
-        progressed: Callable[[int], None],
+        progressed: Progressed,
         start: AgreedStart,
     ) -> ShardReport | Trial:
         """The report of one shard, of which the others are on other machines; or the trial that failed because of it.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.results.trial import PlannedTrial
 from clientlab.running.due import mean_delay
+from clientlab.running.execute import Progressed
 from clientlab.running.testbed import Testbed
 from clientlab.workload.link import Link
 from clientlab.workload.load import arrivals_of, is_warm, most_late, requests_in
@@ -56,24 +57,32 @@ FAILURES_IN_A_ROW = 5
 
 
 class TrialWatch:
-    """Watches the servers of a running trial. Both methods are called twice a second, between its requests.
+    """Watches the servers of a running trial. `progress` and `failures` are called twice a second.
 
     Without it, a client would wait for the timeout of each request, which can take hours.
     """
 
-    def __init__(
-        self, testbed: Testbed, planned: PlannedTrial, workload: Workload, progressed: Callable[[int], None]
-    ) -> None:
+    def __init__(self, testbed: Testbed, planned: PlannedTrial, workload: Workload, progressed: Progressed) -> None:
         self._testbed = testbed
         self._target = planned.upstream, planned.route, workload
         self._progressed = progressed
         self._looked = time.monotonic()
         self._asked = -math.inf
         self._trouble: str | None = None
+        self._warms_up = True
+
+    def before(self, start: Callable[[], float | None]) -> Callable[[], float | None]:
+        """Return `start`, which is called when the warm-up is over, so that it also ends that phase of the progress."""
+
+        def end_warm_up() -> float | None:
+            self._warms_up = False
+            return start()
+
+        return end_warm_up
 
     def progress(self, finished: int) -> None:
         """Look at the servers' processes. `finished`: requests so far. Raises ServerLost."""
-        self._progressed(finished)
+        self._progressed(None if self._warms_up else finished)
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self._testbed.check()
             self._looked = time.monotonic()

@@ -24,7 +24,7 @@ from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.results.withheld_plan import lacking, withheld_plan
 from clientlab.running.due import due_trials
-from clientlab.running.execute import execute, new_run, run_name
+from clientlab.running.execute import Progressed, execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.given_trial import checked_trial, reported_trial
 from clientlab.service.schemas import MOST_ROUNDS, AssignmentRequest, State
@@ -226,8 +226,8 @@ class RunManager:
     def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None:
         self._trial, self._planned, self._finished = trials[0], planned, 0
 
-    def progressed(self, finished: int) -> None:
-        self._finished = finished
+    def progressed(self, finished: int | None) -> None:
+        self._finished = finished or 0
 
     def trial_ended(self, trial: Trial) -> None:
         if self._run is not None:
@@ -316,7 +316,7 @@ class RunManager:
         planned: PlannedTrial,
         workload: Workload,
         folder: Path,  # noqa: ARG002 - the worker has a folder of its own
-        progressed: Callable[[int], None],
+        progressed: Progressed,
     ) -> Trial:
         if self._run is None:
             raise AssertionError("trials are of a run")

@@ -18,6 +18,7 @@ from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
 from clientlab.running.ceilings import measured_ceilings
+from clientlab.running.due import seconds_left, seconds_of
 from clientlab.running.environments import Environments, opened
 from clientlab.running.execute import execute, new_run, resumed, run_name
 from clientlab.running.preflight import check_system
@@ -33,10 +34,17 @@ from clientlab.testbeds.opening import Servers
 _POLL_SECONDS = 0.5
 
 
-def measured(request: NewRun | ResumedRun, settings: RunSettings, console: Console, say: Say) -> Run:
+def measured(
+    request: NewRun | ResumedRun,
+    settings: RunSettings,
+    console: Console,
+    say: Say,
+    confirm: Callable[[Plan, float], None],
+) -> Run:
     """Measure a run, and return it with its verdicts. `console`: for the progress. Raises LabError.
 
-    Each trial is saved when it ends.
+    Each trial is saved when it ends. `confirm` gets the plan and the estimated seconds before anything is started; it
+    may raise LabError.
     """
     store = Store(settings.folder)
     name = store.new_name(request.name) if isinstance(request, NewRun) and request.name is not None else None
@@ -52,6 +60,7 @@ def measured(request: NewRun | ResumedRun, settings: RunSettings, console: Conso
         check_limits(list(settings.limits), plan, strict=settings.strict)
         placement = servers.placement(plan)
         check_system(plan, settings.folder, servers.started(plan), say)
+        confirm(plan, seconds_of(plan) if stored is None else seconds_left(stored))
         environments = stack.enter_context(opened(plan))
         name = stored.run if stored else name or run_name(plan)
         if stored is None:

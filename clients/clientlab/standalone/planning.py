@@ -22,7 +22,7 @@ from clientlab.experiments.overrides import Overrides, changes_between, overridd
 from clientlab.experiments.planning import make_plan
 from clientlab.results.plan import Plan
 from clientlab.results.withheld_plan import check_kept
-from clientlab.running.due import DEFAULT_TIME_BUDGET, seconds_of
+from clientlab.running.due import DEFAULT_TIME_BUDGET, round_seconds
 from clientlab.standalone.requests import NewRun
 from clientlab.testbeds.compose import for_stack
 from clientlab.testbeds.external import ExternalTarget
@@ -159,7 +159,7 @@ def _secure_routes(plan: Plan, external: ExternalTarget | None) -> Collection[st
 
 def _check_budget(plan: Plan) -> None:
     """Raises FieldError for a budget in which not even one round ends."""
-    needed = seconds_of(plan) / plan.rounds
+    needed = round_seconds(plan)
     if plan.budget is not None and plan.budget < needed:
         message = f"one round of {len(plan.arms)} arms takes about {units.time(needed)}; write {ceil(needed)}s or more"
         raise FieldError(["budget"], message, value=units.time(plan.budget))

@@ -61,9 +61,9 @@ class Heartbeats:
         self._thread = threading.Thread(target=self._send, name="heartbeats", daemon=True)
         self._thread.start()
 
-    def progressed(self, finished: int) -> None:
+    def progressed(self, finished: int | None) -> None:
         """Note how many requests have finished. Raises Abandoned where the lab does not want the trial any more."""
-        self._finished = finished
+        self._finished = finished or 0
         if not self._wanted:
             raise Abandoned("the lab does not wait for it any more")
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 
+from clientlab.cli.run import confirm_long_run
 from clientlab.conformance.tls import tls_relay
 from clientlab.results.target import Target
 from clients.documents import a_run, a_trial
@@ -189,6 +192,40 @@ def test_a_run_file_does_not_permit_load_to_the_internet(clientlab, results, mon
     results.save(run)
     refused(clientlab("run", "--resume", "last"), "93.184.215.14", "--yes")
     refused(clientlab("run", "--resume", "last", "--yes"), "nothing listens at 93.184.215.14:80")
+
+
+LONG = ("run", "-t", "http.client", "-n", "100", "--delay", "20", "--rounds", "1")
+"""It takes more than half an hour."""
+
+
+def at_a_terminal(monkeypatch, answer: str) -> None:
+    """Somebody types this answer."""
+    keyboard = io.StringIO(answer)
+    monkeypatch.setattr(keyboard, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", keyboard)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+
+
+def test_a_run_of_more_than_half_an_hour_needs_a_yes_at_a_terminal(clientlab, results, monkeypatch):
+    """The question shows the delay with its unit: `--delay 20` may have meant 20 ms."""
+    at_a_terminal(monkeypatch, "n\n")
+    said = clientlab(*LONG)
+    assert (said.code, said.out) == (2, "")
+    assert "delay 20s" in said.err
+    assert " min" in said.err
+    assert not list(results.folder.glob("*/run.json"))
+
+
+@pytest.mark.parametrize(("seconds", "yes", "answer"), [(1980.0, True, ""), (1980.0, False, "y\n"), (60.0, False, "")])
+def test_a_run_is_measured_after_a_yes_or_if_it_is_short(seconds, yes, answer, monkeypatch):
+    """`--yes` answers before the question."""
+    at_a_terminal(monkeypatch, answer)
+    confirm_long_run(a_run(a_trial()).experiment, seconds, yes=yes)
+
+
+def test_nobody_is_asked_without_a_terminal():
+    """A pipeline cannot answer."""
+    confirm_long_run(a_run(a_trial()).experiment, 1e6, yes=False)
 
 
 @pytest.fixture

@@ -106,7 +106,8 @@ def test_a_server_of_ones_own_is_measured(clientlab, foreign_server, results):
         == "clientlab: http.client: one request after the other, whatever the concurrency of the others (2)"
     )
     assert lines[0].startswith("Which of these strategies is fastest here? -> results/")
-    assert [line.partition(" ")[0] for line in lines[1:]] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
+    assert lines[1].startswith("Each trial: GET /")
+    assert [line.partition(" ")[0] for line in lines[2:]] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
 
 
 def test_options_become_the_requests_that_are_sent(clientlab, server, results):
@@ -329,8 +330,8 @@ def test_an_interrupted_run_is_resumed_where_it_stopped(server, tmp_path, client
     """The same schedule, with the trial in which it stopped once more; nothing that was done is done again."""
     words = ["run", "-t", "http.client", "-t", "urllib3", "-n", "20", "--rounds", "3", "--url", server.url]
     with subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as lab:
-        lab.stderr.readline()
-        lab.stderr.readline()
+        while not lab.stderr.readline().startswith(b"[1/6]"):
+            pass
         lab.send_signal(signal.SIGTERM)
         _, said_to_the_end = lab.communicate(timeout=30)
     store = Store(tmp_path / "results")

@@ -208,12 +208,24 @@ def test_a_trial_with_an_impossible_figure_has_failed_and_the_others_go_on(store
     assert store.read(NAME) == run
 
 
+def test_a_trial_tells_that_it_warms_up(store):
+    """Before the first measured request, whose number follows."""
+    told = []
+    recorder = Recorder()
+    recorder.progressed = told.append
+    with counting_server(hold=0.3) as server:
+        execute(planned("http.client", requests=3, warmup=3), TrialRunner(FakeTestbed(server)), store, recorder)
+    phases = [finished is None for finished in told]
+    assert phases == sorted(phases, reverse=True)
+    assert set(phases) == {True, False}
+
+
 def test_the_requests_of_a_trial_that_is_killed_are_kept_as_partial(store):
     """With its cause. They stand in each report, and in no ranking, figure or judgement."""
 
-    def kill(finished: int) -> None:
+    def kill(finished: int | None) -> None:
         (trial,) = (one for one in trial_processes() if one.ppid() == os.getpid())
-        if finished >= 5 and recorder.events[-1][1] == "urllib3":
+        if (finished or 0) >= 5 and recorder.events[-1][1] == "urllib3":
             trial.kill()
 
     recorder = Recorder()
@@ -243,8 +255,8 @@ def test_the_requests_of_a_trial_that_is_killed_are_kept_as_partial(store):
 def test_the_requests_before_an_interrupt_are_kept_as_partial(store):
     """The trial is lost, and measured once more when the run goes on."""
 
-    def interrupt(finished: int) -> None:
-        if finished >= 3:
+    def interrupt(finished: int | None) -> None:
+        if (finished or 0) >= 3:
             signal.raise_signal(signal.SIGINT)
 
     recorder = Recorder()

@@ -124,9 +124,9 @@ def test_a_shard_whose_process_is_killed_ends_the_trial_and_names_the_shard(tmp_
     """The others are stopped; no process and no file is left of them."""
     killed, contexts = threading.Event(), []
 
-    def kill(finished: int) -> None:
+    def kill(finished: int | None) -> None:
         contexts.extend(tmp_path.rglob(CONTEXT_FILE))
-        if finished > 3 and not killed.is_set():
+        if (finished or 0) > 3 and not killed.is_set():
             killed.set()
             os.kill(trial_processes()[0].pid, signal.SIGKILL)
 
@@ -160,8 +160,8 @@ def test_of_a_failed_trial_the_output_of_its_shards_stays_without_secrets(tmp_pa
 def test_an_interrupt_ends_all_shards(tmp_path):
     """The trial is lost, and will be measured once more."""
 
-    def interrupt(finished: int) -> None:
-        if finished > 3:
+    def interrupt(finished: int | None) -> None:
+        if (finished or 0) > 3:
             signal.raise_signal(signal.SIGINT)
 
     with counting_server(lambda _: ok(b""), hold=0.1) as server, pytest.raises(TrialInterrupted) as interrupted:

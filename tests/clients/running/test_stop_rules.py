@@ -1,4 +1,4 @@
-"""When rounds are enough."""
+"""When rounds are enough, and how long a run takes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from clientlab.results.plan import Claim
-from clientlab.running.due import DEFAULT_TIME_BUDGET, Pace, due_trials, ended, with_decided
+from clientlab.running.due import DEFAULT_TIME_BUDGET, Pace, due_trials, ended, seconds_of, with_decided
+from clientlab.workload.delays import Delay
+from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial
 
 
@@ -149,3 +151,22 @@ def test_an_arm_that_fails_is_not_waited_for_by_a_budget():
     run = a_run_with_a_budget(6)
     failing = [a_failed_trial("d", number=number) for number in range(1, 7)]
     assert "d" in with_decided(a_run(*run.trials, *failing, rounds=1, budget=60.0), 6).decided
+
+
+def test_the_time_of_a_run_is_estimated_with_its_warm_up_and_its_connections():
+    """Of ten requests in a row before the measured ones; and of 1,000 connections, whose opening takes seconds."""
+
+    def estimate(strategy: str = "http.client", **workload) -> float:
+        trial = a_trial(strategy)
+        return seconds_of(a_run(trial, workloads={trial.workload: Workload(**workload)}).experiment)
+
+    slow = {"requests": 10, "delay": Delay.parse("2s")}
+    assert estimate(**slow, warmup=10) - estimate(**slow, warmup=0) == pytest.approx(20)
+    few, many = (estimate("aiohttp@workers", duration=1.0, concurrency=count) for count in (10, 1000))
+    assert many - few > 1
+
+
+def test_a_budget_is_the_estimate_of_its_run():
+    """Not the fewest rounds, which take far less: the demo said 25 s and took a minute."""
+    run = a_run(a_trial("http.client"), budget=60.0)
+    assert seconds_of(run.experiment) >= 60
