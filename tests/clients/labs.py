@@ -120,7 +120,7 @@ class Labs:
 
 def experiment(strategies: list[str], rounds: int = 1, **workload: object) -> str:
     """A small experiment as TOML, whose trials have the same order in each run."""
-    lines = [f"{name} = {value!r}" for name, value in ({"warmup": 2, "timeout": 5.0} | workload).items()]
+    lines = [f"{name} = {value!r}" for name, value in ({"warmup": 2, "timeout": "5s"} | workload).items()]
     head = f'question = "?"\nstrategies = {strategies}\nrounds = {rounds}\nseed = 1\n'
     return head + "[workloads.small]\n" + "\n".join(lines)
 

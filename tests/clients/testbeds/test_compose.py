@@ -116,8 +116,8 @@ def test_an_upstream_that_freezes_in_a_trial_ends_it(monkeypatch, tmp_path):
         upstream = psutil.Process(server.process.pid)
         processes = [upstream, *upstream.children()]
 
-        def freeze(finished: int) -> None:
-            if finished >= 20:
+        def freeze(finished: int | None) -> None:
+            if (finished or 0) >= 20:
                 for process in processes:
                     process.suspend()
 

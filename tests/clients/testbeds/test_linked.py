@@ -80,8 +80,8 @@ def test_a_link_that_dies_ends_its_trial_with_the_cause_and_is_started_again(loc
     before = linked.base_url("aiohttp", "direct")
     (process,) = [one for one in psutil.Process().children() if "clientlab.link" in one.cmdline()]
 
-    def kill(finished: int) -> None:
-        if finished >= 3 and process.is_running():
+    def kill(finished: int | None) -> None:
+        if (finished or 0) >= 3 and process.is_running():
             os.kill(process.pid, signal.SIGKILL)
 
     run_trial = TrialRunner(local, links={LINK: linked})
