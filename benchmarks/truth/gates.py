@@ -15,7 +15,7 @@ from benchmarks.truth.comparisons import STRATEGIES, drawn_run
 from benchmarks.truth.noise import SPREAD, Draw
 from benchmarks.truth.shares import false, without_target
 from clientlab.judging.comparison import compare
-from clientlab.judging.levels import levels_of
+from clientlab.judging.levels import levels_of, widened
 from clientlab.judging.run_thresholds import judge_run
 from clientlab.judging.thresholds import change_threshold, judge_changes, limit
 from clientlab.results.document import Run
@@ -52,7 +52,7 @@ def _run(draw: Draw, level: float, rounds: int = 10) -> Run:
 def _fails(draw: Draw, level: float, stored: int) -> bool:
     base, after, *older = (_run(draw, level) for _ in range(2 + max(0, stored - 1)))
     levels = levels_of([base, *older], [_WALL.figure]) if stored else {}
-    (judged,) = judge_changes(compare(base, [after]), [_WALL], strict=False, levels=levels)
+    (judged,) = judge_changes(widened(compare(base, [after]), levels), [_WALL], strict=False)
     return judged.outcome == "failed"
 
 

@@ -46,7 +46,12 @@ class Finding:
 
 def less(a: Series, b: Series, confidence: float = CONFIDENCE) -> Finding:
     """Whether a has less than b: b over a is above 1. A difference below 3 % needs no further rounds."""
-    return _direction(paired_ratio(b, a, confidence), FEWEST_ROUNDS, MATERIAL)
+    return less_by(paired_ratio(b, a, confidence))
+
+
+def less_by(ratio: Ratio | None) -> Finding:
+    """The same from the ratio of b to a."""
+    return _direction(ratio, FEWEST_ROUNDS, MATERIAL)
 
 
 def spread(a: Series, b: Series, confidence: float = CONFIDENCE) -> Finding:
@@ -59,7 +64,11 @@ def within(a: Series, b: Series, band: tuple[float, float], confidence: float = 
 
     Schuirmann (1987) requires the 90 % interval to lie inside. The 95 % interval is stricter.
     """
-    ratio = paired_ratio(b, a, confidence)
+    return within_by(paired_ratio(b, a, confidence), band)
+
+
+def within_by(ratio: Ratio | None, band: tuple[float, float]) -> Finding:
+    """The same from the ratio of b to a."""
     if ratio is None or ratio.interval is None:
         return _unknown(ratio, FEWEST_ROUNDS)
     low, high = ratio.interval

@@ -3,7 +3,7 @@
 The round is the unit of replication. Two strategies of one round met the same state of the machine. Requests of one
 trial are not independent of each other, so requests are never pooled over rounds.
 
-The ratio that the lab states is the typical one: the median over the rounds of the ratio within a round.
+The ratio that the lab states is the typical one over the rounds of the ratio within a round (see `typical`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ class Estimate:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     def with_value(self, value: float) -> Self:
-        """The estimate with the value that agrees with figures shown beside it. Its interval is widened to hold it."""
+        """Return the positive estimate at the value that is shown beside it. Its interval moves along."""
         if self.low is None or self.high is None:
             return replace(self, value=value)
-        return replace(self, value=value, low=min(self.low, value), high=max(self.high, value))
+        moved = value / self.value
+        return replace(self, value=value, low=self.low * moved, high=self.high * moved)
 
 
 @dataclass(frozen=True)
@@ -84,16 +85,16 @@ def paired_ratio(
 
 @np.errstate(over="ignore")  # a ratio beyond all numbers is infinite
 def detectable_ratio(
-    these: Mapping[int, float], those: Mapping[int, float], confidence: float = CONFIDENCE
+    these: Mapping[int, float], those: Mapping[int, float], interval: tuple[float, float] | None
 ) -> float | None:
-    """The smallest ratio above 1 whose interval is above 1 in 80 of 100 cases, at this noise.
+    """Return the smallest ratio above 1 that an interval of this width shows in 80 of 100 cases, at this noise.
 
-    None with too few rounds.
+    Return None with too few rounds, which have no interval.
     """
     logs = paired_logs(these, those)
-    if len(logs) < FEWEST_ROUNDS:
+    if interval is None or len(logs) < FEWEST_ROUNDS or not interval[0]:
         return None
-    low, high = typical_interval(logs, confidence)
+    low, high = np.log(interval)
     error = float(logs.std(ddof=1)) / np.sqrt(len(logs))
     return float(np.exp((high - low) / 2 + t_quantile(len(logs) - 1, _POWER) * error))
 

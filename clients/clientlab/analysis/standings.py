@@ -6,9 +6,8 @@ intervals: all of them hold the true ratios in 95 of 100 runs, whichever arm com
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Ratio, paired_ratio
-from clientlab.analysis.simultaneous import pairs_of
+from clientlab.analysis.simultaneous import Pairs, pairs_of
 from clientlab.analysis.typical import Floats, typical
 from clientlab.workload.arrivals import Stages
 
@@ -75,6 +74,55 @@ def _typical_gaps(logs: Floats) -> Floats:
                 if len(known):
                     found[index, other] = typical(known)
     return found
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """The ratios of each two arms that are ranked together, by one figure. Their intervals all hold together.
+
+    Each ratio is computed here and nowhere else: that of b to a is the inverse of that of a to b, and it is the ratio
+    of their `levels` (name → logarithm of the typical figure). `known`: the arms that have ratios.
+    """
+
+    levels: Mapping[str, float]
+    known: Sequence[str]
+    pairs: Pairs
+    confidence: float
+
+    @np.errstate(over="ignore")  # a ratio beyond all numbers is infinite
+    def ratio(self, name: str, other: str) -> Ratio | None:
+        """How many times as much one arm has as another. Return None if they share no round, or a figure is unknown."""
+        if name not in self.known or other not in self.known:
+            return None
+        row, column = self.known.index(name), self.known.index(other)
+        rounds = int(self.pairs.rounds[row, column])
+        if not rounds:
+            return None
+        middle = self.levels[name] - self.levels[other]
+        if rounds < FEWEST_ROUNDS:
+            return Ratio(float(np.exp(middle)), None, None, rounds, self.confidence)
+        reach = 0.0 if row == column else self.pairs.reach(row, column, self.confidence)
+        value, low, high = np.exp([middle, middle - reach, middle + reach]).tolist()
+        return Ratio(value, low, high, rounds, self.confidence, self.pairs.pooled)
+
+
+def comparisons(
+    series: Mapping[str, Mapping[int, float]], confidence: float, known: Sequence[str] | None = None
+) -> Comparisons:
+    """Compare the arms with each other (name → round → positive figure). `known`: those with ratios; None for all."""
+    levels = dict(zip(series, typical_levels(list(series.values())).tolist(), strict=True))
+    names = list(series if known is None else known)
+    rounds = sorted({number for name in names for number in series[name]})
+    logs = np.log([[series[name].get(number, np.nan) for number in rounds] for name in names], dtype=np.float64)
+    return Comparisons(levels, names, pairs_of(logs.reshape(len(names), len(rounds))), confidence)
+
+
+def class_confidence(classes: Iterable[Sized], confidence: float) -> float:
+    """Return the confidence of each class of a group: the error is divided among the classes with several arms.
+
+    That of a class holds for all its pairs together.
+    """
+    return 1 - (1 - confidence) / max(1, sum(len(arms) > 1 for arms in classes))
 
 
 class GroupKey(NamedTuple):
@@ -137,6 +185,7 @@ class Standing:
     to_baseline: Ratio | None
     reference: str
     errors: int
+    compared: Comparisons
 
     @property
     def fastest(self) -> bool:
@@ -167,64 +216,32 @@ def standings(
 
 def _of_group(by_name: dict[str, list[TrialCost]], confidence: float, baseline: str | None) -> list[Standing]:
     classes = _classes(by_name)
-    # The error is divided among the classes with several arms; that of a class holds for all its pairs together.
-    several = sum(len(arms) > 1 for arms in classes)
-    of_class, of_one = (1 - (1 - confidence) / max(1, count) for count in (several, len(by_name) - 1))
+    of_class = class_confidence(classes, confidence)
+    of_one = 1 - (1 - confidence) / max(1, len(by_name) - 1)
     rows = []
     for arms in classes:
-        logs = typical_levels([_by_round(trials) for trials in arms.values()])
-        typical = dict(zip(arms, logs.tolist(), strict=True))
-        order = sorted(arms, key=typical.__getitem__)
+        known = [name for name in arms if not _bounded(arms[name])]
+        found = comparisons({name: _by_round(trials) for name, trials in arms.items()}, of_class, known)
+        order = sorted(arms, key=found.levels.__getitem__)
         order.sort(key=lambda name: _bounded(arms[name]))  # behind all others: nobody knows by how much
         reference = next((name for name in order if not _errors(arms[name])), order[0])
-        times = {name: _exp(typical[name] - typical[reference]) for name in order}
-        ratios = _ratios([arms[name] for name in order], order.index(reference), of_class)
-        rows += [
-            Standing(
-                name,
-                len(arms[name]),
-                _seconds(arms[reference]) * times[name],
-                ratio and ratio.with_value(times[name]),
-                _ratio(arms[name], by_name[baseline], of_one) if baseline else None,
-                reference,
-                _errors(arms[name]),
+        for name in order:
+            level = _seconds(arms[reference]) * _exp(found.levels[name] - found.levels[reference])
+            ratio = found.ratio(name, reference)
+            to_baseline = None
+            if baseline is not None:
+                to_baseline = (
+                    found.ratio(name, baseline) if baseline in arms else _ratio(arms[name], by_name[baseline], of_one)
+                )
+            rows.append(
+                Standing(name, len(arms[name]), level, ratio, to_baseline, reference, _errors(arms[name]), found)
             )
-            for name, ratio in zip(order, ratios, strict=True)
-        ]
-    base = next((row.level for row in rows if row.name == baseline), 0.0)
-    return [
-        replace(row, to_baseline=row.to_baseline.with_value(row.level / base)) if row.to_baseline and base else row
-        for row in rows
-    ]
-
-
-@np.errstate(over="ignore")  # an end beyond all numbers is infinite
-def _ratios(arms: Sequence[list[TrialCost]], reference: int, confidence: float) -> list[Ratio | None]:
-    """The ratio of each arm to one of them, with intervals that hold together whichever arm was chosen for that."""
-    rounds = sorted({trial.round for trials in arms for trial in trials})
-    logs = np.full((len(arms), len(rounds)), np.nan)
-    for row, trials in zip(logs, arms, strict=True):
-        for trial in () if _bounded(trials) else trials:
-            row[rounds.index(trial.round)] = math.log(trial.seconds)
-    pairs = pairs_of(logs)
-    reach = pairs.reach(reference, confidence)
-    found: list[Ratio | None] = []
-    for place, common in enumerate(pairs.rounds[:, reference].astype(int).tolist()):
-        if place == reference:
-            found.append(_ratio(arms[place], arms[place], confidence))
-        elif not common:
-            found.append(None)
-        else:
-            middle = pairs.typical[place, reference]
-            ends = np.exp([middle - reach[place], middle + reach[place]]).tolist()
-            low, high = ends if common >= FEWEST_ROUNDS else (None, None)
-            found.append(Ratio(math.exp(middle), low, high, common, confidence, pairs.pooled))
-    return found
+    return rows
 
 
 def _ratio(these: list[TrialCost], those: list[TrialCost], confidence: float) -> Ratio | None:
-    """The paired ratio of two arms; None where a figure is only a lower bound, except to itself."""
-    if these is not those and (_bounded(these) or _bounded(those)):
+    """The paired ratio of two arms of unlike load; None where a figure is only a lower bound."""
+    if _bounded(these) or _bounded(those):
         return None
     return paired_ratio(_by_round(these), _by_round(those), confidence)
 
@@ -251,7 +268,9 @@ def _seconds(trials: list[TrialCost]) -> float:
 
 
 def _by_round(trials: list[TrialCost]) -> dict[int, float]:
-    return {trial.round: trial.seconds for trial in trials}
+    """Round → seconds. Rounds with failed requests count only if the arm has no others."""
+    clean = [trial for trial in trials if not trial.errors]
+    return {trial.round: trial.seconds for trial in clean or trials}
 
 
 def _errors(trials: list[TrialCost]) -> int:

@@ -93,13 +93,14 @@ def shift_interval(
     """Both ends of the confidence interval of the shift, over the last axes, of at least 2 values each.
 
     With enough values, it is the interval of the rank sum test (Mann and Whitney 1947), widened by the resolution.
-    With fewer it is Welch's, which assumes values close to normal. Outliers among so few only make it wider.
+    With fewer it has the width of Welch's, which assumes values close to normal, and the shift in its middle. Outliers
+    among so few only make it wider.
     """
     n, m = these.shape[-1], those.shape[-1]
     rank = rank_of(*sorted((n, m)), confidence)
     if not rank:
-        difference, half = welch(these, those, step, confidence)
-        return difference - half, difference + half
+        middle, half = shift(these, those), welch(these, those, step, confidence)[1]
+        return middle - half, middle + half
     if (count := _too_many(these, those)) is not None:
         low, high = between(these, those, [rank - 1, count - rank])
         return np.asarray(low - step), np.asarray(high + step)
@@ -182,4 +183,4 @@ def _estimate(these: Floats, those: Floats, step: float, confidence: float) -> E
     if min(len(these), len(those)) < FEWEST_ROUNDS:
         return Estimate(value, None, None)
     low, high = (float(end) for end in shift_interval(these, those, step, confidence))
-    return Estimate(value, min(low, value), max(high, value))
+    return Estimate(value, low, high)

@@ -17,7 +17,7 @@ from clientlab.errors import LabError
 from clientlab.judging.comparison import Comparison
 from clientlab.judging.comparison import compare as compare_runs
 from clientlab.judging.judgement import find_judged
-from clientlab.judging.levels import Levels, gate_of_comparison, levels_of, same_surroundings
+from clientlab.judging.levels import Levels, gate_of_comparison, levels_of, same_surroundings, widened
 from clientlab.judging.run_thresholds import check_arms
 from clientlab.judging.thresholds import Threshold, ThresholdResult, change_threshold, judge_changes
 from clientlab.printable import printable
@@ -58,7 +58,7 @@ def compare(names: tuple[str, ...], folder: Path, *, as_json: bool, **options: A
     """Compare runs with the first one, the baseline, arm by arm. RUN is as of `report`: last~1 is the one before last.
 
     A change is real if the confidence interval of its typical ratio excludes 1. All intervals together hold the truth
-    in 95 of 100 comparisons. --fail-on fails if the whole interval lies beyond the threshold: where all arms are
+    in 95 of 100 comparisons. --fail-on fails if this interval lies wholly beyond the threshold: where all arms are
     exactly at it, one comparison in 40 fails. That holds if the runs differ by nothing as a whole, or if three stored
     runs of the baseline's surroundings show by how much; the output says which. Errors are counted: a single error
     beyond the threshold fails.
@@ -87,10 +87,12 @@ def _judged(store: Store, names: Sequence[str], options: dict[str, Any]) -> _Jud
     if options["strict"] and not thresholds:
         raise LabError("--strict without --fail-on: it changes how --fail-on is judged; leave it out")
     base, *others = (find_judged(store, name) for name in names)
-    found = compare_runs(base, others, [*more, *(one.figure for one in thresholds)], force=options["force"])
+    figures, gated = [*more, *(one.figure for one in thresholds)], {(one.arm, one.figure.key) for one in thresholds}
+    found = compare_runs(base, others, figures, gated=gated, force=options["force"])
     check_arms(thresholds, found.arms())
     levels = _levels(store, base, others, thresholds)
-    outcomes = judge_changes(found, thresholds, strict=options["strict"], levels=levels)
+    found = widened(found, levels)
+    outcomes = judge_changes(found, thresholds, strict=options["strict"])
     return _Judged(found, outcomes, list(gate_of_comparison(found, thresholds, levels)))
 
 

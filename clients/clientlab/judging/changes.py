@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from clientlab.analysis.decisions import EQUAL
@@ -27,7 +26,8 @@ class Change:
     """One figure of one arm in two runs.
 
     `before`, `after`: the figure over the rounds; None without a trial that has the figure. `values`: of each trial
-    that has it, in both runs. `ratio`: after over before; None where a value is 0. `difference`:
+    that has it, in both runs. `ratio`: after over before, typical of the rounds; None where a value is 0. With a ratio,
+    `before` is the median of the rounds, and `after` follows from both. `confidence`: of the interval. `difference`:
     after less before, from means, of figures that are shares; None for others. `verdict`: by the interval of one of
     them. `detectable`: the smallest ratio above 1 that a comparison at this noise shows in 80 of 100 cases; None if
     unknown. `bounds`: whether `before` and `after` are only lower bounds, because requests failed. `bounded`: a round
@@ -44,6 +44,7 @@ class Change:
     detectable: float | None = None
     bounds: tuple[bool, bool] = (False, False)
     bounded: bool = False
+    confidence: float = CONFIDENCE
 
     @property
     def rounds(self) -> tuple[int, int]:
@@ -75,16 +76,25 @@ def change_of(figure: Figure, trials: Trials, confidence: float) -> Change:
         return _of_bounds(figure, trials, ratio)
     # Where a value of 0 permits no ratio, the difference decides whether there is a change.
     judged = difference or (unpaired_difference(after, before, confidence) if ratio is None else None)
+    shown = [figure.over_rounds(of_run) for of_run in trials]
+    if ratio is not None and shown[0] is not None:
+        shown[1] = shown[0] * ratio.value
     return Change(
         figure,
-        figure.over_rounds(trials[0]),
-        figure.over_rounds(trials[1]),
+        shown[0],
+        shown[1],
         (before, after),
         ratio,
         difference,
         _verdict(figure, ratio, judged),
         None if ratio is None else detectable(after, before, figure.resolution, confidence),
+        confidence=confidence,
     )
+
+
+def with_ratio(change: Change, ratio: Estimate) -> Change:
+    """Return the change judged by this ratio, which has the same value."""
+    return replace(change, ratio=ratio, verdict=_verdict(change.figure, ratio, None))
 
 
 def _of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change:
@@ -113,16 +123,11 @@ def _of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change
 def estimates(
     figure: Figure, before: list[float], after: list[float], confidence: float
 ) -> tuple[Estimate | None, Estimate | None]:
-    """The ratio of a figure's medians in two runs; of a figure that is a share, the difference of the means.
-
-    The interval of the ratio is that of the typical ratio of a round to a round, widened to hold that of the medians,
-    which reports show beside it.
-    """
+    """The typical ratio of a round to a round of two runs; of a figure that is a share, the difference of the means."""
     if figure.unit == "share":
         return None, unpaired_difference(after, before, confidence)
     if any((*before, *after)):
-        typical = unpaired_ratio(after, before, figure.resolution, confidence)
-        return typical and typical.with_value(median(after) / median(before)), None
+        return unpaired_ratio(after, before, figure.resolution, confidence), None
     if not before or not after:
         return None, None
     return Estimate(1.0, *((1.0, 1.0) if _enough(before, after) else (None, None))), None

@@ -52,7 +52,7 @@ def finding_of(run: Run, claim: Claim, confidence: float) -> Finding:
 def _finding_of(evidence: ClaimEvidence, claim: Claim, confidence: float) -> Finding:
     if _left_out_arms(evidence.run, claim):
         return Finding("inconclusive", None)
-    return _finding(claim, [figures for _, figures in _series(evidence, claim)], confidence)
+    return _finding(evidence, claim, confidence)
 
 
 def _series(evidence: ClaimEvidence, claim: Claim) -> list[tuple[str, dict[int, float]]]:
@@ -92,16 +92,18 @@ def _judged(evidence: ClaimEvidence, claim: Claim, confidence: float) -> ClaimRe
     )
 
 
-def _finding(claim: Claim, series: list[dict[int, float]], confidence: float) -> Finding:
+def _finding(evidence: ClaimEvidence, claim: Claim, confidence: float) -> Finding:
+    series = [figures for _, figures in _series(evidence, claim)]
     if claim.kind == "optimum":
         return judge.inside(series, confidence)
     if claim.kind == "narrower":
         nearer, farther = (_gaps(*pair) for pair in (series[:2], series[2:]))
         return judge.less(nearer, farther, confidence)
-    a, b = series
-    if claim.kind == "ratio":
-        return judge.within(a, b, claim.band or (1.0, 1.0), confidence)
-    return (judge.less if claim.kind == "less" else judge.spread)(a, b, confidence)
+    if claim.kind == "spread":
+        a, b = series
+        return judge.spread(a, b, confidence)
+    ratio = evidence.ratio(claim, confidence)
+    return judge.less_by(ratio) if claim.kind == "less" else judge.within_by(ratio, claim.band or (1.0, 1.0))
 
 
 def _gaps(a: dict[int, float], b: dict[int, float]) -> dict[int, float]:

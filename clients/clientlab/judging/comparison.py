@@ -9,7 +9,7 @@ Runs can be compared where their arms, workloads and concurrency are equal. Surr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from clientlab.errors import FieldError, LabError
@@ -113,7 +113,8 @@ class Compared:
 class Comparison:
     """The baseline, and the other runs against it. `figures`: those compared, in the order of reports.
 
-    `confidence`: of each interval, such that all of them together hold the truth in 95 of 100 comparisons.
+    `confidence`: of each interval, such that all of them together hold the truth in 95 of 100 comparisons. Changes that
+    a threshold judges are a family of their own, so that what else is shown does not make a gate weaker.
     """
 
     base: Run
@@ -126,30 +127,51 @@ class Comparison:
         return [arm.name for arm in self.base.experiment.arms if any(arm.name in one.changes for one in self.others)]
 
 
-def compare(base: Run, others: Sequence[Run], more: Iterable[Figure] = (), *, force: bool = False) -> Comparison:
+def compare(
+    base: Run,
+    others: Sequence[Run],
+    more: Iterable[Figure] = (),
+    *,
+    gated: Collection[tuple[str | None, str]] = (),
+    force: bool = False,
+) -> Comparison:
     """Compare runs with a baseline. `more`: figures beside those that are always compared.
 
+    `gated`: (arm, key of a figure) of the changes that thresholds judge; None: of all arms.
     Raises LabError where arms or workloads differ, unless `force` is set, and where two runs have no arm in common.
     """
     wanted = _figures(base, others, more)
     pairs = [_pairs(base, other, wanted, force=force) for other in others]
     known = {key for of_run in pairs for of_arm in of_run.values() for key, trials in of_arm.items() if any(trials)}
     figures = tuple(figure for figure in wanted if figure.key in known) or wanted
-    rows = [(figure, of_arm[figure.key]) for of_run in pairs for of_arm in of_run.values() for figure in figures]
-    level = simultaneous(sum(has_interval(figure, trials) for figure, trials in rows))
+
+    def is_gated(arm: str, figure: Figure) -> bool:
+        return (arm, figure.key) in gated or (None, figure.key) in gated
+
+    families = [
+        is_gated(arm, figure)
+        for of_run in pairs
+        for arm, of_arm in of_run.items()
+        for figure in figures
+        if has_interval(figure, of_arm[figure.key])
+    ]
+    levels = {family: simultaneous(families.count(family)) for family in (False, True)}
     compared = [
         Compared(
             other,
             differences(base, other),
             list(unlike(base, other)),
             {
-                arm: {figure.key: change_of(figure, of_arm[figure.key], level) for figure in figures}
+                arm: {
+                    figure.key: change_of(figure, of_arm[figure.key], levels[is_gated(arm, figure)])
+                    for figure in figures
+                }
                 for arm, of_arm in of_run.items()
             },
         )
         for other, of_run in zip(others, pairs, strict=True)
     ]
-    return Comparison(base, compared, figures, level)
+    return Comparison(base, compared, figures, levels[False])
 
 
 def _figures(base: Run, others: Sequence[Run], more: Iterable[Figure]) -> tuple[Figure, ...]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from clientlab.analysis.precision import confidence_of
-from clientlab.analysis.ratios import Ratio
+from clientlab.analysis.ratios import Ratio, paired_ratio
 from clientlab.analysis.simultaneous import paired_ratios
+from clientlab.analysis.standings import Comparisons
 from clientlab.judging.cautions import cautions_of
-from clientlab.judging.ranking import levels_of
+from clientlab.judging.ranking import ArmKey, arm_key, compared_by, ranked
 from clientlab.results.document import Caution, Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import BY_KEY, cost_of, of_claim, ranked_by
@@ -44,11 +45,18 @@ class ClaimEvidence:
         self.failed_rounds = cache(self._failed_rounds)
         self.has_bounds = cache(self._has_bounds)
         self._series = cache(self._by_round)
+        self._compared = cache(self._comparisons_of)
         self._cautions = cache(self._cautions_of)
 
     def series(self, arm: str, figure: str) -> dict[int, float]:
         """Round → the figure that claims call so, of an arm, without trials that had errors."""
         return self._series(arm, of_claim(figure).key)
+
+    def ratio(self, claim: Claim, confidence: float) -> Ratio | None:
+        """The ratio of b to a (see `pair_ratio`)."""
+        figure = of_claim(claim.figure)
+        pair = self.arms[claim.b or ""], self.arms[claim.a or ""]
+        return pair_ratio(self.run, figure, pair, confidence, self._compared(figure.key, confidence))
 
     def cautions(self, claim: Claim) -> list[str]:
         """The kinds of the cautions that the trials of the claim's arms give rise to, whatever other arms there are.
@@ -76,6 +84,9 @@ class ClaimEvidence:
     def _by_round(self, arm: str, figure: str) -> dict[int, float]:
         return by_round(self.run, arm, of_claim(figure))
 
+    def _comparisons_of(self, key: str, confidence: float) -> dict[ArmKey, Comparisons]:
+        return compared_by(self.run, BY_KEY[key], confidence)
+
     def _cautions_of(self, names: frozenset[str]) -> list[Caution]:
         run = self.run
         arms = [arm for arm in run.experiment.arms if arm.name in names]
@@ -88,7 +99,28 @@ class ClaimEvidence:
 _FIGURES = 2
 
 ArmPair = tuple[Arm, Arm]
-"""An arm, and the first arm of the experiment that differs from it in one thing only."""
+"""An arm, and the arm that it is compared with."""
+
+
+def pair_ratio(
+    run: Run,
+    figure: Figure,
+    pair: ArmPair,
+    confidence: float | None = None,
+    compared: Mapping[ArmKey, Comparisons] | None = None,
+) -> Ratio | None:
+    """Return the ratio of a figure of two arms: that of the tables if they are ranked together, else one of their own.
+
+    Return None if either has no round without errors. `compared`: what `compared_by` returns, if it is known.
+    """
+    these, those = (by_round(run, arm.name, figure) for arm in pair)
+    if not these or not those:
+        return None
+    its, that = map(arm_key, pair)
+    found = compared_by(run, figure, confidence) if compared is None else compared
+    if its != that and its in found and found[its] is found.get(that):
+        return found[its].ratio(its[1], that[1])
+    return paired_ratio(these, those, confidence or confidence_of(run.experiment.precision))
 
 
 @dataclass(frozen=True)
@@ -98,7 +130,8 @@ class Contrast:
     How many times as much it takes.
 
     `time`: of the figure that arms are ranked by, `figure`; `cpu`: of CPU time per request; None if no round has both.
-    The intervals of the contrasts that are computed together hold together. Trials with errors do not count.
+    Two arms that are ranked together have the ratio of their ranking, so a sentence repeats what the table shows. The
+    intervals of all others hold together. Trials with errors do not count.
     """
 
     arm: Arm
@@ -115,31 +148,46 @@ def contrasts(
 
     `cpu_too`: also of the CPU time.
     """
-    # The error is divided among both figures (Bonferroni).
-    level = 1 - (1 - (confidence or confidence_of(run.experiment.precision))) / (_FIGURES if cpu_too else 1)
+    if not found:
+        return []
+    wanted = confidence or confidence_of(run.experiment.precision)
     cpu = BY_KEY["cpu"]
-    times = [({}, {}) if _is_bound(run, *pair) else (_times(run, pair[0]), _times(run, pair[1])) for pair in found]
-    used = [
-        (by_round(run, arm.name, cpu), by_round(run, base.name, cpu)) if cpu_too else ({}, {}) for arm, base in found
-    ]
+    ranking = {(group, one.name): one.compared for group, rows in ranked(run, confidence).items() for one in rows}
+    times = {arm.name: {} if _is_bound(run, arm) else _times(run, arm) for pair in found for arm in pair}
+    used = {arm.name: by_round(run, arm.name, cpu) for pair in found for arm in pair}
+    # The error of what is compared here is divided among both figures (Bonferroni).
+    level = 1 - (1 - wanted) / (_FIGURES if cpu_too else 1)
+    of_time = _ratios(found, times, ranking, level)
+    of_cpu = _ratios(found, used, compared_by(run, cpu, confidence), level) if cpu_too else [None] * len(found)
     figures = [
         ranked_by(open_load=any(trial.open_load is not None for trial in run.trials_of(arm.name))) for arm, _ in found
     ]
-    levels = levels_of(run) if found else {}
-    used_levels = {name: value for name in levels if (value := cpu.over_rounds(run.trials_of(name)))}
     return [
-        Contrast(arm, base, figure, _as_shown(levels, arm, base, time), _as_shown(used_levels, arm, base, cpu_ratio))
-        for (arm, base), figure, time, cpu_ratio in zip(
-            found, figures, paired_ratios(times, level), paired_ratios(used, level), strict=True
-        )
+        Contrast(arm, base, figure, time, cpu_ratio)
+        for (arm, base), figure, time, cpu_ratio in zip(found, figures, of_time, of_cpu, strict=True)
     ]
 
 
-def _as_shown(shown: Mapping[str, float], arm: Arm, base: Arm, ratio: Ratio | None) -> Ratio | None:
-    """The ratio at the figures that reports show of both; as it is where an arm had errors."""
-    if ratio is None or not {arm.name, base.name} <= shown.keys():
-        return ratio
-    return ratio.with_value(shown[arm.name] / shown[base.name])
+def _ratios(
+    found: Sequence[ArmPair],
+    series: Mapping[str, Mapping[int, float]],
+    together: Mapping[ArmKey, Comparisons],
+    confidence: float,
+) -> list[Ratio | None]:
+    """The ratio of each pair: that of their table if they are ranked together, else one of the pair's own.
+
+    `series`: arm → round → figure, without trials that had errors.
+    """
+    ratios: dict[int, Ratio | None] = {}
+    for index, (arm, base) in enumerate(found):
+        its, that = arm_key(arm), arm_key(base)
+        if its != that and its in together and together[its] is together.get(that):
+            both = series[arm.name] and series[base.name]
+            ratios[index] = together[its].ratio(its[1], that[1]) if both else None
+    apart = [index for index in range(len(found)) if index not in ratios]
+    own = paired_ratios([(series[found[index][0].name], series[found[index][1].name]) for index in apart], confidence)
+    ratios |= dict(zip(apart, own, strict=True))
+    return [ratios[index] for index in range(len(found))]
 
 
 def route_contrasts(run: Run, confidence: float | None = None) -> list[Contrast]:
@@ -175,10 +223,9 @@ def _pairs(arms: Iterable[Arm], kept: Callable[[Arm], Hashable]) -> list[ArmPair
     return [(arm, family[0]) for family in families.values() for arm in family[1:]]
 
 
-def _is_bound(run: Run, *arms: Arm) -> bool:
-    """Whether a p99 is only a lower bound in a round of these arms: the rounds without failures would mislead."""
-    own = (trial for arm in arms for trial in run.trials_of(arm.name))
-    trials = [trial for trial in own if trial.status == "done" and trial.open_load]
+def _is_bound(run: Run, arm: Arm) -> bool:
+    """Whether a p99 of an arm is only a lower bound in a round: the rounds without failures would mislead."""
+    trials = [trial for trial in run.trials_of(arm.name) if trial.status == "done" and trial.open_load]
     return ranked_by(open_load=True).has_bounds(trials)
 
 

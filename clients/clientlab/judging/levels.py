@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from clientlab import units
-from clientlab.analysis.ratios import Estimate, detectable_ratio
+from clientlab.analysis.ratios import Estimate, detectable_ratio, typical_figure
 from clientlab.analysis.typical import t_quantile
-from clientlab.analysis.unpaired import POWER, detectable
-from clientlab.judging.changes import simultaneous
+from clientlab.analysis.unpaired import POWER
+from clientlab.judging.changes import Change, simultaneous, with_ratio
 from clientlab.judging.comparison import Comparison, differences, unlike
-from clientlab.judging.contrasts import by_round, environment_pairs
+from clientlab.judging.contrasts import by_round, environment_pairs, pair_ratio
 from clientlab.judging.thresholds import Threshold
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
@@ -89,38 +89,63 @@ def _between(logs: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]]) -> fl
     return math.sqrt(max(0.0, levels - (float(np.mean(rounds)) if rounds else 0.0)))
 
 
+def widened(comparison: Comparison, levels: Levels) -> Comparison:
+    """Return the comparison with intervals that count how far runs differ as a whole, where stored runs show it."""
+    return replace(
+        comparison,
+        others=[
+            replace(other, changes={arm: _widened(arm, found, levels) for arm, found in other.changes.items()})
+            for other in comparison.others
+        ],
+    )
+
+
+def _widened(arm: str, changes: dict[str, Change], levels: Levels) -> dict[str, Change]:
+    return {
+        key: change
+        if change.ratio is None or (spread := levels.get((arm, key))) is None
+        else with_ratio(change, spread.widened(change.ratio, change.confidence))
+        for key, change in changes.items()
+    }
+
+
 def gate_of_comparison(comparison: Comparison, thresholds: Sequence[Threshold], levels: Levels) -> list[str]:
     """What the thresholds of a comparison find, and what is known of the levels: a sentence each."""
-    changes = [(one, arm, found[one.figure.key]) for one in thresholds for other in comparison.others
-               for arm, found in other.changes.items() if one.applies_to(arm)]  # fmt: skip
-    confidence = simultaneous(len(changes))
     found = []
-    for one, arm, change in changes:
-        if change.ratio is None:
-            continue
-        before, after = change.values
-        ratio = detectable(after, before, one.figure.resolution, confidence)
-        spread = levels.get((arm, one.figure.key))
-        if ratio is not None and spread is not None:
-            ratio = math.exp(math.hypot(math.log(ratio), spread.reach(confidence)))
-        found.append((one, arm, ratio))
+    for one in thresholds:
+        for other in comparison.others:
+            for arm, changes in other.changes.items():
+                change = changes[one.figure.key]
+                if not one.applies_to(arm) or change.ratio is None:
+                    continue
+                ratio, spread = change.detectable, levels.get((arm, one.figure.key))
+                if ratio is not None and spread is not None:
+                    ratio = math.exp(math.hypot(math.log(ratio), spread.reach(change.confidence)))
+                found.append((one, arm, ratio))
     return [*_power(found), *_levels(levels, thresholds)] if found else []
 
 
 def gate_of_run(run: Run, thresholds: Sequence[Threshold]) -> list[str]:
     """What the thresholds of one run find: a sentence each."""
-    limits = [(one, arm.name, None) for one in thresholds if not one.change for arm in run.experiment.arms
+    known = [one for one in thresholds if not one.figure.of_failed]
+    limits = [(one, arm.name) for one in known if not one.change for arm in run.experiment.arms
               if one.applies_to(arm.name)]  # fmt: skip
-    changes = [(one, arm.name, base.name) for one in thresholds if one.change
-               for arm, base in environment_pairs(run.experiment.arms) if one.applies_to(arm.name)]  # fmt: skip
-    confidence = simultaneous(len(limits) + len(changes))
+    confidence = simultaneous(len(limits))
     found = []
-    for one, arm, base in (*limits, *changes):
-        if one.figure.of_failed:
-            continue
+    for one, arm in limits:
         these = by_round(run, arm, one.figure)
-        those = dict.fromkeys(these, 1.0) if base is None else by_round(run, base, one.figure)
-        found.append((one, arm, detectable_ratio(these, those, confidence)))
+        ratio = typical_figure(these, confidence)
+        found.append(
+            (one, arm, detectable_ratio(these, dict.fromkeys(these, 1.0), None if ratio is None else ratio.interval))
+        )
+    for one in (one for one in known if one.change):
+        for pair in environment_pairs(run.experiment.arms):
+            if one.applies_to(pair[0].name):
+                these, those = (by_round(run, arm.name, one.figure) for arm in pair)
+                ratio = pair_ratio(run, one.figure, pair)
+                found.append(
+                    (one, pair[0].name, detectable_ratio(these, those, None if ratio is None else ratio.interval))
+                )
     return list(_power(found))
 
 

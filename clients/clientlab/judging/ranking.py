@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from clientlab.analysis.precision import confidence_of
-from clientlab.analysis.standings import GroupKey, Schedule, Standing, TrialCost, standings
+from clientlab.analysis.standings import (
+    Comparisons,
+    GroupKey,
+    Schedule,
+    Standing,
+    TrialCost,
+    class_confidence,
+    comparisons,
+    standings,
+)
 from clientlab.results.document import Run
+from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import cost_of, ranked_by
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
@@ -12,6 +24,9 @@ from clientlab.workload.load import expected_schedule
 
 OfferedLoad = tuple[int | None, Schedule | None]
 """Requests in flight, None if concurrency does not distinguish arms; and the schedule of an open load."""
+
+ArmKey = tuple[GroupKey, str]
+"""The group of an arm, and its name in the group."""
 
 
 def ranked(run: Run, confidence: float | None = None) -> dict[GroupKey, list[Standing]]:
@@ -36,13 +51,35 @@ def ranked(run: Run, confidence: float | None = None) -> dict[GroupKey, list[Sta
     return standings(figures, confidence or confidence_of(run.experiment.precision), baseline_of(run))
 
 
-def levels_of(run: Run) -> dict[str, float]:
-    """Arm → its typical seconds, which reports show, of arms without errors."""
-    of_groups = {
-        (group, one.name): one.level for group, found in ranked(run).items() for one in found if not one.errors
-    }
-    places = {arm.name: (group_of(arm), arm.label or arm.strategy) for arm in run.experiment.arms}
-    return {name: of_groups[place] for name, place in places.items() if place in of_groups}
+def compared_by(run: Run, figure: Figure, confidence: float | None = None) -> dict[ArmKey, Comparisons]:
+    """Return the comparisons of each arm with those it is ranked with, by a figure that does not decide the ranking.
+
+    Arms whose figure is only a lower bound in some round have no ratios.
+    """
+    found: dict[ArmKey, Comparisons] = {}
+    for group, trials in finished_by_group(run).items():
+        classes: dict[OfferedLoad, dict[str, list[Trial]]] = {}
+        for name, trial in trials:
+            classes.setdefault(load_of(run, trial), {}).setdefault(name, []).append(trial)
+        level = class_confidence(classes.values(), confidence or confidence_of(run.experiment.precision))
+        for arms in classes.values():
+            series = {name: values for name, own in arms.items() if (values := figure_by_round(own, figure))}
+            known = [name for name in series if not figure.has_bounds(arms[name])]
+            if known:
+                of_class = comparisons(series, level, known)
+                found |= {(group, name): of_class for name in series}
+    return found
+
+
+def figure_by_round(trials: Sequence[Trial], figure: Figure) -> dict[int, float]:
+    """Return round → figure. Rounds with failed requests count only if the arm has no others."""
+    clean = [trial for trial in trials if not trial.errors]
+    return {trial.round: value for trial in clean or trials for value in figure.values([trial]) if value > 0}
+
+
+def arm_key(arm: Arm) -> ArmKey:
+    """Return the arm's group and its name there."""
+    return group_of(arm), arm.label or arm.strategy
 
 
 def load_of(run: Run, trial: Trial) -> OfferedLoad:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, paired_ratio
-from clientlab.judging.changes import simultaneous
-from clientlab.judging.contrasts import ArmPair, by_round, environment_pairs
+from clientlab.analysis.ratios import FEWEST_ROUNDS
+from clientlab.judging.contrasts import ArmPair, environment_pairs, pair_ratio
 from clientlab.judging.thresholds import (
     SCHEDULED,
     Threshold,
@@ -92,24 +91,21 @@ def threshold_of_run(text: str) -> Threshold:
 def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:
     """Every threshold for every arm that it is for: a change for the arms of all environments but the first.
 
-    A change fails if its whole interval is beyond the threshold; with `strict`, if its estimate is. The intervals of
-    all thresholds and arms together hold the truth in 95 of 100 cases. Errors are counted: their shares decide. Raises
-    LabError if there is no interval to judge by.
+    A change fails if its whole interval is beyond the threshold; with `strict`, if its estimate is. It has the interval
+    that the report shows. Those of all limits together hold the truth in 95 of 100 cases. Errors are counted: their
+    shares decide. Raises LabError if there is no interval to judge by.
     """
     limits = [one for one in thresholds if not one.change]
     pairs = environment_pairs(run.experiment.arms)
     changes = [(one, pair) for one in thresholds if one.change for pair in pairs if one.applies_to(pair[0].name)]
-    among = sum(one.applies_to(arm.name) for one in limits for arm in run.experiment.arms)
-    level = None if strict else simultaneous(len(changes) + among)
     return [
-        *judge_limits(run, limits, strict=strict, beside=len(changes)),
-        *(_judged(run, one, pair, level) for one, pair in changes),
+        *judge_limits(run, limits, strict=strict),
+        *(_judged(run, one, pair, strict=strict) for one, pair in changes),
     ]
 
 
-def _judged(run: Run, one: Threshold, pair: ArmPair, confidence: float | None) -> ThresholdResult:
-    """`confidence`: of the interval that has to be beyond the threshold; None to judge by the estimate."""
-    arm, base = pair
+def _judged(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> ThresholdResult:
+    arm = pair[0]
     trials, before = (_finished(run, each) for each in pair)
     lost = lost_trials(one, run, arm.name)
     found: float | None = None
@@ -119,19 +115,17 @@ def _judged(run: Run, one: Threshold, pair: ArmPair, confidence: float | None) -
         found = _difference(one, run, pair)
         outcome: ThresholdOutcome = "failed" if lost or found is None or found > one.value else "held"
     else:
-        ratio = paired_ratio(
-            by_round(run, arm.name, one.figure), by_round(run, base.name, one.figure), confidence or CONFIDENCE
-        )
+        ratio = pair_ratio(run, one.figure, pair)
         found = None if ratio is None or bounded else ratio.value
         if bounded:
             surely_better = ratio is not None and ratio.high is not None and ratio.high < 1
             outcome = "held" if surely_better and not one.figure.has_bounds(trials) else "failed"
         elif ratio is None:
             outcome = _without_ratio(one, trials, before)
-        elif confidence is not None and ratio.rounds < FEWEST_ROUNDS:
+        elif not strict and ratio.rounds < FEWEST_ROUNDS:
             raise too_few(one, arm.name, ratio.rounds)
         else:
-            outcome = outcome_of(one, ratio, strict=confidence is None)
+            outcome = outcome_of(one, ratio, strict=strict)
             interval = ratio.interval
     at_least = bounded and outcome == "failed"
     return ThresholdResult(one, run.run, arm.name, outcome, found, lost, at_least=at_least, interval=interval)

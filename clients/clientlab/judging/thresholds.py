@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate, typical_estimate
 from clientlab.errors import FieldError
-from clientlab.judging.changes import Change, estimates, simultaneous
+from clientlab.judging.changes import Change, simultaneous
 from clientlab.judging.comparison import Comparison
 from clientlab.results.document import Run, failed_for_good
 from clientlab.results.figure_definition import Figure
@@ -108,42 +108,29 @@ def unusable(text: str, message: str) -> FieldError:
     return FieldError(["fail_on"], message, value=repr(text))
 
 
-class Widening(Protocol):
-    """What widens the interval of a change: runs differ as a whole, and no round of two runs shows it."""
-
-    def widened(self, ratio: Estimate, confidence: float) -> Estimate:
-        """The ratio with the wider interval."""
-
-
 def judge_changes(
     comparison: Comparison,
     thresholds: Sequence[Threshold],
     *,
     strict: bool,
-    levels: Mapping[tuple[str, str], Widening] | None = None,
 ) -> list[ThresholdResult]:
     """Every threshold for every arm of every run except the baseline.
 
-    `levels`: (arm, key of a figure) → how its runs differ as a whole, where stored runs show it.
-
-    A threshold fails if the whole interval of the change is beyond it; with `strict`, if the estimate is. The
-    intervals of all thresholds and arms together hold the truth in 95 of 100 cases. Errors are counted, not
-    estimated: the count decides, and a failed trial fails a threshold of errors. An arm without a finished trial
-    fails. Raises LabError if there is no interval to judge by.
+    A threshold fails if the whole interval of the change is beyond it; with `strict`, if the estimate is. The interval
+    is the one that the comparison shows. Errors are counted, not estimated: the count decides, and a failed trial fails
+    a threshold of errors. An arm without a finished trial fails. Raises LabError if there is no interval to judge by.
     """
     _check_schedules(comparison, thresholds)
-    pairs = [(one, arm) for one in thresholds for other in comparison.others for arm in other.changes]
-    level = simultaneous(sum(one.applies_to(arm) for one, arm in pairs))
     return [
         ThresholdResult(
             one,
             compared.run.run,
             arm,
-            "failed" if lost else _bounded(change) or _outcome(one, change, arm, ratio, strict=strict),
+            "failed" if lost else _bounded(change) or _outcome(one, change, arm, strict=strict),
             _found(change),
             lost,
             at_least=_is_bound(change),
-            interval=None if ratio is None else ratio.interval,
+            interval=None if change.ratio is None else change.ratio.interval,
         )
         for one in thresholds
         for compared in comparison.others
@@ -151,7 +138,6 @@ def judge_changes(
         if one.applies_to(arm)
         for change in [changes[one.figure.key]]
         for lost in [lost_trials(one, compared.run, arm)]
-        for ratio in [_judged_ratio(one, change, None if strict else level, (levels or {}).get((arm, one.figure.key)))]
     ]
 
 
@@ -164,16 +150,14 @@ def _check_schedules(comparison: Comparison, thresholds: Sequence[Threshold]) ->
             raise unusable(one.text, SCHEDULED.format(chosen))
 
 
-def judge_limits(
-    run: Run, limits: Sequence[Threshold], *, strict: bool = False, beside: int = 0
-) -> list[ThresholdResult]:
+def judge_limits(run: Run, limits: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:
     """Every limit for every arm, by the interval of the median over rounds; with `strict`, by the median alone.
 
-    All intervals, and so many `beside` them, together hold the truth in 95 of 100 cases. Errors are counted: their
-    share decides. Raises LabError if a median is beyond its limit and too few rounds give it no interval.
+    All intervals together hold the truth in 95 of 100 cases. Errors are counted: their share decides. Raises LabError
+    if a median is beyond its limit and too few rounds give it no interval.
     """
     arms = [arm.name for arm in run.experiment.arms]
-    level = simultaneous(beside + sum(one.applies_to(arm) for one in limits for arm in arms))
+    level = simultaneous(sum(one.applies_to(arm) for one in limits for arm in arms))
     return list(_limits(run, limits, None if strict else level))
 
 
@@ -226,20 +210,7 @@ def lost_trials(one: Threshold, run: Run, arm: str) -> int:
     return len(failed_for_good(run, arm)) if one.figure.of_failed else 0
 
 
-def _judged_ratio(one: Threshold, change: Change, confidence: float | None, levels: Widening | None) -> Estimate | None:
-    """The ratio of a change, with the interval that has to be beyond the threshold. None where no ratio is known.
-
-    `confidence`: of that interval; None if the estimate is judged.
-    """
-    if change.bounded or one.figure.unit == "share":
-        return None
-    ratio, _ = estimates(one.figure, *change.values, confidence or CONFIDENCE)
-    if ratio is not None and levels is not None and confidence is not None:
-        return levels.widened(ratio, confidence)
-    return ratio
-
-
-def _outcome(one: Threshold, change: Change, arm: str, ratio: Estimate | None, *, strict: bool) -> ThresholdOutcome:
+def _outcome(one: Threshold, change: Change, arm: str, *, strict: bool) -> ThresholdOutcome:
     if not change.rounds[1]:
         return "failed"
     if not change.rounds[0]:
@@ -249,7 +220,7 @@ def _outcome(one: Threshold, change: Change, arm: str, ratio: Estimate | None, *
         return "failed" if worse > one.value else "held"
     if not strict and min(change.rounds) < FEWEST_ROUNDS:
         raise too_few(one, arm, min(change.rounds))
-    less = one.figure.less_is_better
+    less, ratio = one.figure.less_is_better, change.ratio
     if ratio is None:  # from 0 to more, or from more to 0: no percentage describes such a change
         if not beyond(change.after or 0.0, change.before or 0.0, less=less):
             return "held"

@@ -27,9 +27,9 @@ from clientlab.results.document import Run
 from clientlab.results.trial import shown_time
 
 _UNPAIRED = (
-    "A ratio is that of the two medians. Its interval is that of how many times as much a round of one run typically "
-    "has as a round of the other, widened to hold it. All intervals of this comparison together hold the truth in 95 "
-    "of 100 comparisons. Thresholds have intervals of their own, which do so for the thresholds."
+    "A ratio is how many times as much a round of one run typically has as a round of the baseline. The baseline's "
+    "figure is the median of its rounds; a later one is that times the ratio. All intervals together hold the truth in "
+    "95 of 100 comparisons; those that thresholds judge do so by themselves."
 )
 _LONGEST = 60
 _STYLES = {"better": "green", "worse": "bold red", "undecided": "yellow"}
@@ -109,6 +109,7 @@ def _change(change: Change) -> dict[str, Any]:
         "ratio": None if change.ratio is None else change.ratio.value,
         "difference": None if change.difference is None else change.difference.value,
         "interval": None if found is None else found.interval,
+        "confidence": change.confidence,
         "rounds": list(change.rounds),
         "smallest_detectable_ratio": change.detectable,
         "verdict": change.word,

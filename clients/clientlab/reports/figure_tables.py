@@ -10,7 +10,7 @@ from clientlab.analysis.decisions import EQUAL, EQUAL_SHARE
 from clientlab.judging.cautions.load import spread_of
 from clientlab.judging.cautions.trials import by_arm
 from clientlab.reports.charts.shapes import DataTable
-from clientlab.reports.further_ratios import further_figures, ratios_to_fastest
+from clientlab.reports.further_ratios import further_figures
 from clientlab.reports.rows import Group, Row, bottleneck_name, bottleneck_shares
 from clientlab.reports.sections import Details, Lines, Part, Report, Section, Tables
 from clientlab.results.document import Ceiling, Run
@@ -29,7 +29,7 @@ LEAST_P99 = (
     "its intervals hold together as well."
 )
 _MEDIANS = (
-    "Figures are medians of the rounds, errors are summed. What arms are ranked by is the median of the fastest arm; "
+    "Figures are medians of the rounds, errors are summed. A figure that has ratios is the median of the fastest arm; "
     "that of another arm follows from their ratio."
 )
 _TO_BASELINE = "The column behind it has the same ratio to the baseline."
@@ -92,7 +92,7 @@ def _notes(groups: Sequence[Group]) -> list[str]:
 
 def _columns(group: Group) -> Iterator[_Column]:
     """All columns except the arms' names."""
-    rows, further = group.rows, further_figures(group)
+    rows, further = group.rows, further_figures(open_load=group.open_load)
     yield "c", "c", [str(row.concurrency) for row in rows]
     for figure in FIGURES:
         if figure.column is not None and group.shows(figure, figure.column.when):
@@ -129,8 +129,7 @@ def _ratio(row: Row) -> str:
 
 def _further_ratios(group: Group, figure: Figure) -> Iterator[str]:
     """A figure over that of the fastest arm."""
-    found = ratios_to_fastest(group, figure)
-    return ("1" if row.first else units.ratio_of(found.get(row.name)) for row in group.rows)
+    return ("1" if row.first else units.ratio_of(row.ratios.get(figure.key)) for row in group.rows)
 
 
 def _to_baseline(group: Group, row: Row, base: Row) -> str:

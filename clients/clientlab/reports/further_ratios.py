@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from clientlab.analysis.ratios import CONFIDENCE, Ratio
-from clientlab.analysis.simultaneous import paired_ratios
-from clientlab.reports.rows import Group, Row
+from collections.abc import Mapping
+
+from clientlab.analysis.ratios import Ratio
+from clientlab.analysis.standings import Comparisons, Standing
+from clientlab.judging.ranking import ArmKey, compared_by
+from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import BY_KEY, ranked_by
 
-Series = dict[int, float]
+_FURTHER = (BY_KEY["p99"], BY_KEY["cpu"])
+
+Further = Mapping[str, Mapping[ArmKey, Comparisons]]
+"""Key of a figure → the comparisons of each arm by it."""
 
 
-def further_figures(group: Group) -> list[Figure]:
-    """Those that have ratios beside the one by which the arms are ranked."""
-    ranking = ranked_by(open_load=group.open_load)
-    return [figure for figure in (BY_KEY["p99"], BY_KEY["cpu"]) if figure is not ranking]
+def further_figures(*, open_load: bool) -> list[Figure]:
+    """Return the figures that have ratios beside the one by which arms are ranked."""
+    return [figure for figure in _FURTHER if figure is not ranked_by(open_load=open_load)]
 
 
-def ratios_to_fastest(group: Group, figure: Figure) -> dict[str, Ratio]:
-    """Arm → how many times as much it has as the fastest arm of its load, of arms where that is known.
-
-    The ratio is that of the two medians which tables show. The intervals, of ratios paired by round, are widened to
-    hold it, and hold together for all arms of the group.
-    """
-    pairs = [
-        (row, best)
-        for rows in group.by_load
-        for best in rows
-        if best.fastest
-        for row in rows
-        if row is not best and not figure.has_bounds([*row.trials, *best.trials])
-    ]
-    found = paired_ratios([(_by_round(row, figure), _by_round(best, figure)) for row, best in pairs], CONFIDENCE)
-    return {
-        row.name: ratio.with_value(of / to)
-        for (row, best), ratio in zip(pairs, found, strict=True)
-        if ratio is not None and (of := row.figures[figure.key]) and (to := best.figures[figure.key])
-    }
+def further_comparisons(run: Run) -> Further:
+    """Compare all arms of a run by the further figures."""
+    return {figure.key: compared_by(run, figure) for figure in _FURTHER}
 
 
-def _by_round(row: Row, figure: Figure) -> Series:
-    return {trial.round: value for trial in row.trials for value in figure.values([trial]) if value > 0}
+def ratios_to_fastest(standing: Standing, key: ArmKey, found: Further, *, open_load: bool) -> dict[str, Ratio]:
+    """Return figure → how many times as much the arm has as the fastest arm of its load, where that is known."""
+    ratios: dict[str, Ratio] = {}
+    for figure in further_figures(open_load=open_load):
+        of_arm = found[figure.key].get(key)
+        ratio = None if of_arm is None else of_arm.ratio(standing.name, standing.reference)
+        if ratio is not None:
+            ratios[figure.key] = ratio
+    return ratios

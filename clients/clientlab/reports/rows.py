@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import median
 from types import MappingProxyType
 
@@ -16,6 +16,7 @@ from clientlab.judging.cautions import REORDERING
 from clientlab.judging.cautions.bottlenecks import is_on_full_machine
 from clientlab.judging.cautions.trials import commonest_verdict
 from clientlab.judging.ranking import OfferedLoad, baseline_of, finished_by_group, load_of, ranked
+from clientlab.reports.further_ratios import Further, further_comparisons, ratios_to_fastest
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
 from clientlab.results.figures import BY_KEY, FIGURES, cost_of, ranked_by
@@ -101,7 +102,8 @@ class Row:
 
     `name`: the arm's name within its group. `fastest`: of the arms with its `load`
     (`judging.ranking`). `ratio`: to that arm, `to_baseline`: to the experiment's baseline.
-    `figures`: key → the figure over the rounds, or None; those that follow from `level` agree with the ratios.
+    `ratios`: key of a further figure → its ratio to the fastest arm, where that is known.
+    `figures`: key → the figure over the rounds, or None; those with ratios, or that follow from `level`, agree with it.
     `level`: typical seconds of what arms are ranked by. `bounds`: keys of those that are only lower
     bounds, because requests failed. `costs`: the seconds that the arm is ranked by, by
     round. `errors`: kind → how many, summed. `body_bytes`: received per request. `verdict`: the commonest of the
@@ -130,6 +132,7 @@ class Row:
     alone: bool = False
     doubtful: bool = False
     load: OfferedLoad = (1, None)
+    ratios: Mapping[str, Ratio] = field(default_factory=dict)
 
     @property
     def schedule(self) -> Schedule | None:
@@ -231,12 +234,12 @@ class Group:
 
 def groups_of(run: Run) -> list[Group]:
     """All groups of a run, in the experiment's order, without arms that have no finished trial."""
-    standings, trials = ranked(run), finished_by_group(run)
+    standings, trials, further = ranked(run), finished_by_group(run), further_comparisons(run)
     within, baseline = baseline_of(run) or (None, None)
     return [
         Group(
             group,
-            _rows(run, rows, trials[group]),
+            _rows(run, group, rows, trials[group], further),
             _requests(run, [trial for _, trial in trials[group]]),
             _upload(run, [trial for _, trial in trials[group]]),
             baseline if group == within and any(standing.name == baseline for standing in rows) else None,
@@ -256,12 +259,14 @@ def _upload(run: Run, trials: list[Trial]) -> int:
     return max(run.experiment.workloads[trial.workload].upload_size or 0 for trial in trials)
 
 
-def _rows(run: Run, standings: list[Standing], trials: list[tuple[str, Trial]]) -> list[Row]:
+def _rows(
+    run: Run, group: GroupKey, standings: list[Standing], trials: list[tuple[str, Trial]], further: Further
+) -> list[Row]:
     by_name = {one.name: [trial for name, trial in trials if name == one.name] for one in standings}
     of_arms = {name: load_of(run, found[0]) for name, found in by_name.items()}
     loads = Counter(of_arms.values())
     marked = {arm for caution in run.cautions if caution.kind in REORDERING for arm in caution.arms}
-    return [
+    rows = [
         _row(
             one,
             by_name[one.name],
@@ -271,6 +276,21 @@ def _rows(run: Run, standings: list[Standing], trials: list[tuple[str, Trial]]) 
         )
         for one in standings
     ]
+    found = {row.name: row for row in rows}
+    return [
+        _with_further(
+            row,
+            found[one.reference],
+            ratios_to_fastest(one, (group, one.name), further, open_load=row.rate is not None),
+        )
+        for row, one in zip(rows, standings, strict=True)
+    ]
+
+
+def _with_further(row: Row, best: Row, ratios: Mapping[str, Ratio]) -> Row:
+    """The row with the ratios of its further figures, which are shown at these ratios to those of the fastest arm."""
+    shown = {key: of_best * ratio.value for key, ratio in ratios.items() if (of_best := best.figures[key])}
+    return replace(row, ratios=ratios, figures={**row.figures, **shown})
 
 
 def _row(standing: Standing, trials: list[Trial], load: OfferedLoad, *, alone: bool, doubtful: bool) -> Row:

@@ -57,11 +57,11 @@ def test_rows_without_two_columns_in_common_have_no_error():
 
 
 def test_pairs_that_share_no_arm_lend_each_other_degrees_of_freedom_too():
-    """Of eight differences over four rounds; one alone has Student's interval."""
+    """Of eight differences over four rounds; one alone has Student's interval, for the error of a median of four."""
     rows = list(np.random.default_rng(2).normal(0, 0.04, (8, 4)))
     together, (alone,) = apart(rows, 0.95), apart(rows[:1], 0.95)
     assert all(one.pooled for one in together)
-    students = float(t_quantile(3, 0.975)) * float(rows[0].std(ddof=1)) / 2
+    students = float(t_quantile(3, 0.975)) * float(rows[0].std(ddof=1)) / 2 * math.sqrt(1.192)
     assert (alone.pooled, alone.reach) == (False, pytest.approx(students))
     of_eight = float(t_quantile(3, 1 - 0.05 / 16)) * 0.04 / 2
     assert np.median([one.reach for one in together]) < 0.7 * of_eight

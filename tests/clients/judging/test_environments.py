@@ -20,7 +20,7 @@ SPECS = {name: EnvironmentSpec(folder=f"/{name}") for name in ("old", "new")}
 def arm(strategy: str, environment: str | None) -> Arm:
     """An arm with its environment in its name."""
     name = f"{strategy} in {environment}" if environment else strategy
-    return Arm(name=name, strategy=strategy, upstream="aiohttp", route="direct", workload="workload",
+    return Arm(name=name, label=name, strategy=strategy, upstream="aiohttp", route="direct", workload="workload",
                environment=environment)  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def test_rounds_differ_by_a_factor_of_ten_and_the_ratio_within_them_is_exact():
     assert found.time.rounds == 6
     assert found.time.high - found.time.low < 1e-9
     assert math.isclose(found.cpu.value, 1.0)
-    assert found.cpu.confidence == pytest.approx(0.975)  # both intervals together: 95 %
+    assert found.time.confidence == found.cpu.confidence == pytest.approx(0.95)
     assert sentences(run)[0].startswith("urllib3 in new takes 1.05 (1.05 to 1.05) times the time per request and 1")
 
 

@@ -12,6 +12,7 @@ from clientlab.judging.levels import (
     gate_of_comparison,
     levels_of,
     same_surroundings,
+    widened,
 )
 from clientlab.judging.thresholds import change_threshold, judge_changes
 from clientlab.results.figures import BY_KEY
@@ -53,8 +54,8 @@ def test_a_threshold_counts_how_far_runs_differ_as_a_whole():
     base, after = a_level(1.0, "base"), a_level(1.08, "after")
     levels = levels_of([base, *(a_level(level) for level in (0.94, 1.05, 0.97, 1.06))], [WALL])
     threshold = change_threshold("wall +2%")
-    comparison = compare(base, [after])
-    outcomes = [judge_changes(comparison, [threshold], strict=False, levels=one)[0].outcome for one in ({}, levels)]
+    comparison = compare(base, [after], gated={(None, "wall")})
+    outcomes = [judge_changes(widened(comparison, one), [threshold], strict=False)[0].outcome for one in ({}, levels)]
     assert outcomes == ["failed", "not sure"]
     unknown, known = (gate_of_comparison(comparison, [threshold], one) for one in ({}, levels))
     assert "how far two runs differ as a whole is unknown" in unknown[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -9,7 +10,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from clientlab.judging.claim_verdicts import judged as claims_of
 from clientlab.judging.comparison import compare
+from clientlab.judging.contrasts import contrasts, environment_pairs
+from clientlab.judging.run_thresholds import judge_run, threshold_of_run
+from clientlab.judging.thresholds import change_threshold, judge_changes
 from clientlab.reports.charts import bars
 from clientlab.reports.charts.chart_data import chart_groups
 from clientlab.reports.charts.forest import comparisons
@@ -17,7 +22,7 @@ from clientlab.reports.comparison import as_markdown
 from clientlab.reports.figure_tables import figure_table
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
-from clientlab.results.plan import Arm
+from clientlab.results.plan import Arm, Claim, EnvironmentSpec
 from clients.documents import a_run, a_trial, quantiles
 
 ARMS = ("aiohttp@workers", "pycurl", "requests", "urllib3")
@@ -98,6 +103,58 @@ def test_charts_show_the_figures_of_the_table(seed):
     forest = comparisons(run, chart_groups(run))[0]
     for point, row in zip(forest.rows, rows, strict=True):
         assert point.value.startswith(row["x fastest (95 %)"])
+
+
+def in_environments(seed: int) -> Run:
+    """Two libraries in two environments, in which CPU times have a long tail."""
+    draw = np.random.default_rng(seed)
+    rounds, arms, trials = int(draw.integers(3, 20)), [], []
+    for where in ("old", "new"):
+        for strategy in ("urllib3", "requests"):
+            name = f"{strategy} in {where}"
+            arms.append(Arm(name=name, label=name, strategy=strategy, upstream="aiohttp", route="direct",
+                            workload="workload", environment=where))  # fmt: skip
+            trials += [
+                a_trial(strategy, number, float(np.exp(draw.normal(0, 0.03))), arm=name, environment=where,
+                        cpu_seconds=0.5 + float(draw.exponential(0.05)))
+                for number in range(1, rounds + 1)
+            ]  # fmt: skip
+    claims = [Claim(name="old", text="old is faster", kind="less", a="urllib3 in old", b="urllib3 in new"),
+              Claim(name="cpu", text="old takes less", kind="less", a="urllib3 in old", b="urllib3 in new",
+                    figure="cpu")]  # fmt: skip
+    specs = {name: EnvironmentSpec(folder=f"/{name}") for name in ("old", "new")}
+    return a_run(*trials, arms=arms, environments=specs, claims=claims)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_comparison_has_one_result_wherever_it_is_shown(seed):
+    """Sentence, table, charts, claims and thresholds; the other way round, it is the exact inverse."""
+    run = in_environments(seed)
+    (group,) = groups_of(run)
+    for found in contrasts(run, environment_pairs(run.experiment.arms)):
+        new, old = (next(row for row in group.rows if row.name == arm.name) for arm in (found.arm, found.base))
+        for key, ratio in (("wall", found.time), ("cpu", found.cpu)):
+            assert math.log(ratio.value) == pytest.approx(math.log(ratio.low * ratio.high) / 2)
+            for row, other, expected in ((new, old, (ratio.low, ratio.value, ratio.high)),
+                                         (old, new, (1 / ratio.high, 1 / ratio.value, 1 / ratio.low))):  # fmt: skip
+                shown = row.ratio if key == "wall" else row.ratios.get(key)
+                if other.fastest:
+                    assert (shown.low, shown.value, shown.high) == pytest.approx(expected)
+            (judged,) = judge_run(run, [threshold_of_run(f"{new.name}: {key} +500%")])
+            assert (judged.found, *judged.interval) == pytest.approx((ratio.value, *ratio.interval))
+            if found.arm.name == "urllib3 in new":
+                (claim,) = [one for one in claims_of(run) if (one.figure == "cpu") == (key == "cpu")]
+                assert claim.ratio == pytest.approx(ratio.value)
+                assert claim.interval == pytest.approx(ratio.interval)
+
+
+def test_a_threshold_of_two_runs_judges_the_interval_of_their_table():
+    """Also where the comparison has other figures and other thresholds."""
+    before, after = (a_random_run(seed, "direct") for seed in (1, 1001))
+    found = compare(before, [after], gated={(None, "p99")}, force=True)
+    for judged in judge_changes(found, [change_threshold("p99 +500%")], strict=False):
+        change = found.others[0].changes[judged.arm]["p99"]
+        assert (judged.found, judged.interval) == (change.ratio.value, change.ratio.interval)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -58,7 +58,7 @@ def test_the_terminal_names_surroundings_first_then_each_figure_with_its_verdict
     slower = 2 * sum(figure.key in {"wall", "throughput", "received"} for figure in COMPARED)
     counts = f"0 better, {slower} worse, {2 * len(COMPARED) - slower} equal within 5 %, 0 undecided"
     words = " ".join(text.split())
-    assert "A ratio is that of the two medians." in words
+    assert "A ratio is how many times as much" in words
     assert re.search(r"the smallest increase that shows in 80 of 100 comparisons is: wall 6\.2\d* %,", words)
     assert f"{2 * len(COMPARED)} figures compared: {counts}." in text
 

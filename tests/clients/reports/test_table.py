@@ -51,7 +51,7 @@ def test_every_figure_is_shown_whole_however_narrow_the_terminal(width):
     text = shown(RUN, width)
     assert {name: " ".join(words) for name, words in cells(text).items()} == {
         "urllib3": "32 1.00 s 1,000 1 2.00 ms 9.00 ms 1 0 1 500 µs 1 32.0 MiB client",
-        "pycurl": "32 2.00 s 499 2.00 (1.56 to 2.56) 12.3 ms 500 ms 55.6 (55.6 to 55.6) 6 reset 1,234 251 µs "
+        "pycurl": "32 2.00 s 499 2.00 (1.50 to 2.68) 12.3 ms 500 ms 55.6 (55.6 to 55.6) 6 reset 1,234 251 µs "
         "0.501 (0.501 to 0.501) 64.0 MiB upstream",
     }
     assert max(map(len, text.splitlines())) <= width

@@ -13,7 +13,7 @@ from clientlab.analysis.ratios import Ratio
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
 from clientlab.reports.charts.chart_data import NEUTRAL, ChartArm, ChartGroup, Look, looks_of
 from clientlab.reports.charts.shapes import Bar, BarChart, Scale, logarithmic
-from clientlab.reports.further_ratios import further_figures, ratios_to_fastest
+from clientlab.reports.further_ratios import further_figures
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
 
@@ -124,9 +124,8 @@ def _of_groups(groups: Iterable[ChartGroup], swept: Collection[str]) -> Iterator
 
 def _of_further(group: ChartGroup) -> Iterator[BarChart]:
     """p99 and CPU time beside those of the fastest arm of each load."""
-    for figure in further_figures(group):
-        ratios = ratios_to_fastest(group, figure)
-        entries = [entry for arm in group.arms if (entry := _beside(arm, figure, ratios.get(arm.row.name)))]
+    for figure in further_figures(open_load=group.open_load):
+        entries = [entry for arm in group.arms if (entry := _beside(arm, figure, arm.row.ratios.get(figure.key)))]
         if len(entries) < 2:
             continue
         axis = f"{figure.label}, times that of the fastest arm (logarithmic)"
