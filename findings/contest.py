@@ -62,7 +62,7 @@ class Contest:
 
 def contest(rows: Iterable[Row], figure: Callable[[Trial], float | None]) -> Contest | None:
     """Rank arms by a figure. Arms without the figure are left out; None if no arm is left."""
-    by_name = {row.strategy: row for row in rows}
+    by_name = {row.strategy: row for row in rows if not row.shortfall}
     costs = [
         TrialCost(row.strategy, _ONE_GROUP, trial.round, value, sum(trial.errors.values()))
         for row in by_name.values()

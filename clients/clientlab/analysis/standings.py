@@ -154,7 +154,8 @@ class TrialCost:
     `concurrency`: requests in flight; None where arms are ranked whatever they have in flight.
 
     `schedule`: of an open load, planned requests per second and its stages, if it has several; None for a closed load.
-    `at_least`: `seconds` is only a lower bound, because requests failed.
+    `at_least`: `seconds` is only a lower bound, because requests failed. `fell_short`: the trial never had its
+    concurrency in flight.
     """
 
     name: str
@@ -165,6 +166,7 @@ class TrialCost:
     concurrency: int | None = 1
     schedule: Schedule | None = None
     at_least: bool = False
+    fell_short: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,8 @@ class Standing:
 
     A ratio is None if no round has both arms, if the group has no baseline, or if a figure is only a lower bound.
     `level`: seconds of the arm: the median of the reference, and of others that times their ratio. Medians of each arm
-    alone would contradict the ratios, which are paired by round.
+    alone would contradict the ratios, which are paired by round. `fell_short`: a trial of the arm never reached its
+    concurrency, so the arm is not ranked: it has no ratio, and is the last of its class.
     """
 
     name: str
@@ -186,11 +189,12 @@ class Standing:
     reference: str
     errors: int
     compared: Comparisons
+    fell_short: bool = False
 
     @property
     def fastest(self) -> bool:
         """Whether the others of its class are compared with it."""
-        return self.name == self.reference
+        return self.name == self.reference and not self.fell_short
 
 
 def standings(
@@ -220,28 +224,32 @@ def _of_group(by_name: dict[str, list[TrialCost]], confidence: float, baseline: 
     of_one = 1 - (1 - confidence) / max(1, len(by_name) - 1)
     rows = []
     for arms in classes:
-        known = [name for name in arms if not _bounded(arms[name])]
+        short = {name for name, trials in arms.items() if any(trial.fell_short for trial in trials)}
+        known = [name for name in arms if name not in short and not _bounded(arms[name])]
         found = comparisons({name: _by_round(trials) for name, trials in arms.items()}, of_class, known)
         order = sorted(arms, key=found.levels.__getitem__)
-        order.sort(key=lambda name: _bounded(arms[name]))  # behind all others: nobody knows by how much
+        order.sort(key=lambda name: (name in short, _bounded(arms[name])))  # nobody knows by how much they are behind
         reference = next((name for name in order if not _errors(arms[name])), order[0])
         for name in order:
             level = _seconds(arms[reference]) * _exp(found.levels[name] - found.levels[reference])
+            if name in short:
+                level = _seconds(arms[name])
             ratio = found.ratio(name, reference)
             to_baseline = None
             if baseline is not None:
                 to_baseline = (
                     found.ratio(name, baseline) if baseline in arms else _ratio(arms[name], by_name[baseline], of_one)
                 )
+            errors = _errors(arms[name])
             rows.append(
-                Standing(name, len(arms[name]), level, ratio, to_baseline, reference, _errors(arms[name]), found)
+                Standing(name, len(arms[name]), level, ratio, to_baseline, reference, errors, found, name in short)
             )
     return rows
 
 
 def _ratio(these: list[TrialCost], those: list[TrialCost], confidence: float) -> Ratio | None:
-    """The paired ratio of two arms of unlike load; None where a figure is only a lower bound."""
-    if _bounded(these) or _bounded(those):
+    """The paired ratio of two arms of unlike load; None where a figure is only a lower bound, or an arm fell short."""
+    if any(trial.at_least or trial.fell_short for trial in (*these, *those)):
         return None
     return paired_ratio(_by_round(these), _by_round(those), confidence)
 
@@ -260,7 +268,12 @@ def _classes(by_name: dict[str, list[TrialCost]]) -> list[dict[str, list[TrialCo
     found: dict[tuple[int | None, Schedule | None], dict[str, list[TrialCost]]] = {}
     for name, trials in by_name.items():
         found.setdefault((trials[0].concurrency, trials[0].schedule), {})[name] = trials
-    return sorted(found.values(), key=lambda arms: min(map(_seconds, arms.values())))
+    return sorted(found.values(), key=lambda arms: min(map(_place, arms.values())))
+
+
+def _place(trials: list[TrialCost]) -> tuple[bool, float]:
+    """By what a class is placed: arms that are not ranked do not count before others."""
+    return any(trial.fell_short for trial in trials), _seconds(trials)
 
 
 def _seconds(trials: list[TrialCost]) -> float:

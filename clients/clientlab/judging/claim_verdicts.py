@@ -86,6 +86,7 @@ def _judged(evidence: ClaimEvidence, claim: Claim, confidence: float) -> ClaimRe
         knee_between=_values(axes, finding.knee_between),
         rounds=finding.ratio.rounds if finding.ratio else 0,
         measured=_left_out_arms(run, claim)
+        or _shortfalls(evidence, claim)
         or _measured(_with_concurrency(evidence, claim), finding, axes) + _failed_rounds(evidence, claim),
         settles=_settles(evidence, claim, finding),
         cautions=evidence.cautions(claim),
@@ -151,6 +152,12 @@ def _left_out_arms(run: Run, claim: Claim) -> str:
     return f"the machine could not run {found}" if found else ""
 
 
+def _shortfalls(evidence: ClaimEvidence, claim: Claim) -> str:
+    """Return why arms of the claim are not compared; empty if all reached their concurrency."""
+    found = {name: evidence.shortfall(name) for name in sorted(arms_of_claim(claim))}
+    return "; ".join(f"{name} is not compared: {why}" for name, why in found.items() if why)
+
+
 def _failed_rounds(evidence: ClaimEvidence, claim: Claim) -> str:
     """A remark on the rounds that do not count because requests failed in them; empty without one."""
     counts = {name: evidence.failed_rounds(name) for name in sorted(arms_of_claim(claim))}
@@ -192,6 +199,8 @@ def _lacking(evidence: ClaimEvidence, claim: Claim) -> str | None:
     """What the claim needs that more rounds of the same would not bring; None if it has all."""
     if _left_out_arms(evidence.run, claim):
         return "a run on a machine that has what is missing"
+    if short := [name for name in sorted(arms_of_claim(claim)) if evidence.shortfall(name)]:
+        return f"longer trials of {', '.join(short)} (-n or -d), or a lower -c"
     if bounded := _bounded(evidence, claim):
         label = of_claim(claim.figure).label
         return f"trials of {', '.join(bounded)} in which fewer requests fail: their {label} is only a lower bound"

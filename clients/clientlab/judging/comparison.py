@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 
 from clientlab.errors import FieldError, LabError
 from clientlab.judging.changes import Change, Trials, change_of, has_interval, simultaneous
+from clientlab.judging.ranking import fell_short
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import CAPACITY, COMPARED
@@ -215,8 +216,11 @@ def _by_arm(run: Run) -> dict[str, list[Trial]]:
 def _comparable(figure: Figure, run: Run, trials: list[Trial]) -> list[Trial]:
     """The trials that did the same work: a failed request makes a total smaller.
 
-    A schedule decides its own time, and a duration decides how much was done in all.
+    A schedule decides its own time, and a duration decides how much was done in all. An arm that fell short of its
+    concurrency has its errors only.
     """
+    if not figure.of_failed and any(map(fell_short, trials)):
+        return []
     if figure.scheduled:
         trials = [trial for trial in trials if trial.open_load is None]
     if figure.total:

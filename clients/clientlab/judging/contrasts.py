@@ -11,7 +11,7 @@ from clientlab.analysis.ratios import Ratio, paired_ratio
 from clientlab.analysis.simultaneous import paired_ratios
 from clientlab.analysis.standings import Comparisons
 from clientlab.judging.cautions import cautions_of
-from clientlab.judging.ranking import ArmKey, arm_key, compared_by, ranked
+from clientlab.judging.ranking import ArmKey, arm_key, compared_by, ranked, shortfall
 from clientlab.results.document import Caution, Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import BY_KEY, cost_of, of_claim, ranked_by
@@ -45,12 +45,16 @@ class ClaimEvidence:
         self.failed_rounds = cache(self._failed_rounds)
         self.has_bounds = cache(self._has_bounds)
         self._series = cache(self._by_round)
+        self.shortfall = cache(self._shortfall)
         self._compared = cache(self._comparisons_of)
         self._cautions = cache(self._cautions_of)
 
     def series(self, arm: str, figure: str) -> dict[int, float]:
-        """Round → the figure that claims call so, of an arm, without trials that had errors."""
-        return self._series(arm, of_claim(figure).key)
+        """Round → the figure that claims call so, of an arm, without trials that had errors.
+
+        Empty for an arm that fell short of its concurrency.
+        """
+        return {} if self.shortfall(arm) else self._series(arm, of_claim(figure).key)
 
     def ratio(self, claim: Claim, confidence: float) -> Ratio | None:
         """The ratio of b to a (see `pair_ratio`)."""
@@ -74,6 +78,9 @@ class ClaimEvidence:
 
     def _done(self, arm: str) -> list[Trial]:
         return [trial for trial in self.run.trials_of(arm) if trial.status == "done"]
+
+    def _shortfall(self, arm: str) -> str | None:
+        return shortfall(self.run.trials_of(arm))
 
     def _failed_rounds(self, arm: str) -> int:
         return sum(bool(trial.errors) for trial in self.done(arm))
@@ -111,10 +118,11 @@ def pair_ratio(
 ) -> Ratio | None:
     """Return the ratio of a figure of two arms: that of the tables if they are ranked together, else one of their own.
 
-    Return None if either has no round without errors. `compared`: what `compared_by` returns, if it is known.
+    Return None if either has no round without errors, or fell short of its concurrency. `compared`: what `compared_by`
+    returns, if it is known.
     """
     these, those = (by_round(run, arm.name, figure) for arm in pair)
-    if not these or not those:
+    if not these or not those or any(shortfall(run.trials_of(arm.name)) for arm in pair):
         return None
     its, that = map(arm_key, pair)
     found = compared_by(run, figure, confidence) if compared is None else compared
@@ -153,8 +161,10 @@ def contrasts(
     wanted = confidence or confidence_of(run.experiment.precision)
     cpu = BY_KEY["cpu"]
     ranking = {(group, one.name): one.compared for group, rows in ranked(run, confidence).items() for one in rows}
-    times = {arm.name: {} if _is_bound(run, arm) else _times(run, arm) for pair in found for arm in pair}
-    used = {arm.name: by_round(run, arm.name, cpu) for pair in found for arm in pair}
+    arms = {arm.name: arm for pair in found for arm in pair}
+    short = {name for name in arms if shortfall(run.trials_of(name))}
+    times = {name: {} if name in short or _is_bound(run, arm) else _times(run, arm) for name, arm in arms.items()}
+    used = {name: {} if name in short else by_round(run, name, cpu) for name in arms}
     # The error of what is compared here is divided among both figures (Bonferroni).
     level = 1 - (1 - wanted) / (_FIGURES if cpu_too else 1)
     of_time = _ratios(found, times, ranking, level)

@@ -44,6 +44,7 @@ def ranked(run: Run, confidence: float | None = None) -> dict[GroupKey, list[Sta
             sum(trial.errors.values()),
             *load_of(run, trial),
             is_least(trial),
+            fell_short(trial),
         )
         for group, trials in finished_by_group(run).items()
         for name, trial in trials
@@ -54,7 +55,7 @@ def ranked(run: Run, confidence: float | None = None) -> dict[GroupKey, list[Sta
 def compared_by(run: Run, figure: Figure, confidence: float | None = None) -> dict[ArmKey, Comparisons]:
     """Return the comparisons of each arm with those it is ranked with, by a figure that does not decide the ranking.
 
-    Arms whose figure is only a lower bound in some round have no ratios.
+    Arms whose figure is only a lower bound in some round, or that fell short of their concurrency, have no ratios.
     """
     found: dict[ArmKey, Comparisons] = {}
     for group, trials in finished_by_group(run).items():
@@ -64,7 +65,9 @@ def compared_by(run: Run, figure: Figure, confidence: float | None = None) -> di
         level = class_confidence(classes.values(), confidence or confidence_of(run.experiment.precision))
         for arms in classes.values():
             series = {name: values for name, own in arms.items() if (values := figure_by_round(own, figure))}
-            known = [name for name in series if not figure.has_bounds(arms[name])]
+            known = [
+                name for name in series if not figure.has_bounds(arms[name]) and not any(map(fell_short, arms[name]))
+            ]
             if known:
                 of_class = comparisons(series, level, known)
                 found |= {(group, name): of_class for name in series}
@@ -122,6 +125,26 @@ def finished_by_group(run: Run) -> dict[GroupKey, list[tuple[str, Trial]]]:
             group = _group((arm and arm.group) or trial.workload, trial)
             found.setdefault(group, []).append(((arm and arm.label) or trial.strategy, trial))
     return {group: trials for group, trials in found.items() if trials}
+
+
+def fell_short(trial: Trial) -> bool:
+    """Return whether a closed load had fewer requests than its concurrency, so it never had as many in flight."""
+    return trial.status == "done" and trial.open_load is None and trial.requests < trial.concurrency
+
+
+def shortfall(trials: Sequence[Trial]) -> str | None:
+    """Return the reason why an arm is not ranked, from its trials; None if it reached its concurrency in all of them.
+
+    It would be compared at a load that it never had.
+    """
+    short = [trial.requests for trial in trials if fell_short(trial)]
+    if not short:
+        return None
+    finished = sum(trial.status == "done" for trial in trials)
+    rounds = "" if len(short) == finished else f" in {len(short)} of {finished} rounds"
+    count = f"{min(short):,}" if min(short) == max(short) else f"{min(short):,} to {max(short):,}"
+    concurrency = max(trial.concurrency for trial in trials)
+    return f"it sent only {count} requests per trial{rounds}, so it never had c={concurrency:,} in flight"
 
 
 def is_least(trial: Trial) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.judging.contrasts import ArmPair, environment_pairs, pair_ratio
+from clientlab.judging.ranking import fell_short
 from clientlab.judging.thresholds import (
     SCHEDULED,
     Threshold,
@@ -120,6 +121,8 @@ def _judged(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> Thresho
         if bounded:
             surely_better = ratio is not None and ratio.high is not None and ratio.high < 1
             outcome = "held" if surely_better and not one.figure.has_bounds(trials) else "failed"
+        elif any(map(fell_short, (*trials, *before))):
+            outcome = "failed" if any(map(fell_short, trials)) else "not sure"
         elif ratio is None:
             outcome = _without_ratio(one, trials, before)
         elif not strict and ratio.rounds < FEWEST_ROUNDS:

@@ -20,6 +20,7 @@ from clientlab.analysis.ratios import FEWEST_ROUNDS
 from clientlab.analysis.unpaired import POWER
 from clientlab.judging.changes import Change
 from clientlab.judging.comparison import Compared, Comparison, Difference
+from clientlab.judging.ranking import shortfall
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import headline, markdown
 from clientlab.reports.as_terminal import AnswerInSight, plain_table
@@ -218,6 +219,9 @@ def _incomplete(run: Run) -> Iterator[str]:
             f"requests failed in {faulty} of {trials} trials: their totals (wall time, …) are left out, because they "
             "did less work; throughput counts successful requests"
         )
+    for arm in run.experiment.arms:
+        if why := shortfall(run.trials_of(arm.name)):
+            yield f"{arm.name} is not compared: {why}"
     if run.status != "done":
         yield f"the run is {run.status}: it has {trials} trials of {run.experiment.rounds} rounds"
 

@@ -122,6 +122,8 @@ def _ratios(group: Group) -> Iterator[_Column]:
 
 
 def _ratio(row: Row) -> str:
+    if row.shortfall:
+        return "not ranked"
     if row.fastest:
         return units.UNKNOWN if row.alone else "1"
     return units.ratio_of(row.ratio)

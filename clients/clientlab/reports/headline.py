@@ -12,6 +12,7 @@ from itertools import groupby
 from clientlab import redaction, units
 from clientlab.analysis.decisions import EQUAL_SHARE, NOT_WORTH, decision_of
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
+from clientlab.judging.ranking import shortfall
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import capacity_section
 from clientlab.reports.cautions_in_brief import alerts_of, in_brief
@@ -19,7 +20,7 @@ from clientlab.reports.rows import Group, Row
 from clientlab.reports.sections import Alert, Alerts, Lines, Listing, Part, Report, Section
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import cost_of, ranked_by
-from clientlab.results.plan import Plan
+from clientlab.results.plan import Arm, Plan
 from clientlab.results.trial import shown_time
 
 _BOUND = ", a lower bound: it falls on failed requests"
@@ -46,7 +47,7 @@ def _figure(result: ThresholdResult) -> str:
     if result.threshold.change and result.at_least:
         return f"no change of {figure.label} is known{_BOUND}"
     if result.found is None:
-        return "no finished trial has this figure"
+        return "no trial of the arm that counts has this figure"
     unsure = "; its interval reaches back within the threshold: measure more rounds"
     if not result.threshold.change:
         value = figure.text(result.found, at_least=result.at_least)
@@ -161,8 +162,10 @@ def answers(groups: Sequence[Group]) -> list[str]:
 
 def _answer(group: Group, *, named: bool) -> str:
     where = f"{group.title}: " if named else ""
+    unranked = [f"{group.name_of(row)} is not ranked: {row.shortfall}." for row in group.rows if row.shortfall]
     if not group.mixed:
-        return f"{where}{_lead_of(group.rows)}"
+        ranked = [_lead_of(group.rows)] if len(unranked) < len(group.rows) else []
+        return f"{where}{' '.join([*ranked, *unranked])}"
     classes = group.by_load
     sentences = [f"With {group.place_of(rows[0])}, {_lead_of(rows)}" for rows in classes[:_MOST_CLASSES]]
     if classes[_MOST_CLASSES:] and all(row.alone for row in group.rows):  # such as a sweep of c
@@ -173,11 +176,14 @@ def _answer(group: Group, *, named: bool) -> str:
     elif left := len(classes[_MOST_CLASSES:]):
         what = "load" if group.open_load else "c"
         sentences.append(f"The table has the arms of {left} more {'value' if left == 1 else 'values'} of {what}.")
-    return f"{where}{' '.join(sentences)}"
+    return f"{where}{' '.join([*sentences, *unranked])}"
 
 
 def _lead_of(rows: Sequence[Row]) -> str:
     """The fastest of arms with equal concurrency, its rate and its lead."""
+    rows = [row for row in rows if not row.shortfall]
+    if not rows:
+        return "no arm is ranked."
     best = next(row for row in rows if row.fastest)
     if best.rate is not None:
         return _least_p99(best, [row for row in rows if row is not best])
@@ -256,33 +262,39 @@ def _list(names: list[str]) -> str:
 
 def environment_sentences(run: Run) -> list[str]:
     """How many times as long each arm takes as in the first environment, with intervals that hold together."""
-    return [_of_environment(one) for one in contrasts(run, environment_pairs(run.experiment.arms))]
+    return [_of_environment(run, one) for one in contrasts(run, environment_pairs(run.experiment.arms))]
 
 
-def _of_environment(found: Contrast) -> str:
+def _shortfalls(run: Run, arms: Iterable[Arm]) -> str:
+    """Why these arms are not ranked; empty if they are."""
+    return "; ".join(f"{arm.name}: {why}" for arm in arms if (why := shortfall(run.trials_of(arm.name))))
+
+
+def _of_environment(run: Run, found: Contrast) -> str:
     known = [
         f"{units.ratio_of(ratio)} times the {label}"
         for ratio, label in ((found.time, found.figure.label), (found.cpu, "CPU time per request"))
         if ratio is not None
     ]
     if not known:
-        return f"{found.arm.name} and {found.base.name}: no round has trials of both without errors."
+        why = _shortfalls(run, (found.arm, found.base)) or "no round has trials of both without errors"
+        return f"{found.arm.name} and {found.base.name} are not compared: {why}."
     return f"{found.arm.name} takes {' and '.join(known)} of {found.base.name}."
 
 
 def link_sentences(run: Run) -> list[str]:
     """How many times as long each arm takes as behind the first link, with intervals that hold together."""
     found = contrasts(run, link_pairs(run.experiment.arms))
-    return [_of_link(list(family)) for _, family in groupby(found, lambda one: one.base.name)]
+    return [_of_link(run, list(family)) for _, family in groupby(found, lambda one: one.base.name)]
 
 
 def route_sentences(run: Run) -> list[str]:
     """How many times as long each arm takes as on the first route, with intervals that hold together."""
     found = sorted(route_contrasts(run), key=lambda one: (one.base.route, one.arm.route))
-    return [_of_route(list(family)) for _, family in groupby(found, lambda one: (one.base.route, one.arm.route))]
+    return [_of_route(run, list(family)) for _, family in groupby(found, lambda one: (one.base.route, one.arm.route))]
 
 
-def _of_route(family: list[Contrast]) -> str:
+def _of_route(run: Run, family: list[Contrast]) -> str:
     """All arms of two routes, in a sentence."""
     first = family[0]
     decided: dict[str, list[Contrast]] = {}
@@ -293,24 +305,30 @@ def _of_route(family: list[Contrast]) -> str:
         "undecided": "undecided with",
     }  # fmt: skip
     parts = [
-        f"{said} {_list([_named(one, ratio=word != 'equal') for one in decided[word]])}"
+        f"{said} {_list([_named(run, one, ratio=word != 'equal') for one in decided[word]])}"
         for word, said in words.items()
         if word in decided
     ]
     return f"Route {first.arm.route} instead of {first.base.route}, {first.figure.label}: {'; '.join(parts)}."
 
 
-def _named(one: Contrast, *, ratio: bool = True) -> str:
+def _named(run: Run, one: Contrast, *, ratio: bool = True) -> str:
     name = one.arm.label or one.arm.strategy
     if one.time is None:
-        return f"{name} (no round has both)"
+        return f"{name} ({'not ranked' if _shortfalls(run, (one.arm, one.base)) else 'no round has both'})"
     return f"{name} ({units.ratio_of(one.time)} times)" if ratio else name
 
 
-def _of_link(family: list[Contrast]) -> str:
+def _of_link(run: Run, family: list[Contrast]) -> str:
     """All arms that have one base, in a sentence."""
     known = [f"{one.arm.name} takes {units.ratio_of(one.time)} times" for one in family if one.time is not None]
     base, figure = family[0].base.name, family[0].figure.label
+    unranked = [
+        f"{one.arm.name} and {base} are not compared: {why}."
+        for one in family
+        if one.time is None and (why := _shortfalls(run, (one.arm, one.base)))
+    ]
     if not known:
-        return f"No round has trials without errors of {base} and of the same strategy behind another link."
-    return f"{'; '.join([f'{known[0]} the {figure} of {base}', *known[1:]])}."
+        none = f"No round has trials without errors of {base} and of the same strategy behind another link."
+        return " ".join(unranked) or none
+    return " ".join([f"{'; '.join([f'{known[0]} the {figure} of {base}', *known[1:]])}.", *unranked])

@@ -15,7 +15,7 @@ from clientlab.analysis.standings import GroupKey, Schedule, Standing
 from clientlab.judging.cautions import REORDERING
 from clientlab.judging.cautions.bottlenecks import is_on_full_machine
 from clientlab.judging.cautions.trials import commonest_verdict
-from clientlab.judging.ranking import OfferedLoad, baseline_of, finished_by_group, load_of, ranked
+from clientlab.judging.ranking import OfferedLoad, baseline_of, finished_by_group, load_of, ranked, shortfall
 from clientlab.reports.further_ratios import Further, further_comparisons, ratios_to_fastest
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
@@ -148,6 +148,11 @@ class Row:
     def first(self) -> bool:
         """Whether it is the fastest of several arms that are compared with each other, or the only arm of its group."""
         return self.fastest and not self.alone
+
+    @property
+    def shortfall(self) -> str | None:
+        """Why it is not ranked; None if it is."""
+        return shortfall(self.trials)
 
     @property
     def marked(self) -> str:

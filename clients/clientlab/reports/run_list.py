@@ -14,7 +14,7 @@ from clientlab.analysis.decisions import decision_of
 from clientlab.errors import LabError
 from clientlab.judging.judgement import read_judged
 from clientlab.reports import capacity_section, headline
-from clientlab.reports.rows import Group, groups_of
+from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY
 from clientlab.results.store import RUN_FILE, Store
@@ -95,18 +95,23 @@ def _answer(run: Run, verdicts: Sequence[str]) -> str | None:
 def _lead(groups: Sequence[Group]) -> str:
     """Who is ahead in the first group, among arms of equal load, and of how many others that is sure."""
     rows = groups[0].by_load[0] if groups[0].mixed else groups[0].rows
+    where = f"{groups[0].title}: " if len(groups) > 1 else ""
+    rows = [row for row in rows if not row.shortfall]
+    return f"{where}{_lead_of(rows)}" if rows else f"{where}no arm reached its concurrency"
+
+
+def _lead_of(rows: Sequence[Row]) -> str:
     best = next(row for row in rows if row.fastest)
     slower = sum(decision_of(row.ratio).word == "slower" for row in rows if row is not best)
     others = len(rows) - 1
-    where = f"{groups[0].title}: " if len(groups) > 1 else ""
-    if not others and groups[0].open_load:
-        return f"{where}{best.name} had a p99 of {best.text(BY_KEY['p99'])}"
+    if not others and best.rate is not None:
+        return f"{best.name} had a p99 of {best.text(BY_KEY['p99'])}"
     if not others:
-        return f"{where}{best.name} made {units.rate(best.figures['throughput'])} requests/s"
+        return f"{best.name} made {units.rate(best.figures['throughput'])} requests/s"
     if all(row.ratio is None for row in rows if row is not best):
-        return f"{where}{len(rows)} arms, and no ratio is known"
+        return f"{len(rows)} arms, and no ratio is known"
     if not slower:
-        return f"{where}{best.name} is first, and none is surely slower"
+        return f"{best.name} is first, and none is surely slower"
     if others == 1:
-        return f"{where}{best.name} is faster than {next(row.name for row in rows if row is not best)}"
-    return f"{where}{best.name} is faster than {slower} of {others} others"
+        return f"{best.name} is faster than {next(row.name for row in rows if row is not best)}"
+    return f"{best.name} is faster than {slower} of {others} others"

@@ -147,6 +147,7 @@ def _ranks(run: Run) -> Iterator[_Row]:
         (group, standing.name): place
         for group, standings in ranked(run).items()
         for place, standing in enumerate(standings, start=1)
+        if not standing.fell_short
     }
     for arm in run.experiment.arms:
         if place := places.get((group_of(arm), arm.label or arm.strategy)):

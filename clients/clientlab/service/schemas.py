@@ -216,7 +216,7 @@ class StandingsRow(_Schema):
     ]
     interval_text: str
     word: Annotated[
-        Literal["fastest", "slower", "equal", "undecided"],
+        Literal["fastest", "slower", "equal", "undecided", "not ranked"],
         Field(description="beside the fastest of its group and load: by the interval of their ratio"),
     ]
     errors: Annotated[int, Field(description="failed requests, all rounds")]

@@ -14,7 +14,7 @@ from clientlab.results.document import Run
 from clientlab.results.figures import ranked_by
 from clientlab.service.schemas import Standings, StandingsGroup, StandingsRow
 
-Word = Literal["fastest", "slower", "equal", "undecided"]
+Word = Literal["fastest", "slower", "equal", "undecided", "not ranked"]
 
 _P99 = ranked_by(open_load=True)
 _REACH = 1.5  # how far beyond the longest bar an interval is drawn
@@ -63,6 +63,8 @@ def _row(row: Row, *, open_load: bool) -> StandingsRow:
 
 
 def _word_of(row: Row) -> Word:
+    if row.shortfall:
+        return "not ranked"
     if row.fastest:
         return "fastest"
     word = decision_of(row.ratio).word

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from clientlab.judging.cautions import cautions_of
+from clientlab.judging.claim_verdicts import judged
+from clientlab.judging.comparison import compare
 from clientlab.judging.ranking import ranked
+from clientlab.judging.run_thresholds import judge_run, threshold_of_run
+from clientlab.judging.thresholds import change_threshold, judge_changes
+from clientlab.judging.undecided import undecided_arms
+from clientlab.reports import as_html, as_markdown
+from clientlab.reports.charts.chart_data import chart_groups
+from clientlab.reports.charts.forest import comparisons
+from clientlab.reports.comparison import notices
 from clientlab.reports.figure_tables import figure_table
+from clientlab.reports.headline import answers, environment_sentences
 from clientlab.reports.rows import groups_of
-from clientlab.results.plan import Arm
-from clients.documents import a_run, a_trial
+from clientlab.results.plan import Arm, Claim, EnvironmentSpec
+from clients.documents import a_run, a_trial, an_open_trial
 
 
 def rounds(strategy: str, wall: float, c: int, make=a_trial, **changes) -> list:
@@ -67,3 +77,67 @@ def test_without_unlike_concurrency_there_is_no_caution():
     )  # fmt: skip
     for run in (equal, swept):
         assert "unlike-concurrency" not in [one.kind for one in cautions_of(run)]
+
+
+SHORT = [*rounds("httpx", 5.0, 300, requests=75), *rounds("requests", 1.0, 300), *rounds("urllib3", 1.1, 300)]
+
+
+def claims_of_short(*of):
+    """The verdict on a claim that requests takes less than httpx."""
+    claim = Claim(name="it", text="It is so", kind="less", a="requests", b="httpx")
+    (found,) = judged(a_run(*of, claims=[claim]))
+    return found
+
+
+def test_an_arm_that_never_reached_its_concurrency_is_named_with_the_reason_and_not_ranked():
+    """In headline, table and charts of each format, and in claims; also if it looks fastest."""
+    for wall in (5.0, 0.1):
+        run = a_run(*rounds("httpx", wall, 300, requests=75), *SHORT[3:])
+        for text in (as_html.render(run), as_markdown.render(run)):
+            assert "httpx is not ranked: it sent only 75 requests per trial" in text
+            assert "times as fast as httpx" not in text
+        found = columns(run)
+        assert found["strategy"] == ["requests", "urllib3", "httpx"]
+        assert found["x fastest (95 %)"][::2] == ["1", "not ranked"]
+        assert [bar.name for chart in comparisons(run, chart_groups(run)) for bar in chart.rows] == [
+            "requests",
+            "urllib3",
+        ]
+        assert undecided_arms(run) == set()
+        claim = claims_of_short(*run.trials)
+        assert (claim.verdict, claim.ratio) == ("inconclusive", None)
+        assert "75 requests" in claim.measured
+
+
+def test_without_a_ranked_arm_the_answer_gives_the_reason_alone():
+    """Such as with fewer requests than may be in flight."""
+    run = a_run(*rounds("a", 1.0, 300, requests=75), *rounds("b", 2.0, 300, requests=75))
+    (answer,) = answers(groups_of(run))
+    assert answer.startswith("a is not ranked: ")
+    assert " b is not ranked: " in answer
+    assert columns(run)["x fastest (95 %)"] == ["not ranked"] * 2
+
+
+def test_an_open_load_need_not_reach_its_concurrency():
+    """There it is the most that may be in flight."""
+    run = a_run(*(an_open_trial("a", number, requests=75, concurrency=300) for number in (1, 2, 3)))
+    assert "not ranked" not in " ".join(answers(groups_of(run)))
+
+
+def test_runs_and_environments_in_which_it_fell_short_are_not_compared():
+    """A threshold of it fails where the later side fell short: it may have become that slow."""
+    whole, short = a_run(*rounds("httpx", 1.0, 300)), a_run(*SHORT[:3])
+    found = compare(whole, [short])
+    assert found.others[0].changes["httpx"]["throughput"].verdict == "undecided"
+    assert any("httpx is not compared" in line for _, lines in notices(found) for line in lines)
+    assert judge_changes(found, [change_threshold("throughput -5%")], strict=False)[0].outcome == "failed"
+    sides = [
+        rounds("httpx", wall, 300, requests=requests, arm=f"httpx in {name}", environment=name)
+        for name, wall, requests in (("old", 1.0, 1000), ("new", 5.0, 75))
+    ]
+    arms = [Arm(name=of[0].arm, label=of[0].arm, strategy="httpx", upstream="aiohttp", route="direct",
+                workload="workload", environment=of[0].environment) for of in sides]  # fmt: skip
+    specs = {name: EnvironmentSpec(folder=f"/{name}") for name in ("old", "new")}
+    run = a_run(*sides[0], *sides[1], arms=arms, environments=specs)
+    assert "are not compared: httpx in new: it sent only 75" in environment_sentences(run)[0]
+    assert judge_run(run, [threshold_of_run("throughput -5%")])[0].outcome == "failed"

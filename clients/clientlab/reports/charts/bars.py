@@ -67,7 +67,7 @@ class _Panel:
     def is_first(self, row: Row) -> bool:
         """Whether the arm is the fastest of several with its load, and the fastest of its group."""
         rivals = [one for one in self.rows if one.load == row.load]
-        best = min((one for one in rivals if one.fastest), key=_seconds)
+        best = min((one for one in rivals if one.fastest), key=_seconds, default=None)
         return row is best and (len(rivals) > 1 or len(self.rows) == 1)
 
 

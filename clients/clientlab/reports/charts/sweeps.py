@@ -10,6 +10,7 @@ from clientlab import units
 from clientlab.analysis.ratios import Ratio, typical_figure
 from clientlab.analysis.sweeps import TurningPoint, Value, in_order, turning_point
 from clientlab.judging.claim_verdicts import knee_text
+from clientlab.judging.ranking import shortfall
 from clientlab.reports.charts.chart_data import Look, distinct, looks_of
 from clientlab.reports.charts.shapes import (
     DataTable,
@@ -225,10 +226,11 @@ def _charted(run: Run, arms: list[Arm]) -> ChartedSeconds:
 
 
 def _point(run: Run, arm: Arm, axis: str, charted: ChartedSeconds) -> SweepPoint | None:
+    """Return None for an arm that is not ranked: it is no place for a least time or a knee."""
     trials = [trial for trial in run.trials_of(arm.name) if trial.status == "done"]
     rounds = {trial.round: charted.of(cost_of(trial)) for trial in trials}
     typical = typical_figure(rounds)
-    if typical is None:
+    if typical is None or shortfall(trials):
         return None
     clean = {trial.round: rounds[trial.round] for trial in trials if not trial.errors}
     return SweepPoint(arm.axes[axis], number_on(axis, arm), arm.name, typical, list(rounds.values()), clean)
