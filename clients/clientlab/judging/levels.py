@@ -104,7 +104,7 @@ def _widened(arm: str, changes: dict[str, Change], levels: Levels) -> dict[str, 
     return {
         key: change
         if change.ratio is None or (spread := levels.get((arm, key))) is None
-        else with_ratio(change, spread.widened(change.ratio, change.confidence))
+        else with_ratio(change, spread.widened(change.ratio, change.confidence), spread.reach(change.confidence))
         for key, change in changes.items()
     }
 

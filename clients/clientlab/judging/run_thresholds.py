@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clientlab.analysis.ratios import FEWEST_ROUNDS
+from clientlab.analysis.decisions import rounds_for_edge
+from clientlab.analysis.ratios import FEWEST_ROUNDS, Ratio
 from clientlab.judging.contrasts import ArmPair, environment_pairs, pair_ratio
 from clientlab.judging.ranking import fell_short
 from clientlab.judging.thresholds import (
@@ -14,6 +15,7 @@ from clientlab.judging.thresholds import (
     ThresholdResult,
     beyond,
     change_threshold,
+    edge_of,
     is_change,
     judge_limits,
     limit,
@@ -111,6 +113,7 @@ def _judged(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> Thresho
     lost = lost_trials(one, run, arm.name)
     found: float | None = None
     interval: tuple[float, float] | None = None
+    ratio: Ratio | None = None
     bounded = one.figure.has_bounds(trials) or one.figure.has_bounds(before)
     if one.figure.of_failed:
         found = _difference(one, run, pair)
@@ -131,7 +134,10 @@ def _judged(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> Thresho
             outcome = outcome_of(one, ratio, strict=strict)
             interval = ratio.interval
     at_least = bounded and outcome == "failed"
-    return ThresholdResult(one, run.run, arm.name, outcome, found, lost, at_least=at_least, interval=interval)
+    rounds = rounds_for_edge(ratio, edge_of(one)) if ratio and outcome == "not sure" and edge_of(one) > 0 else None
+    return ThresholdResult(
+        one, run.run, arm.name, outcome, found, lost, at_least=at_least, interval=interval, rounds=rounds
+    )
 
 
 def _finished(run: Run, arm: Arm) -> list[Trial]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate, typical_estimate
+from clientlab.analysis.decisions import rounds_for_edge
+from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate, Ratio, typical_estimate, typical_figure
 from clientlab.errors import FieldError
 from clientlab.judging.changes import Change, simultaneous
 from clientlab.judging.comparison import Comparison
@@ -50,7 +51,8 @@ class ThresholdResult:
 
     `interval`: of what was found, by which it was judged; None where there is none.
 
-    "not sure": the estimate is beyond the threshold, but a part of its interval is not. `lost`: failed trials of the
+    "not sure": the estimate is beyond the threshold, but a part of its interval is not. `rounds`: about how many in all
+    would decide then; None if that is not worth it, or unknown. `lost`: failed trials of the
     arm, for thresholds of errors. Requests of a failed trial were not all counted, so the threshold fails.
     """
 
@@ -62,6 +64,7 @@ class ThresholdResult:
     lost: int = 0
     at_least: bool = False
     interval: tuple[float, float] | None = None
+    rounds: int | None = None
 
 
 def change_threshold(text: str) -> Threshold:
@@ -121,6 +124,9 @@ def judge_changes(
     a threshold of errors. An arm without a finished trial fails. Raises LabError if there is no interval to judge by.
     """
     _check_schedules(comparison, thresholds)
+    compared = {figure.key for figure in comparison.figures}
+    if lacking := next((one for one in thresholds if one.figure.key not in compared), None):
+        raise unusable(lacking.text, f"no trial of these runs has a {lacking.figure.label} that can be compared")
     return [
         ThresholdResult(
             one,
@@ -131,6 +137,7 @@ def judge_changes(
             lost,
             at_least=_is_bound(change),
             interval=None if change.ratio is None else change.ratio.interval,
+            rounds=_rounds(one, change),
         )
         for one in thresholds
         for compared in comparison.others
@@ -187,7 +194,11 @@ def _limits(run: Run, limits: Sequence[Threshold], confidence: float | None) -> 
                 raise too_few(one, arm.name, len(values))
             else:
                 outcome = _surely(one, *interval)
-            yield ThresholdResult(one, run.run, arm.name, outcome, found, lost, at_least=bound, interval=interval)
+            typical = typical_figure(dict(enumerate(values)), confidence or CONFIDENCE)
+            rounds = rounds_for_edge(typical, one.value) if typical and outcome == "not sure" and one.value else None
+            yield ThresholdResult(
+                one, run.run, arm.name, outcome, found, lost, at_least=bound, interval=interval, rounds=rounds
+            )
 
 
 def _surely(one: Threshold, low: float, high: float) -> ThresholdOutcome:
@@ -208,6 +219,20 @@ def too_few(one: Threshold, arm: str, rounds: int) -> FieldError:
 def lost_trials(one: Threshold, run: Run, arm: str) -> int:
     """Failed trials of an arm, if they fail the threshold."""
     return len(failed_for_good(run, arm)) if one.figure.of_failed else 0
+
+
+def _rounds(one: Threshold, change: Change) -> int | None:
+    """About how many rounds of each run would decide the threshold of a change."""
+    if change.ratio is None or min(change.ratio.value, edge_of(one)) <= 0:
+        return None
+    ratio = change.ratio
+    known = Ratio(ratio.value, ratio.low, ratio.high, min(change.rounds), change.confidence, pooled=True)
+    return rounds_for_edge(known, edge_of(one), change.fixed)
+
+
+def edge_of(one: Threshold) -> float:
+    """Return the ratio at which the threshold of a change lies."""
+    return 1 + one.value if one.figure.less_is_better else 1 - one.value
 
 
 def _outcome(one: Threshold, change: Change, arm: str, *, strict: bool) -> ThresholdOutcome:
@@ -231,7 +256,7 @@ def _outcome(one: Threshold, change: Change, arm: str, *, strict: bool) -> Thres
 def outcome_of(one: Threshold, ratio: Estimate, *, strict: bool) -> ThresholdOutcome:
     """Whether a change is beyond its threshold: its whole interval, or with `strict` its estimate."""
     less = one.figure.less_is_better
-    edge = 1 + one.value if less else 1 - one.value
+    edge = edge_of(one)
     surely = ratio.low if less else ratio.high
     if beyond(ratio.value, edge, less=less):
         return "failed" if strict or (surely is not None and beyond(surely, edge, less=less)) else "not sure"

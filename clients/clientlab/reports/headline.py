@@ -48,7 +48,7 @@ def _figure(result: ThresholdResult) -> str:
         return f"no change of {figure.label} is known{_BOUND}"
     if result.found is None:
         return "no trial of the arm that counts has this figure"
-    unsure = "; its interval reaches back within the threshold: measure more rounds"
+    unsure = f"; its interval reaches back within the threshold: {_rounds(result)}" if result.interval else ""
     if not result.threshold.change:
         value = figure.text(result.found, at_least=result.at_least)
         ends = _ends(result, figure.text)
@@ -60,6 +60,13 @@ def _figure(result: ThresholdResult) -> str:
         else f"{units.signed(100 * (result.found - 1))} %{_ends(result, _percent)}"
     )
     return f"{figure.label} {change}{unsure if result.outcome == 'not sure' else ''}"
+
+
+def _rounds(result: ThresholdResult) -> str:
+    """How many rounds would decide a threshold that is not sure."""
+    if result.rounds is None:
+        return f"to decide takes {NOT_WORTH}"
+    return f"about {result.rounds} rounds in all would decide (--rounds {result.rounds})"
 
 
 def _percent(ratio: float) -> str:
