@@ -7,12 +7,14 @@ concurrency are not compared: each concurrency has its own sentence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from clientlab import redaction, units
 from clientlab.analysis.decisions import EQUAL_SHARE, NOT_WORTH, decision_of
+from clientlab.analysis.ratios import Ratio
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
-from clientlab.judging.ranking import shortfall
+from clientlab.judging.ranking import arm_key, ranked, shortfall
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import capacity_section
 from clientlab.reports.cautions_in_brief import alerts_of, in_brief
@@ -94,20 +96,23 @@ _MOST_HIGHLIGHTED = 3
 
 
 def headline(report: Report) -> Section[Part]:
-    """The question, the run, cautions, limits and the answer."""
+    """The question, a sentence for each question that the run answers, then details, cautions, limits and the run."""
     run = report.run
-    sentences = [
-        *environment_sentences(run),
-        *answers_of(run, report.groups),
-        *link_sentences(run),
-        *route_sentences(run),
+    environments = environment_answers(run)
+    groups = group_answers(run, report.groups)
+    found = [
+        *environments,
+        *([] if environments else groups),
+        *session_answers(run),
+        *(Answer(one) for one in (*link_sentences(run), *route_sentences(run))),
     ]
-    parts = [
-        Lines(sentences[_MOST_HIGHLIGHTED:]), *_cautions(run), *_limits(report),
-        Lines([*load_lines(run.experiment), _run_line(run)]),
-    ]  # fmt: skip
-    highlighted = sentences[:_MOST_HIGHLIGHTED]
-    return Section("answer", run.experiment.question, parts, label="Answer", sentences=highlighted, brief=True)
+    sentences = [one.sentence for one in found]
+    details = [*sentences[_MOST_HIGHLIGHTED:], *(line for one in found for line in one.more)]
+    details += [" ".join([one.sentence, *one.more]) for one in groups] if environments else []
+    parts = [Lines(details), *_cautions(run), *_limits(report), Lines([*load_lines(run.experiment), _run_line(run)])]
+    return Section(
+        "answer", run.experiment.question, parts, label="Answer", sentences=sentences[:_MOST_HIGHLIGHTED], brief=True
+    )
 
 
 def load_lines(plan: Plan) -> list[str]:
@@ -155,54 +160,79 @@ def _limits(report: Report) -> list[Part]:
     return [Listing(title, lines(report.judged), alert=failed)]
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one question in a sentence. `more`: lines of details, such as what is undecided."""
+
+    sentence: str
+    more: Sequence[str] = ()
+
+
 def answers_of(run: Run, groups: Sequence[Group]) -> list[str]:
-    """The answers of a run: its capacities first. A search that is not over has no other answer yet."""
-    return [*capacity_section.sentences(run), *(answers(groups) if groups or not run.probes else [])]
+    """The answers of a run with their details: its capacities first."""
+    return [" ".join([one.sentence, *one.more]) for one in group_answers(run, groups)]
+
+
+def group_answers(run: Run, groups: Sequence[Group]) -> list[Answer]:
+    """An answer for each capacity and each group. A search that is not over has no other answer yet."""
+    found = [Answer(one) for one in capacity_section.sentences(run)]
+    if run.probes and not groups:
+        return found
+    if not groups:
+        return [*found, Answer("No trial finished.")]
+    return [*found, *(_answer(group, named=len(groups) > 1) for group in groups)]
 
 
 def answers(groups: Sequence[Group]) -> list[str]:
-    """A line for each group. Without groups, a line that no trial finished."""
-    if not groups:
-        return ["No trial finished."]
-    return [_answer(group, named=len(groups) > 1) for group in groups]
+    """A line for each group, with its details."""
+    found = (_answer(group, named=len(groups) > 1) for group in groups)
+    return [" ".join([one.sentence, *one.more]) for one in found] or ["No trial finished."]
 
 
-def _answer(group: Group, *, named: bool) -> str:
+def _answer(group: Group, *, named: bool) -> Answer:
     where = f"{group.title}: " if named else ""
     unranked = [f"{group.name_of(row)} is not ranked: {row.shortfall}." for row in group.rows if row.shortfall]
     if not group.mixed:
-        ranked = [_lead_of(group.rows)] if len(unranked) < len(group.rows) else []
-        return f"{where}{' '.join([*ranked, *unranked])}"
+        first, *more = [*_lead_of(group.rows), *unranked]
+        return _with_details(where, first, more)
     classes = group.by_load
-    sentences = [f"With {group.place_of(rows[0])}, {_lead_of(rows)}" for rows in classes[:_MOST_CLASSES]]
+    found = []
+    for rows in classes[:_MOST_CLASSES]:
+        lead, *rest = _lead_of(rows) or ["no arm is ranked."]
+        found.append([f"With {group.place_of(rows[0])}, {lead}", *rest])
     if classes[_MOST_CLASSES:] and all(row.alone for row in group.rows):  # such as a sweep of c
-        sentences = [
-            sentences[0],
-            "No two arms have the same load." if group.open_load else "No two arms have the same c.",
-        ]
+        what = "No two arms have the same load." if group.open_load else "No two arms have the same c."
+        found = [found[0], [what]]
     elif left := len(classes[_MOST_CLASSES:]):
         what = "load" if group.open_load else "c"
-        sentences.append(f"The table has the arms of {left} more {'value' if left == 1 else 'values'} of {what}.")
-    return f"{where}{' '.join([*sentences, *unranked])}"
+        found.append([f"The table has the arms of {left} more {'value' if left == 1 else 'values'} of {what}."])
+    first, *more = [sentence for of_class in found for sentence in of_class]
+    return _with_details(where, first, [*more, *unranked])
 
 
-def _lead_of(rows: Sequence[Row]) -> str:
-    """The fastest of arms with equal concurrency, its rate and its lead."""
+def _with_details(where: str, sentence: str, more: Sequence[str]) -> Answer:
+    """The details of a group are one line."""
+    return Answer(f"{where}{sentence}", [f"{where}{' '.join(more)}"] if more else [])
+
+
+def _lead_of(rows: Sequence[Row]) -> list[str]:
+    """The fastest of arms with equal concurrency, its rate and its lead; then sentences on arms that are not slower.
+
+    Empty if no arm is ranked.
+    """
     rows = [row for row in rows if not row.shortfall]
     if not rows:
-        return "no arm is ranked."
+        return []
     best = next(row for row in rows if row.fastest)
     if best.rate is not None:
         return _least_p99(best, [row for row in rows if row is not best])
     rate = best.figures["throughput"]
     speed = f"{best.name} was the fastest" if rate is None else f"{best.name} made {units.rate(rate)} requests/s"
     others = [row for row in rows if row is not best]
-    if not others:
-        return f"{speed}."
-    return " ".join([f"{speed}{_lead(others)}.", *_not_slower(best, others)])
+    return [f"{speed}{_lead(others)}.", *_not_slower(best, others)] if others else [f"{speed}."]
 
 
-def _least_p99(best: Row, others: list[Row]) -> str:
+def _least_p99(best: Row, others: list[Row]) -> list[str]:
     """The arm of an open load with the least p99, and its lead. An arm whose p99 is only a lower bound has none."""
     known = [row for row in others if _P99.key not in row.bounds]
     slower = [row for row in known if _slower(row)]
@@ -213,7 +243,7 @@ def _least_p99(best: Row, others: list[Row]) -> str:
     sentences += _not_slower(best, known)
     if unknown := [f"{row.name} ({row.text(_P99)})" for row in others if row not in known]:
         sentences.append(f"So many requests failed or were dropped that p99 is only a lower bound: {_list(unknown)}.")
-    return " ".join(sentences)
+    return sentences
 
 
 def _lead(others: list[Row]) -> str:
@@ -267,6 +297,52 @@ def _list(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def environment_answers(run: Run) -> list[Answer]:
+    """An answer for each environment beside the first. If several arms have both, their own sentences are details."""
+    families: dict[tuple[str | None, str | None], list[Contrast]] = {}
+    for one in contrasts(run, environment_pairs(run.experiment.arms)):
+        families.setdefault((one.arm.environment, one.base.environment), []).append(one)
+    return [
+        Answer(_of_environment(run, family[0]))
+        if len(family) == 1
+        else Answer(
+            _of_family(run, f"Environment {name} instead of {base}", family),
+            [_of_environment(run, one) for one in family],
+        )
+        for (name, base), family in families.items()
+    ]
+
+
+_PER_THREAD = "-per-thread"
+
+
+def session_answers(run: Run) -> list[Answer]:
+    """Whether one session for all threads or one per thread is faster, for each library that is measured in both."""
+    arms = {arm_key(arm): arm.strategy for arm in run.experiment.arms}
+    found = []
+    for group, rows in ranked(run).items():
+        forms = {arms.get((group, row.name), row.name): row for row in rows}
+        for strategy, own in forms.items():
+            client, _, executor = strategy.partition("@")
+            if not client.endswith(_PER_THREAD):
+                continue
+            shared = forms.get(f"{client.removesuffix(_PER_THREAD)}@{executor or 'threads'}")
+            ratio = None if shared is None else own.compared.ratio(own.name, shared.name)
+            if shared is not None and ratio is not None:
+                found.append(Answer(_of_session(own.name, shared.name, ratio)))
+    return found
+
+
+def _of_session(own: str, shared: str, ratio: Ratio) -> str:
+    decision = decision_of(ratio)
+    word = f"equal within {EQUAL_SHARE}" if decision.word == "equal" else decision.word
+    if decision.word == "undecided":
+        rounds = decision.rounds
+        word += f"; to decide takes {NOT_WORTH}" if rounds is None else f"; in all, about {rounds} rounds would decide"
+    times = f"{units.ratio_of(ratio)} times as long"
+    return f"One session per thread ({own}) takes {times} as one for all threads ({shared}): {word}."
+
+
 def environment_sentences(run: Run) -> list[str]:
     """How many times as long each arm takes as in the first environment, with intervals that hold together."""
     return [_of_environment(run, one) for one in contrasts(run, environment_pairs(run.experiment.arms))]
@@ -298,12 +374,14 @@ def link_sentences(run: Run) -> list[str]:
 def route_sentences(run: Run) -> list[str]:
     """How many times as long each arm takes as on the first route, with intervals that hold together."""
     found = sorted(route_contrasts(run), key=lambda one: (one.base.route, one.arm.route))
-    return [_of_route(run, list(family)) for _, family in groupby(found, lambda one: (one.base.route, one.arm.route))]
+    return [
+        _of_family(run, f"Route {route} instead of {base}", list(family))
+        for (base, route), family in groupby(found, lambda one: (one.base.route, one.arm.route))
+    ]
 
 
-def _of_route(run: Run, family: list[Contrast]) -> str:
-    """All arms of two routes, in a sentence."""
-    first = family[0]
+def _of_family(run: Run, change: str, family: list[Contrast]) -> str:
+    """All arms of two routes or environments, in a sentence."""
     decided: dict[str, list[Contrast]] = {}
     for one in family:
         decided.setdefault(decision_of(one.time).word, []).append(one)
@@ -316,7 +394,7 @@ def _of_route(run: Run, family: list[Contrast]) -> str:
         for word, said in words.items()
         if word in decided
     ]
-    return f"Route {first.arm.route} instead of {first.base.route}, {first.figure.label}: {'; '.join(parts)}."
+    return f"{change}, {family[0].figure.label}: {'; '.join(parts)}."
 
 
 def _named(run: Run, one: Contrast, *, ratio: bool = True) -> str:

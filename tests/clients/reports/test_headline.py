@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 
-from clientlab.reports.headline import answers
+import pytest
+
+from clientlab.reports import as_html
+from clientlab.reports.headline import answers, headline
 from clientlab.reports.rows import groups_of
+from clientlab.reports.sections import Report
 from clients.documents import a_failed_trial, a_run, a_trial
 
 
@@ -30,6 +34,37 @@ def test_the_fastest_is_named_with_its_rate_and_its_lead():
     assert sentence == (
         "a made 1,000 requests/s, 2.00 (1.91 to 2.10) times as fast as b and 9.00 (8.73 to 9.28) times as fast as c."
     )
+
+
+def test_each_question_has_one_sentence_before_the_details():
+    """The page begins with it; what is undecided, equal or at another c follows."""
+    slow = rounds("d", 9.0, 9.1, 8.9, 9.0, 9.0, concurrency=8)
+    page = as_html.render(a_run(*rounds("a", *FAST), *rounds("b", *TIED), *rounds("c", *OPEN), *slow))
+    first, rest = re.search(r'<div class="answers">(.*?)</div>(.*)', page, re.DOTALL).groups()
+    assert re.findall("<p>(.*?)</p>", first) == ["With c=1, a made 1,000 requests/s."]
+    assert "b is equal within 5 %." in rest
+    assert "c is undecided" in rest
+
+
+def sentences_on_sessions(*walls: float) -> list[str]:
+    """Of a run with a session per thread, a shared one that takes 1 s, and a faster library."""
+    parts = (("requests-session-per-thread", walls), ("requests-session@threads", FAST), ("pycurl@threads", (0.5,) * 5))
+    run = a_run(*(trial for name, of in parts for trial in rounds(name, *of)))
+    return [one for one in headline(Report(run)).sentences if one.startswith("One session per thread")]
+
+
+@pytest.mark.parametrize(
+    ("walls", "said"),
+    [
+        (TIED, "equal within 5 %"),
+        (tuple(2 * wall for wall in FAST), "takes 2.00 (2.00 to 2.00) times"),
+        (OPEN, "undecided; in all, about"),
+    ],
+)
+def test_whether_threads_share_a_session_is_answered_in_a_sentence(walls, said):
+    """By the two forms themselves, whichever library is the fastest."""
+    (answer,) = sentences_on_sessions(*walls)
+    assert said in answer
 
 
 def test_strategies_that_differ_by_less_than_5_percent_are_equal():
