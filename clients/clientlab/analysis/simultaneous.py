@@ -24,7 +24,7 @@ from clientlab.analysis.typical import Floats, t_quantile, trimmed, typical
 
 _SMALLEST = 1e-24
 """A variance of logarithms that differ by rounding only."""
-_RESERVE, _RESERVE_OF_FEW = 0.8, 0.65
+_RESERVE, _RESERVE_OF_FEW = 0.8, 0.5
 """Share of the permitted error for which the intervals are computed, and the share with few rounds.
 
 The moderated variance of a pair is an estimate, too. Without a reserve, 4 to 7 of 100 runs of equal arms call one
@@ -33,7 +33,9 @@ slower by mistake, and 10 with three rounds where one arm varies five times as m
 _MEDIAN_LOSS = np.array([1.0, 1.0, 1.0, 1.346, 1.192, 1.434, 1.288, 1.473])
 """Variance of the median of so many normal values over that of their mean (Hojo 1931, Biometrika 23, table I).
 
-The typical value of few rounds is their median (`typical`), so its error is larger than that of their mean.
+The typical value of few rounds is their median (`typical`), so its error is larger than that of their mean. Least
+squares over all pairs of K rows (`standings.typical_levels`) take most of that back: what is left is about 2/K of it,
+by simulation (`scripts/bench truth`).
 """
 _FEW_ROUNDS = 5
 
@@ -82,7 +84,7 @@ def pairs_of(logs: Floats) -> Pairs:
     upper = np.triu_indices(count, 1)
     # All that independent variances of the rows would have, less that of a pair.
     prior, common = _in_common(variance[upper], kept[upper] - 1, count - 2)
-    error = _errors(variance, kept, rounds, prior, common)
+    error = _errors(variance, kept, _median_loss(rounds, 2 / max(2, count)), prior, common)
     return Pairs(error, rounds, kept - 1 + prior, prior > 0)
 
 
@@ -104,7 +106,8 @@ def apart(rows: Sequence[Floats], confidence: float) -> list[RowInterval | None]
     long = [trimmed(row)[1:] if len(row) > 1 else (math.nan, math.nan) for row in rows]
     variance, kept = np.array(long, np.float64).reshape(-1, 2).T
     prior, common = _in_common(variance, kept - 1, len(rows) - 1)
-    errors = _errors(variance, kept, np.array([len(row) for row in rows], np.float64), prior, common)
+    loss = _median_loss(np.array([len(row) for row in rows], np.float64), 1.0)
+    errors = _errors(variance, kept, loss, prior, common)
     found: list[RowInterval | None] = []
     for index, row in enumerate(rows):
         if len(row) < 2:
@@ -141,11 +144,16 @@ def _reserve(rounds: float, *, pooled: bool) -> float:
     return _RESERVE_OF_FEW if rounds < _FEW_ROUNDS else _RESERVE
 
 
-def _errors(variance: Floats, kept: Floats, rounds: Floats, prior: float, common: float) -> Floats:
+def _median_loss(rounds: Floats, share: float) -> Floats:
+    """Return the variance of typical values over that of means, of which a share of the excess is left."""
+    few = rounds < len(_MEDIAN_LOSS)
+    found: Floats = 1 + share * (np.where(few, _MEDIAN_LOSS[np.where(few, rounds, 0).astype(np.int64)], 1.0) - 1)
+    return found
+
+
+def _errors(variance: Floats, kept: Floats, loss: Floats, prior: float, common: float) -> Floats:
     """Standard errors of the typical values, from moderated variances."""
     drawn = (prior * common + (kept - 1) * variance) / (prior + kept - 1)
-    few = rounds < len(_MEDIAN_LOSS)
-    loss = np.where(few, _MEDIAN_LOSS[np.where(few, rounds, 0).astype(np.int64)], 1.0)
     found: Floats = np.sqrt(np.maximum(drawn, variance) * loss / kept)
     return found
 

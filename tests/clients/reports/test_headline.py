@@ -32,7 +32,7 @@ def test_the_fastest_is_named_with_its_rate_and_its_lead():
     (sentence,) = said(rounds("a", *FAST), rounds("b", 2.0, 2.1, 1.9, 2.0, 2.0), rounds("c", 9.0, 9.3, 8.7, 9.1, 8.9),
                        rounds("d", 5.0, 5.1, 4.9, 5.0, 5.0))  # fmt: skip
     assert sentence == (
-        "a made 1,000 requests/s, 2.00 (1.91 to 2.10) times as fast as b and 9.00 (8.73 to 9.28) times as fast as c."
+        "a made 1,000 requests/s, 2.00 (1.92 to 2.09) times as fast as b and 9.00 (8.75 to 9.26) times as fast as c."
     )
 
 
