@@ -98,7 +98,7 @@ CASES = {
     "never_sends": "keep no answers",
     "sends_every_other": "keep no answers",
     "sends_twice": "no retries",
-    "prefetches": "no retries|keep no answers",
+    "prefetches": "no retries|keep no answers|impossible times",
     "caches": "keep no answers",
     "retries": "no retries",
     "follows_redirects": "no retries",
@@ -144,10 +144,12 @@ def measured(tmp_path_factory):
         runner = TrialRunner(OneUpstream(server.port))
 
         def measure(name: str):
-            strategy = f"{folder / 'mine.py'}:{name}@threads"
+            # With several threads, prefetching may save no time, and the counts may happen to agree.
+            executor = "serial" if name == "prefetches" else "threads"
+            strategy = f"{folder / 'mine.py'}:{name}@{executor}"
             plugins.admit([strategy])
             workload = Workload(path=PATHS.get(name, "/bytes/50"), requests=12, warmup=2, delay=Delay.parse("20ms"))
-            planned = a_planned_trial(strategy).model_copy(update={"concurrency": 2})
+            planned = a_planned_trial(strategy).model_copy(update={"concurrency": 1 if executor == "serial" else 2})
             return runner(planned, workload, folder, lambda _: None)
 
         yield measure
