@@ -195,6 +195,12 @@ CAUSES = (
         _LOAD,
     ),
     Cause(
+        "errors of connecting or TLS have another kind: 'errors' does not name the library's exceptions",
+        'name them in "errors", the most specific first: (NewConnectionError, "connect"), (SSLError, "tls"), …',
+        frozenset({"refused connection not opened", "certificates verified"}),
+        ("the lab counted 1 begun and 1 opened", "errors of kind tls; recorded are"),
+    ),
+    Cause(
         "the lab and the server count different connections",
         "call opened() once for each connection that the library opens outside Python, and for no other",
         _COUNTS | _LOAD,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 
 from clientlab.errors import FieldError, LabError
 from clientlab.judging.changes import Change, Trials, change_of, has_interval, simultaneous
-from clientlab.judging.ranking import fell_short
+from clientlab.judging.ranking import fell_short, shortfall
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
 from clientlab.results.figures import CAPACITY, COMPARED
@@ -124,8 +124,13 @@ class Comparison:
     confidence: float
 
     def arms(self) -> list[str]:
-        """The arms that were compared, in the baseline's order."""
+        """Return the arms that the baseline and another run have, in the baseline's order."""
         return [arm.name for arm in self.base.experiment.arms if any(arm.name in one.changes for one in self.others)]
+
+    def compared_arms(self) -> list[str]:
+        """Return those that reached their concurrency in all runs."""
+        runs = [self.base, *(one.run for one in self.others)]
+        return [name for name in self.arms() if not any(shortfall(run.trials_of(name)) for run in runs)]
 
 
 def compare(

@@ -13,6 +13,7 @@ from typing import Literal
 from xml.etree import ElementTree as ET
 
 from clientlab.judging.comparison import Compared, Comparison
+from clientlab.judging.ranking import shortfall
 from clientlab.judging.thresholds import ThresholdOutcome, ThresholdResult
 from clientlab.reports.claims_section import doubts
 from clientlab.reports.comparison import cells
@@ -90,6 +91,8 @@ def _arms(run: Run) -> Iterator[_Case]:
             yield _Case(arm.name, "error", text, seconds)
         elif missing > 0:
             yield _Case(arm.name, "error", f"{missing} of {run.experiment.rounds} trials are missing", seconds)
+        elif why := shortfall(trials):
+            yield _Case(arm.name, "skipped", f"not ranked: {why}", seconds)
         else:
             yield _Case(arm.name, seconds=seconds)
     for name, reason in run.experiment.unavailable_arms.items():

@@ -135,7 +135,7 @@ def columns(comparison: Comparison) -> list[str]:
 
 def rows(comparison: Comparison) -> Iterator[tuple[str, str, str, list[Change | None]]]:
     """Arm, figure, the baseline's value, and the change of each run; None where a run has no such arm."""
-    for arm in comparison.arms():
+    for arm in comparison.compared_arms():
         for figure in comparison.figures:
             changes = [one.changes[arm][figure.key] if arm in one.changes else None for one in comparison.others]
             known = next(change for change in changes if change)
@@ -228,10 +228,15 @@ def _incomplete(run: Run) -> Iterator[str]:
 
 def summary(comparison: Comparison) -> str:
     """How many figures changed."""
+    arms = comparison.compared_arms()
     changes = [
-        change for one in comparison.others for by_name in one.changes.values() for change in by_name.values()
+        change
+        for one in comparison.others
+        for arm, by_name in one.changes.items()
+        if arm in arms
+        for change in by_name.values()
         if change.before is not None or change.after is not None
-    ]  # fmt: skip
+    ]
     verdicts = Counter(change.verdict for change in changes)
     undecided = [change for change in changes if change.verdict == "undecided"]
     unknown = sum(change.bounded or min(change.rounds) < FEWEST_ROUNDS for change in undecided)

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from clientlab import redaction, units
 from clientlab.analysis.decisions import EQUAL_SHARE, NOT_WORTH, decision_of
-from clientlab.analysis.ratios import Ratio
+from clientlab.analysis.ratios import FEWEST_ROUNDS, Ratio
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
 from clientlab.judging.ranking import arm_key, ranked, shortfall
 from clientlab.judging.thresholds import ThresholdResult
@@ -274,6 +274,8 @@ def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
 
 def _deciding(unsure: Sequence[Row]) -> str:
     """How many rounds in all would decide, and for which arms that is not worth it."""
+    if all(row.ratio is None or row.ratio.interval is None for row in unsure):
+        return f"An interval takes {FEWEST_ROUNDS} rounds."
     needed = {row.name: decision_of(row.ratio).rounds for row in unsure}
     worth = [rounds for rounds in needed.values() if rounds is not None]
     if not worth:
@@ -336,7 +338,9 @@ def session_answers(run: Run) -> list[Answer]:
 def _of_session(own: str, shared: str, ratio: Ratio) -> str:
     decision = decision_of(ratio)
     word = f"equal within {EQUAL_SHARE}" if decision.word == "equal" else decision.word
-    if decision.word == "undecided":
+    if ratio.interval is None:
+        word += f"; an interval takes {FEWEST_ROUNDS} rounds"
+    elif decision.word == "undecided":
         rounds = decision.rounds
         word += f"; to decide takes {NOT_WORTH}" if rounds is None else f"; in all, about {rounds} rounds would decide"
     times = f"{units.ratio_of(ratio)} times as long"

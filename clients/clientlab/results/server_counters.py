@@ -37,7 +37,7 @@ class ServerUse(MeasuredPart):
         Count | None, Field(description="sum of the hashes of methods and targets that an upstream received")
     ] = None
     in_flight: Annotated[
-        Count | None, Field(description="requests that an upstream held before or after the trial, whichever is more")
+        Count | None, Field(description="requests of others that an upstream held when the trial began")
     ] = None
     cpu_step_seconds: Annotated[Seconds, Field(description="resolution of cpu_seconds; 0: nanoseconds")] = 0.01
     worker_cpu_seconds: Annotated[
@@ -78,7 +78,11 @@ class ServerCounters(MeasuredPart):
 
     def since(self, before: ServerCounters) -> ServerCounters:
         """The growth of each counter since a reading."""
-        return _combined([self, before], lambda now_and_then: now_and_then[0] - now_and_then[1])
+        grown = _combined([self, before], lambda now_and_then: now_and_then[0] - now_and_then[1])
+        if grown.upstream is None or before.upstream is None:
+            return grown
+        use = grown.upstream.model_copy(update={"in_flight": before.upstream.in_flight})
+        return grown.model_copy(update={"upstream": use})
 
 
 def first_of(readings: Sequence[ServerCounters]) -> ServerCounters:

@@ -58,12 +58,15 @@ def _differences(sent: Samples, planned: PlannedTrial, workload: Workload, use: 
     if got < answered:
         yield (
             f"the client reports {answered:,} answered requests, and the upstream got {got:,}: "
-            "send one with each call, and keep no answers"
+            "send one with each call, keep no answers, and let time-outs raise"
         )
-    if use.in_flight:  # requests of an earlier trial or of another program, which count in this one
-        return
-    if got > calls:
+    others = use.in_flight or 0  # requests of an earlier trial or another program, which are answered during this one
+    if others and use.slots is not None and others >= use.slots:
+        return  # and nobody knows how many wait for a thread of the upstream
+    if got > calls + others:
         yield f"the upstream got {got:,} requests from {calls:,} calls: send one request with each call, and no retries"
+    if others:
+        return
     failed, unknown = int((of_upstream & (status >= 400)).sum()), calls - answered
     if not failed <= (use.failed_requests or 0) <= failed + unknown:
         yield (

@@ -112,6 +112,8 @@ FAILED = [
     ("returns a success", [("answer 503", "its kind is status-5xx, and it is recorded as none")]),
     ("are not verified", [("certificate of another CA", "612 bytes were sent"), ("certificates verified", "none")]),
     ("host name", [("certificate of another name", "612 bytes were sent"), ("certificates verified", "1 tls")]),
+    ("'errors' does not name", [("certificates verified", "which are two errors of kind tls; recorded are: 2 protocol"),
+                                ("refused connection not opened", "the lab counted 1 begun and 1 opened")]),
     ("time limit", [("time limit kept", "'no answer' was waited for 10.0 s")]),
     ("not kept", [("connection policy", "connections are kept (pool): at most 7 are to be opened; 1000 were")]),
     ("wait for each other", [("as many in flight", "7 are to be in flight at once; never more than 1 were")]),

@@ -174,3 +174,12 @@ def test_a_change_between_two_runs_is_that_of_the_figures_beside_it(seed):
         elif word in ("slower", "more", "faster"):
             assert times > 1 - SLACK, line
     assert found == 5 * len(ARMS)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_bar_of_a_cost_is_the_figure_of_the_table(seed):
+    """Its dots are the rounds."""
+    run = a_random_run(seed)
+    found = [bar for group in chart_groups(run) for chart in bars.costs(group) for bar in chart.rows]
+    shown = {row["CPU/req"] for rows in tables(run) for row in rows}
+    assert shown <= {bar.value for bar in found}

@@ -85,6 +85,7 @@ def test_without_an_interval_nothing_is_claimed():
     (sentence,) = said(rounds("a", 1.0, 1.0), rounds("b", 9.0, 9.0))
     assert "times as fast" not in sentence
     assert "b is undecided: 9.00 times as long" in sentence
+    assert sentence.endswith("An interval takes 3 rounds.")
 
 
 def test_a_strategy_with_errors_is_not_the_answer():

@@ -9,10 +9,11 @@ from clientlab.judging.ranking import ranked
 from clientlab.judging.run_thresholds import judge_run, threshold_of_run
 from clientlab.judging.thresholds import change_threshold, judge_changes
 from clientlab.judging.undecided import undecided_arms
-from clientlab.reports import as_html, as_markdown
+from clientlab.reports import as_html, as_junit, as_markdown
 from clientlab.reports.charts.chart_data import chart_groups
 from clientlab.reports.charts.forest import comparisons
-from clientlab.reports.comparison import notices
+from clientlab.reports.comparison import notices, summary
+from clientlab.reports.comparison import rows as compared_rows
 from clientlab.reports.figure_tables import figure_table
 from clientlab.reports.headline import answers, environment_sentences
 from clientlab.reports.rows import groups_of
@@ -104,6 +105,7 @@ def test_an_arm_that_never_reached_its_concurrency_is_named_with_the_reason_and_
             "urllib3",
         ]
         assert undecided_arms(run) == set()
+        assert "not ranked: it sent only 75 requests" in as_junit.render(run, [])
         claim = claims_of_short(*run.trials)
         assert (claim.verdict, claim.ratio) == ("inconclusive", None)
         assert "75 requests" in claim.measured
@@ -130,6 +132,8 @@ def test_runs_and_environments_in_which_it_fell_short_are_not_compared():
     found = compare(whole, [short])
     assert found.others[0].changes["httpx"]["throughput"].verdict == "undecided"
     assert any("httpx is not compared" in line for _, lines in notices(found) for line in lines)
+    assert list(compared_rows(found)) == []
+    assert summary(found).startswith("0 figures compared")
     assert judge_changes(found, [change_threshold("throughput -5%")], strict=False)[0].outcome == "failed"
     sides = [
         rounds("httpx", wall, 300, requests=requests, arm=f"httpx in {name}", environment=name)

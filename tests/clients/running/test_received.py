@@ -188,12 +188,21 @@ def test_a_request_cannot_end_before_its_delay(seconds, error, early):
     assert (found is not None) == early
 
 
-@pytest.mark.parametrize(("got", "fits"), [(8, True), (9, True), (10, True), (7, False), (11, False)])
-def test_requests_without_a_response_may_have_reached_the_upstream_or_not(got, fits):
-    """Ten calls, two of which timed out."""
+def test_requests_of_others_are_those_that_the_upstream_held_before():
+    """Those that a client has abandoned at the end are its own: one that retries must not hide behind them."""
+    before, after = (ServerCounters(upstream=ServerUse(cpu_seconds=0.0, requests=n, in_flight=n)) for n in (0, 3))
+    assert (after.since(before).upstream.in_flight, after.since(after).upstream.in_flight) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("got", "others", "fits"),
+    [(8, 0, True), (10, 0, True), (7, 0, False), (11, 0, False), (11, 1, True), (12, 1, False), (12, 4, True)],
+)
+def test_requests_without_a_response_may_have_reached_the_upstream_or_not(got, others, fits):
+    """Ten calls, two of which timed out. `others`: held before the trial, by an upstream of four threads."""
     use = ServerUse(
         cpu_seconds=0.0, requests=got, failed_requests=0, response_body_bytes=50 * got, request_body_bytes=0,
-        request_digest=got * digest_of("GET", "/bytes/50"), in_flight=0,
+        request_digest=got * digest_of("GET", "/bytes/50"), in_flight=others, slots=4,
     )  # fmt: skip
     found = difference(samples([0.01] * 10, [0] * 8 + [1, 1]), a_planned_trial(), Workload(path="/bytes/50"), use)
     assert (found is None) == fits

@@ -1,4 +1,4 @@
-"""Bars: how long each arm takes, and its other costs. A bar is a median, a dot one round."""
+"""Bars: how long each arm takes, and its other costs. A bar is the figure of the table, a dot one round."""
 
 from __future__ import annotations
 
@@ -213,21 +213,23 @@ def _cost_chart(group: ChartGroup, figure: Figure) -> BarChart | None:
     scale = scale_of([value for _, values in found for value in values])
     return BarChart(
         title=figure.title,
-        rows=[_cost_bar(arm, values, text, scale) for arm, values in found],
+        rows=[_cost_bar(arm, figure, values, text, scale) for arm, values in found],
         ticks=scale.ticks_across(text),
         axis=f"{figure.description}{' (logarithmic)' if scale.log else ''}",
     )
 
 
-def _cost_bar(arm: ChartArm, values: list[float], text: Callable[[float], str], scale: Scale) -> Bar:
-    median_value = median(values)
+def _cost_bar(arm: ChartArm, figure: Figure, values: list[float], text: Callable[[float], str], scale: Scale) -> Bar:
+    """Return a bar as long as the figure in the table, with a dot for each round."""
+    shown = arm.row.figures.get(figure.key)
+    typical = median(values) if shown is None else shown / _TICK_SIZES.get(figure.unit, 1)
     rounds = ", ".join(map(text, values))
     return Bar(
         name=arm.name,
         look=arm.look,
-        value=text(median_value),
-        title=f"{arm.name}: median {text(median_value)} of {len(values)} rounds ({rounds})",
-        length=None if scale.log else scale.position(median_value),
+        value=text(typical),
+        title=f"{arm.name}: {text(typical)} over {len(values)} rounds ({rounds})",
+        length=None if scale.log else scale.position(typical),
         dots=[scale.position(value) for value in values],
         first=arm.row.first,
     )
