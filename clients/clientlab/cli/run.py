@@ -75,7 +75,7 @@ def run(options: RunOptions) -> int:
 
 
 LONG_RUN = 1800.0
-"""Seconds. `--delay 5` may have meant 5 ms, so a user at a terminal is asked before a run that takes longer."""
+"""Seconds. Longer runs ask first at a terminal, because `--delay 5` may have been meant as 5 ms."""
 
 
 def confirm_long_run(plan: Plan, seconds: float, *, yes: bool) -> None:

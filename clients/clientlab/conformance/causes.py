@@ -27,7 +27,7 @@ _REDIRECTS = frozenset({"redirect not followed", "redirect to itself not followe
 _TLS = frozenset({"certificates verified", "requests over TLS", "connections over TLS counted", "method DELETE"})
 
 EVERYTHING = frozenset({"*"})
-"""What a client breaks that sends other requests than it is asked for."""
+"""All checks: a client that sends the wrong requests passes none of them."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,7 @@ class Cause:
 
     def accounts_for(self, result: CheckResult) -> bool:
         """Whether it makes that check fail."""
-        explained = self.explains is EVERYTHING or result.check in self.explains
-        return explained or self._names(result)
+        return self.explains == EVERYTHING or result.check in self.explains or self._names(result)
 
     def _names(self, result: CheckResult) -> bool:
         return result.check in self.checks and any(text in result.broken for text in self.texts)
@@ -188,7 +187,7 @@ CAUSES = (
         _LOAD,
     ),
     Cause(
-        "more requests are in flight than asked for",
+        "the client has more requests in flight than allowed",
         "let each call send one request, and return when its answer is read",
         _LOAD,
         ("may be in flight at once",),

@@ -104,7 +104,7 @@ def _finding(evidence: ClaimEvidence, claim: Claim, confidence: float) -> Findin
         a, b = series
         return judge.spread(a, b, confidence)
     ratio = evidence.ratio(claim, confidence)
-    return judge.less_by(ratio) if claim.kind == "less" else judge.within_by(ratio, claim.band or (1.0, 1.0))
+    return judge.less_by(ratio) if claim.kind == "less" else judge.within(ratio, claim.band or (1.0, 1.0))
 
 
 def _gaps(a: dict[int, float], b: dict[int, float]) -> dict[int, float]:

@@ -63,7 +63,7 @@ def render_comparison(comparison: Comparison, judged: Sequence[ThresholdResult])
     for position, one in enumerate(comparison.others, 1):
         compared = one.run.experiment.name if position == 1 else f"{one.run.experiment.name}-{position}"
         suites = {
-            "changes": _changes(one),
+            "changes": _changes(one, comparison.compared_arms()),
             "thresholds": _thresholds(each for each in judged if each.run == one.run.run),
         }
         for name, cases in suites.items():
@@ -99,9 +99,9 @@ def _arms(run: Run) -> Iterator[_Case]:
         yield _Case(name, "skipped", reason)
 
 
-def _changes(one: Compared) -> Iterator[_Case]:
-    for arm, by_key in one.changes.items():
-        for key, change in by_key.items():
+def _changes(one: Compared, arms: Sequence[str]) -> Iterator[_Case]:
+    for arm in filter(one.changes.__contains__, arms):
+        for key, change in one.changes[arm].items():
             found = f"{change.word} {cells(change)[2]}"
             yield _Case(f"{arm}: {key}", "skipped" if change.verdict == "undecided" else None, found)
 

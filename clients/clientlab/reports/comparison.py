@@ -87,6 +87,7 @@ def as_json(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Seq
                 "arms": {
                     arm: {name: _change(change) for name, change in changes.items()}
                     for arm, changes in one.changes.items()
+                    if arm in comparison.compared_arms()
                 },
             }
             for one in comparison.others

@@ -32,7 +32,6 @@ class ServerUse(MeasuredPart):
     )
     request_body_bytes: Annotated[Count | None, Field(description="that an upstream received")] = None
     response_body_bytes: Annotated[Count | None, Field(description="that an upstream sent")] = None
-    asked_seconds: Annotated[Seconds | None, Field(description="delays that requests asked of an upstream")] = None
     request_digest: Annotated[
         Count | None, Field(description="sum of the hashes of methods and targets that an upstream received")
     ] = None
@@ -61,9 +60,7 @@ class ServerUse(MeasuredPart):
 
 OF_LINK = ("up_bytes", "down_bytes", "up_byte_seconds", "down_byte_seconds", "up_dropped", "down_dropped")
 """Fields of a link's use that its process counts, if its bandwidth is limited."""
-_OF_REQUESTS = (
-    "requests", "failed_requests", "request_body_bytes", "response_body_bytes", "asked_seconds", "request_digest",
-)  # fmt: skip
+_OF_REQUESTS = ("requests", "failed_requests", "request_body_bytes", "response_body_bytes", "request_digest")
 _COUNTERS = ("cpu_seconds", "connections", "held_seconds", *_OF_REQUESTS, *OF_LINK)
 _OF_WORKERS = ("worker_cpu_seconds", "worker_held_seconds")
 """Fields of a server's use that grow, the latter with a value for each worker; the others are as it reports them."""

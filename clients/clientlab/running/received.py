@@ -64,7 +64,10 @@ def _differences(sent: Samples, planned: PlannedTrial, workload: Workload, use: 
     if others and use.slots is not None and others >= use.slots:
         return  # and nobody knows how many wait for a thread of the upstream
     if got > calls + others:
-        yield f"the upstream got {got:,} requests from {calls:,} calls: send one request with each call, and no retries"
+        yield (
+            f"the upstream got {got:,} requests from {calls:,} calls: the client retries or follows redirects, or "
+            "another program called the upstream"
+        )
     if others:
         return
     failed, unknown = int((of_upstream & (status >= 400)).sum()), calls - answered

@@ -74,7 +74,6 @@ def upstream_use(endpoint: Endpoint) -> ServerUse:
         failed_requests=int(_failed(figures)),
         request_body_bytes=int(_sum(figures, "mockupstream_request_body_bytes_total")),
         response_body_bytes=int(_sum(figures, "mockupstream_response_body_bytes_total")),
-        asked_seconds=_sum(figures, "mockupstream_asked_delay_seconds_total"),
         request_digest=int(_sum(figures, "mockupstream_request_digest_total")),
         in_flight=int(_sum(figures, "mockupstream_requests_in_flight")),
         connections=int(_sum(figures, "mockupstream_connections_accepted_total")),

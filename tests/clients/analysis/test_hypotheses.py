@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from clientlab.analysis.hypotheses import inside, less, spread, within
+from clientlab.analysis.ratios import paired_ratio
 
 NOISE = np.array([0.99, 1.0, 1.01, 1.005, 0.995])
 
@@ -62,7 +63,7 @@ def test_more_rounds_never_turn_a_verdict_round(rounds):
 )
 def test_a_ratio_is_judged_by_where_the_interval_lies_to_the_band(b, verdict):
     """Inside, outside, or across an end."""
-    assert within(series(1.0), series(b, SHUFFLED), (1.2, 2.0)).verdict == verdict
+    assert within(paired_ratio(series(b, SHUFFLED), series(1.0)), (1.2, 2.0)).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,9 @@ def test_a_spread_is_judged_by_the_interval_of_the_spreads(times, rounds, verdic
 
 
 @pytest.mark.parametrize("rounds", [2])
-@pytest.mark.parametrize("judge", [less, spread, lambda a, b: within(a, b, (1, 2)), lambda a, b: inside([a, b, a])])
+@pytest.mark.parametrize(
+    "judge", [less, spread, lambda a, b: within(paired_ratio(b, a), (1, 2)), lambda a, b: inside([a, b, a])]
+)
 def test_fewer_than_three_rounds_decide_nothing(judge, rounds):
     """However large the difference; the finding says how many would."""
     found = judge(series(1.0, NOISE[:rounds]), series(9.0, SHUFFLED[:rounds]))

@@ -12,7 +12,7 @@ from clientlab.judging.undecided import undecided_arms
 from clientlab.reports import as_html, as_junit, as_markdown
 from clientlab.reports.charts.chart_data import chart_groups
 from clientlab.reports.charts.forest import comparisons
-from clientlab.reports.comparison import notices, summary
+from clientlab.reports.comparison import as_json, notices, summary
 from clientlab.reports.comparison import rows as compared_rows
 from clientlab.reports.figure_tables import figure_table
 from clientlab.reports.headline import answers, environment_sentences
@@ -133,6 +133,8 @@ def test_runs_and_environments_in_which_it_fell_short_are_not_compared():
     assert found.others[0].changes["httpx"]["throughput"].verdict == "undecided"
     assert any("httpx is not compared" in line for _, lines in notices(found) for line in lines)
     assert list(compared_rows(found)) == []
+    assert "p99" not in as_json(found, [])
+    assert "httpx: p99" not in as_junit.render_comparison(found, [])
     assert summary(found).startswith("0 figures compared")
     assert judge_changes(found, [change_threshold("throughput -5%")], strict=False)[0].outcome == "failed"
     sides = [
