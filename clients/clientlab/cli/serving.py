@@ -12,7 +12,6 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +40,6 @@ from clientlab.workload.workload import MOST_SHARDS
 if TYPE_CHECKING:
     from clientlab.service.lab import LabSettings
 
-_ANY = ("0.0.0.0", "::")  # noqa: S104 - compared only
-"""Addresses that a service may listen on, and nobody can open."""
-
 _LOOK_SECONDS = 0.5
 _PORT = click.IntRange(0, 65535)
 
@@ -58,13 +54,11 @@ _PORT = click.IntRange(0, 65535)
 @click.option(
     "--shards", envvar="SHARDS", type=click.IntRange(1, MOST_SHARDS), help="Divide each trial over so many workers."
 )
-@click.option("--idle", is_flag=True, help="Begin nothing; runs are started on the page.")
+@click.option("--idle", is_flag=True, help="Begin nothing; runs are started through the API.")
 @click.option("--host", envvar="LAB_HOST", default="127.0.0.1", help="Address to listen on.")
 @click.option(
     "--port", envvar="LAB_PORT", type=click.IntRange(0, 65535), default=8000, help="0 takes any that is free."
 )
-@click.option("--grafana", envvar="GRAFANA_URL", default="", show_default=False, help="What the page links to.")
-@click.option("--page", envvar="LAB_PAGE", default="", show_default=False, help="The page's own URL, if it is another.")
 @click.option("--patience", type=WAIT, default="30s", help="Time in which a worker for a strategy is to come.")
 @click.option("--generic-after", type=WAIT, default="5s", help="Time before a worker for '*' takes a strategy.")
 @click.option("--lost-after", type=WAIT, default="10s", help="Time without a sign after which a worker is lost.")
@@ -85,15 +79,10 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
     CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE, which the service writes. Without a token, the service listens
     on loopback only.
 
-    The buttons of the page need a key. The service prints a link with it; LAB_KEY sets another one.
-
-    The variables EXPERIMENT, STRATEGIES (separated by spaces), ROUNDS, QUICK, SHARDS, LAB_HOST, LAB_PORT, LAB_PAGE,
-    GRAFANA_URL and WORKER_PODS set options, too; an option on the command line wins. The service answers requests to
-    loopback names, its host, `lab`, and the names in LAB_HOSTS (separated by commas).
+    The variables EXPERIMENT, STRATEGIES (separated by spaces), ROUNDS, QUICK, SHARDS, LAB_HOST, LAB_PORT and
+    WORKER_PODS set options, too; an option on the command line wins.
     """
     from clientlab.service.lab import LabSettings  # noqa: PLC0415 - no other subcommand needs a web server
-    from clientlab.service.middleware import HOSTS, known_hosts  # noqa: PLC0415 - as above
-    from clientlab.service.page_key import page_key  # noqa: PLC0415 - as above
     from clientlab.service.pod_watch import WorkerPods  # noqa: PLC0415 - as above
 
     names = list(options["strategies"])
@@ -103,26 +92,21 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
     except ValidationError as error:
         raise LabError(f"{first_problem(error)}; correct the option") from error
     first = served_plan(wanted, path_of(experiment))
-    token, host, grafana = keep_token(os.environ), options["host"], options["grafana"]
+    token, host = keep_token(os.environ), options["host"]
     if not token and not _loopback(host):
         raise LabError(f"--host {host}: others can reach it, and there is no token; set {TOKEN} here and for workers")
-    for option, url in (("--grafana", grafana), ("--page", options["page"])):
-        if url and not url.startswith(("http://", "https://")):
-            raise LabError(f"{option} {url!r}: write it as http://127.0.0.1:3000")
     settings = LabSettings(
         folder=folder,
         token=token,
-        key=page_key(os.environ, folder),
-        grafana=grafana,
         first=None if idle else first,
         programs=ComposeTestbed(os.environ).programs(),
         bounds=Bounds(options["patience"], options["generic_after"], options["lost_after"]),
         worker_pods=WorkerPods(options["worker_pods"], options["pod_patience"]) if options["worker_pods"] else None,
     )
-    _serve(settings, known_hosts(host, os.environ.get(HOSTS, "")), host, options["port"], options["page"])
+    _serve(settings, host, options["port"])
 
 
-def _serve(settings: LabSettings, hosts: Iterable[str], host: str, port: int, page: str) -> None:
+def _serve(settings: LabSettings, host: str, port: int) -> None:
     """Serve until SIGTERM or SIGINT. Raises LabError."""
     from clientlab.service.server import serve as run  # noqa: PLC0415 - as above
 
@@ -130,13 +114,11 @@ def _serve(settings: LabSettings, hosts: Iterable[str], host: str, port: int, pa
     listener = _listen(host, port)
     bound = listener.getsockname()[1]
     url = f"http://{f'[{host}]' if ':' in host else host}:{bound}"
-    if not page:
-        page = f"http://localhost:{bound}" if host in _ANY else url
 
     def started() -> None:
-        click.echo(f"Running on {url} (Ctrl-C ends it)\n{settings.key.line(page.rstrip('/'))}", err=True)
+        click.echo(f"Running on {url} (Ctrl-C ends it)", err=True)
 
-    asyncio.run(run(settings, hosts, listener, started))
+    asyncio.run(run(settings, listener, started))
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, SkipValidation, ValidationError
 
 from clientlab.errors import LabError
@@ -18,7 +20,6 @@ from clientlab.results.shard import ShardReport
 from clientlab.results.trial import Trial
 from clientlab.service.given_trial import NoMeeting
 from clientlab.service.lab import Lab, ThisLab
-from clientlab.service.request_checks import BEARER, RESULT_BODY, SMALL_BODY, worker_route
 from clientlab.service.schemas import (
     AssignmentRequest,
     AssignmentResult,
@@ -30,12 +31,10 @@ from clientlab.service.schemas import (
     Problem,
     ResultAnswer,
     RunRow,
-    Standings,
     Start,
     Started,
     State,
 )
-from clientlab.service.standings import standings_of
 from clientlab.service.workers import TooManyWorkers
 from clientlab.worker.assignment import Assignment
 
@@ -45,17 +44,18 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {"4XX": {"model": Problem}, **{status: {"model": Problem} for status in statuses}}
 
 
-def _for_workers(limit: int) -> APIRouter:
-    """Routes that take a body of at most `limit` bytes from those who know the token."""
-    refusals = problems(401, 413, 415, 422)
-    return APIRouter(route_class=worker_route(limit), dependencies=[Depends(BEARER)], responses=refusals)
+async def check_token(
+    lab: ThisLab, given: Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]
+) -> None:
+    """Raise HTTPException (401) without the workers' token. A service without a token trusts everybody."""
+    if lab.token and not (given and hmac.compare_digest(given.credentials.encode(), lab.token.encode())):
+        raise HTTPException(401, "wrong token: give the worker the lab's own CLIENTLAB_TOKEN")
 
 
 _PARSER = ThreadPoolExecutor(1, "results")
 """One thread, so that however many results come at once, the event loop waits for one other at most."""
 
-workers = _for_workers(SMALL_BODY)
-results = _for_workers(RESULT_BODY)
+workers = APIRouter(dependencies=[Depends(check_token)], responses=problems(401, 422))
 public = APIRouter(responses=problems())
 
 
@@ -79,7 +79,7 @@ async def poll(request: Request, asking: AssignmentRequest, lab: ThisLab) -> Res
     except TooManyWorkers as error:
         raise HTTPException(503, str(error)) from error
     if assignment is None and not lab.run_manager.has_work_for(asking):
-        # No exception, which the log and the page would show as a refusal: each worker of a run gets this at its end.
+        # Not an error: each worker of a run gets this at its end.
         return JSONResponse(Problem(error=f"run {asking.run!r} is not in progress").model_dump(), 410)
     return _answer(assignment)
 
@@ -121,7 +121,7 @@ def _answer(found: BaseModel | None) -> Response:
     return Response(found.model_dump_json(), media_type="application/json")
 
 
-@results.post("/api/results", responses=problems(409, 503))
+@workers.post("/api/results", responses=problems(409, 503))
 async def result(sent: SkipValidation[AssignmentResult], lab: ThisLab) -> ResultAnswer:
     """Send the result of a trial, or of a shard of it. Sent again, it changes nothing."""
     try:
@@ -194,17 +194,6 @@ async def one_run(found: FoundRun) -> Run:
 
 
 @public.get("/api/state")
-async def state(request: Request, lab: ThisLab) -> State:
-    """The state of the lab: its run in progress, its workers, and the last requests that it refused."""
-    return state_of(request, lab)
-
-
-@public.get("/api/standings")
-async def standings(lab: ThisLab) -> Standings:
-    """Who is ahead in the run in progress, or in the last one. It changes when a trial ends."""
-    return await asyncio.to_thread(standings_of, lab.run_manager.run)
-
-
-def state_of(request: Request, lab: Lab) -> State:
-    """The state of the lab."""
-    return lab.run_manager.state().model_copy(update={"refusals": list(request.app.state.refusals)})
+async def state(lab: ThisLab) -> State:
+    """The state of the lab: its run in progress and its workers."""
+    return lab.run_manager.state()

@@ -16,7 +16,6 @@ from clientlab.results import leftovers
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.service.dispatcher import Dispatcher
-from clientlab.service.page_key import PageKey
 from clientlab.service.plans import served_plan
 from clientlab.service.pod_watch import PodWatch, WorkerPods, watch_pods
 from clientlab.service.recruiter import Bounds
@@ -33,8 +32,6 @@ class LabSettings:
 
     folder: Path
     token: str
-    key: PageKey
-    grafana: str
     first: Plan | None
     programs: dict[str, str]
     bounds: Bounds
@@ -43,18 +40,13 @@ class LabSettings:
 
 @dataclass(frozen=True)
 class Lab:
-    """One service. `token` is the workers' own, empty where everybody is trusted; `grafana` is a URL or empty.
-
-    `key` is that of the page's buttons.
-    """
+    """One service. `token` is the workers' own; it is empty if everybody is trusted."""
 
     store: Store
     dispatcher: Dispatcher
     run_manager: RunManager
     run_index: RunIndex
     token: str
-    key: PageKey
-    grafana: str
 
     @classmethod
     def begin(cls, settings: LabSettings) -> Self:
@@ -68,7 +60,7 @@ class Lab:
         if pods := settings.worker_pods:
             watch_pods(pods, os.environ, PodWatch(dispatcher, run_manager, pods.patience))
         index = RunIndex(store, _log.warning)
-        return cls(store, dispatcher, run_manager, index, settings.token, settings.key, settings.grafana)
+        return cls(store, dispatcher, run_manager, index, settings.token)
 
     def start(self, wanted: Start) -> str:
         """Start a run and return its name. Raises LabError."""
@@ -83,14 +75,9 @@ def _plan_of(wanted: Start) -> Plan:
     return served_plan(wanted, known[wanted.experiment])
 
 
-def lab_of(request: Request) -> Lab:
-    """The lab that a request is for."""
-    lab: Lab = request.app.state.lab
-    return lab
-
-
 async def _this_lab(request: Request) -> Lab:
-    return lab_of(request)  # as a coroutine: FastAPI calls functions in a thread
+    lab: Lab = request.app.state.lab
+    return lab  # as a coroutine: FastAPI calls functions in a thread
 
 
 ThisLab = Annotated[Lab, Depends(_this_lab)]

@@ -30,9 +30,3 @@ def served_plan(wanted: Wanted, path: Path) -> Plan:
         changed=changed,
         replaced={} if named else replacements(experiment),
     )
-
-
-def offered_plan(path: Path) -> Plan:
-    """The plan of an experiment in full, of arms that the stack could have. No strategy is loaded. Raises LabError."""
-    file = read_experiment(path)
-    return replace(file, experiment=for_stack(file.experiment)[0]).plan()

@@ -1,4 +1,4 @@
-"""The newest finished runs, read once each: as rows for the page, and as metrics.
+"""The newest finished runs, read once each: as rows and as metrics.
 
 A run file does not change once its run has ended, and 50 of them are some megabytes of metrics: they are
 rendered when one is added, and not for each scrape.
@@ -17,10 +17,6 @@ from prometheus_client.registry import Collector
 
 from clientlab.errors import LabError
 from clientlab.judging.judgement import find_judged
-from clientlab.reports.cautions_in_brief import alerts_of, in_brief
-from clientlab.reports.claims_section import doubts
-from clientlab.reports.headline import answers_of
-from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
 from clientlab.results.store import RUN_FILE, Store
 from clientlab.results.trial import Trial
@@ -95,7 +91,7 @@ class RunIndex:
         except Exception as error:  # noqa: BLE001 - anybody can write a run file, and one must not hide all the others
             problem = f"run {name} can't be shown: {type(error).__name__}: {error}"
             self._fail(problem)
-        row = RunRow(run=name, experiment="", created="", status="unreadable", trials=0, findings=[problem])
+        row = RunRow(run=name, experiment="", created="", status="unreadable", trials=0, problem=problem)
         return _Known(changed, row, None)
 
     def _render(self, runs: Iterable[Run]) -> bytes:
@@ -129,17 +125,8 @@ def _known(name: str, changed: tuple[int, int, bool], run: Run) -> _Known:
         created=run.created,
         status=run.status,
         trials=len(run.trials),
-        findings=_findings(run) if ended else [],
     )
     return _Known(changed, row, _lean(run, name) if ended else None)
-
-
-def _findings(run: Run) -> list[str]:
-    """The verdicts of a run's claims, or its answer in a sentence for each group; and its cautions in a line."""
-    verdicts = [f"{claim.verdict}: {claim.text}{doubts(claim)}" for claim in run.claims]
-    found = verdicts or answers_of(run, groups_of(run))
-    cautions = in_brief(alerts_of(run))
-    return [*found, cautions] if cautions else found
 
 
 def _lean(run: Run, name: str) -> Run:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from clientlab import __version__
-from clientlab.errors import IncompleteRun, LabError
+from clientlab.errors import LabError
 from clientlab.experiments.checks import check_served, check_stored
 from clientlab.judging.judgement import with_judgement
 from clientlab.printable import printable
@@ -21,16 +21,14 @@ from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, surroundings
 from clientlab.results.target import Target
-from clientlab.results.trial import PlannedTrial, Trial, utc_now
+from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.results.withheld_plan import lacking, withheld_plan
 from clientlab.running.due import due_trials
 from clientlab.running.execute import Progressed, execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.given_trial import checked_trial, reported_trial
-from clientlab.service.schemas import MOST_ROUNDS, AssignmentRequest, State
+from clientlab.service.schemas import AssignmentRequest, State
 from clientlab.testbeds.compose import check_link, check_plain
-from clientlab.testbeds.local import ROUTES
-from clientlab.upstreams import UPSTREAMS
 from clientlab.workload.workload import Workload
 
 MARK = "served"
@@ -42,7 +40,6 @@ It holds the experiment that the service was started for, which need not be the 
 _STACK = Target(testbed="compose")
 _LOOK_SECONDS = 0.5
 _MOMENT = 0.01
-_STOPPED = "stopped on request"
 
 
 class _Stopped(Exception):
@@ -76,7 +73,6 @@ class RunManager:
         self._resumed = False
         self._message = ""
         self._planned = 0
-        self._unwanted = threading.Event()
         self._ending = threading.Event()
 
     def start(self, plan: Plan) -> str:
@@ -90,34 +86,6 @@ class RunManager:
         measured = distributions_of(arm.strategy for arm in plan.arms)
         run = new_run(run_name(plan), plan, _STACK, surroundings(measured, self._programs))
         return self._begin(run, plan)
-
-    def again(self, old: Run) -> str:
-        """Begin a run of an old one's settings and return its name. Raises LabError."""
-        self._check_idle()
-        foreign = next((a for a in old.experiment.arms if a.upstream not in UPSTREAMS or a.route not in ROUTES), None)
-        if foreign is not None:
-            raise LabError(f"run {old.run} measured {foreign.upstream}, and not the lab's own upstreams")
-        if old.experiment.rounds > MOST_ROUNDS:
-            raise LabError(
-                f"run {old.run} has {old.experiment.rounds:,} rounds; the service begins {MOST_ROUNDS:,} at most"
-            )
-        if found := lacking(old.experiment):
-            raise LabError(f"the file of run {old.run} does not hold {found}; begin its experiment anew")
-        check_stored(old.experiment)
-        check_link(os.environ, old.experiment.links)
-        measured = distributions_of(arm.strategy for arm in old.experiment.arms)
-        fresh = {
-            "run": run_name(old.experiment),
-            "clientlab": __version__,
-            "created": utc_now(),
-            "status": "running",
-            "target": _STACK,
-            "surroundings": surroundings(measured, self._programs),
-            "cautions": [],
-            "claims": [],
-            "trials": [],
-        }
-        return self._begin(old.model_copy(update=fresh), old.experiment)
 
     def resume(self, first: Plan | None = None) -> str | None:
         """Go on with the run that the service had begun last, if it is not finished; None where there is none.
@@ -155,15 +123,6 @@ class RunManager:
         mark = (self._store.folder / run.run / MARK).read_text(encoding="utf-8")
         return not self._experiment or self._experiment in (mark, run.experiment.name)
 
-    async def stop(self) -> None:
-        """End the run in progress; what was done is kept. Raises LabError where there is none."""
-        if not self.measuring:
-            raise LabError("no run is in progress")
-        self._unwanted.set()
-        while self.measuring:  # it may be between two trials
-            self._dispatcher.end(IncompleteRun(_STOPPED))
-            await asyncio.sleep(_MOMENT)
-
     async def shut_down(self) -> None:
         """Leave the run as it is saved, and wait for its thread."""
         self._ending.set()
@@ -178,7 +137,7 @@ class RunManager:
     def will_give(self, run: str, order: int) -> bool:
         """Whether this is the next trial of the run in progress, and not given yet: after a restart a worker has it."""
         present = self._run
-        if present is None or not self.measuring or self._unwanted.is_set() or present.run != run:
+        if present is None or not self.measuring or present.run != run:
             return False
         return order == len(present.trials) and not self._dispatcher.given(run, order)
 
@@ -213,7 +172,7 @@ class RunManager:
         )
 
     def say(self, line: str) -> None:
-        """Say a line, in the log and on the page. Names of folders and texts of the system may hold any character."""
+        """Say a line, in the log and in the lab's state. Texts of the system may hold any character."""
         self._message = printable(line)
         self._say_line(self._message)
 
@@ -241,7 +200,7 @@ class RunManager:
 
     def _check_idle(self) -> None:
         if self.measuring:
-            raise LabError(f"run {self._run.run if self._run else ''} is in progress; wait for its end, or stop it")
+            raise LabError(f"run {self._run.run if self._run else ''} is in progress; wait for its end")
 
     def _begin(self, run: Run, plan: Plan) -> str:
         (self._store.claim(run.run) / MARK).write_text(self._experiment, encoding="utf-8")
@@ -252,7 +211,6 @@ class RunManager:
 
     def _carry(self, run: Run, plan: Plan) -> None:
         self._run, self._trial, self._planned = run, None, _planned(run)
-        self._unwanted.clear()
         self._thread = threading.Thread(target=self._carry_out, args=(run, plan), name="run", daemon=True)
         self._thread.start()
 
@@ -306,8 +264,6 @@ class RunManager:
         line = "another run is being measured; this one begins after it"
         if self._message != line:
             self.say(line)
-        if self._unwanted.is_set():
-            raise IncompleteRun(_STOPPED)
         if self._ending.wait(_LOOK_SECONDS):
             raise _Stopped
 

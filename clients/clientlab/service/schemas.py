@@ -197,47 +197,6 @@ class State(_Schema):
     ] = None
     message: str
     workers: list[WorkerState]
-    refusals: Annotated[list[str], Field(description="the last requests that were refused, UTC")] = []
-
-
-class StandingsRow(_Schema):
-    """An arm with its speed over the rounds that have ended; of an open load, with its p99 from the planned start."""
-
-    name: Annotated[str, Field(description="within its group")]
-    strategy: str
-    colour: Annotated[str, Field(description="the strategy's colour in all charts, as #RRGGBB")]
-    concurrency: int
-    rounds: Annotated[int, Field(description="finished trials of the arm")]
-    requests_per_second: Annotated[float | None, Field(description="successful ones, median over the rounds")]
-    value: Annotated[float | None, Field(description="what the arm is ranked by, in the group's unit")]
-    text: Annotated[str, Field(description="the value with its unit, as reports show it")]
-    interval: Annotated[
-        tuple[float, float] | None, Field(description="95 %, of the value; null with fewer than three rounds")
-    ]
-    interval_text: str
-    word: Annotated[
-        Literal["fastest", "slower", "equal", "undecided", "not ranked"],
-        Field(description="beside the fastest of its group and load: by the interval of their ratio"),
-    ]
-    errors: Annotated[int, Field(description="failed requests, all rounds")]
-
-
-class StandingsGroup(_Schema):
-    """The arms with one workload, upstream, route and link, the fastest first."""
-
-    title: str
-    figure: Annotated[Literal["req/s", "p99"], Field(description="what the arms are ranked by: requests/s or seconds")]
-    scale: Annotated[float | None, Field(description="the value at the end of the page's scale")]
-    rows: list[StandingsRow]
-
-
-class Standings(_Schema):
-    """Who is ahead in the run in progress, or in the last one."""
-
-    run: str | None
-    ended: Annotated[int, Field(description="trials that have ended")]
-    rounds_planned: Annotated[int | None, Field(description="null if the rounds go on until they are precise")]
-    groups: list[StandingsGroup]
 
 
 class RunRow(_Schema):
@@ -248,7 +207,7 @@ class RunRow(_Schema):
     created: str
     status: str
     trials: int
-    findings: list[str]
+    problem: str | None = None
 
 
 class Problem(_Schema):

@@ -6,61 +6,59 @@ import asyncio
 import logging
 import signal
 import socket
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import uvicorn
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
-from starlette.staticfiles import StaticFiles
 
 from clientlab import __version__
 from clientlab.results.document import Run
-from clientlab.service import api, middleware, page, run_metrics
-from clientlab.service.connections import BoundedProtocol, Connections, raise_open_files
-from clientlab.service.entrance import Entrance
+from clientlab.service import api, run_metrics
 from clientlab.service.lab import Lab, LabSettings, ThisLab
-from clientlab.service.request_checks import WrongKey
 from clientlab.service.run_manager import RunManager
+from clientlab.service.schemas import Problem
 
 _operations = APIRouter(default_response_class=PlainTextResponse)
 
 
-def application(lab: Lab, hosts: Iterable[str]) -> FastAPI:
-    """The web application of a lab, for requests to these host names."""
+def application(lab: Lab) -> FastAPI:
+    """Return the web application of a lab."""
     app = FastAPI(
         title="clientlab",
         version=__version__,
-        description="The lab service: runs and reports for people and programs, assignments for workers.",
+        description="The lab service: runs for programs, assignments for workers.",
         openapi_url="/api/openapi.json",
-        docs_url=None,  # its scripts come from another site, which the page's policy forbids
+        docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,
         separate_input_output_schemas=False,
-        exception_handlers={
-            WrongKey: page.on_wrong_key,
-            HTTPException: middleware.on_http_error,
-            RequestValidationError: middleware.on_invalid,
-            ClientDisconnect: middleware.on_gone,
-        },
+        exception_handlers={HTTPException: _answer_http_error, RequestValidationError: _answer_invalid},
     )
     app.state.lab = lab
-    app.state.refusals = deque(maxlen=middleware.MOST_REFUSALS)
     app.state.registry = _registry(lab)
-    app.add_middleware(middleware.PlainBodies)
-    app.add_middleware(middleware.KnownHosts, hosts=hosts)
-    app.add_middleware(middleware.SecurityHeaders)
-    for router in (page.router, api.workers, api.results, api.public, _operations):
+    for router in (api.workers, api.public, _operations):
         app.include_router(router)
-    app.mount("/static", StaticFiles(packages=[("clientlab.service", "static")]))
     return app
+
+
+async def _answer_http_error(_request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, HTTPException):
+        raise error
+    return JSONResponse(Problem(error=error.detail).model_dump(), error.status_code)
+
+
+async def _answer_invalid(_request: Request, error: Exception) -> JSONResponse:
+    """Name the first field that does not fit its schema."""
+    if not isinstance(error, RequestValidationError):
+        raise error
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"] if part != "body")
+    return JSONResponse(Problem(error=f"{field or 'body'}: {first['msg']}").model_dump(), 422)
 
 
 @_operations.get("/healthz")
@@ -112,19 +110,14 @@ class _Present(Collector):
 
 
 _GRACE_SECONDS = 1
-_TICKS = 5
-"""Of uvicorn's loop, a tenth of a second each, between two looks for slow connections."""
 
 
-async def serve(
-    settings: LabSettings, hosts: Iterable[str], listener: socket.socket, started: Callable[[], None]
-) -> None:
+async def serve(settings: LabSettings, listener: socket.socket, started: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT. `started` is called when requests are answered. Raises LabError."""
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    raise_open_files()
     lab = Lab.begin(settings)
     try:
-        server = LabServer(lab, hosts, started)
+        server = LabServer(lab, started)
         _ignore_signals()
         await server.serve([listener])
     finally:
@@ -138,48 +131,26 @@ def _ignore_signals() -> None:
 
 
 class LabServer(uvicorn.Server):
-    """uvicorn with bounds. It tells when it has started, and ends the polls of workers before it waits for requests."""
+    """uvicorn that reports when it has started, and ends the polls of workers before it waits for requests."""
 
-    def __init__(self, lab: Lab, hosts: Iterable[str], started: Callable[[], None]) -> None:
-        self.connections = Connections()
+    def __init__(self, lab: Lab, started: Callable[[], None]) -> None:
         config = uvicorn.Config(
-            application(lab, hosts),
-            http=self.connections.protocol(),
+            application(lab),
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
-            server_header=False,
-            proxy_headers=False,  # nobody may choose the address that the log names
+            proxy_headers=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
         super().__init__(config)
         self._lab = lab
         self._tell = started
 
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        with middleware.limited() as self._log_limit:
-            await super().serve(sockets)
-
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup([])  # the entrance accepts connections
-        self._entrance = Entrance(sockets or [], self._protocol, self.connections)
-        self._entrance.open()
+        await super().startup(sockets)
         self._tell()
-
-    def _protocol(self) -> BoundedProtocol:
-        made: Any = self.config.http_protocol_class
-        protocol: BoundedProtocol = made(self.config, self.server_state, self.lifespan.state)
-        return protocol
-
-    async def on_tick(self, counter: int) -> bool:
-        if counter % _TICKS == 0:
-            self._entrance.look()
-            self.connections.look()
-            self._log_limit.look()
-        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._lab.dispatcher.close()
-        self._entrance.close()
         await super().shutdown(sockets)

@@ -8,7 +8,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from clients.documents import a_trial
-from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, asked, form, serving
+from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, asked, serving
 
 
 def test_the_description_is_valid_and_has_every_route(store):
@@ -22,11 +22,10 @@ def test_the_description_is_valid_and_has_every_route(store):
     validate(described)
     routes = {(method, path) for path, methods in described["paths"].items() for method in methods}
     assert routes == {
-        ("get", "/"), ("post", "/start"), ("post", "/stop"), ("get", "/runs/{run}"), ("post", "/runs/{run}/again"),
         ("post", "/api/assignments"), ("post", "/api/heartbeats"), ("post", "/api/meetings"), ("post", "/api/clock"),
             ("post", "/api/results"),
         ("get", "/api/runs"), ("post", "/api/runs"), ("get", "/api/runs/{run}"), ("get", "/api/state"),
-        ("get", "/api/standings"), ("get", "/healthz"), ("get", "/metrics"),
+        ("get", "/healthz"), ("get", "/metrics"),
     }  # fmt: skip
 
 
@@ -52,20 +51,6 @@ def test_what_has_another_shape_is_refused_with_the_field(store, path, document,
 def test_only_who_knows_the_token_is_answered(store, headers, status):
     """The body is not looked at before."""
     assert asked(store, "POST", "/api/assignments", headers=headers, json={})[0] == status
-
-
-def test_a_form_without_the_key_begins_nothing(store):
-    """Who can reach the page does not know it."""
-    fields = form(experiment="demo", rounds="1", key="a guess")
-    assert (asked(store, "POST", "/start", **fields)[0], store.names()) == (403, [])
-
-
-def test_a_body_that_is_not_json_is_refused(store):
-    """With the line of all refusals."""
-    headers = BEARER | {"Content-Type": "application/json"}
-    status, text, _ = asked(store, "POST", "/api/runs", headers=headers, content="{")
-    assert status == 422
-    assert "body: " in text
 
 
 def test_a_result_for_another_run_is_refused(store):

@@ -12,25 +12,21 @@ from clientlab.experiments.file import bundled, read_plan
 from clientlab.results.target import Target
 from clientlab.service.run_manager import MARK
 from clients.documents import a_run, a_trial
-from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, form, serving
+from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, serving
 
 STACK = Target(testbed="compose")
 
 
 @pytest.mark.real
-def test_the_form_begins_an_experiment_and_one_at_a_time(store):
-    """The run's first trial waits for a worker; a second run is refused, and stopping keeps what there is."""
+def test_the_api_begins_an_experiment_and_one_at_a_time(store):
+    """The run's first trial waits for a worker; a second run is refused."""
 
     async def go():
         async with serving(store) as client:
-
-            async def post(path, **fields):
-                answer = await client.post(path, **form(**fields))
-                return answer.status_code, answer.text
-
-            assert (await post("/start", experiment="demo", rounds="1"))[0] == 303
-            assert (await post("/start", experiment="demo"))[0] == 409
-            (name,) = store.names()
+            wanted = {"experiment": "demo", "rounds": 1}
+            name = (await client.post("/api/runs", headers=BEARER, json=wanted)).json()["run"]
+            assert (await client.post("/api/runs", headers=BEARER, json=wanted)).status_code == 409
+            assert store.names() == [name]
             anything = ASSIGNMENT_REQUEST | {"strategies": ["*"]}
             assignment = (await client.post("/api/assignments", headers=BEARER, json=anything)).json()
             assert assignment["run"] == name
@@ -39,14 +35,6 @@ def test_the_form_begins_an_experiment_and_one_at_a_time(store):
             assert [worker["state"] for worker in state["workers"]] == ["measuring"]
             left = f'clientlab_schedule_trials{{experiment="demo",run="{name}",state="left"}} 12.0'
             assert left in (await client.get("/metrics")).text
-            assert (await post("/stop"))[0] == 303
-            await asyncio.wait_for(ended(client), 10)
-            run = store.read(name)
-            assert (run.status, run.trials[0].reason) == ("incomplete", "stopped on request")
-            assert (await post(f"/runs/{name}/again"))[0] == 303
-            assert len(store.names()) == 2
-            again = store.read(store.names()[1])
-            assert (again.experiment, again.status, again.trials) == (run.experiment, "running", [])
 
     asyncio.run(go())
 
@@ -71,11 +59,3 @@ def test_a_run_that_another_process_has_finished_is_left_alone(store):
 
     assert run.run in asyncio.run(go())
     assert store.read(run.run) == finished
-
-
-async def ended(client) -> None:
-    """Wait until no run is in progress."""
-    while True:
-        if not (await client.get("/api/state")).json()["measuring"]:
-            return
-        await asyncio.sleep(0.01)
