@@ -13,7 +13,7 @@ from clientlab.strategies import Strategy
 from clientlab.strategies.executors import loop_of
 from clientlab.workload.load import check_load, expected_requests
 from clientlab.workload.shard_workload import check_shards, share_of
-from clientlab.workload.workload import Workload, check, is_drawn
+from clientlab.workload.workload import Workload, check
 
 TLS_ROUTES = frozenset({"proxy-tls"})
 
@@ -127,21 +127,11 @@ def _lack_of(name: str) -> str | None:
 def check_stored(plan: Plan) -> None:
     """Raises LabError where the plan of a run file, which anybody may have written, cannot or must not be measured."""
     check_served(plan)
-    check_draws(plan)
     for arm in plan.arms:
         workload = plan.workloads[arm.workload]
         check(workload)
         check_load(workload)
         _check_strategy(arm, workload, TLS_ROUTES)
-
-
-def check_draws(plan: Plan) -> None:
-    """Raises LabError for the plan of an older version whose rounds would all repeat one random draw."""
-    if plan.draws == "run" and any(map(is_drawn, plan.workloads.values())):
-        raise LabError(
-            "an older version planned it, in which all rounds have the same random delays and arrivals; measure anew "
-            f"with {plan.command!r}"
-        )
 
 
 def check_served(plan: Plan) -> None:

@@ -58,7 +58,6 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
                 include={"name", "question", "rounds", "slices", "budget", "uncontrolled", "workers", "pin", "ceilings"}
             ),
             "seed": new_seed() if experiment.seed is None else experiment.seed,
-            "draws": "round",
             "source": experiment.source,
             "find_max": experiment.find_max,
             "environments": {name: _absolute(spec) for name, spec in experiment.environments.items()},

@@ -1,4 +1,4 @@
-"""What all parts of the run document have in common: printable texts, no unknown keys, and errors of one line."""
+"""What all parts of the run document have in common: printable texts, and errors of one line."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def is_printable(content: bytes) -> bool:
 
 
 class DocumentPart(BaseModel):
-    """A part of the run document: immutable, without unknown keys, and with printable texts only."""
+    """A part of the run document: immutable, with printable texts only. Keys of other versions are ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
 
     @model_validator(mode="before")
     @classmethod

@@ -161,10 +161,6 @@ class Plan(DocumentPart):
         Field(description="null: no search; else workloads have the rate that is tried first, and probes their own"),
     ] = None
     seed: Annotated[Whole, Field(description="decides the order of the trials, and what the rounds draw")]
-    draws: Annotated[
-        Literal["run", "round"],
-        Field(description="each round has random delays, bodies and arrivals of its own; run: all have the same"),
-    ] = "run"
     arms: Annotated[list[Arm], Field(max_length=MOST_ARMS)]
     baseline: Annotated[str | None, Field(description="the arm that the others are compared with")] = None
     workloads: Annotated[dict[str, Annotated[Workload, AfterValidator(_computable)]], Field(max_length=MOST_ITEMS)]

@@ -245,13 +245,6 @@ class Trial(PlannedTrial):
         Seconds | None, Field(description="after which the trial would have failed, from the start of its process")
     ] = None
     wall_seconds: Seconds | None = None
-    duration_extended: Annotated[
-        bool | None,
-        Field(
-            description="whether requests were begun after the workload's duration, because fewer had begun than may "
-            "be in flight; null without a duration"
-        ),
-    ] = None
     requests: Annotated[Count, Field(description="finished, errors included")] = 0
     errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)] = {}
     error_examples: Annotated[dict[str, str], Field(max_length=MOST_KINDS)] = {}

@@ -222,8 +222,7 @@ def planned_trial(
     workload = (whole or run.experiment).workloads[arm.workload]
     if due.search is not None:
         workload = _searched(run, workload, due.search)
-    if run.experiment.draws == "round":
-        workload = in_round(workload, run.experiment.seed, due.round)
+    workload = in_round(workload, run.experiment.seed, due.round)
     trial = PlannedTrial(
         arm=arm.name,
         strategy=arm.strategy,

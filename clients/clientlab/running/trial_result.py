@@ -218,7 +218,6 @@ def judged(
         status="failed" if reason else "done",
         reason=reason and begun.without_secrets(reason),
         wall_seconds=outcome.wall_seconds,
-        duration_extended=outcome.extended,
         requests=counts.finished,
         errors=counts.errors,
         error_examples=begun.examples_of(counts),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 from urllib.parse import urlsplit
 
-from clientlab.errors import FieldError, LabError
-from clientlab.experiments.checks import check_draws
+from clientlab.errors import FieldError
 from clientlab.redaction import MARK
 from clientlab.results.document import Run
 from clientlab.results.plan import Plan
@@ -25,10 +24,6 @@ def stored_run(request: ResumedRun, store: Store, stack: contextlib.ExitStack) -
     if run.status == "done":
         message = f"the run is whole; measure another with {run.experiment.command!r}"
         raise FieldError(["resume"], message, value=name)
-    try:
-        check_draws(run.experiment)
-    except LabError as error:
-        raise FieldError(["resume"], str(error), value=name) from error
     for workload in run.experiment.workloads.values():
         pinned(workload)
     return run

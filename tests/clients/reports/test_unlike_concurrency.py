@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from clientlab.judging.cautions import cautions_of
 from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.comparison import compare
 from clientlab.judging.ranking import ranked
@@ -55,29 +54,6 @@ def test_the_table_keeps_arms_of_equal_concurrency_together():
     assert found["c"] == ["32", "32", "4", "1", "1"]
     assert found["x fastest of c (95 %)"] == ["1", "2.00 (2.00 to 2.00)", "–", "1", "2.00 (2.00 to 2.00)"]
     assert "x fastest (95 %)" in columns(a_run(*rounds("wide", 1.0, 32), *rounds("wider", 2.0, 32)))
-
-
-def test_a_caution_names_the_arms_and_what_their_ratio_means():
-    """Where they wait for the server."""
-    (found,) = [one for one in cautions_of(a_run(*MIXED)) if one.kind == "unlike-concurrency"]
-    assert found.text == "arms have unlike numbers of requests in flight: c=32 for wide, wider; c=1 for one, two"
-    assert found.advice == (
-        "compare arms of equal c: where they wait for the upstream's delay, the ratio between unlike ones is mostly "
-        "the ratio of c"
-    )
-    assert found.arms == ["one", "two", "wide", "wider"]
-
-
-def test_without_unlike_concurrency_there_is_no_caution():
-    """Nor where an axis of the experiment varies it on purpose, by any name. Other groups are not compared."""
-    equal = a_run(*rounds("wide", 1.0, 32), *rounds("wider", 2.0, 32), *rounds("one", 3.0, 1, route="proxy"))
-    swept = a_run(
-        *rounds("a", 1.0, 32), *rounds("b", 2.0, 1),
-        arms=[Arm(name=name, strategy=name, upstream="aiohttp", route="direct", workload="workload",
-                  axes={axis: c}) for name, axis, c in (("a", "concurrency", 32), ("b", "semaphore", 1))],
-    )  # fmt: skip
-    for run in (equal, swept):
-        assert "unlike-concurrency" not in [one.kind for one in cautions_of(run)]
 
 
 SHORT = [*rounds("httpx", 5.0, 300, requests=75), *rounds("requests", 1.0, 300), *rounds("urllib3", 1.1, 300)]

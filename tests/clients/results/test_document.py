@@ -28,12 +28,11 @@ def test_run_documents_fit_the_schema_and_are_read_back_equal(run):
     ("change", "says"),
     [
         ({"format": 2}, "1 was expected"),
-        ({"more": 1}, "'more' was unexpected"),
         ({"trials": [{}]}, "'arm' is a required property"),
     ],
 )
 def test_what_is_no_run_document_does_not_fit(change, says):
-    """The schema is strict: a misspelt field is an error."""
+    """A field that is missing or has another value is an error."""
     document = json.loads(a_run().model_dump_json()) | change
     with pytest.raises(jsonschema.ValidationError, match=says):
         jsonschema.validate(document, schema())

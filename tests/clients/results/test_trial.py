@@ -25,7 +25,6 @@ DONE = {"status": "done", "requests": 7, "wall_seconds": 0.1}
         ({"wall_seconds": None}, "wall_seconds"),
         ({"latency_seconds": {"mean": 1.0}}, "latency_seconds.p50"),
         ({"partial": True}, "partial"),
-        ({"speed": 3}, "speed"),
         ({"status": "planned"}, "status"),
     ],
 )

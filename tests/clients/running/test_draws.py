@@ -113,14 +113,6 @@ def test_a_run_that_was_read_again_goes_on_with_its_own_draws(tmp_path):
     assert list(after.items()) == list(before.items())[1:]
 
 
-def test_rounds_of_an_older_version_repeat_one_draw():
-    """Its run file does not state that draws are by round; what it measured is read as it was."""
-    document = a_new_run().model_dump(mode="json")
-    del document["experiment"]["draws"]
-    found = drawn(Run.model_validate(document))
-    assert found[1] == found[2] == found[3]
-
-
 @pytest.mark.real
 def test_overhead_leaves_out_the_delay_that_the_server_was_asked_for_in_this_round(tmp_path):
     """Lab and upstream agree on the delay of request k of each round, to the microsecond."""

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from clientlab.conformance.server import counting_server, ok
-from clientlab.judging.cautions import cautions_of
 from clientlab.measuring.outcome import Measurement, Outcome
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.shard import ShardSlices
@@ -20,7 +19,7 @@ from clientlab.running.trial_runner import TrialRunner
 from clientlab.running.whole_load import censored_mean, progress_of
 from clientlab.samples.log_reader import RECORD, Samples
 from clientlab.workload.workload import Workload
-from clients.documents import a_planned_trial, a_run, a_shard_report
+from clients.documents import a_planned_trial, a_shard_report
 from clients.fake_testbed import FakeTestbed
 
 C = 64
@@ -79,7 +78,7 @@ def test_the_rate_with_a_duration_is_that_of_the_whole_load(draw, mean, duration
 
 
 def test_a_straggler_changes_neither_rate_nor_shares_nor_the_verdict():
-    """One request of 30 s keeps a trial of 10 s waiting; the client stays full, and the run has a caution."""
+    """One request of 30 s keeps a trial of 10 s waiting; the client stays full."""
     found = closed_loop(lambda many: np.full(many, 0.032), 10.0)
     held = float(found.records["seconds"].sum()) * 0.9
     spent = {"outcome": {"cpu_seconds": 9.0}, "duration": 10.0}
@@ -91,8 +90,6 @@ def test_a_straggler_changes_neither_rate_nor_shares_nor_the_verdict():
     assert after.busy == pytest.approx(before.busy, abs=0.01)
     assert after.in_flight.client == pytest.approx(C, rel=0.02)
     assert (before.verdict, after.verdict) == ("client-bound", "client-bound")
-    run = a_run(after.model_copy(update={"workload": "workload"}), workloads={"workload": Workload(duration=10.0)})
-    assert [one.arms for one in cautions_of(run) if one.kind == "long-tail"] == [["a"]]
 
 
 def test_time_that_workers_held_requests_after_the_duration_fills_no_worker():
@@ -153,14 +150,11 @@ def shard_reports(walls: dict[float, int]):
 
 
 def test_shards_that_end_apart_have_the_rate_of_the_time_in_which_all_sent():
-    """5,000 requests in 5 s and 5,000 in 20 s were 1,250/s together, and not 500/s; a caution says so."""
+    """5,000 requests in 5 s and 5,000 in 20 s were 1,250/s together, and not 500/s."""
     trial = merged_trial(*shard_reports({5.0: 5000, 20.0: 5000}))
     assert trial.status == "done", trial.reason
     assert trial.requests_per_second == pytest.approx(1250, rel=0.02)
     assert (trial.wall_seconds, trial.tail_seconds) == (20.0, pytest.approx(15.0))
-    workload = Workload(requests=10_000, shards=2)
-    [caution] = [one for one in cautions_of(a_run(trial, workloads={"workload": workload})) if "apart" in one.kind]
-    assert "ended apart: after the first, the others went on for up to 15.0 s" in caution.text
 
 
 @pytest.mark.real

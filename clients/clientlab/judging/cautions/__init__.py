@@ -39,12 +39,10 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     searches.failed_overloads,
     percentiles.percentiles_of_failures,
     durations.overlong,
-    load.one_draw,
     load.behind_schedule,
     load.overloaded,
     load.late_starts,
     load.start_spread,
-    load.unlike_concurrency,
     altered_plan.replaced,
     altered_plan.system_limits,
     bottlenecks.server_bound,
@@ -57,7 +55,6 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     links.dropped_segments,
     opened_connections.not_warm,
     opened_connections.open_before,
-    opened_connections.closed_between_slices,
     opened_connections.p99_of_opening,
     trials.gil_on,
     bottlenecks.waits_for_connection,
@@ -66,18 +63,12 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     altered_plan.resumed,
     altered_plan.shortened,
     altered_plan.changed,
-    altered_plan.workers,
     altered_plan.time_budget,
     altered_plan.few_rounds,
     trials.short_trials,
-    durations.extended,
-    durations.long_tails,
     load.fewer_requests_than_concurrency,
     percentiles.few_requests,
-    percentiles.few_beyond_p99,
-    trials.outlying_caution,
     noise.noisy_trials,
-    trials.memory_unknown,
 )
 
 
@@ -113,17 +104,5 @@ REORDERING = frozenset(
 Noise is not among them: it meets all arms of a round, and the intervals of ratios hold what it does.
 """
 
-MINOR = frozenset(
-    {
-        "closed-between-slices",
-        "extended-durations",
-        "few-beyond-p99",
-        "long-tail",
-        "measured-again",
-        "memory-unknown",
-        "outlying-trials",
-        "shards-end-apart",
-        "unlike-concurrency",
-    }
-)
+MINOR = frozenset({"few-requests"})
 """Kinds that change no decision about what a short report shows; the whole report has them."""

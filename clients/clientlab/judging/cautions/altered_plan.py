@@ -72,19 +72,6 @@ def changed(run: Run) -> Iterator[Caution]:
         )
 
 
-def workers(run: Run) -> Iterator[Caution]:
-    """The local testbed starts each upstream with that number and names the upstream; containers run all the time."""
-    workers = run.experiment.workers
-    served = {arm.upstream for arm in run.experiment.arms} - run.surroundings.programs.keys()
-    if others := sorted(served & workers.keys()):
-        yield Caution(
-            kind="workers",
-            text=f"the experiment asks for {', '.join(f'{workers[name]} workers of {name}' for name in others)}, "
-            "but the containers have a number of their own",
-            advice="run it without --testbed compose, or set the number of workers in .env",
-        )
-
-
 def time_budget(run: Run) -> Iterator[Caution]:
     """Rounds that ended before every interval was narrow enough."""
     if run.rounds_ended == "time-budget":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clientlab import strategies, units
 from clientlab.errors import LabError
-from clientlab.judging.cautions.trials import arms_of, by_arm, finished, names_of
+from clientlab.judging.cautions.trials import by_arm
 from clientlab.results.bottleneck import Bound
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY
@@ -106,61 +106,3 @@ def _searched_pool(trial: Trial) -> str | None:
     except LabError:  # an imported run with a strategy that is not installed: unknown
         return None
     return spec.distribution if spec.quirks.searches_pool else None
-
-
-def extended(run: Run) -> Iterator[Caution]:
-    """Trials that went on beyond their duration."""
-    late = [trial for trial in finished(run) if trial.duration_extended and not _is_overlong(run, trial)]
-    if late:
-        yield Caution(
-            kind="extended-durations",
-            arms=arms_of(late),
-            text=f"trials of {names_of(late)} went on beyond their duration, until as many requests had begun as may "
-            "be in flight",
-            advice="pools and connections took the time, so these trials hold few requests: raise -d",
-        )
-
-
-LONG_TAIL = 0.1
-"""Of the time before it: from here on, wall time and rate of a trial answer different questions."""
-
-
-def long_tails(run: Run) -> Iterator[Caution]:
-    """Trials that went on for long with fewer requests in flight than planned."""
-    late = [trial for trial in finished(run) if _tail_share(trial) >= LONG_TAIL and not _is_overlong(run, trial)]
-    apart, slow = [one for one in late if _is_counted(run, one)], [one for one in late if not _is_counted(run, one)]
-    if slow:
-        yield Caution(
-            kind="long-tail",
-            arms=arms_of(slow),
-            figures=["wall", "p99", "tail"],
-            text=f"after the duration, trials of {names_of(slow)} waited for their last responses for up to "
-            f"{_longest_tail(slow)}",
-            advice="rate and shares are of the time before; a few slow requests decide wall time and tail: look at the "
-            "longest latency, and raise -d until the tail is a small part",
-        )
-    if apart:
-        yield Caution(
-            kind="shards-end-apart",
-            arms=arms_of(apart),
-            figures=["wall", "tail"],
-            text=f"shards of {names_of(apart)} ended apart: after the first, the others went on for up to "
-            f"{_longest_tail(apart)}",
-            advice="rate and shares are of the time in which all shards sent; a share of the requests is too large for "
-            "the slowest machine: divide a duration (-d) instead of a number of requests, or use equal machines",
-        )
-
-
-def _tail_share(trial: Trial) -> float:
-    """The tail as a share of the time before it; 0 without one."""
-    tail, before = trial.tail_seconds or 0.0, (trial.wall_seconds or 0.0) - (trial.tail_seconds or 0.0)
-    return tail / before if before > 0 else 0.0
-
-
-def _is_counted(run: Run, trial: Trial) -> bool:
-    """Whether the trial's workload has a number of requests."""
-    return run.experiment.workloads[trial.workload].requests is not None
-
-
-def _longest_tail(found: list[Trial]) -> str:
-    return units.time(max(trial.tail_seconds or 0.0 for trial in found))

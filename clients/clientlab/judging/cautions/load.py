@@ -7,41 +7,10 @@ from collections.abc import Iterator
 from clientlab import units
 from clientlab.judging.backlog import growth_in
 from clientlab.judging.cautions.trials import arms_of, by_arm, finished, names_of
-from clientlab.judging.ranking import finished_by_group
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Trial
 from clientlab.workload.load import expected_requests
-from clientlab.workload.workload import is_drawn
-
-_WAITING = ": where they wait for the upstream's delay, the ratio between unlike ones is mostly the ratio of c"
-
-
-def unlike_concurrency(run: Run) -> Iterator[Caution]:
-    """Arms of one table with unlike requests in flight, unless the experiment varies them on purpose, by an axis.
-
-    Behind a search for capacities, arms are compared at equal rates whatever they have in flight.
-    """
-    if run.experiment.find_max is not None:
-        return
-    places = {arm.name: arm.axes.values() for arm in run.experiment.arms}
-    mixed: list[tuple[str, Trial]] = []
-    for trials in finished_by_group(run).values():
-        group = [(name, trial) for name, trial in trials if trial.concurrency not in places.get(trial.arm, ())]
-        if len({trial.concurrency for _, trial in group}) > 1:
-            mixed += group
-    if mixed:
-        found: dict[int, set[str]] = {}
-        for name, trial in mixed:
-            found.setdefault(trial.concurrency, set()).add(name)
-        waiting = any(trial.verdict == "latency-bound" for _, trial in mixed)
-        yield Caution(
-            kind="unlike-concurrency",
-            arms=arms_of(trial for _, trial in mixed),
-            text="arms have unlike numbers of requests in flight: "
-            + "; ".join(f"c={count} for {', '.join(sorted(found[count]))}" for count in sorted(found, reverse=True)),
-            advice=f"compare arms of equal c{_WAITING if waiting else ''}",
-        )
 
 
 def fewer_requests_than_concurrency(run: Run) -> Iterator[Caution]:
@@ -61,21 +30,6 @@ def _planned_requests(run: Run, trial: Trial) -> int:
     workload = run.experiment.workloads[trial.workload]
     drawn = workload.arrivals == "poisson" and trial.search is None
     return (expected_requests(workload) if drawn else None) or trial.requests
-
-
-def one_draw(run: Run) -> Iterator[Caution]:
-    """Rounds of an older version, which all had the same random delays and arrivals."""
-    if run.experiment.draws == "round":
-        return
-    workloads = run.experiment.workloads
-    copies = [one for one in finished(run) if is_drawn(workloads[one.workload])]
-    if len({trial.round for trial in copies}) > 1:
-        yield Caution(
-            kind="one-draw",
-            arms=arms_of(copies),
-            text=f"all rounds of {names_of(copies)} have the same random delays and arrivals",
-            advice="their intervals leave out how much another draw changes: measure anew, with a draw in each round",
-        )
 
 
 _MUCH = 1.2

@@ -60,20 +60,6 @@ def open_before(run: Run) -> Iterator[Caution]:
         )
 
 
-def closed_between_slices(run: Run) -> Iterator[Caution]:
-    """Connections that the server, or the client, had closed when a trial's next slice began."""
-    found = [trial for trial in finished(run) if trial.connections_reopened and _should_be_warm(run, trial)]
-    if found:
-        yield Caution(
-            kind="closed-between-slices",
-            arms=arms_of(found),
-            text=f"of {names_of(found)}, up to {max(trial.connections_reopened or 0 for trial in found)} connections "
-            "were closed while a trial waited for its next slice, and opened anew before it",
-            advice="the server closes idle connections early, as uvicorn does after 5 s: raise its limit, or use "
-            "--slices 1",
-        )
-
-
 def p99_of_opening(run: Run) -> Iterator[Caution]:
     """Arms whose p99 falls on the requests that opened connections: with it, that of the time after them."""
     found: dict[str, str] = {}

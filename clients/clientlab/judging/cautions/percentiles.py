@@ -15,9 +15,6 @@ OF_LATENCY = [figure.key for figure in FIGURES if figure.bounded and figure.unit
 """Keys of the figures that failed requests, and waits for a connection, take part in."""
 
 _PERCENTILES = tuple(BY_KEY[key] for key in QUANTILES)
-_FEWEST_REQUESTS = 100
-"""With fewer, the nearest rank of the 99th percentile is the last."""
-
 _FEWEST_BEYOND = 10
 """Requests of a trial beyond its 99th percentile.
 
@@ -53,30 +50,15 @@ def _bound_of(trials: list[Trial]) -> str | None:
 
 
 def few_requests(run: Run) -> Iterator[Caution]:
-    """Trials whose p99 is their maximum."""
-    few = [trial for trial in finished(run) if trial.requests < _FEWEST_REQUESTS and trial.latency_seconds]
+    """Trials whose p99 rests on a handful of requests."""
+    few = [trial for trial in finished(run) if trial.requests // 100 < _FEWEST_BEYOND and trial.latency_seconds]
     if few:
+        fewest = min(trial.requests for trial in few)
         yield Caution(
             kind="few-requests",
             arms=arms_of(few),
             figures=["p99"],
-            text=f"trials of {names_of(few)} made fewer than {_FEWEST_REQUESTS} requests: "
-            "their p99 is the longest request",
-            advice="one slow request decides such a p99: raise -n",
-        )
-
-
-def few_beyond_p99(run: Run) -> Iterator[Caution]:
-    """Trials whose p99 rests on a handful of requests."""
-    few = [trial for trial in finished(run) if 0 < trial.requests // 100 < _FEWEST_BEYOND and trial.latency_seconds]
-    if few:
-        least, most = (extreme(trial.requests // 100 for trial in few) for extreme in (min, max))
-        count = f"{least}" if least == most else f"{least} to {most}"
-        noun = "is 1 request" if most == 1 else f"are {count} requests"
-        yield Caution(
-            kind="few-beyond-p99",
-            arms=arms_of(few),
-            figures=["p99"],
-            text=f"the slowest 1 % of a trial of {names_of(few)} {noun}, on which its p99 rests",
-            advice=f"few slow requests decide such a p99: send more, -n {100 * _FEWEST_BEYOND:,} at least",
+            text=f"trials of {names_of(few)} made few requests ({fewest:,} at the least), so their p99 rests on "
+            f"{max(1, fewest // 100)} of them",
+            advice=f"send at least {100 * _FEWEST_BEYOND:,} requests (-n) before you compare p99",
         )
