@@ -1,1 +1,1 @@
-"""What the lab found, written from run files that anybody can check or measure anew."""
+"""The runs that the documentation shows, and the program that measures and stores them."""

@@ -1,41 +1,65 @@
-"""`python -m findings [EXPERIMENT …]`: measure one where it is named, then write the page and its pictures.
-
-The other pages that quote run files are written by `python -m generate`.
-"""
+"""`python -m findings`: measure an experiment and store its run and its chart, or store the run of a recipe."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from clientlab.errors import LabError
-from findings import atlas
-from findings.page import run_file, write
-from findings.storing import refuse_changed_code, store
+import click
 
-MANY_TRIALS = 200
-"""Runs with more trials are stored without the bulky parts of these."""
+from clientlab.results.machine import changed_code
+
+HERE = Path(__file__).parent
+CHARTS = HERE.parent / "docs" / "findings"
+MOST_TRIALS = 200
+"""Runs with more trials are stored without their histograms and timelines, which no page shows."""
 
 
-def measure(words: list[str]) -> None:
-    """`clientlab run WORDS`; its file takes the place of the experiment's.
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.option("--recipe", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="RUN.JSON")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def findings(name: str, recipe: Path | None, options: tuple[str, ...]) -> None:
+    """Measure the experiment NAME, with OPTIONS for `clientlab run`, and store its run and chart.
 
-    Raises CalledProcessError if the run fails, and SystemExit if no commit holds the code.
+    With --recipe, nothing is measured: the run file of a recipe takes its place among the shown runs as NAME.
     """
-    refuse_changed_code()
+    if recipe is not None:
+        store(recipe, HERE / "shown" / f"{name}.json.gz")
+        return
+    changed = changed_code()
+    if changed is None or changed:
+        what = "this is no clone" if changed is None else f"{changed[0]} differs from the commit"
+        raise click.ClickException(f"{what}; commit the code first, so that others can measure the same again")
+    target = HERE / "runs" / f"{name}.json.gz"
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-m", "clientlab", "run", *words], cwd=folder, check=True)
-        store(Path(folder), run_file(words[0]), most_trials=MANY_TRIALS)
+        _clientlab("run", name, *options, "--out", folder)
+        [run_file] = Path(folder).glob("*/run.json")
+        store(run_file, target)
+    _clientlab("report", str(target), "--chart", str(CHARTS / f"{name}.svg"))
+
+
+def store(run_file: Path, target: Path) -> None:
+    """Pack a run file. The same run gives the same bytes."""
+    document = json.loads(run_file.read_text(encoding="utf-8"))
+    if len(document["trials"]) > MOST_TRIALS:
+        for trial in document["trials"]:
+            for bulky in ("histogram", "over_time"):
+                trial.pop(bulky, None)
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    target.write_bytes(gzip.compress(f"{text}\n".encode(), mtime=0))
+
+
+def _clientlab(*words: str) -> None:
+    """Run a command of the lab. Exits with its code if it fails."""
+    code = subprocess.run([sys.executable, "-m", "clientlab", *words], check=False).returncode
+    if code:
+        raise SystemExit(code)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        measure(sys.argv[1:])
-    try:
-        write()
-        atlas.write_pictures()
-    except LabError as error:  # a run file, or a sentence that its run does not bear out
-        sys.stderr.write(f"findings: {error}\n")
-        raise SystemExit(2) from error
+    findings(prog_name="scripts/findings")

@@ -1,1 +1,1 @@
-"""Files, and blocks of files, that follow from the code: written by `scripts/generate`, compared by a test."""
+"""Blocks of the documentation that hold the output of a command."""

@@ -1,4 +1,4 @@
-"""`python -m generate`: write all generated files; with --check, only name those that are stale."""
+"""`python -m generate`: refresh the generated blocks of the documentation; with --check, only name the stale files."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import sys
 
 import click
 
-from generate.blocks import BlockMissing
-from generate.registry import stale, write
+from generate.blocks import ROOT, BlockError, stale
 
 
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is stale.")
 def generate(*, check: bool) -> None:
-    """Write the files and blocks that follow from the code."""
+    """Refresh the generated blocks of the documentation."""
     try:
-        names = stale() if check else write()
-    except BlockMissing as error:
+        texts = stale()
+    except BlockError as error:
         raise click.ClickException(str(error)) from error
-    for name in names:
-        click.echo(f"{'stale' if check else 'written'}: {name}")
-    if check and names:
-        click.echo("run scripts/generate", err=True)
-        sys.exit(1)
+    for path, text in texts.items():
+        if not check:
+            path.write_text(text, encoding="utf-8")
+        click.echo(f"{'stale' if check else 'written'}: {path.relative_to(ROOT)}")
+    sys.exit(1 if check and texts else 0)
 
 
 if __name__ == "__main__":

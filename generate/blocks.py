@@ -1,42 +1,81 @@
-"""A generated file, or a generated block between two marker lines of a file that people edit."""
+"""Blocks of the documentation that hold the output of a clientlab command.
+
+A block is made of two marker lines, and `refreshed` writes the output of the command between them:
+
+    <!-- $ clientlab list strategies --markdown -->
+    <!-- end -->
+
+Output of ``--markdown`` is put in as it is, any other output in a fence, 100 columns wide.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+import shlex
+from functools import cache
+from pathlib import Path
+from unittest.mock import patch
+
+from click.testing import CliRunner
+
+from clientlab.cli import commands, terminal
+
+ROOT = Path(__file__).parents[1]
+COLUMNS = 100
+_BEGIN = "<!-- $ "
+_BLOCK = re.compile(rf"^{re.escape(_BEGIN)}(clientlab [^\n]+) -->\n(.*?)^<!-- end -->$", re.DOTALL | re.MULTILINE)
+_RUN_FILE = ".json.gz"
 
 
-class BlockMissing(Exception):
-    """The marker lines of a generated block are not in the file."""
+class BlockError(Exception):
+    """A block without an end, or whose command failed."""
 
 
-@dataclass(frozen=True)
-class Generated:
-    """`text` returns the content; `path` is relative to the repository's root, with slashes.
+def pages() -> list[Path]:
+    """Return the files that may hold blocks."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-    Without a marker the content is the whole file. With one it is the lines between ``<!-- generated: MARKER -->``
-    and ``<!-- /generated -->`` (Markdown, HTML), or ``# generated: MARKER`` and ``# /generated`` (YAML, TOML, Python).
-    The content keeps its own indentation.
+
+def refreshed(text: str) -> str:
+    """Return the text with the current output in each block. Raises BlockError."""
+    for command, content in _BLOCK.findall(text):
+        if _BEGIN in content:
+            raise BlockError(f"{command!r}: the block has no line <!-- end -->")
+    if len(_BLOCK.findall(text)) < len(re.findall(rf"^{re.escape(_BEGIN)}", text, re.MULTILINE)):
+        raise BlockError("a block has no line <!-- end -->, or its command is not clientlab")
+    return _BLOCK.sub(lambda found: f"{_BEGIN}{found[1]} -->\n\n{output(found[1])}\n\n<!-- end -->", text)
+
+
+@cache
+def output(command: str) -> str:
+    """Return what the command prints, as Markdown. Raises BlockError.
+
+    A run file that is not there yet gives a line that says so.
     """
+    words = shlex.split(command)[1:]
+    for word in words:
+        if word.endswith(_RUN_FILE) and not (ROOT / word).exists():
+            name = Path(word).name.removesuffix(_RUN_FILE)
+            return f"*Not measured yet: `scripts/findings {name}` puts the result here.*"
+    with contextlib.chdir(ROOT), patch.object(terminal, "PIPE_COLUMNS", COLUMNS):
+        plain = {"COLUMNS": str(COLUMNS), "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
+        result = CliRunner().invoke(commands, words, prog_name="clientlab", env=plain)
+    if result.exception is not None:
+        raise BlockError(f"{command!r} failed: {result.stderr.strip() or result.exception!r}") from result.exception
+    text = "\n".join(line.rstrip() for line in result.stdout.strip("\n").splitlines())
+    return text if "--markdown" in words else f"```text\n{text}\n```"
 
-    path: str
-    text: Callable[[], str]
-    marker: str = ""
 
-    def applied(self, before: str) -> str:
-        """The file's text with the content in its place. Raises BlockMissing."""
-        content = self.text().rstrip("\n") + "\n"
-        if not self.marker:
-            return content
-        begin = rf"^[ \t]*(?:<!-- generated: {re.escape(self.marker)} -->|# generated: {re.escape(self.marker)})\n"
-        end = r"^[ \t]*(?:<!-- /generated -->|# /generated)$"
-        found = re.search(rf"({begin})(.*?)({end})", before, re.DOTALL | re.MULTILINE)
-        if found is None:
-            raise BlockMissing(
-                f"{self.path}: no block {self.marker!r}; "
-                f"write the lines <!-- generated: {self.marker} --> and <!-- /generated --> where it belongs"
-            )
-        # Markdown needs an empty line between a comment and a table.
-        space = "\n" if found[1].lstrip().startswith("<!--") else ""
-        return before[: found.end(1)] + space + content + space + before[found.start(3) :]
+def stale() -> dict[Path, str]:
+    """Return the files whose blocks are not current, with the text that they should have. Raises BlockError."""
+    found = {}
+    for path in pages():
+        before = path.read_text(encoding="utf-8")
+        try:
+            after = refreshed(before)
+        except BlockError as error:
+            raise BlockError(f"{path.relative_to(ROOT)}: {error}") from error
+        if after != before:
+            found[path] = after
+    return found

@@ -1,61 +1,76 @@
-"""What follows from the code is written by scripts/generate, and is up to date in the repository."""
+"""The blocks that scripts/generate writes are current, and scripts/findings stores runs that can be read."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import urllib3  # noqa: F401 - binds a socket as it is imported, which a pure test must not do
-from click.testing import CliRunner
 
-from findings.page import DOCS, render, stored_names, stored_run
-from generate import registry
-from generate.__main__ import generate
-from generate.blocks import BlockMissing, Generated
+from clientlab.results.store import read_run
+from clients.documents import a_run, a_trial
+from findings import __main__ as program
+from generate.blocks import COLUMNS, ROOT, BlockError, output, refreshed, stale
 
 PAGE = """# Title
 
-<!-- generated: one -->
+<!-- $ clientlab list executors --markdown -->
 old
-<!-- /generated -->
+<!-- end -->
 
 end
 """
 
 
-def test_the_generated_files_are_up_to_date():
-    """Run scripts/generate after a change of what it reads; nobody edits the result."""
-    assert registry.stale() == []
-
-
-def test_the_findings_are_what_their_run_files_give():
-    """scripts/findings writes these pages; nobody edits them."""
-    pages = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("findings*.md")}
-    assert render({name: stored_run(name) for name in stored_names()}) == pages
+def test_the_blocks_of_the_documentation_are_current():
+    """Run scripts/generate after a change; nobody edits a block."""
+    assert [str(path.relative_to(ROOT)) for path in stale()] == []
 
 
 def test_a_block_is_replaced_and_all_else_is_kept():
-    """With an empty line on both sides, as Markdown needs it between a comment and a table."""
-    entry = Generated("page.md", lambda: "| new |\n\n", marker="one")
-    assert entry.applied(PAGE) == PAGE.replace("old\n", "\n| new |\n\n")
-    assert entry.applied(entry.applied(PAGE)) == entry.applied(PAGE)
-    with pytest.raises(BlockMissing, match="three"):
-        Generated("page.md", lambda: "", marker="three").applied(PAGE)
+    """Once it is current, it stays."""
+    text = refreshed(PAGE)
+    assert text.startswith("# Title\n\n<!-- $ clientlab list executors --markdown -->\n\n| name |")
+    assert text.endswith("|\n\n<!-- end -->\n\nend\n")
+    assert refreshed(text) == text
 
 
-def test_stale_files_are_named_and_written_once(tmp_path, monkeypatch):
-    """--check writes nothing and exits 1; afterwards all is up to date."""
-    (tmp_path / "page.md").write_text(PAGE)
-    (tmp_path / "fresh.txt").write_text("fresh\n")
-    entries = (
-        Generated("page.md", lambda: "1", marker="one"),
-        Generated("fresh.txt", lambda: "fresh"),
-        Generated("folder/new.txt", lambda: "new"),
-    )
-    monkeypatch.setattr(registry, "ROOT", tmp_path)
-    monkeypatch.setattr(registry, "GENERATED", entries)
-    checked = CliRunner().invoke(generate, ["--check"])
-    assert (checked.exit_code, checked.stdout) == (1, "stale: page.md\nstale: folder/new.txt\n")
-    assert (tmp_path / "page.md").read_text() == PAGE
-    assert CliRunner().invoke(generate, []).exit_code == 0
-    assert "\n1\n" in (tmp_path / "page.md").read_text()
-    assert (tmp_path / "folder" / "new.txt").read_text() == "new\n"
-    assert CliRunner().invoke(generate, ["--check"]).exit_code == 0
+def test_output_without_markdown_is_fenced_and_has_a_fixed_width():
+    """No colours, and no spaces at the ends of lines."""
+    first, *lines, last = output("clientlab report findings/shown/demo.json.gz").splitlines()
+    assert (first, last) == ("```text", "```")
+    assert 80 < max(map(len, lines)) <= COLUMNS
+    assert not [line for line in lines if "\x1b" in line or line != line.rstrip()]
+
+
+def test_a_run_that_is_not_measured_yet_says_so():
+    """The page can be written before."""
+    assert "`scripts/findings nothing`" in output("clientlab report findings/runs/nothing.json.gz --markdown")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PAGE.replace("<!-- end -->\n", ""),
+        PAGE.replace("<!-- end -->\n", "") + PAGE,
+        PAGE.replace("clientlab list executors", "ls"),
+        PAGE.replace("executors", "everything"),
+    ],
+)
+def test_a_wrong_block_is_refused(text):
+    """Without an end, of another program, or with a command that fails."""
+    with pytest.raises(BlockError):
+        refreshed(text)
+
+
+def test_a_stored_run_is_read_as_it_was(tmp_path, monkeypatch):
+    """The same run gives the same bytes; one of many trials loses what no page shows."""
+    run = a_run(a_trial("urllib3", 1), a_trial("urllib3", 2))
+    (tmp_path / "run.json").write_text(run.model_dump_json())
+    program.store(tmp_path / "run.json", tmp_path / "one.json.gz")
+    program.store(tmp_path / "run.json", tmp_path / "two.json.gz")
+    assert (tmp_path / "one.json.gz").read_bytes() == (tmp_path / "two.json.gz").read_bytes()
+    assert json.loads(read_run(tmp_path / "one.json.gz").model_dump_json()) == json.loads(run.model_dump_json())
+    monkeypatch.setattr(program, "MOST_TRIALS", 1)
+    program.store(tmp_path / "run.json", tmp_path / "two.json.gz")
+    assert [trial.histogram for trial in read_run(tmp_path / "two.json.gz").trials] == [None, None]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import shlex
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,8 +23,11 @@ from clientlab.errors import LabError
 from clientlab.experiments.experiment import MOST_CHARACTERS, NAME
 from clientlab.experiments.file import articles, bundled, has_quick, read_plan
 from clientlab.printable import printable
+from clientlab.results.figures import FIGURES
 from clientlab.running.due import seconds_of
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, known, plugins, resolve, unavailable
+from clientlab.settings import written
+from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, known, load, plugins, resolve, settings_of, unavailable
+from clientlab.strategies.specs import Quirks
 
 Rows = list[dict[str, Any]]
 _DEFAULT = Path("experiment.toml")
@@ -54,23 +60,97 @@ def strategy_rows_here() -> Rows:
 
 
 def client_rows() -> Rows:
-    """Every client."""
+    """Return a row for every client, with the behaviour that differs from other libraries as its quirks."""
     return [
         {
             "name": spec.name,
             "kind": spec.kind,
-            "http": spec.http,
+            "http": f"{spec.http}, no TLS" if spec.program else spec.http,
             "connections": spec.policy,
             "description": spec.description,
+            "quirks": "; ".join(_quirks_of(spec.quirks)),
         }
         for spec in (*CLIENTS.values(), *known.packages().clients.values())
     ]
+
+
+def _quirks_of(quirks: Quirks) -> Iterator[str]:
+    for one in fields(quirks):
+        value = getattr(quirks, one.name)
+        if value is True:
+            yield one.metadata["description"]
+        elif isinstance(value, tuple) and value:
+            values = (": ".join(item) if isinstance(item, tuple) else item for item in value)
+            yield f"{one.metadata['description']} ({', '.join(values)})"
+        elif value != one.default:
+            yield f"{one.metadata['description']}: {value:,g}"
 
 
 def executor_rows() -> Rows:
     """Every executor."""
     rows = (*EXECUTORS.values(), *known.packages().executors.values())
     return [{"name": spec.name, "runs": spec.needs, "description": spec.description} for spec in rows]
+
+
+def figure_rows() -> Rows:
+    """Return a row for every figure. Its key and its full name are accepted everywhere."""
+    return [
+        {
+            "name": figure.key,
+            "full name": figure.name,
+            "meaning": figure.description,
+            "unit": figure.unit,
+            "better": "less" if figure.less_is_better else "more",
+            "column": units.UNKNOWN if figure.column is None else figure.column.heading,
+        }
+        for figure in FIGURES
+    ]
+
+
+def setting_rows() -> Rows:
+    """Return a row for every setting of strategies with equal type and default. Loads the installed libraries."""
+    owners: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for setting, owner in _settings():
+        owners[setting].append(owner)
+    return [
+        {"name": name, "type": kind, "default": default, "of": ", ".join(names)}
+        for (name, kind, default), names in owners.items()
+    ]
+
+
+def _settings() -> Iterator[tuple[tuple[str, str, str], str]]:
+    """Yield name, type and default of a setting, and the client or executor that has it."""
+    for client in CLIENTS.values():
+        if client.policy == "pool" and not client.program:
+            yield ("pool", "number or none" if client.unlimited else "number", "the concurrency"), client.name
+    for executor in EXECUTORS.values():
+        for name in filter(None, ("pool" if executor.policy == "pool" else "", executor.size)):
+            yield (name, "number", "the concurrency"), executor.name
+    yield ("library_defaults", "true or false", "false"), "every client with a pool"
+    places = ((spec.name, spec.import_path) for specs in (CLIENTS, EXECUTORS) for spec in specs.values())
+    for owner, place in places:
+        try:
+            parameters = inspect.signature(load(place)).parameters
+        except ModuleNotFoundError:
+            continue  # the library is not installed
+        for name, kind in settings_of(place).items():
+            yield (name, _SETTING_TYPES[kind], _default(name, parameters[name].default)), owner
+
+
+def _default(name: str, value: Any) -> str:
+    if name == "start_method":
+        return "fork; on macOS spawn"  # the same in the documentation, wherever it is generated
+    return units.UNKNOWN if value is None else written(value)
+
+
+_SETTING_TYPES = {
+    "bool": "true or false",
+    "int": "number",
+    "int | None": "number or none",
+    "float | None": "number or none",
+    "str": "name",
+}
+"""Annotation of a setting → what a user writes."""
 
 
 def experiment_rows() -> Rows:
@@ -99,13 +179,20 @@ _LISTS: dict[str, Callable[[], Rows]] = {
     "clients": client_rows,
     "executors": executor_rows,
     "experiments": experiment_rows,
+    "figures": figure_rows,
+    "settings": setting_rows,
 }
 
 
 def markdown(rows: Rows) -> str:
-    """Rows as a Markdown table."""
-    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(map(str, row.values())) for row in rows)]
+    """Return rows as a Markdown table. Names are code; bars and angle brackets in other cells are escaped."""
+    cells = ([f"`{name}`", *(_escaped(str(cell)) for cell in rest)] for name, *rest in (row.values() for row in rows))
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *cells]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")
 
 
 @click.command(name="list")
@@ -113,7 +200,7 @@ def markdown(rows: Rows) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print a Markdown table.")
 def list_(what: str, *, as_json: bool, as_markdown: bool) -> None:
-    """List strategies, clients, executors or experiments."""
+    """List strategies, clients, executors, experiments, figures, or the settings of strategies."""
     plugins.installed()
     for fault in resolve.faults():
         where, _, error = str(fault).partition("\n")

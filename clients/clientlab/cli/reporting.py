@@ -76,12 +76,13 @@ JUNIT = click.option(
 class Format:
     """A format that `clientlab report` writes to a file or to standard output, with the option ``--NAME``.
 
+    `render`: makes the text from a run, its judged limits, and whether the whole report was asked for (``--all``).
     `bare`: without a file, the option means standard output.
     """
 
     name: str
     help: str
-    render: Callable[[Run, Sequence[ThresholdResult]], str]
+    render: Callable[[Run, Sequence[ThresholdResult], bool], str]
     bare: bool = False
 
     @property
@@ -94,13 +95,17 @@ class Format:
 MARKDOWN = Format(
     "markdown",
     "Write Markdown to this file, or to standard output if no file is given; place it after RUN.",
-    as_markdown.render,
+    lambda run, judged, whole: as_markdown.render(run, judged, whole=whole),
     bare=True,
 )
 FORMATS = [
-    Format("csv", "Write one row per trial to this file; - is standard output.", lambda run, _: as_csv.render(run)),
+    Format("csv", "Write one row per trial to this file; - is standard output.", lambda run, *_: as_csv.render(run)),
     MARKDOWN,
-    Format("junit", "Write arms, claims and limits as JUnit XML to this file.", as_junit.render),
+    Format(
+        "junit",
+        "Write arms, claims and limits as JUnit XML to this file.",
+        lambda run, judged, _: as_junit.render(run, judged),
+    ),
 ]
 
 
@@ -141,9 +146,9 @@ def export(run: Run, formats: dict[str, Any], judged: list[ThresholdResult]) -> 
     taken = STDOUT in chosen.values()
     for one, target in chosen.items():
         if target == STDOUT:
-            click.echo(one.render(run, judged), nl=False)
+            click.echo(one.render(run, judged, formats["whole"]), nl=False)
         else:
-            write_text(Path(target), one.render(run, judged), one.name)
+            write_text(Path(target), one.render(run, judged, formats["whole"]), one.name)
             click.echo(f"{one.name}: {printable(str(target))}", err=taken)
     return taken, tell(judged, stderr=taken)
 

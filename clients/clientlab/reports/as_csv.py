@@ -1,6 +1,6 @@
 """A run as CSV: one row per trial, for a spreadsheet or a data frame. The columns' names contain the units.
 
-The plain fields of a trial have the names of the run document (see docs/run.schema.json), figures their full names.
+The plain fields of a trial have the names of the run document, figures their full names.
 """
 
 from __future__ import annotations

@@ -15,49 +15,68 @@ from clientlab.reports.sections import Alerts, Command, Lines, Listing, Report, 
 from clientlab.results.document import ClaimResult, Run
 
 _CLAIM_HEADS = ("claim", "verdict", "ratio (95 %)", "rounds", "measured")
+_FEW_COLUMNS = 4
+"""Columns of a short table, beside the names, if claims answer the question."""
 
 
-def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
-    """The whole document: the answer with short tables, and the rest folded, where a reader of Markdown can unfold."""
+def render(run: Run, judged: Sequence[ThresholdResult] = (), *, whole: bool = True) -> str:
+    """Return the whole report, or its short form: the answer, claims, tables, and one line each for doubts and machine.
+
+    In the short form of a run with claims, the verdicts are the answer, and stand before smaller tables.
+    """
     sections = text_sections(Report(run, judged))
-    shown = [block for section in sections if section.brief for block in _section(section)]
-    folded = [block for section in sections for block in _rest(section)]
     heading = f"**{escaped(sections[0].heading)}**\n"
-    return "\n".join([heading, *shown, f"<details><summary>{_FOLDED}</summary>\n", *folded, "</details>\n"])
-
-
-_FOLDED = "All columns, cautions in full, surroundings"
+    if whole:
+        return "\n".join([heading, *(block for section in sections for block in _section(section))])
+    return "\n".join([heading, *_short(sections, has_claims=bool(run.claims))])
 
 
 def _section(section: Section[TextPart]) -> Iterator[str]:
-    """The short form of a section."""
-    if section.sentences:
-        yield "".join(f"**{escaped(sentence)}**  \n" for sentence in section.sentences)
+    yield from _sentences(section.sentences)
     for part in section.parts:
+        yield from _part(part)
+    yield from _paragraphs(section.notes)
+
+
+def _short(sections: Sequence[Section[TextPart]], *, has_claims: bool) -> Iterator[str]:
+    answer, *others = [section for section in sections if section.brief]
+    *parts, machine = answer.parts
+    sentences = answer.sentences
+    if has_claims:
+        sentences = [_tally(part.items) for one in others for part in one.parts if isinstance(part, Verdicts)]
+        parts = [part for part in parts if not isinstance(part, Lines)]
+        others.sort(key=lambda section: section.id != "claims")
+    yield from _sentences(sentences)
+    for part in [*parts, *(part for section in others for part in section.parts), machine]:
         match part:
             case Alerts():
                 yield from [f"> {escaped(part.brief)}\n"] if part.brief else []
             case Lines():
                 yield from _paragraphs(part.items if part.brief else [])
             case Tables():
-                yield from (_titled(one if one.brief is None else one.short) for one in part.items)
+                yield from (_titled(_shortened(one, few=has_claims)) for one in part.items)
+            case Verdicts():
+                yield table(_CLAIM_HEADS[:3], (_claim(claim)[:3] for claim in part.items), left=3)
             case _:
                 yield from _part(part)
 
 
-def _rest(section: Section[TextPart]) -> Iterator[str]:
-    """What the short form leaves out."""
-    for part in section.parts:
-        match part:
-            case _ if not section.brief:
-                yield from _part(part)
-            case Alerts():
-                yield from _part(part)
-            case Lines():
-                yield from _paragraphs([] if part.brief else part.items)
-            case Tables():
-                yield from (_titled(one) for one in part.items if one.brief is not None)
-    yield from _paragraphs(section.notes)
+def _shortened(found: DataTable, *, few: bool) -> DataTable:
+    """Return the most important columns, without those that no row has a value in."""
+    if found.brief is None:
+        return found
+    brief = found.brief[:_FEW_COLUMNS] if few else found.brief
+    return found.of_columns([place for place in brief if any(row[place] != units.UNKNOWN for row in found.rows)])
+
+
+def _tally(claims: Sequence[ClaimResult]) -> str:
+    """Return how many claims of the source, and how many controls of the lab, have each verdict."""
+    return " ".join(
+        f"Of {len(found)} {name}, {found.count('supported')} are supported, {found.count('contradicted')} contradicted "
+        f"and {found.count('inconclusive')} inconclusive."
+        for name, control in (("claims", False), ("controls", True))
+        if (found := [claim.verdict for claim in claims if claim.control is control])
+    )
 
 
 def _part(part: TextPart) -> Iterator[str]:
@@ -80,16 +99,16 @@ def _part(part: TextPart) -> Iterator[str]:
 
 
 def _titled(found: DataTable) -> str:
-    return f"{escaped(found.title)}\n\n{data_table(found)}"
+    return f"{escaped(found.title)}\n\n{table(found.headings, found.rows, left=found.keys, texts=found.texts)}"
+
+
+def _sentences(lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield "".join(f"**{escaped(line)}**  \n" for line in lines)
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
     return (f"{escaped(line)}\n" for line in lines)
-
-
-def data_table(found: DataTable) -> str:
-    """The table in Markdown, without its title."""
-    return table(found.headings, found.rows, left=found.keys, texts=found.texts)
 
 
 def _claim(claim: ClaimResult) -> list[str]:

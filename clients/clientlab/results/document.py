@@ -351,7 +351,7 @@ class Run(DocumentPart):
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of run files; docs/run.schema.json is written from it."""
+    """Return the JSON Schema of run files."""
     found = Run.model_json_schema(mode="serialization")
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return dialect | found | {"required": ["format", *found["required"]]}

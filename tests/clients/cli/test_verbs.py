@@ -13,6 +13,7 @@ import pytest
 from clientlab import __version__
 from clientlab.errors import LabError
 from clientlab.experiments.file import bundled
+from clientlab.results.figures import FIGURES
 from clientlab.strategies import CLIENTS, STRATEGIES
 from clients.documents import a_run, a_trial
 
@@ -64,6 +65,7 @@ def test_a_report_writes_a_page(clientlab, run_file, tmp_path):  # noqa: ARG001
         ((), STRATEGIES),
         (("clients",), CLIENTS),
         (("experiments",), bundled()),
+        (("figures",), [figure.key for figure in FIGURES]),
     ],
 )
 def test_lists_hold_all_there_is(what, names, clientlab):
@@ -73,6 +75,17 @@ def test_lists_hold_all_there_is(what, names, clientlab):
     document = json.loads(clientlab("list", *what, "--json").out)
     assert [row["name"] for row in document] == list(names)
     assert all(len(row) > 2 for row in document)
+
+
+def test_the_lists_tell_settings_and_quirks(clientlab, monkeypatch):
+    """Settings are those of the installed libraries, with type, default and owners."""
+    settings = {row["name"]: row for row in json.loads(clientlab("list", "settings", "--json").out)}
+    row = {"name": "ttl_dns_cache", "type": "number or none", "default": "10", "of": "aiohttp"}
+    assert settings["ttl_dns_cache"] == row
+    quirks = {row["name"]: row["quirks"] for row in json.loads(clientlab("list", "clients", "--json").out)}
+    assert (quirks["requests-session"], "looks at all connections" in quirks["httpx-async"]) == ("", True)
+    monkeypatch.setitem(sys.modules, "clientlab.clients.aiohttp_clients", None)
+    assert "ttl_dns_cache" not in clientlab("list", "settings").out
 
 
 def test_the_list_tells_what_is_missing_for_a_strategy(clientlab, monkeypatch):

@@ -12,6 +12,7 @@ from clientlab.reports.rows import groups_of
 from clientlab.results.bottleneck import Bound
 from clientlab.results.document import Caution
 from clientlab.results.trial import Noise
+from clients.bundled_runs import a_bundled_run
 from clients.documents import a_run, a_trial
 from clients.reports.test_table import shown
 
@@ -53,6 +54,16 @@ def test_the_line_of_cautions_leaves_out_those_that_change_no_decision():
     assert PHRASES["errors"] in in_brief(alerts_of(both))
     assert PHRASES["few-requests"] not in in_brief(alerts_of(both))
     assert [len(alerts_of(run)) for run in (minor, both)] == [1, 2]
-    for text in (shown(minor, whole=False), as_markdown.render(minor).partition("<details>")[0]):
+    for text in (shown(minor, whole=False), as_markdown.render(minor, whole=False)):
         assert "autions" not in text.replace("cautions in full", "")
     assert few.text in shown(minor)
+
+
+def test_the_short_form_of_a_run_with_claims_begins_with_their_verdicts():
+    """In Markdown: a tally, the claims, and tables without columns that no row has a value in."""
+    run = a_bundled_run("keepalive")
+    text = as_markdown.render(run, whole=False)
+    claims = [claim.text for claim in run.claims]
+    assert text.index("Of 4 claims, ") < text.index("Of 3 controls, ") < text.index(claims[0]) < text.index("| arm |")
+    assert len(text.split()) < len(as_markdown.render(run).split()) / 2
+    assert "| arm | c | req/s | bottleneck |" in text
