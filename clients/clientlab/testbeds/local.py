@@ -89,7 +89,7 @@ class LocalTestbed:
         placement: Placement | None = None,
     ) -> None:
         routes = set(routes)
-        self._upstreams = check_upstreams(upstreams, routes)
+        self._upstreams = {name: find(name) for name in sorted(set(upstreams))}
         self._proxied = not routes <= {"direct"}
         self._logs = logs
         self._proxy_data: OwnFolder | None = None
@@ -318,16 +318,16 @@ def _await_port(name: str, port: int) -> None:
             return
 
 
-def check_upstreams(names: Iterable[str], routes: Collection[str]) -> dict[str, Upstream]:
-    """Name → upstream. Raises LabError for an unknown one, or if the proxy would need two of one framework."""
-    found = {name: find(name) for name in sorted(set(names))}
-    for upstream in found.values():
-        if upstream.special and upstream.framework in found and not set(routes) <= {"direct"}:
+def check_upstreams(ways: Collection[tuple[str, str]]) -> None:
+    """Check pairs of an upstream and a route. Raises LabError if the proxy would need two upstreams of a framework."""
+    found = {name: find(name) for name, _ in sorted(ways)}
+    for name, route in sorted(ways):
+        upstream = found[name]
+        if upstream.special and upstream.framework in found and route != "direct":
             raise LabError(
-                f"upstreams {upstream.framework!r} and {upstream.name!r}: the proxy leads to one of them at a time; "
+                f"upstreams {upstream.framework!r} and {name!r}: the proxy leads to one of them at a time; "
                 "give them a run each, or the route direct"
             )
-    return found
 
 
 def caddy() -> str:

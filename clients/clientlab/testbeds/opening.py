@@ -50,10 +50,9 @@ class Servers:
             for workload in {arm.group: plan.workloads[arm.workload] for arm in plan.arms}.values():
                 self.external.probe(workload)
             return
-        upstreams = {arm.upstream for arm in plan.arms}
-        check_upstreams(upstreams, {arm.route for arm in plan.arms})
+        check_upstreams({(arm.upstream, arm.route) for arm in plan.arms})
         if self.target.testbed == "compose":
-            check_plain(upstreams)
+            check_plain({arm.upstream for arm in plan.arms})
             check_link(os.environ, plan.links)
 
     def placement(self, plan: Plan) -> Placement | None:

@@ -9,7 +9,7 @@ import pytest
 
 from clientlab.errors import LabError
 from clientlab.testbeds.compose import check_plain
-from clientlab.testbeds.local import LocalTestbed
+from clientlab.testbeds.local import LocalTestbed, check_upstreams
 from clientlab.testbeds.scrape import get
 from clientlab.testbeds.server_process import WorkerCounts
 from clients.testbeds.test_local import all_gone, family
@@ -74,10 +74,11 @@ def test_the_proxy_leads_to_the_one_that_runs(tmp_path):
             assert testbed.reading(upstream, "proxy").upstream.requests == before + 1
 
 
-def test_the_proxy_can_not_lead_to_two_at_once(tmp_path):
-    """A plain upstream and a special one of its framework need a run each."""
+def test_the_proxy_can_not_lead_to_two_at_once():
+    """A plain upstream and one with settings need a run each, unless the latter is called directly."""
+    check_upstreams({("flask", "proxy"), ("flask?workers=2", "direct")})
     with pytest.raises(LabError, match=r"flask\?workers=2"):
-        LocalTestbed(["flask", "flask?workers=2"], ["proxy"], tmp_path, SMALL)
+        check_upstreams({("flask", "direct"), ("flask?workers=2", "proxy")})
 
 
 def test_containers_have_the_plain_ones_only():
