@@ -111,8 +111,7 @@ def test_the_articles_of_a_strategy_are_those_of_the_bundled_experiments():
     """Those with a published source, in whose arms it stands with or without settings; control arms do not count."""
     found = articles()
     assert set().union(*found.values()) == {
-        "six-strategies", "sessions", "semaphore", "keepalive", "frameworks", "frameworks-servers", "httpx2",
-        "httpx2-blocking", "pythons",
+        "six-strategies", "sessions", "semaphore", "keepalive", "frameworks", "httpx2", "pythons",
     }  # fmt: skip
     assert found["requests"] == ["keepalive", "semaphore", "sessions"]
     assert found["sync_threads"] == ["six-strategies"]

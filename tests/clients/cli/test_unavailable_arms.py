@@ -51,7 +51,7 @@ def test_where_the_machine_can_run_no_arm_the_run_is_refused_in_one_line(clientl
 def test_a_strategy_that_the_user_names_is_refused(clientlab, without, tmp_path):
     """With -t, also of a bundled experiment, and in a file of the user's own."""
     without("ab")
-    text = bundled()["frameworks-servers"].read_text(encoding="utf-8").replace("instead =", "# instead =")
+    text = bundled()["frameworks"].read_text(encoding="utf-8").replace("instead =", "# instead =")
     (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
     for words in (("run", "-t", "ab"), ("run", "demo", "-t", "ab", "-t", "requests"), ("run", "mine.toml")):
         said = clientlab(*words)

@@ -64,7 +64,7 @@ def missing(text: str, texts: Iterator[str]) -> list[str]:
     return [one for one in map(spaced, texts) if one not in text]
 
 
-@pytest.mark.parametrize("name", ["demo", "semaphore", "frameworks-servers", "capacity", "overload"])
+@pytest.mark.parametrize("name", ["demo", "semaphore", "frameworks"])
 def test_every_format_has_the_same_sections(name):
     """For runs of bundled experiments, terminal, Markdown and page have every sentence, row and note of the list.
 
