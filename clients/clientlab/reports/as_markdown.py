@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import assert_never
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.charts.shapes import DataTable
-from clientlab.reports.claims_section import doubts, sentence
+from clientlab.reports.claims_section import SIGNS, doubts, sentence
 from clientlab.reports.contents import text_sections
 from clientlab.reports.markdown import code, escaped, table
 from clientlab.reports.sections import Alerts, Command, Lines, Listing, Report, Section, Tables, TextPart, Verdicts
 from clientlab.results.document import ClaimResult, Run
 
 _CLAIM_HEADS = ("claim", "verdict", "ratio (95 %)", "rounds", "measured")
-_FEW_COLUMNS = 4
-"""Columns of a short table, beside the names, if claims answer the question."""
+_FIRST_LEFT_OUT = "p99"
+"""The first column that short tables leave out if claims answer the question."""
 
 
 def render(run: Run, judged: Sequence[ThresholdResult] = (), *, whole: bool = True) -> str:
@@ -65,18 +67,26 @@ def _shortened(found: DataTable, *, few: bool) -> DataTable:
     """Return the most important columns, without those that no row has a value in."""
     if found.brief is None:
         return found
-    brief = found.brief[:_FEW_COLUMNS] if few else found.brief
+    brief = found.brief
+    if few:
+        brief = list(takewhile(lambda place: found.headings[place] != _FIRST_LEFT_OUT, brief))
     return found.of_columns([place for place in brief if any(row[place] != units.UNKNOWN for row in found.rows)])
 
 
 def _tally(claims: Sequence[ClaimResult]) -> str:
     """Return how many claims of the source, and how many controls of the lab, have each verdict."""
+    found = {"claims": [one for one in claims if not one.control], "controls": [one for one in claims if one.control]}
     return " ".join(
-        f"Of {len(found)} {name}, {found.count('supported')} are supported, {found.count('contradicted')} contradicted "
-        f"and {found.count('inconclusive')} inconclusive."
-        for name, control in (("claims", False), ("controls", True))
-        if (found := [claim.verdict for claim in claims if claim.control is control])
+        f"Of {len(ones)} {name}: {', '.join(f'{count} {verdict}' for verdict, count in _verdicts(ones).items())}."
+        for name, ones in found.items()
+        if ones
     )
+
+
+def _verdicts(claims: Sequence[ClaimResult]) -> dict[str, int]:
+    """Return how many claims have each verdict, in the order of `SIGNS`, without those that no claim has."""
+    counts = Counter[str](claim.verdict for claim in claims)
+    return {verdict: counts[verdict] for verdict in SIGNS if counts[verdict]}
 
 
 def _part(part: TextPart) -> Iterator[str]:

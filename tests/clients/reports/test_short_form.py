@@ -64,6 +64,6 @@ def test_the_short_form_of_a_run_with_claims_begins_with_their_verdicts():
     run = a_bundled_run("keepalive")
     text = as_markdown.render(run, whole=False)
     claims = [claim.text for claim in run.claims]
-    assert text.index("Of 4 claims, ") < text.index("Of 3 controls, ") < text.index(claims[0]) < text.index("| arm |")
+    assert text.index("Of 4 claims: ") < text.index("Of 3 controls: ") < text.index(claims[0]) < text.index("| arm |")
     assert len(text.split()) < len(as_markdown.render(run).split()) / 2
     assert "| arm | c | req/s | bottleneck |" in text
