@@ -17,7 +17,7 @@ from docs.pages import DOCS, ROOT
 pytestmark = pytest.mark.real
 
 TELEPHONE = {"width": 390, "height": 900}
-PAGES = ("index", "cli", "findings", "strategies")
+PAGES = ("index", "cli", "recipes", "strategies")
 """Pages with a picture, code, and wide tables."""
 
 TOO_WIDE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
