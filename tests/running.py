@@ -148,7 +148,7 @@ def caddy(flask_port: int, aiohttp_port: int) -> Iterator[Sites]:
         caddy_path(),
         "run",
         "--config",
-        str(ROOT / "clients/clientlab/proxy/Caddyfile"),
+        str(ROOT / "proxy/Caddyfile"),
         "--adapter",
         "caddyfile",
     ]

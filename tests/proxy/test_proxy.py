@@ -7,6 +7,7 @@ import json
 import ssl
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import httpx
@@ -17,11 +18,10 @@ from running import FRAMEWORKS, ROOT, Server, ask, caddy, caddy_path, gunicorn
 if TYPE_CHECKING:
     import http.client
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.real
 
-CADDYFILE = str(ROOT / "clients/clientlab/proxy/Caddyfile")
+CADDYFILE = str(ROOT / "proxy/Caddyfile")
 ACCEPTED = "mockupstream_connections_accepted_total"
 
 
@@ -68,7 +68,7 @@ def test_the_file_is_valid_and_formatted(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     assert b"Valid configuration" in validated.stdout + validated.stderr
     formatted = subprocess.run([caddy_path(), "fmt", CADDYFILE], check=False, capture_output=True, text=True)
-    assert formatted.stdout == (ROOT / "clients/clientlab/proxy/Caddyfile").read_text()
+    assert formatted.stdout == Path(CADDYFILE).read_text()
 
 
 def test_sequential_requests_use_one_connection(both: dict[str, Routed]) -> None:

@@ -20,7 +20,7 @@ from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.measuring import usage
 from clientlab.measuring.connections import PeerAddress
 from clientlab.own_folder import OwnFolder
-from clientlab.proxy import CADDYFILE, installed_caddy
+from clientlab.proxy import find_caddyfile, installed_caddy
 from clientlab.results.document import Placement
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.testbeds import server_process
@@ -276,7 +276,7 @@ class LocalTestbed:
             settings[f"PROXY_{name.upper()}_PORT"] = str(port)
             settings[f"PROXY_{name.upper()}_TLS_PORT"] = str(tls_port)
             settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:{self._port_behind_proxy(name)}"
-        command = [caddy(), "run", "--adapter", "caddyfile", "--config", str(CADDYFILE)]
+        command = [caddy(), "run", "--adapter", "caddyfile", "--config", str(find_caddyfile())]
         self._proxy = _Proxy(command, settings, Endpoint(LOOPBACK, metrics))
         self._run_proxy()
 
