@@ -29,9 +29,9 @@ def test_no_container_can_do_more_than_it_needs(lab):
     """No root, nothing writable but volumes and memory, no capability, no engine's socket, limits, loopback only."""
     for container in lab.containers():
         assert container["Config"]["User"] not in {"", "0", "root"}, container["Name"]
-    profiles = ["--profile", "all", "--profile", "terminal", "--profile", "link"]
+    profiles = ["--profile", "terminal", "--profile", "link"]
     services = json.loads(lab.compose(*profiles, "config", "--format", "json").stdout)["services"]
-    assert {"grafana", "client-urllib3", "terminal", "link"} <= set(services)
+    assert {"grafana", "client", "terminal", "link"} <= set(services)
     for name, service in services.items():
         assert service["cap_drop"] == ["ALL"], name
         assert service.get("cap_add", []) in ([], ["NET_BIND_SERVICE"]), name
@@ -51,7 +51,7 @@ def test_what_is_measured_can_not_reach_the_lab_and_forms_need_its_key(lab):
     for name in ("flask", "aiohttp", "proxy", "grafana", "terminal"):
         assert set(services[name]["networks"]).isdisjoint(services["lab"]["networks"]), name
     code = "import socket; socket.create_connection(({!r}, {}), 5)"
-    ways = [("flask", address_of(lab, "lab"), 8080), ("client-any", "lab", 8080), ("client-any", "flask", 8000)]
+    ways = [("flask", address_of(lab, "lab"), 8080), ("client", "lab", 8080), ("client", "flask", 8000)]
     tried = [lab.compose("exec", "-T", one, "python3", "-c", code.format(*other), check=False) for one, *other in ways]
     reach = [done.returncode == 0 for done in tried]
     assert reach == [False, True, True]
@@ -59,7 +59,7 @@ def test_what_is_measured_can_not_reach_the_lab_and_forms_need_its_key(lab):
         "import urllib.request; urllib.request.urlopen(urllib.request.Request('http://lab:8080/stop', b'key=guess', "
         "{'Sec-Fetch-Site': 'same-origin'}))"
     )
-    done = lab.compose("exec", "-T", "client-any", "python3", "-c", stop, check=False)
+    done = lab.compose("exec", "-T", "client", "python3", "-c", stop, check=False)
     assert "HTTP Error 403" in done.stderr
     assert re.search(rf"http://localhost:{lab.ports['LAB_PORT']}/#key=\S{{43}}", lab.compose("logs", "lab").stdout)
 
@@ -113,12 +113,12 @@ def test_a_run_can_be_asked_for_in_a_terminal(lab):
     assert document["run"] in [row["run"] for row in lab.api("/api/runs")]
 
 
-def test_a_trial_is_divided_over_the_containers_of_its_strategy(lab):
-    """Which `--scale` starts. They begin at one moment, and Prometheus has counted the requests of both."""
+def test_a_trial_is_divided_among_the_generic_containers(lab):
+    """`--scale client=2` starts them. They begin at one moment, and Prometheus has counted the requests of both."""
     up = ["up", "-d", "--pull", "never", "--no-build", "--no-recreate"]
-    wanted = {"experiment": "demo", "quick": True, "rounds": 1, "strategies": ["aiohttp@workers"], "shards": 2}
+    wanted = {"experiment": "demo", "quick": True, "rounds": 1, "strategies": ["urllib3@threads"], "shards": 2}
     try:
-        lab.compose(*up, "--scale", "client-aiohttp-workers=2", "client-aiohttp-workers")
+        lab.compose(*up, "--scale", "client=2", "client")
         name = lab.api("/api/runs", wanted)["run"]
         assert lab.idle()["run"] == name
         trials = lab.run(name)["trials"]
@@ -127,7 +127,7 @@ def test_a_trial_is_divided_over_the_containers_of_its_strategy(lab):
         # A new container is scraped when Prometheus has learned of it; its worker waits for that, if it is left alive.
         eventually(lambda: [int(row["value"][1]) for row in lab.prometheus(expression)] == [requests], "the count", 30)
     finally:
-        lab.compose(*up, "--scale", "client-aiohttp-workers=1", "client-aiohttp-workers")
+        lab.compose(*up, "--scale", "client=1", "client")
     assert [trial["status"] for trial in trials] == ["done"] * 2, [trial["reason"] for trial in trials]
     for trial in trials:
         assert len({shard["host"] for shard in trial["by_shard"]}) == 2

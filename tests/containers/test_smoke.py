@@ -36,7 +36,7 @@ def test_prometheus_has_counted_every_request_of_the_run_file(finished):
 
 def test_everything_is_scraped(lab):
     """Each worker, both upstreams, the proxy, the lab and Prometheus itself."""
-    workers = len([name for name in lab.compose("ps", "--services").stdout.split() if name.startswith("client-")])
+    workers = len([name for name in lab.compose("ps", "--services").stdout.split() if name.startswith("client")])
     eventually(lambda: {target["health"] for target in lab.targets()} == {"up"}, "every target up")
     jobs = [target["labels"]["job"] for target in lab.targets()]
     assert {job: jobs.count(job) for job in set(jobs)} == {
@@ -47,8 +47,8 @@ def test_everything_is_scraped(lab):
 def test_down_leaves_nothing(new_project):
     """No container, no volume, no network."""
     project = new_project()
-    project.up("lab", "prometheus", "client-urllib3")  # the last is of a profile
-    project.compose("--profile", "all", "down", "-v", "--timeout", "1")
+    project.up("lab", "prometheus", "client")
+    project.compose("down", "-v", "--timeout", "1")
     for kind in ("ps -a", "volume ls", "network ls"):
         words = ["docker", *kind.split(), "-q", "--filter", f"label=com.docker.compose.project={project.name}"]
         assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == ""

@@ -7,28 +7,21 @@ import tomllib
 
 import yaml
 
-from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES
 from running import ROOT
 
 
-def test_every_strategy_has_a_container_and_the_demos_are_up_by_default():
-    """All from one anchor; those of the demo without a profile, and one that takes what no other does."""
+def test_each_strategy_of_the_demo_has_a_container_and_one_takes_all_others():
+    """All of them from one anchor, and none in a profile."""
     services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
-    clients = {name: service for name, service in services.items() if name.startswith("client-")}
-    asked = {service["command"][2]: name for name, service in clients.items()}
-    assert set(asked) == {"*"} | {
-        name
-        for name, found in STRATEGIES.items()
-        if CLIENTS[found.client].extra == EXECUTORS[found.executor].extra == "all" and not CLIENTS[found.client].program
-    }
-    by_default = {name for name, service in clients.items() if "profiles" not in service}
+    clients = [service for service in services.values() if service.get("command", [""])[0] == "work"]
     demo = tomllib.loads((ROOT / "clients/clientlab/experiments/demo.toml").read_text(encoding="utf-8"))
     strategies = {*demo["strategies"], *(arm["strategy"] for arm in demo["arms"].values()), "*"}
-    assert by_default == {asked[name] for name in strategies}
+    assert {service["command"][2] for service in clients} == strategies
+    assert not any("profiles" in service for service in clients)
 
 
 def test_images_of_others_are_pinned_in_one_place():
-    """In .env, by version; the Dockerfiles' own default is the same Python."""
+    """In .env, by version. The Dockerfiles' default and the manifests are the same."""
     lines = (ROOT / ".env").read_text(encoding="utf-8").splitlines()
     settings = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
     pinned = {name: value for name, value in settings.items() if name.endswith("_IMAGE")}
@@ -36,3 +29,8 @@ def test_images_of_others_are_pinned_in_one_place():
     for folder in ("servers", "clients"):
         text = (ROOT / folder / "Dockerfile").read_text(encoding="utf-8")
         assert re.findall(r"^FROM (\S+:\S+)", text, re.MULTILINE) == [pinned["PYTHON_IMAGE"]]
+    images = {}
+    for folder in ("base", "monitoring"):
+        text = (ROOT / "deploy" / "kubernetes" / folder / "kustomization.yaml").read_text(encoding="utf-8")
+        images |= {image["name"]: image["newTag"] for image in yaml.safe_load(text)["images"]}
+    assert {f"{name}:{tag}" for name, tag in images.items()} == set(pinned.values()) - {pinned["PYTHON_IMAGE"]}
