@@ -1,1 +1,1 @@
-"""The dashboards as code, one file each; `house` has what they share. `scripts/generate` writes the JSON files."""
+"""The dashboards as code. `python -m dashboards.source` writes the JSON files that Grafana loads."""

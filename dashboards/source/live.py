@@ -1,202 +1,164 @@
-"""Live: which strategy is ahead now, and what is its bottleneck."""
+"""The live dashboard: which strategy is ahead now, what is its bottleneck, and what the servers do meanwhile."""
 
 from __future__ import annotations
 
 import string
 from collections.abc import Iterator
 
-from dashboards.source import house, open_load, variables
-from dashboards.source.bars import bars, with_interval
-from dashboards.source.house import HALF, LOW, TALL, THIRD, WHOLE, Panel, grid, number, query
-from grafana_foundation_sdk.builders import bargauge, common, stat, timeseries
+from dashboards.source import panels, servers
+from dashboards.source.panels import HALF, TALL, THIRD, WHOLE, Panel, bars, lines, query, variable
+from grafana_foundation_sdk.builders import bargauge
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.builders import table as tables
-from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as looks
-from grafana_foundation_sdk.models import dashboard as model
-from grafana_foundation_sdk.models import prometheus as prom
 
 from clientlab.results.figures import EXPORTED
 
-UID = "clientlab-live"
-
-CHOSEN = ", ".join(
+ARMS = ", ".join(
     ('run="$run"', *(f'{name}=~"${name}"' for name in ("experiment", "strategy", "upstream", "route", "link")))
 )
-_OVER = "[10s]"  # ten scrapes
-_RACE = 15
-"""Height of the race: with what is above it, it fills a screen of 900 pixels."""
-
-_MARKED = 100
-"""The one panel that marks when trials begin: the marks of short trials would hide the lines of others."""
+"""Labels of the selected arms."""
 
 
 def dashboard() -> board.Dashboard:
-    """The home dashboard."""
-    made = house.dashboard(
-        UID, "clientlab: live", "Which strategy is ahead now, and what is its bottleneck?", "2s", "now-2m"
+    """Return the home dashboard."""
+    made = panels.dashboard(
+        "clientlab-live", "clientlab: live", "Which strategy is ahead now, and what is its bottleneck?", "2s", "now-2m"
     )
-    for chosen in _variables():
-        made = made.with_variable(chosen)
-    made = made.link(variables.link_to_run(UID))
-    made = made.annotation(_TrialBegins())
-    of_arms = (*_costs(), _failures(), _latencies(), *_over_time(), *open_load.panels(CHOSEN))
-    for panel in (*_now(), _race(), _standings(), *of_arms):
+    for choice in _choices():
+        made = made.with_variable(choice)
+    for panel in (*_now(), _race(), _standings(), *_costs(), _failures(), *_over_time()):
+        made = made.with_panel(panel)
+    row = board.Row("Open load: requests that arrive at a planned rate").collapsed(collapsed=True)
+    for panel in _open_load():
+        row = row.with_panel(panel)
+    made = made.with_row(row).with_row(board.Row("Upstreams and proxy: is the server the bottleneck?"))
+    for panel in servers.panels():
         made = made.with_panel(panel)
     return made
 
 
-def _variables() -> list[board.QueryVariable]:
-    seen = "clientlab_requests_total"
-    arms = f'{seen}{{run="$run"}}'
-    return [
-        variables.variable("experiment", "Experiment", f"label_values({seen}, experiment)"),
-        variables.variable(
-            "run", "Run", f'label_values({seen}{{experiment=~"$experiment"}}, run)', multi=False, newest=True
-        ),
-        variables.variable("strategy", "Strategy", f"label_values({arms}, strategy)"),
-        variables.variable("upstream", "Upstream", f"label_values({arms}, upstream)"),
-        variables.variable("route", "Route", f"label_values({arms}, route)"),
-        variables.variable("link", "Link", f"label_values({arms}, link)"),
-        *variables.span_of_run('{__name__=~"clientlab_(run|present)_created_timestamp_seconds", run="$run"}'),
-        variables.variable("arm", "Latencies of", f"label_values({seen}{{{CHOSEN}}}, legend)", multi=False),
-    ]
+def _choices() -> Iterator[board.QueryVariable]:
+    """Yield the choices. The runs are those that workers measure, and those whose files the lab has."""
+    seen = '__name__=~"clientlab_requests_total|clientlab_(run|present)_rounds"'
+    yield variable("experiment", "Experiment", f"label_values({{{seen}}}, experiment)")
+    runs = f'label_values({{{seen}, experiment=~"$experiment"}}, run)'
+    yield variable("run", "Run", runs, multi=False, newest=True)
+    for name in ("strategy", "upstream", "route", "link"):
+        yield variable(name, name.capitalize(), f'label_values({{{seen}, run="$run"}}, {name})')
 
 
-class _Event(model.AnnotationQuery):
-    """An annotation with options of the Prometheus data source that the SDK lacks. Values are times in milliseconds."""
-
-    text = ""
-
-    def to_json(self) -> dict[str, object]:
-        more = {"useValueForTime": True, "titleFormat": house.BY_ARM, "textFormat": self.text, "step": "1s"}
-        return {**super().to_json(), **more}
+def _so_far(metric: str, more: str = "", by: str = "legend") -> str:
+    """Return a figure of the run file, whether the run is in progress or finished."""
+    return f'max by ({by}) ({{__name__=~"clientlab_(run|present)_{metric}", {ARMS}{more}}})'
 
 
-class _TrialBegins(Builder[model.AnnotationQuery]):
-    """A mark at the start of each trial, named by its arm."""
+def _latest(counter: str, by: str = "legend", more: str = "", over: str = "last_over_time") -> str:
+    """Return a counter at the end of each arm's latest trial. It starts at zero with each trial, in any worker.
 
-    def __init__(self) -> None:
-        expression = f"max by (legend) (clientlab_trial_started_timestamp_seconds{{{CHOSEN}}}) * 1000 > 0"
-        self._made = _Event("Trial begins", house.SOURCE, expr=expression)
-        self._made.hide = True  # its switch above the panels, not the mark
-        self._made.icon_color = "rgba(128, 128, 128, 0.2)"
-        self._made.filter_val = model.AnnotationPanelFilter(ids=[_MARKED])
-        self._made.text = "begins"
-
-    def build(self) -> model.AnnotationQuery:
-        return self._made
+    The shards of a trial have the same start, and are added.
+    """
+    began = f"last_over_time(clientlab_trial_started_timestamp_seconds{{{ARMS}}}[$__range])"
+    latest = f"({began} == on (legend) group_left () max by (legend) ({began}))"
+    return f"sum by ({by}) ({over}({counter}{{{ARMS}{more}}}[$__range]) and on (legend, instance) {latest})"
 
 
-def _standings() -> tables.Panel:
-    figures = dict(zip(string.ascii_uppercase, _figures(), strict=False))
-    queries = [
-        query(_so_far(metric, "legend", more), ref=ref, now=True) for ref, (metric, more, _, _) in figures.items()
-    ]
-    queries.append(query(_so_far("verdict", "legend, verdict"), ref="Z", now=True))
-    queries.append(query(_so_far("rank", "legend"), ref="Y", now=True))
-    shown = [
-        ("Value #Y", "rank"),
-        ("legend", "strategy"),
-        *((f"Value #{ref}", heading) for ref, (_, _, heading, _) in figures.items()),
-    ]
-    panel = grid(
-        "What are the figures so far?",
-        "Medians of the trials that have ended, from the run file. The rank is that of the run's own figure: its time, "
-        "or in an open load the p99 from the planned start. A percentile that falls on failed requests is "
-        "empty: it is only known to be at least as long as they took. Bottleneck: what limited the trial.",
-        *queries,
-    ).transformations(
-        [
-            house.joined("legend"),
-            *house.columns([*shown, ("verdict", "bottleneck")], "rank", descending=False),
-        ]
-    )
-    for _, _, heading, unit in figures.values():
-        panel = panel.override_by_name(heading, house.looks_like(unit))
-    panel = panel.override_by_name("rank", house.looks_like("none", custom_width=60))
-    return panel.override_by_name("strategy", house.looks_like("", custom_width=340)).height(TALL + 5)
+def _rate(counter: str, more: str = "") -> str:
+    return f"sum by (legend) (rate({counter}{{{ARMS}{more}}}[10s]))"
 
 
-def _figures() -> Iterator[tuple[str, str, str, str]]:
-    """Metric, labels, heading and unit of the columns that a run's table always has, or has if they are known."""
-    for figure, metric in EXPORTED:
-        if figure.column is not None and figure.column.when in {"always", "known"}:
-            more = f', quantile="{metric.quantile}"' if metric.quantile else ""
-            yield metric.name, more, figure.column.heading, house.UNITS[figure.unit]
-    yield "errors", "", "errors", "short"
+def _per_measured_second(counter: str, more: str = "") -> str:
+    """Return a rate over the measured time: pauses between trials do not count."""
+    return f"{_rate(counter, more)} / ({_rate('clientlab_measured_seconds_total')} > 0)"
 
 
-def _so_far(metric: str, by: str, more: str = "") -> str:
-    """A figure of the run, in progress or finished."""
-    return f'max by ({by}) ({{__name__=~"clientlab_(run|present)_{metric}", {CHOSEN}{more}}})'
-
-
-def _now() -> list[stat.Panel]:
+def _now() -> Iterator[Panel]:
     none = 'label_replace(vector(0), "legend", "no trial", "", "")'
-    # Of the last seconds: a trial may be shorter than the time between two scrapes.
-    begun = f"max by (legend) (last_over_time(clientlab_trial_started_timestamp_seconds{{{CHOSEN}}}[5s]))"
-    latest = f"topk(1, {begun}) or on () {none}"
-    schedule = 'sum by (state) (clientlab_schedule_trials{run="$run"})'
-    made = [
-        number(
-            "What is measured now?", "The arm of the latest trial; all others wait.", "none", query(latest).instant()
-        )
-        .text_mode(looks.BigValueTextMode.NAME),
-        number(
-            "How far is the run?", "Trials that are done, failed, or planned.", "short",
-            query(schedule, "{{state}}"),
-        ),
-    ]  # fmt: skip
-    return [panel.span(HALF).height(LOW - 1) for panel in made]
+    # Over the last seconds, because a trial may be shorter than the time between two scrapes.
+    begun = f"max by (legend) (last_over_time(clientlab_trial_started_timestamp_seconds{{{ARMS}}}[5s]))"
+    latest = query(f"topk(1, {begun}) or on () {none}").instant()
+    arm = panels.number("What is measured now?", "The arm of the latest trial.", latest)
+    yield arm.text_mode(looks.BigValueTextMode.NAME)
+    schedule = query('sum by (state) (clientlab_schedule_trials{run="$run"})', "{{state}}").instant()
+    yield panels.number("How far is the run?", "Trials that are done, failed, or left.", schedule)
 
 
 def _race() -> bargauge.Panel:
-    """The first picture: large enough to be read from across a room."""
-
-    def metric(name: str) -> str:
-        return f'max by (legend) ({{__name__=~"clientlab_(run|present)_{name}", {CHOSEN}}})'
-
-    sent = _latest("clientlab_requests_total", more=', outcome="ok"')
-    now = f"{sent} / ({_latest('clientlab_measured_seconds_total')} > 0)"
-    first = f"{now} unless on (legend) {metric('requests_per_second')}"
-    text = f'label_replace({first}, "text", "first trial", "", "")'
+    """Return the first picture, which can be read from across a room and fills a screen of 900 pixels."""
     return (
         bars(
             "Who is ahead? Successful requests per second, longer is better",
             "The median over the rounds so far. Beside each name: requests in flight (c), the 95 % confidence interval "
-            "of the median, and rounds (n). An interval needs three rounds. First trial: its rate so far. In an open "
-            "load, the schedule decides the rate: see the p99 below.",
+            "of the median, and rounds (n). An interval needs three rounds.",
             "reqps",
-            f'{with_interval(metric)} or label_join({text}, "legend", ": ", "legend", "text")',
+            panels.with_interval(_so_far),
         )
-        .max_viz_height(42)  # thicker bars have names that do not fit beside them
+        .max_viz_height(42)  # the names do not fit beside thicker bars
         .span(WHOLE)
-        .height(_RACE)
+        .height(15)
     )
 
 
-def lines(title: str, description: str, unit: str, expression: str) -> timeseries.Panel:
-    """One line per arm, in its strategy's colour; dashed if the route goes through the proxy."""
-    panel = house.lines(title, description, unit, query(expression)).legend(house.no_legend()).span(THIRD)
-    return house.coloured(panel, dashes=True)
+def _standings() -> tables.Panel:
+    panel = panels.grid(
+        "What are the figures so far?",
+        "Medians of the trials that have ended, from the run file. The rank is that of the run's own figure: its time, "
+        "or in an open load the p99 from the planned start. A percentile that falls on failed requests is empty: it is "
+        "only known to be at least as long as they took. Bottleneck: what limited the trial.",
+        query(_so_far("rank"), ref="Y", now=True),
+        query(_so_far("verdict", by="legend, verdict"), ref="Z", now=True),
+    )
+    shown = [("Value #Y", "rank"), ("legend", "strategy")]
+    for ref, (name, more, heading, unit) in zip(string.ascii_uppercase, _figures(), strict=False):
+        panel = panel.with_target(query(_so_far(name, more), ref=ref, now=True))
+        panel = panel.override_by_name(heading, panels.looks_like(unit))
+        shown.append((f"Value #{ref}", heading))
+    return (
+        panel.transformations(panels.columns([*shown, ("verdict", "bottleneck")], "rank", joined_by="legend"))
+        .override_by_name("rank", panels.looks_like("none", custom_width=60))
+        .override_by_name("strategy", panels.looks_like(custom_width=340))
+        .height(TALL + 5)
+    )
+
+
+def _figures() -> Iterator[tuple[str, str, str, str]]:
+    """Yield metric, labels, heading and unit of the columns that a report's table always has, or has if known."""
+    for figure, metric in EXPORTED:
+        if figure.column is not None and figure.column.when in {"always", "known"}:
+            more = f', quantile="{metric.quantile}"' if metric.quantile else ""
+            yield metric.name, more, figure.column.heading, panels.UNITS[figure.unit]
+    yield "errors", "", "errors", "short"
+
+
+def _costs() -> Iterator[Panel]:
+    opened, sent = _latest("clientlab_connections_opened_total"), _latest("clientlab_requests_total")
+    yield bars(
+        "How often is a connection used again?",
+        "1 minus connections opened divided by requests: 100 % is one connection for all, 0 % one for each.",
+        "percentunit",
+        f"clamp_min(1 - {opened} / ({sent} > 0), 0)",
+    ).max(1)
+    cpu, answered = _latest("clientlab_cpu_seconds_total"), _latest("clientlab_requests_total", more=', outcome="ok"')
+    yield bars(
+        "What does a request cost in CPU time?",
+        "CPU time of the client and its child processes per successful request.",
+        "s",
+        f"{cpu} / ({answered} > 0)",
+    )
+    yield bars(
+        "How much memory did it take?",
+        "Peak memory of the processes of its latest trial, all shards together.",
+        "bytes",
+        _latest("clientlab_memory_bytes", over="max_over_time"),
+    )
 
 
 def _failures() -> tables.Panel:
     failed = _latest("clientlab_requests_total", by="legend, outcome", more=', outcome!="ok"') + " > 0"
+    shown = [("legend", "strategy"), ("outcome", "kind of error"), ("Value", "requests")]
     return (
-        grid(
-            "What went wrong?",
-            "Failed requests in the latest trial of each strategy, by kind.",
-            query(failed, now=True),
-        )
-        .transformations(
-            house.columns(
-                [("legend", "strategy"), ("outcome", "kind of error"), ("Value", "requests")],
-                "requests",
-                descending=True,
-            )
-        )
+        panels.grid("What went wrong?", "Failed requests of each arm's latest trial, by kind.", query(failed, now=True))
+        .transformations(panels.columns(shown, "requests", descending=True))
         .unit("short")
         .no_value("no request failed")
         .span(HALF)
@@ -204,100 +166,64 @@ def _failures() -> tables.Panel:
     )
 
 
-def _latencies() -> bargauge.Panel:
-    """A histogram of one arm: latencies of several strategies in one picture would belong to none of them."""
-    buckets = _latest("clientlab_request_seconds_bucket", by="le", more=', legend="$arm"')
-    return (
-        bargauge.Panel()
-        .title("Where do the latencies of $arm lie?")
-        .description("Requests of its latest trial, by the upper end of a bucket in seconds. +Inf has the failed ones.")
-        .datasource(house.SOURCE)
-        .unit("short")
-        .min(0)
-        .span(WHOLE)
-        .height(TALL)
-        .orientation(looks.VizOrientation.VERTICAL)
-        .display_mode(looks.BarGaugeDisplayMode.BASIC)
-        .value_mode(looks.BarGaugeValueMode.TEXT)
-        .show_unfilled(show_unfilled=False)
-        .color_scheme(board.FieldColor().mode(model.FieldColorModeId.FIXED).fixed_color("#8C8C8C"))
-        .text(common.VizTextDisplayOptions().title_size(11).value_size(11))
-        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False))
-        .with_target(query(buckets, "{{le}}").format(prom.PromQueryFormat.HEATMAP))
+def _lines(title: str, description: str, unit: str, expression: str) -> Panel:
+    return lines(title, description, unit, query(expression)).no_value("none in this run").span(THIRD)
+
+
+def _over_time() -> Iterator[Panel]:
+    yield _lines(
+        "How many requests a second?",
+        "Successful requests per measured second. Pauses between trials do not count.",
+        "reqps",
+        _per_measured_second("clientlab_requests_total", ', outcome="ok"'),
     )
-
-
-def _over_time() -> list[Panel]:
-    """What changes within a trial. Trials are short, so each panel spans the dashboard's last two minutes."""
-    ok = f'sum by (legend) (rate(clientlab_requests_total{{{CHOSEN}, outcome="ok"}}{_OVER}))'
-    measured = f"sum by (legend) (rate(clientlab_measured_seconds_total{{{CHOSEN}}}{_OVER}))"
-    opened = f"sum by (legend) (rate(clientlab_connections_opened_total{{{CHOSEN}}}{_OVER}))"
-    return [
-        lines(
-            "How many requests a second?",
-            "Successful requests per measured second. Pauses between trials do not count.",
-            "reqps",
-            f"{ok} / ({measured} > 0)",
-        ),
-        lines(
-            "How many requests are in flight?",
-            "The mean over the last scrapes, by Little's law from requests that have ended. Grey lines: a trial "
-            "begins.",
-            "short",
-            f"sum by (legend) (clientlab_requests_in_flight{{{CHOSEN}}})",
-        ).id(_MARKED),
-        lines(
-            "How many connections are opened a second?",
-            "Opened by the client. Each connection costs a handshake.",
-            "cps",
-            opened,
-        ),
-        *(
-            lines(
+    yield _lines(
+        "How many requests are in flight?",
+        "The mean over the last scrapes, by Little's law from requests that have ended.",
+        "short",
+        f"sum by (legend) (clientlab_requests_in_flight{{{ARMS}}})",
+    )
+    for figure, metric in EXPORTED:
+        if metric.quantile and metric.name == "latency_seconds":
+            yield _lines(
                 f"How long is the {figure.label} ({figure.key})?",
                 "By histogram_quantile over the last ten seconds; the run file has exact quantiles. A failed request "
-                "ranks after every successful one: no line where so many failed that the quantile is one of them.",
+                "ranks after every successful one: there is no line if the quantile is one of them.",
                 "s",
-                f"clientlab:request_seconds:{figure.key}{{{CHOSEN}}}",
+                f"clientlab:request_seconds:{figure.key}{{{ARMS}}}",
             )
-            for figure, metric in EXPORTED
-            if metric.quantile and metric.name == "latency_seconds"
-        ),
-    ]
 
 
-def _latest(counter: str, by: str = "legend", more: str = "", over: str = "last_over_time") -> str:
-    """A counter at the end of each arm's latest trial. It begins at zero with each trial, in any worker.
-
-    The workers that have a shard of the trial began at the same moment, and are added up.
-    """
-    began = f"last_over_time(clientlab_trial_started_timestamp_seconds{{{CHOSEN}}}[$__range])"
-    latest = f"({began} == on (legend) group_left () max by (legend) ({began}))"
-    of_trials = f"{over}({counter}{{{CHOSEN}{more}}}[$__range])"
-    return f"sum by ({by}) ({of_trials} and on (legend, instance) {latest})"
-
-
-def _costs() -> list[Panel]:
-    opened, sent = _latest("clientlab_connections_opened_total"), _latest("clientlab_requests_total")
-    cpu, answered = _latest("clientlab_cpu_seconds_total"), _latest("clientlab_requests_total", more=', outcome="ok"')
-    made = [
-        bars(
-            "How often is a connection used again?",
-            "1 minus connections opened divided by requests: 100 % is one connection for all, 0 % one for each.",
-            "percentunit",
-            f"clamp_min(1 - {opened} / ({sent} > 0), 0)",
-        ).max(1),
-        bars(
-            "What does a request cost in CPU time?",
-            "CPU time of the client and all its child processes per successful request.",
-            "s",
-            f"{cpu} / ({answered} > 0)",
-        ),
-        bars(
-            "How much memory did it take?",
-            "Peak memory of the processes of its latest trial, all shards together.",
-            "bytes",
-            _latest("clientlab_memory_bytes", over="max_over_time"),
-        ),
-    ]
-    return [panel.span(HALF).height(TALL + 4) for panel in made]
+def _open_load() -> Iterator[Panel]:
+    p99, scheduled = _so_far("latency_seconds", ', quantile="0.99"'), _so_far("planned_requests_per_second")
+    yield bars(
+        "Who is ahead? p99 from the planned start, shorter is better",
+        "The median over the rounds so far. No bar if the p99 falls on failed or dropped requests.",
+        "s",
+        f"{p99} and on (legend) {scheduled}",
+        order="sort",
+    ).no_value("none in this run")
+    planned = _per_measured_second("clientlab_planned_requests_total")
+    sent = _per_measured_second("clientlab_requests_total", ', outcome!="dropped"')
+    panel = lines(
+        "Are requests sent at the planned rate?",
+        "Requests per measured second. Planned: those whose planned start has passed. An arm: those that were sent and "
+        "have ended.",
+        "reqps",
+        query(f"{sent} and on (legend) {planned}"),
+        query(f"max({planned})", "planned", "B"),
+    )
+    yield panel.height(TALL + 4)
+    late = f"sum by (legend, le) (rate(clientlab_lateness_seconds_bucket{{{ARMS}}}[10s]))"
+    yield _lines(
+        "How late do requests start (p99)?",
+        "Time from the planned to the real start, by histogram_quantile over the last ten seconds.",
+        "s",
+        f"histogram_quantile(0.99, {late}) < 60",
+    )
+    yield _lines(
+        "How many requests wait to be sent?",
+        "Requests that are due and have not ended, beyond those that may be in flight (c).",
+        "short",
+        f"sum by (legend) (clientlab_backlog_requests{{{ARMS}}})",
+    )

@@ -5,28 +5,37 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
 import yaml
+from dashboards.source.__main__ import FOLDER, dashboard_files
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from grafana_foundation_sdk.models.prometheus import Dataquery
+from prometheus_client import Metric
 
+from clientlab.results.figures import EXPORTED
 from clientlab.results.labels import ARM
 from clientlab.service import run_metrics
-from generate.dashboards import FOLDER, files
+from clientlab.worker.exporter import BUCKETS, Exporter
+from clientlab.workload.delays import Delay
+from clientlab.workload.workload import Workload
+from clients.documents import a_trial
 from grafana_panels import flat
+from mockupstream.ledger import Book
+from mockupstream.metrics import UpstreamCollector
 
 ROOT = Path(__file__).parents[2]
 LABELS = {*ARM, "outcome", "le", "instance", "job", "round", "state", "status", "code", "handler"}
 LABELS |= {label for family in run_metrics.families().values() for label in family._labelnames}
-NAMES = sorted(Path(path).stem for path in files())
+NAMES = ("comparison", "live")
 
 
 def loaded(name: str) -> dict:
     """A dashboard as Grafana loads it."""
-    return json.loads((ROOT / FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def expressions(name: str) -> list[str]:
@@ -42,9 +51,9 @@ def rules() -> list[dict]:
     return [rule for group in document["groups"] for rule in group["rules"]]
 
 
-def test_the_folder_has_the_generated_files_only():
-    """Grafana loads every file in it. tests/docs/test_generated.py checks their content."""
-    assert {path.name for path in (ROOT / FOLDER).iterdir()} == {Path(path).name for path in files()}
+def test_the_files_are_current():
+    """Grafana loads every file of the folder. `python -m dashboards.source` writes them."""
+    assert {path: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()} == dashboard_files()
 
 
 def again(model, document: dict) -> dict:
@@ -77,17 +86,28 @@ def test_no_quantile_is_averaged_and_no_run_mixed_with_another(name):
             assert re.search(r"by \([^)]*\b(run|when)\b", expression) or "count(" in expression, expression
 
 
+def exported() -> set[str]:
+    """The names of all metrics that workers, lab and upstreams export, and those that rules record."""
+    ours = [run_metrics.schedule(), *run_metrics.families().values(), *UpstreamCollector(Book(), "", "").collect()]
+    names = {metric.name + ("_total" if metric.type == "counter" else "") for metric in [*ours, *of_a_worker()]}
+    return names | {rule["record"] for rule in rules()}
+
+
+def of_a_worker() -> list[Metric]:
+    """The metrics of a trial with a delay, under an open load: a worker has no others."""
+    with tempfile.TemporaryDirectory() as folder:
+        exporter = Exporter("run", "experiment", a_trial(), Workload(delay=Delay.parse("1ms"), rate=1), Path(folder))
+        exporter.started()
+        exporter.ended()
+        return list(exporter.collect())
+
+
 def test_every_metric_and_label_exists():
-    """Metrics as docs/metrics.md has them, which is held to what is exported; and those that rules record."""
-    recorded = {rule["record"] for rule in rules()}
-    documented = set(
-        re.findall(r"^\| `(\w+)`", (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE)
-    )
+    """Panels query only metrics that something exports or a rule records, and labels that these have."""
     for expression in (one for name in NAMES for one in expressions(name)):
         written = expression.replace("clientlab_(run|present)_", "clientlab_run_")  # either name, by its pattern
         ours = set(re.findall(r"\b(?:clientlab|mockupstream)[\w:]+", written))
-        names = {re.sub(r"_(bucket|count|sum)$", "", name).replace("lab_present_", "lab_run_") for name in ours}
-        assert names <= recorded | documented, expression
+        assert {re.sub(r"_(bucket|count|sum)$", "", name) for name in ours} <= exported(), expression
         asked = {
             label
             for labels in re.findall(r"(?:by|on|group_left) \(([^)]*)\)", expression)
@@ -98,6 +118,15 @@ def test_every_metric_and_label_exists():
             re.findall(r'count_values by \([^)]*\) \("(\w+)"', expression)
         )
         assert asked <= LABELS | made | {"", "__name__"}, expression
+
+
+def test_the_rules_have_the_labels_of_arms_and_drop_what_is_beyond_the_last_bucket():
+    """And one is there for each quantile that the run file's metrics have."""
+    quantiles = {figure.key for figure, metric in EXPORTED if metric.quantile and metric.name == "latency_seconds"}
+    assert {rule["record"] for rule in rules()} == {f"clientlab:request_seconds:{key}" for key in quantiles}
+    for rule in rules():
+        assert f"by ({', '.join(ARM)}, le)" in rule["expr"]
+        assert rule["expr"].endswith(f"< {BUCKETS[-1]:g}")
 
 
 def test_every_recorded_rule_is_asked_for():

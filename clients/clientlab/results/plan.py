@@ -275,12 +275,6 @@ def _check_claim(claim: Claim, arms: Mapping[str, Arm], unavailable: Collection[
         raise ValueError(f"claim {claim.name!r}: two of its arms have the same value on the axis")
 
 
-def curve_of(arm: Arm, axis: str) -> str:
-    """The common name of the arms of a sweep that differ only along `axis`."""
-    others = {key: value for key, value in arm.axes.items() if key != axis}
-    return (arm.sweep or arm.name) + suffix_of(others)
-
-
 def suffix_of(place: Mapping[str, AxisValue]) -> str:
     """A place on axes as the names of arms and workloads end: ``[concurrency=8, pool=2]``."""
     return f"[{', '.join(f'{key}={as_text(value)}' for key, value in place.items())}]" if place else ""

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily
 
-from clientlab.analysis.ratios import FEWEST_ROUNDS, typical_estimate, typical_figure
+from clientlab.analysis.ratios import FEWEST_ROUNDS, typical_estimate
 from clientlab.judging.cautions.trials import commonest_verdict
 from clientlab.judging.changes import simultaneous
 from clientlab.judging.ranking import group_of, ranked
@@ -19,8 +19,8 @@ from clientlab.reports.rows import speed_of
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figure_definition import Metric
 from clientlab.results.figures import EXPORTED
-from clientlab.results.labels import ARM, legend, of_arm
-from clientlab.results.plan import Arm, curve_of, number_on
+from clientlab.results.labels import ARM, of_arm
+from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 
 MOST_SERIES = 3000
@@ -53,8 +53,6 @@ def families(stem: str = "run") -> Families:
         ("info", "A run.", ("run", "experiment", "machine", "python", "surroundings")),
         ("created_timestamp_seconds", "When the run began.", ("run",)),
         *_of_figures(),
-        ("wall_seconds_low", "Lower end of the 95 % interval of the median over rounds.", ARM),
-        ("wall_seconds_high", "Upper end of it.", ARM),
         ("requests_per_second_low", "Lower end of the 95 % interval of the requests per second.", ARM),
         ("requests_per_second_high", "Upper end of it.", ARM),
         ("rank", _RANK, ARM),
@@ -63,10 +61,7 @@ def families(stem: str = "run") -> Families:
         ("margin", _MARGIN, (*ARM, "figure")),
         ("errors", "Failed requests, all rounds.", ARM),
         ("verdict", "1 for what held most of its trials back.", (*ARM, "verdict")),
-        ("axis_value", "An arm's place on an axis of its experiment.", (*ARM, "axis", "curve")),
         ("claim", "b's figure over a's of a claim; NaN where it has none.", (*_CLAIM, "verdict")),
-        ("claim_low", "Lower end of the 95 % interval of a claim's ratio.", _CLAIM),
-        ("claim_high", "Upper end of it.", _CLAIM),
         ("claim_info", "1 for each claim; its sentence is a label.", (*_CLAIM, "sentence")),
     )
     return {name: GaugeMetricFamily(f"clientlab_{stem}_{name}", text, labels=labels) for name, text, labels in rows}
@@ -157,8 +152,6 @@ def _ranks(run: Run) -> Iterator[_Row]:
 def _of_claim(run: Run, claim: ClaimResult) -> Iterator[_Row]:
     labels = [run.run, run.experiment.name, claim.name]
     yield "claim", [*labels, claim.verdict], math.nan if claim.ratio is None else claim.ratio
-    for name, end in zip(("claim_low", "claim_high"), claim.interval or (), strict=False):
-        yield name, labels, end
     yield "claim_info", [*labels, (sentence(claim) + doubts(claim))[:_SENTENCE]], 1
 
 
@@ -175,11 +168,6 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[_Row]:
         if (value := figure.over_rounds(trials)) is not None:
             name = _at_least(metric) if figure.is_bound(trials) else metric.name
             yield row(name, value, *((metric.quantile,) if metric.quantile else ()))
-    walls = {trial.round: trial.wall_seconds for trial in trials if trial.wall_seconds}
-    mean = typical_figure(walls)
-    if mean is not None and mean.low is not None and mean.high is not None:
-        yield row("wall_seconds_low", mean.low)
-        yield row("wall_seconds_high", mean.high)
     speed = speed_of(trials)
     if speed is not None and speed.low is not None and speed.high is not None:
         yield row("requests_per_second_low", speed.low)
@@ -190,6 +178,3 @@ def _of_arm(run: Run, arm: Arm) -> Iterator[_Row]:
     yield row("errors", sum(sum(trial.errors.values()) for trial in trials))
     if verdict := commonest_verdict(trials):
         yield row("verdict", 1, verdict)
-    for axis in arm.axes:
-        if number := number_on(axis, arm):  # the dashboard's axis is logarithmic: 0 has no place on it
-            yield row("axis_value", number, axis, legend(curve_of(arm, axis), arm.strategy))
