@@ -19,7 +19,7 @@ from clientlab.results.store import Store
 from running import ROOT, eventually
 
 MANIFESTS = ROOT / "deploy" / "kubernetes"
-OVERLAYS = ("demo", "spread", "monitoring", "podmonitor")
+OVERLAYS = ("demo", "monitoring")
 IMAGES = ("clientlab-clients", "clientlab-servers")
 LONG = 300.0
 

@@ -9,45 +9,8 @@ import pytest
 import yaml
 
 from kubernetes.cluster import MANIFESTS, OVERLAYS, Cluster
-from running import eventually
 
 pytestmark = pytest.mark.real
-
-OPERATOR = {"podmonitors": "PodMonitor", "prometheusrules": "PrometheusRule"}
-
-
-@pytest.fixture(scope="session")
-def operator_kinds(cluster):
-    """The kinds of the Prometheus operator. Where it is missing, only their names are checked: they have no schema."""
-    known = cluster.call("api-resources", "--api-group", "monitoring.coreos.com", "-o", "name").stdout
-    missing = [_crd(plural, kind) for plural, kind in OPERATOR.items() if plural not in known]
-    for document in missing:
-        cluster.call("create", "-f", "-", document=document)
-    for plural in OPERATOR:
-        name = f"{plural}.monitoring.coreos.com"
-        cluster.call("wait", "--for=condition=Established", "--timeout=30s", f"customresourcedefinition/{name}")
-        eventually(lambda name=name: name in _kinds(cluster), f"{name} is known")
-    yield
-    for document in missing:
-        cluster.call("delete", "customresourcedefinition", document["metadata"]["name"])
-
-
-def _kinds(cluster: Cluster) -> str:
-    return cluster.call("api-resources", "--api-group", "monitoring.coreos.com", "-o", "name").stdout
-
-
-def _crd(plural: str, kind: str) -> dict:
-    group, schema = "monitoring.coreos.com", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": plural, "kind": kind, "singular": kind.lower()}
-    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
-    metadata = {"name": f"{plural}.{group}"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": metadata,
-        "spec": spec,
-    }
 
 
 def rendered(overlay: str) -> list[dict]:
@@ -68,7 +31,7 @@ def pod_specs(objects: list[dict]) -> dict[str, dict]:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_the_cluster_accepts_every_overlay(cluster, applied, operator_kinds, overlay):  # noqa: ARG001
+def test_the_cluster_accepts_every_overlay(cluster, applied, overlay):  # noqa: ARG001
     """The API server checks each object as if it were stored, also by the restricted pod security standard."""
     done = cluster.call("apply", "--dry-run=server", "-k", str(cluster.overlay(overlay)))
     assert "PodSecurity" not in done.stderr
@@ -98,28 +61,12 @@ def test_no_pod_can_do_more_than_it_needs(overlay):
 def test_what_is_measured_has_guaranteed_resources():
     """Equal requests and limits, of whole CPUs. The demo, for small clusters, has no limit of CPU."""
     for name in ("flask", "aiohttp", "proxy", "worker"):
-        (container,) = pod_specs(rendered("spread"))[name]["containers"]
+        (container,) = pod_specs(rendered("base"))[name]["containers"]
         resources = container["resources"]
         assert resources["requests"] == resources["limits"], name
         assert str(resources["requests"]["cpu"]).isdigit(), name
         (container,) = pod_specs(rendered("demo"))[name]["containers"]
         assert set(container["resources"]["limits"]) == {"memory"}, name
-
-
-def test_clients_proxy_and_upstreams_are_on_different_nodes_where_they_are_spread():
-    """By anti-affinity that has to hold, and each shard of a strategy is alone on its node."""
-    specs = pod_specs(rendered("spread"))
-    apart = {}
-    for name in ("flask", "aiohttp", "proxy", "worker"):
-        terms = specs[name]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        assert {term["topologyKey"] for term in terms} == {"kubernetes.io/hostname"}
-        apart[name] = set(terms[0]["labelSelector"]["matchExpressions"][0]["values"])
-    assert apart == {
-        "flask": {"proxy", "worker"}, "aiohttp": {"proxy", "worker"},
-        "proxy": {"flask", "aiohttp", "worker"}, "worker": {"flask", "aiohttp", "proxy"},
-    }  # fmt: skip
-    own = specs["worker"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][1]
-    assert own["matchLabelKeys"] == ["batch.kubernetes.io/job-name"]
 
 
 def test_the_lab_may_read_pods_and_events_and_nothing_else(cluster, applied):  # noqa: ARG001 - needed first
