@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterator
 
 from dashboards.source import panels, servers
-from dashboards.source.panels import HALF, TALL, THIRD, WHOLE, Panel, bars, lines, query, variable
+from dashboards.source.panels import HALF, TALL, WHOLE, Panel, bars, lines, query, variable
 from grafana_foundation_sdk.builders import bargauge
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.builders import table as tables
@@ -167,7 +167,7 @@ def _failures() -> tables.Panel:
 
 
 def _lines(title: str, description: str, unit: str, expression: str) -> Panel:
-    return lines(title, description, unit, query(expression)).no_value("none in this run").span(THIRD)
+    return lines(title, description, unit, query(expression)).no_value("none in this run")
 
 
 def _over_time() -> Iterator[Panel]:

@@ -29,7 +29,7 @@ UNITS: dict[Unit, str] = {
     "share": "percentunit",
 }
 """A figure's unit and Grafana's name for it."""
-WHOLE, HALF, THIRD = 24, 12, 8
+WHOLE, HALF = 24, 12
 TALL, LOW = 9, 4
 GREY = "#8e8e8e"
 _DASHES = model.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]})
