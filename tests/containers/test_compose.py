@@ -55,13 +55,6 @@ def test_what_is_measured_can_not_reach_the_lab_and_forms_need_its_key(lab):
     tried = [lab.compose("exec", "-T", one, "python3", "-c", code.format(*other), check=False) for one, *other in ways]
     reach = [done.returncode == 0 for done in tried]
     assert reach == [False, True, True]
-    stop = (
-        "import urllib.request; urllib.request.urlopen(urllib.request.Request('http://lab:8080/stop', b'key=guess', "
-        "{'Sec-Fetch-Site': 'same-origin'}))"
-    )
-    done = lab.compose("exec", "-T", "client", "python3", "-c", stop, check=False)
-    assert "HTTP Error 403" in done.stderr
-    assert re.search(rf"http://localhost:{lab.ports['LAB_PORT']}/#key=\S{{43}}", lab.compose("logs", "lab").stdout)
 
 
 def address_of(project, service: str) -> str:
