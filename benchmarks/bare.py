@@ -36,21 +36,12 @@ def expect(status: int, body: bytes) -> None:
         raise SystemExit(f"status {status}, {len(body)} bytes")
 
 
-def niquests_options(connections: int, ca_file: str | None) -> dict[str, Any]:
-    """A session's arguments, for HTTP/2 where there is a CA to trust."""
+def niquests_options(connections: int) -> dict[str, Any]:
+    """Return the arguments of a session."""
     return {
-        "disable_http2": not ca_file,
+        "disable_http2": True,
         "disable_http3": True,
         "revocation_configuration": None,
         "pool_connections": 1,
         "pool_maxsize": connections,
     }
-
-
-def niquests_hooks(ca_file: str | None) -> list[Any]:
-    """What looks at the version of each answer over HTTP/2, as the lab's client does."""
-    return [_check_niquests] if ca_file else []
-
-
-def _check_niquests(response: Any) -> None:
-    expect_h2(response.http_version == 20)

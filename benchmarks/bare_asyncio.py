@@ -13,7 +13,6 @@ from benchmarks.bare import (
     Run,
     empty_jar,
     expect,
-    niquests_hooks,
     niquests_options,
     no_cookies,
 )
@@ -78,63 +77,19 @@ async def httpx_async(url: str) -> AsyncIterator[Send]:
 
 
 @asynccontextmanager
-async def niquests_async(url: str, ca_file: str | None = None) -> AsyncIterator[Send]:
-    """One session of niquests; over HTTP/2 where there is a CA to trust."""
+async def niquests_async(url: str) -> AsyncIterator[Send]:
+    """One session of niquests."""
     import niquests
 
-    async with niquests.AsyncSession(**niquests_options(CONCURRENCY, ca_file)) as session:
+    async with niquests.AsyncSession(**niquests_options(CONCURRENCY)) as session:
         session.cookies.set_policy(no_cookies())
         session.headers.clear()
-        session.hooks["response"] = niquests_hooks(ca_file)
-        verify = ca_file or True
 
         async def send() -> tuple[int, bytes]:
             response = await session.request(
-                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=verify, allow_redirects=False
+                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
             )
             return response.status_code or 0, response.content or b""
-
-        yield send
-
-
-niquests_async_h2 = niquests_async
-
-
-@asynccontextmanager
-async def pyreqwest_async(url: str) -> AsyncIterator[Send]:
-    """One client."""
-    from datetime import timedelta
-
-    from pyreqwest.client import ClientBuilder
-
-    builder = ClientBuilder().connect_timeout(timedelta(seconds=0.95 * TIMEOUT))
-    builder = builder.read_timeout(timedelta(seconds=TIMEOUT)).no_proxy().http1_only().follow_redirects(enable=False)
-
-    async with builder.max_connections(CONCURRENCY).pool_idle_timeout(None).build() as client:
-
-        async def send() -> tuple[int, bytes]:
-            response = await client.request("GET", url).headers(HEADERS).build().send()
-            return response.status, (await response.bytes()).to_bytes()
-
-        yield send
-
-
-@asynccontextmanager
-async def aiosonic_client(url: str) -> AsyncIterator[Send]:
-    """One client."""
-    import aiosonic
-    from aiosonic.connectors import TCPConnector
-    from aiosonic.pools import PoolConfig
-    from aiosonic.timeout import Timeouts
-
-    pool = PoolConfig(CONCURRENCY, max_conn_requests=None, max_conn_idle_ms=None)
-    timeouts = Timeouts(sock_connect=TIMEOUT, sock_read=TIMEOUT, request_timeout=None)
-
-    async with aiosonic.HTTPClient(TCPConnector({":default": pool}, timeouts)) as client:
-
-        async def send() -> tuple[int, bytes]:
-            response = await client.request(url, "get", headers=HEADERS, data=None)
-            return response.status_code, await response.content()
 
         yield send
 

@@ -12,7 +12,6 @@ from benchmarks.bare import (
     Run,
     empty_jar,
     expect,
-    niquests_hooks,
     niquests_options,
     no_cookies,
 )
@@ -105,14 +104,13 @@ def urllib3_pool(url: str) -> Iterator[Run]:
 
 
 @contextmanager
-def niquests_session(url: str, ca_file: str | None = None) -> Iterator[Run]:
-    """One session of niquests; over HTTP/2 where there is a CA to trust."""
+def niquests_session(url: str) -> Iterator[Run]:
+    """One session of niquests."""
     import niquests
 
-    with niquests.Session(**niquests_options(1, ca_file)) as session:
+    with niquests.Session(**niquests_options(1)) as session:
         session.cookies.set_policy(no_cookies())
         session.headers.clear()
-        session.hooks["response"] = niquests_hooks(ca_file)
 
         def run(count: int) -> None:
             for _ in range(count):
@@ -122,15 +120,12 @@ def niquests_session(url: str, ca_file: str | None = None) -> Iterator[Run]:
                     headers=HEADERS,
                     data=None,
                     timeout=TIMEOUT,
-                    verify=ca_file or True,
+                    verify=True,
                     allow_redirects=False,
                 )
                 expect(response.status_code or 0, response.content or b"")
 
         yield run
-
-
-niquests_session_h2 = niquests_session
 
 
 @contextmanager
@@ -227,22 +222,3 @@ def httplib2_http(url: str) -> Iterator[Run]:
 
     yield run
     http.close()
-
-
-@contextmanager
-def pyreqwest_client(url: str) -> Iterator[Run]:
-    """One `SyncClient`."""
-    from datetime import timedelta
-
-    from pyreqwest.client import SyncClientBuilder
-
-    builder = SyncClientBuilder().connect_timeout(timedelta(seconds=0.95 * TIMEOUT))
-    builder = builder.read_timeout(timedelta(seconds=TIMEOUT)).no_proxy().http1_only().follow_redirects(enable=False)
-    with builder.max_connections(1).pool_idle_timeout(None).build() as client:
-
-        def run(count: int) -> None:
-            for _ in range(count):
-                response = client.request("GET", url).headers(HEADERS).build().send()
-                expect(response.status, response.bytes().to_bytes())
-
-        yield run

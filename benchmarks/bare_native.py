@@ -2,42 +2,12 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import timedelta
 from typing import Any
 
-from benchmarks.bare import CONCURRENCY, HEADERS, TIMEOUT, Run, expect, expect_h2
+from benchmarks.bare import CONCURRENCY, HEADERS, TIMEOUT, Run, expect
 from benchmarks.bare_asyncio import Send
-
-
-@asynccontextmanager
-async def punkreq_client(url: str, ca_file: str | None = None) -> AsyncIterator[Send]:
-    """One client of punkreq; over HTTP/2, on one connection, where there is a CA to trust."""
-    import punkreq
-    from punkreq import _transport
-    from punkreq.asyncio import Client
-
-    _transport._MAX_NACK_RETRIES = 0  # noqa: SLF001 - as the lab's client does
-    async with Client(
-        verify=ssl.create_default_context(cafile=ca_file) if ca_file else True,
-        limits=punkreq.Limits(max_connections=CONCURRENCY, keepalive_expiry=75.0),
-        timeout=punkreq.Timeout(TIMEOUT, pool=None, total=None),
-        follow_redirects=False,
-        http2=ca_file is not None,
-    ) as client:
-
-        async def send() -> tuple[int, bytes]:
-            response = await client.request("GET", url, headers=HEADERS, content=None)
-            if ca_file:
-                expect_h2(response.http_version == "HTTP/2")
-            return response.status_code, await response.read()
-
-        yield send
-
-
-punkreq_h2 = punkreq_client
 
 
 @asynccontextmanager
@@ -147,53 +117,4 @@ def _of_pyqwest(connections: int) -> dict[str, Any]:
         "pool_idle_timeout": None,
         "pool_max_idle_per_host": connections,
         "max_connections_per_address": connections,
-    }
-
-
-@contextmanager
-def wreq_client(url: str) -> Iterator[Run]:
-    """One blocking client of wreq."""
-    from wreq import Method, blocking
-
-    client = blocking.Client(**_of_wreq(1))
-
-    def run(count: int) -> None:
-        for _ in range(count):
-            with client.request(Method.GET, url, headers=HEADERS, body=None) as response:
-                expect(response.status.as_int(), bytes(response.bytes()))
-
-    yield run
-    client.close()
-
-
-@asynccontextmanager
-async def wreq_async(url: str) -> AsyncIterator[Send]:
-    """One client of wreq for asyncio."""
-    from wreq import Client, Method
-
-    client = Client(**_of_wreq(CONCURRENCY))
-
-    async def send() -> tuple[int, bytes]:
-        response = await client.request(Method.GET, url, headers=HEADERS, body=None)
-        async with response:
-            return response.status.as_int(), bytes(await response.bytes())
-
-    yield send
-    client.close()
-
-
-def _of_wreq(connections: int) -> dict[str, Any]:
-    import wreq
-
-    return {
-        "http1_only": True,
-        "connect_timeout": timedelta(seconds=0.95 * TIMEOUT),
-        "read_timeout": timedelta(seconds=TIMEOUT),
-        "redirect": wreq.Policy.none(),
-        "no_proxy": True,
-        "gzip": False,
-        "brotli": False,
-        "deflate": False,
-        "zstd": False,
-        "pool_max_idle_per_host": 2 * connections,
     }

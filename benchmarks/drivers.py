@@ -29,8 +29,7 @@ from clientlab.workload.workload import Workload
 
 SECONDS, IN_FLIGHT = 4, 32
 STRATEGIES = (
-    "pycurl@multi", "pyreqwest-async@workers", "pyqwest-async@workers", "wreq-async@workers", "aiohttp@workers",
-    "urllib3@threads",
+    "pycurl@multi", "pyqwest-async@workers", "aiohttp@workers", "urllib3@threads",
 )  # fmt: skip
 _UPSTREAM = ("aiohttp", "direct")
 

@@ -6,16 +6,12 @@ flight it is after all N: a turn makes its workers anew, and a trial makes them 
 is what counts: what slows the machine down slows neighbours alike, or is left out. In one process both have the same
 layout of memory, which differs from process to process by more than what is looked for. What is timed of the lab is
 what a trial times: executor and client made and closed, every request recorded.
-
-pyreqwest's log is its process's: the lab, which counts connections by it, reads the lines of the bare loop as well,
-after each turn.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -118,5 +114,3 @@ def _in_turn(ways: list[contextlib.AbstractContextManager[Run]], order: list[int
 if __name__ == "__main__":
     name, url, n, most, first, *ca = sys.argv[1:]
     print(main(name, Site(url, *ca), int(n), float(most), lab_first=first == "lab"), flush=True)
-    # pyreqwest's threads abort one program in three while Python ends it (PyGILState_Release, on Python 3.11).
-    os._exit(0)

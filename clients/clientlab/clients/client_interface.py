@@ -6,7 +6,7 @@ Its arguments are a `Budget` and a callback for connections that Python cannot s
 Equal for all clients: the pool, the time limits, no redirects, no retries, no decompression, no cookies, TLS
 verified. `send` reads the whole body before it returns.
 
-Optional methods: see `Streaming`, `Timing` and `Telling`.
+Optional methods: see `Streaming` and `Timing`.
 """
 
 from __future__ import annotations
@@ -109,10 +109,3 @@ class AsyncTiming(Protocol):
 
     async def timed(self, request: Request) -> tuple[int, bytes, float]:
         """`send`, and the seconds that the library measured. Libraries differ in the span that they measure."""
-
-
-class Telling(Protocol):
-    """Optional for any client: the library reports its connections only on request."""
-
-    def tell(self) -> None:
-        """Call `opened` for each connection not yet reported. The recorder calls it when a worker is done."""

@@ -44,7 +44,14 @@ class NiquestsClient:
 
     def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
-        self._options = options_of(budget, pool_connections)
+        # HTTP/1.1, the budget's pool, and no revocation check, which no other client makes.
+        self._options: dict[str, Any] = {
+            "disable_http2": True,
+            "disable_http3": True,
+            "revocation_configuration": None,
+        }
+        if budget.connections is not None:
+            self._options |= {"pool_connections": pool_connections, "pool_maxsize": budget.connections}
 
     def _words(self, request: Request) -> dict[str, Any]:
         return {
@@ -84,14 +91,6 @@ class NiquestsSession(NiquestsClient):
 
     def close(self) -> None:
         self._session.close()
-
-
-def options_of(budget: Budget, pool_connections: int) -> dict[str, Any]:
-    """The session's arguments: HTTP/1.1, the budget's pool, and no revocation check, which no other client makes."""
-    options: dict[str, Any] = {"disable_http2": True, "disable_http3": True, "revocation_configuration": None}
-    if budget.connections is None:
-        return options
-    return options | {"pool_connections": pool_connections, "pool_maxsize": budget.connections}
 
 
 class NiquestsAsync(NiquestsClient):

@@ -82,7 +82,6 @@ class BlockingCaller:
             self._send = all_at_once(self._send, connections, self._replace_send)
         self._encodes = encodes_each(workload)
         self._parses = workload.parse
-        self._tell = getattr(self.client, "tell", None)
 
     def __call__(self, number: int) -> None:
         self.send_all((number,))
@@ -111,8 +110,6 @@ class BlockingCaller:
             except no_room:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
             body = b""  # otherwise two bodies would be in memory while the next one is read
-        if self._tell is not None:
-            self._tell()
 
     def close(self) -> None:
         self.client.close()
@@ -180,7 +177,6 @@ class AsyncioCaller:
         self._send = asend_of(self._client, workload)
         self._encodes = encodes_each(workload)
         self._parses = workload.parse
-        self._tell = getattr(self._client, "tell", None)
 
     async def open(self) -> None:
         """Open the client in the running loop."""
@@ -213,8 +209,6 @@ class AsyncioCaller:
             except no_room:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
             body = b""
-        if self._tell is not None:
-            self._tell()
 
     async def close(self) -> None:
         await self._client.close()

@@ -32,4 +32,4 @@ def _curl_cffi() -> str:
 
 
 _REPORTS: Mapping[str, Callable[[], str]] = {"pycurl": _pycurl, "curl-cffi": _curl_cffi}
-"""Distributions that bundle their libraries and can tell the versions. pyreqwest bundles its own and tells none."""
+"""Distribution → how it reports the versions of the libraries that it bundles."""

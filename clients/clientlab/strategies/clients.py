@@ -5,8 +5,6 @@ The specs of native libraries are in native_specs.py.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from clientlab.strategies.native_specs import NATIVE
 from clientlab.strategies.specs import ClientSpec, Quirks
 
@@ -266,16 +264,6 @@ _PYTHON = (
         quirks=Quirks(closes_after_head=True),
     ),
     ClientSpec(
-        "aiosonic",
-        _CLIENTS + "aiosonic_client:AiosonicClient",
-        "asyncio",
-        "aiosonic",
-        "pool",
-        "one aiosonic.HTTPClient",
-        executors=("workers",),
-        quirks=Quirks(own_chunk_size=65_536, keep_alive_header=True, confused_after=("two responses in one",)),
-    ),
-    ClientSpec(
         "niquests",
         _CLIENTS + "niquests_clients:NiquestsSession",
         "blocking",
@@ -296,30 +284,6 @@ _PYTHON = (
         extra="niquests",
         executors=("workers",),
         quirks=_NIQUESTS,
-    ),
-    ClientSpec(
-        "niquests-h2",
-        _CLIENTS + "niquests_h2:NiquestsSessionH2",
-        "blocking",
-        "niquests",
-        "pool",
-        "one niquests.Session over HTTP/2, one request at a time on each connection",
-        http="2",
-        extra="niquests",
-        executors=("threads",),
-        quirks=replace(_NIQUESTS, hangs_after=(), one_request_per_connection=True),
-    ),
-    ClientSpec(
-        "niquests-async-h2",
-        _CLIENTS + "niquests_h2:NiquestsAsyncH2",
-        "asyncio",
-        "niquests",
-        "pool",
-        "one niquests.AsyncSession over HTTP/2, one request at a time on each connection",
-        http="2",
-        extra="niquests",
-        executors=("workers",),
-        quirks=replace(_NIQUESTS, hangs_after=(), one_request_per_connection=True),
     ),
 )
 

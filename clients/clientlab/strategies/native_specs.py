@@ -14,9 +14,7 @@ _LIBCURL = Quirks(
     own_chunk_size=16_384,
     late_in_bodies=8.0,  # libcurl measures the speed of a body over the last seconds
 )
-_PYREQWEST = Quirks(opens_ahead=True, resumes_tls=True)
 _PYQWEST = Quirks(opens_ahead=True, resumes_tls=True, uncounted=True)
-_WREQ = Quirks(opens_ahead=True, uncounted=True)
 
 
 def _libcurl_lacks_http2() -> str | None:
@@ -78,52 +76,6 @@ NATIVE = (
         quirks=_LIBCURL,
     ),
     ClientSpec(
-        "pyreqwest",
-        _CLIENTS + "pyreqwest_clients:PyreqwestClient",
-        "blocking",
-        "pyreqwest",
-        "pool",
-        "one pyreqwest SyncClient, on Rust's reqwest",
-        unlimited=True,
-        executors=("threads",),
-        native=True,
-        own_threads=True,
-        quirks=_PYREQWEST,
-    ),
-    ClientSpec(
-        "pyreqwest-async",
-        _CLIENTS + "pyreqwest_clients:PyreqwestAsync",
-        "asyncio",
-        "pyreqwest",
-        "pool",
-        "one pyreqwest Client for asyncio, on Rust's reqwest",
-        unlimited=True,
-        executors=("workers",),
-        native=True,
-        own_threads=True,
-        quirks=_PYREQWEST,
-    ),
-    ClientSpec(
-        "punkreq",
-        _CLIENTS + "punkreq_client:PunkreqClient",
-        "asyncio",
-        "punkreq",
-        "pool",
-        "one punkreq Client for asyncio, on Rust's hyper",
-        unlimited=True,
-        executors=("workers",),
-    ),
-    ClientSpec(
-        "punkreq-h2",
-        _CLIENTS + "punkreq_client:PunkreqH2",
-        "asyncio",
-        "punkreq",
-        "pool",
-        "one punkreq Client for asyncio over HTTP/2: one connection for all",
-        http="2",
-        executors=("workers",),
-    ),
-    ClientSpec(
         "pyqwest",
         _CLIENTS + "pyqwest_client:PyqwestClient",
         "blocking",
@@ -150,32 +102,6 @@ NATIVE = (
         native=True,
         own_threads=True,
         quirks=_PYQWEST,
-    ),
-    ClientSpec(
-        "wreq",
-        _CLIENTS + "wreq_client:WreqClient",
-        "blocking",
-        "wreq",
-        "pool",
-        "one wreq blocking Client without emulation, in Rust",
-        extra="more",
-        executors=("threads",),
-        native=True,
-        own_threads=True,
-        quirks=_WREQ,
-    ),
-    ClientSpec(
-        "wreq-async",
-        _CLIENTS + "wreq_client:WreqAsync",
-        "asyncio",
-        "wreq",
-        "pool",
-        "one wreq Client for asyncio without emulation, in Rust",
-        extra="more",
-        executors=("workers",),
-        native=True,
-        own_threads=True,
-        quirks=_WREQ,
     ),
     ClientSpec(
         "geventhttpclient",

@@ -42,7 +42,7 @@ def test_a_handshake_that_is_not_finished_is_no_connection():
             assert found == (list(HANDSHAKE_FAULTS.values()), len(HANDSHAKE_FAULTS))
 
 
-@pytest.mark.parametrize("strategy", ["httpx-async-h2@workers", "niquests-h2@threads"])
+@pytest.mark.parametrize("strategy", ["httpx-async-h2@workers", "pycurl-h2@threads"])
 def test_requests_over_http2_are_in_flight_on_as_many_connections_as_the_client_promises(strategy):
     """All on one connection, or each on one of its own; the lab counts as many as the server."""
     concurrency, requests = 6, 30
