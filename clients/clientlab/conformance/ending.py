@@ -129,8 +129,6 @@ DURATION = Scenario(
     "duration",
     _for_a_while,
     {"ends on time": _on_time, "all of a duration": _all_recorded},
-    frozenset({"executor"}),
     _can_take_a_duration,
 )
-# A library in C or Rust may hold up the signal.
-STOP = Scenario("stop", _stop, {"no process left": _no_process}, frozenset({"client", "executor"}))
+STOP = Scenario("stop", _stop, {"no process left": _no_process})

@@ -168,7 +168,7 @@ def ended_scenario(
         **{mode: partial(_has_a_kind, mode) for mode in modes},
         f"{name}: limit kept": _in_time,
     }
-    return Scenario(name, all_modes, checks, frozenset({"library kind"}), fits, _kind_of_endless)
+    return Scenario(name, all_modes, checks, fits, _kind_of_endless)
 
 
 def _has_a_kind(mode: str, found: Mapping[str, EndlessOutcome]) -> str:
@@ -324,6 +324,6 @@ _CHECKS: dict[str, Check[Evidence]] = {
 }
 
 HOSTILE = Scenario(
-    "hostile server", _do, _CHECKS, frozenset({"client"}), lambda strategy: not speaks_http2(strategy), _kind,
+    "hostile server", _do, _CHECKS, lambda strategy: not speaks_http2(strategy), _kind,
     malformed=True,
 )  # fmt: skip

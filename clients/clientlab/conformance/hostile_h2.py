@@ -149,7 +149,5 @@ def _ended(strategy: Strategy, name: str) -> EndlessOutcome:
         return EndlessOutcome.of(strategy, server.url, server.let_go, CA_FILE)
 
 
-HOSTILE_H2 = Scenario(
-    "hostile server over HTTP/2", _do, _CHECKS, frozenset({"client"}), speaks_http2, _kind, malformed=True
-)
+HOSTILE_H2 = Scenario("hostile server over HTTP/2", _do, _CHECKS, speaks_http2, _kind, malformed=True)
 WITHOUT_END_H2 = ended_scenario("answers without an end over HTTP/2", tuple(ENDLESS), _ended, speaks_http2)

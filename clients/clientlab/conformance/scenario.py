@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.strategies import Strategy, client_spec
@@ -13,10 +13,6 @@ E = TypeVar("E")
 
 Check = Callable[[E], str]
 """What is broken, in one sentence; empty if nothing is."""
-
-
-StrategyPart = Literal["strategy", "client", "executor", "library", "library kind"]
-"""The parts of a strategy that a scenario's outcome can depend on. Library kind: blocking or asyncio, native or not."""
 
 
 ITS_KIND = "its kind is "
@@ -86,16 +82,13 @@ class CannotProvoke(Exception):
 class Scenario(Generic[E]):
     """One trial and its checks by name: a trial's process costs more than all its checks.
 
-    `depends_on`: the parts of a strategy that decide the outcome. A scenario of client and executor depends
-    on each by itself; one that depends on the pair of them depends on the strategy. `fits`: whether a strategy can do
-    the scenario. `kind`: of a check that provokes a fault, the kind found. `malformed`: its server sends answers that
-    no sound server sends.
+    `fits`: whether a strategy can do the scenario. `kind`: of a check that provokes a fault, the kind found.
+    `malformed`: its server sends answers that no sound server sends.
     """
 
     name: str
     do: Callable[[Strategy], E]
     checks: Mapping[str, Check[E]]
-    depends_on: frozenset[StrategyPart]
     fits: Callable[[Strategy], bool] = _all_strategies
     kind: Callable[[E, str], str | None] = _no_kind
     malformed: bool = False

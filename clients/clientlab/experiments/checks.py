@@ -10,7 +10,6 @@ from clientlab.experiments.expansion import key_of, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
 from clientlab.strategies import Strategy
-from clientlab.strategies.executors import loop_of
 from clientlab.workload.load import check_load, expected_requests
 from clientlab.workload.shard_workload import check_shards, share_of
 from clientlab.workload.workload import Workload, check
@@ -178,9 +177,6 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
     client = strategies.client_spec(strategy.client)
     if client.program and arm.route in secure:
         raise LabError(f"strategy {arm.strategy!r}: {client.program} verifies no certificate; use a route without TLS")
-    loop = loop_of(strategy.settings)
-    if not loop.has_tls and arm.route in secure:
-        raise LabError(f"strategy {arm.strategy!r}: the event loop {loop.name} has no TLS; use a route without TLS")
     if arm.route not in secure and client.http == "2":
         raise LabError(
             f"strategy {arm.strategy!r} speaks HTTP/2, which needs TLS, and the route {arm.route} has none; "

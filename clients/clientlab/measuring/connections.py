@@ -86,18 +86,13 @@ LoopFactory = Callable[[], "asyncio.AbstractEventLoop"]
 
 
 def factory(name: str) -> LoopFactory:
-    """A factory of event loops of `strategies.loops`. Raises ValueError for another name, ImportError without it."""
+    """Return the factory of an event loop, asyncio or uvloop. Raises ValueError or ImportError."""
     import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
 
     if name == "asyncio":
         return asyncio.new_event_loop
     if name == "uvloop":
         return _counting_uvloop()
-    if name == "rloop":  # it connects by Python's sockets, whose audit events count
-        import rloop  # noqa: PLC0415 - only strategies on rloop need it
-
-        made: LoopFactory = rloop.new_event_loop
-        return made
     raise ValueError(f"no event loop {name!r}")
 
 

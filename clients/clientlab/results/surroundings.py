@@ -24,7 +24,6 @@ from clientlab.results.compiled import compiled_into
 from clientlab.results.dependencies import dependencies_of
 from clientlab.results.document import Environment, Placement, Surroundings, SystemLimits
 from clientlab.strategies import plugin_names
-from clientlab.strategies.executors import loop_of
 
 _ROOT = Path("/")
 _NO_LIMIT = (1 << 63) - 1
@@ -138,7 +137,8 @@ def distributions_of(names: Iterable[str]) -> set[str]:
     for strategy in map(strategies.find, names):
         client = strategies.client_spec(strategy.client)
         found |= {client.distribution, *client.needs, strategies.executor_spec(strategy.executor).distribution}
-        found.add(loop_of(strategy.settings).distribution)
+        if strategy.settings.get("loop") == "uvloop":
+            found.add("uvloop")
     return found - {"python"}
 
 

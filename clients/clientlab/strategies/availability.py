@@ -12,9 +12,10 @@ from pathlib import Path
 from shutil import which
 
 from clientlab.strategies.clients import CLIENTS
-from clientlab.strategies.executors import EXECUTORS, loop_of
+from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.known import client_spec
 from clientlab.strategies.pairs import Strategy
+from clientlab.strategies.specs import EXTRA
 
 _URLLIB3 = "urllib3"
 _FORKS_PATCH = 900
@@ -64,6 +65,5 @@ def _needed(strategy: Strategy) -> Iterator[tuple[str, str]]:
         yield from ((distribution, client.extra) for distribution in (client.distribution, *client.needs))
     if executor is not None:
         yield executor.distribution, executor.extra
-    loop = loop_of(strategy.settings)
-    if not loop.refused:  # the check of settings states the reason
-        yield loop.distribution, loop.extra
+    if strategy.settings.get("loop") == "uvloop":
+        yield "uvloop", EXTRA

@@ -34,7 +34,7 @@ HTTPX = (
         "one httpx.Client",
         unlimited=True,
         quirks=_HTTPX,
-        executors=("threads", "sync_to_async"),
+        executors=("threads",),
     ),
     ClientSpec(
         "httpx-client-per-thread",
@@ -55,7 +55,7 @@ HTTPX = (
         "one httpx.AsyncClient",
         unlimited=True,
         quirks=_HTTPX,
-        executors=("gather", "as-completed", "semaphore", "workers", "async-processes"),
+        executors=("gather", "semaphore", "workers"),
         on_uvloop=("workers",),
     ),
     ClientSpec(
@@ -185,7 +185,7 @@ _PYTHON = (
         "per call",
         "requests.request(…): a session and a connection per call",
         needs=("urllib3",),
-        executors=("threads", "process-chunks"),
+        executors=("threads",),
     ),
     ClientSpec(
         "requests-session",

@@ -36,7 +36,7 @@ NATIVE = (
         "pycurl",
         "per thread",
         "one libcurl handle per thread",
-        executors=("threads", "multi", "processes"),
+        executors=("threads", "multi"),
         native=True,
         quirks=_LIBCURL,
     ),

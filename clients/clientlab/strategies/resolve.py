@@ -16,13 +16,14 @@ from clientlab.errors import LabError, PluginError, UnavailableStrategy
 from clientlab.nearest import nearest
 from clientlab.strategies.availability import unavailable
 from clientlab.strategies.clients import CLIENTS
-from clientlab.strategies.executors import EXECUTORS, loop_advice
+from clientlab.strategies.executors import EXECUTORS
 from clientlab.strategies.known import ADMITTED, class_of, client_spec, executor_spec, packages
 from clientlab.strategies.pairs import STRATEGIES, Strategy, alone
 from clientlab.strategies.plugin_names import file_of, pair_of
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec, is_executor
 
 _CHOICES = {
+    "loop": ("asyncio", "uvloop"),
     "start_method": ("fork", "forkserver", "spawn"),
     "trust": ("lab", "default"),
 }
@@ -147,8 +148,6 @@ def check_settings(strategy: Strategy) -> None:
 
 def _advice(strategy: Strategy, key: str, value: Any) -> str | None:
     """The valid values of the setting, if `value` is none of them."""
-    if key == "loop":
-        return loop_advice(value)
     if key in _CHOICES:
         return None if value in _CHOICES[key] else " or ".join(_CHOICES[key])
     if value is None or key not in {*_COUNTS, executor_spec(strategy.executor).size}:

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from clientlab.conformance import CheckResult
-from clientlab.conformance.selection import ONE
+from clientlab.conformance.same_work import ONE
 
 MINE = """
     from clientlab.clients.http_client import HttpClient
