@@ -1,8 +1,7 @@
-"""HTTP/2 and TLS beyond one request: no silent fallback, handshakes that are not finished, connections and streams."""
+"""HTTP/2 beyond one request: no silent fallback, and requests in flight on one connection or on several."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
@@ -15,7 +14,6 @@ from clientlab.strategies import CLIENTS, find
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 from clients.one_client import outcomes, request_to
-from tls_servers import HANDSHAKE_FAULTS, handshake_faults
 
 pytestmark = pytest.mark.real
 
@@ -26,20 +24,6 @@ def test_a_server_without_http2_is_an_error_of_kind_protocol(name):
     with counting_server() as server, tls_relay(server.port, [server_context(SOUND)]) as relay:
         assert outcomes(name, *[request_to(relay.url)] * 3) == ["protocol"] * 3
         assert relay.accepted == 3
-
-
-def test_a_handshake_that_is_not_finished_is_no_connection():
-    """Reset or closed: connect; silent: timeout-connect; no TLS at all: tls."""
-
-    def attempts(name: str) -> tuple[list[object], int]:
-        with handshake_faults() as server:
-            request = request_to(f"https://127.0.0.1:{server[0]}")
-            return outcomes(name, *[request] * len(HANDSHAKE_FAULTS), timeout=2.0), server[1]
-
-    clients = ["urllib3", "aiohttp", "httpx-client", "pycurl"]
-    with ThreadPoolExecutor(len(clients)) as pool:
-        for found in pool.map(attempts, clients):
-            assert found == (list(HANDSHAKE_FAULTS.values()), len(HANDSHAKE_FAULTS))
 
 
 @pytest.mark.parametrize("strategy", ["httpx-async-h2@workers", "pycurl-h2@threads"])

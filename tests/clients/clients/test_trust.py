@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import sys
 from pathlib import Path
 
 import certifi
@@ -40,15 +39,13 @@ def test_the_librarys_own_trust_verifies_the_target_too(name, plain):
         assert relay.passed[0] == 0 < relay.passed[1]
 
 
-@pytest.mark.parametrize("trial_has", ["the lab's certifi", "another certifi", "no certifi"])
+@pytest.mark.parametrize("trial_has", ["the lab's certifi", "another certifi"])
 def test_the_librarys_context_gets_the_targets_ca_alone(trial_has, tmp_path, monkeypatch):
     """Of a bundle as testbeds write it, whatever the trial's environment holds. By default the context is the lab's."""
     bundle = tmp_path / "bundle.pem"
     bundle.write_text(ca_bundle(Path(CA_FILE).read_text(encoding="utf-8")), encoding="utf-8")
     if trial_has == "another certifi":
         monkeypatch.setattr(certifi, "contents", lambda: Path(CA_FILE).read_text(encoding="utf-8"))
-    if trial_has == "no certifi":
-        monkeypatch.setitem(sys.modules, "certifi", None)
     of_library = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # empty
     budget = Budget(1, 5.0, str(bundle))
     assert trusting(budget, "default", lambda: of_library) is of_library

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import ClassVar
 
+import pycurl
 import urllib3
 
 from clientlab.clients.http_client import HttpClient
 from clientlab.clients.httpx_h2 import HttpxClientH2
 from clientlab.clients.urllib3_pool import Urllib3Pool
-from clientlab.errors import Fault
 from clientlab.workload.workload import Request
 
 
@@ -23,19 +21,6 @@ class SoundH2(HttpxClientH2):
     """The same over HTTP/2."""
 
     http = "2"
-
-
-class LateOnce(Urllib3Pool):
-    """In the first of its trials one good answer comes too late, as on a machine that is busy elsewhere."""
-
-    late: ClassVar = "/2"
-
-    def send(self, request):
-        mark = Path(os.environ["LATE_ONCE"])
-        if request.url.endswith(self.late) and not mark.exists():
-            mark.touch()
-            raise Fault("timeout-read", "late")
-        return super().send(request)
 
 
 class SendsTwice(Urllib3Pool):
@@ -153,35 +138,20 @@ class KnowsNoKinds(Urllib3Pool):
     errors = ()
 
 
-class Follows(Urllib3Pool):
-    """Goes where it is redirected to."""
-
-    def send(self, request):
-        response = self._manager.request(request.method, request.url, headers=request.headers, body=request.body)
-        if location := response.headers.get("location"):
-            there = "/".join([*request.url.split("/")[:3], location.lstrip("/")])
-            response = self._manager.request("GET", there, headers=request.headers)
-        return response.status, response.data
-
-
-class RetriesToo(Follows):
+class RetriesToo(Urllib3Pool):
     """Sends again what failed, and goes where it is redirected to."""
 
     def send(self, request):
         try:
-            return super().send(request)
+            return self._followed(request)
         except Exception:  # noqa: BLE001 - what is wrong with it
-            return super().send(request)
+            return self._followed(request)
 
-
-class RetriesWithoutEnd(Urllib3Pool):
-    """The library's default: four attempts, and no time limit."""
-
-    def open(self):
-        self._manager = urllib3.PoolManager()
-
-    def send(self, request):
+    def _followed(self, request):
         response = self._manager.request(request.method, request.url, headers=request.headers, body=request.body)
+        if location := response.headers.get("location"):
+            there = "/".join([*request.url.split("/")[:3], location.lstrip("/")])
+            response = self._manager.request("GET", there, headers=request.headers)
         return response.status, response.data
 
 
@@ -191,3 +161,11 @@ class IsPatient(Urllib3Pool):
     def open(self):
         super().open()
         self._manager.connection_pool_kw["timeout"] = self._budget.timeout + 1
+
+
+def fetch(url):
+    """Send a request with a library that connects outside Python."""
+    curl = pycurl.Curl()
+    curl.setopt(pycurl.URL, url)
+    body = curl.perform_rb()
+    return curl.getinfo(pycurl.RESPONSE_CODE), body

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.conformance.same_work import Gate
-from clientlab.conformance.server import counting_server, ok
+from clientlab.conformance.server import counting_server
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 
@@ -21,16 +20,3 @@ def test_each_thread_has_a_client_and_a_share_of_the_warm_connections():
     assert found.numbers == list(range(60))
     assert (found.outcome.callers, found.outcome.processes) == (4, 1)
     assert (found.outcome.connections_begun, found.outcome.connections_in_all) == (0, 6)
-
-
-def test_requests_in_flight_are_divided_among_the_threads():
-    """As many as `-c` permits in all, and no thread without a request."""
-    concurrency = 10
-    gate = Gate(concurrency)
-    workload = Workload(requests=4 * concurrency, concurrency=concurrency, warmup=0)
-    with counting_server(lambda _: gate.wait() or ok(), 0.01) as server:
-        found = measure("aiohttp@async-threads", workload, server.url)
-        assert server.most_in_flight == concurrency
-    assert found.samples.errors == {}
-    assert found.numbers == list(range(4 * concurrency))
-    assert found.outcome.callers == 4

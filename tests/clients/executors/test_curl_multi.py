@@ -31,23 +31,6 @@ def test_warm_connections_are_kept_for_the_measured_part():
         assert measure(STRATEGY, workload, server.url).outcome.connections_begun == 0
 
 
-@pytest.mark.parametrize(
-    ("answer", "errors"),
-    [
-        pytest.param(ok(status="503 Service Unavailable"), {"status-5xx": 8}, id="503"),
-        pytest.param(None, {"reset": 8}, id="closed"),
-        pytest.param(Last(ok()[:-5]), {"protocol": 8}, id="truncated"),
-    ],
-)
-def test_faults_have_the_kind_that_they_have_for_the_handle_alone(answer, errors):
-    """Every request is recorded, whatever becomes of it."""
-    with counting_server(lambda _: answer) as server:
-        measured = measure(STRATEGY, Workload(requests=8, concurrency=3, warmup=0), server.url)
-        assert len(server.seen) == 8
-    assert measured.samples.errors == errors
-    assert measured.outcome.connections_begun == server.connections
-
-
 def test_a_fault_spoils_no_other_transfer():
     """A handle whose request has failed sends the next one whole."""
     with counting_server(lambda seen: Last(ok()[:-5]) if seen.target.endswith("5") else ok()) as server:
@@ -61,15 +44,6 @@ def test_silence_is_a_time_out():
     with counting_server(hold=2) as server:
         measured = measure(STRATEGY, Workload(requests=6, concurrency=3, warmup=0, timeout=0.2), server.url)
     assert measured.samples.errors == {"timeout-read": 6}
-
-
-def test_a_refused_connection_is_an_error_of_connecting():
-    """Nothing listens: kind connect, and begun connections are counted."""
-    with counting_server() as gone:
-        pass
-    measured = measure(STRATEGY, Workload(requests=5, concurrency=2, warmup=0), gone.url)
-    assert measured.samples.errors == {"connect": 5}
-    assert measured.outcome.connections_begun == 5
 
 
 def test_bodies_are_encoded_and_parsed_inside_the_clock_where_asked():
