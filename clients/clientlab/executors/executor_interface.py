@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 LOOP = "asyncio"
-"""The default event loop, Python's own. The others are in `measuring.loops`."""
+"""The default event loop, that of asyncio. `measuring.connections.factory` makes all of them."""
 
 
 class Caller(Protocol):
@@ -120,7 +120,7 @@ class ExecutorContext(Protocol):
         """Open the recorder for an executor that runs an external program."""
 
     def loop_factory(self, name: str) -> Callable[[], asyncio.AbstractEventLoop]:
-        """Return a factory of event loops, by a name of `measuring.loops`."""
+        """Return the factory of an event loop, asyncio or uvloop."""
 
     async def aopen(self, connections: int) -> AsyncCaller:
         """Open a caller for an asyncio client in the running event loop."""
