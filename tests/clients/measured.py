@@ -36,14 +36,6 @@ def measure(strategy: str, workload: Workload, url: str, *, ca_file: str | None 
         return Measured(**vars(measurement.measure(context, **callbacks)))
 
 
-def counted(client: str, by_lab: int, by_server: int) -> int:
-    """The lab's count of connections; the server's where the client's library hides them, so that the lab has none."""
-    if strategies.client_spec(strategies.find(client).client).quirks.uncounted:
-        assert by_lab == 0
-        return by_server
-    return by_lab
-
-
 def trial_processes():
     """The processes of trials that this one has started: other tests' servers may be running as well."""
     found = []

@@ -1,7 +1,7 @@
 """The lists of clients and executors, and the strategies that pair them. No module of the package imports a library.
 
-Command line, documentation, Compose services, dashboards and conformance tests read these lists. The package itself
-loads no code of a user: `clientlab.strategies.plugins` does, which only the command line and the measured process use.
+The package loads no code of a user: `clientlab.strategies.plugins` does, which only the command line and the measured
+process use.
 """
 
 from clientlab.strategies.availability import merged, unavailable
