@@ -15,7 +15,6 @@ scale: 1,000 simulated workers and one lab service, in about a minute.
 siege: health checks of the lab service and a worker, and the trials of a run, while 1,500 clients attack.
 environments: how often the interval of two equal ones holds 1 (--runs, 100), whether a library that is slower by 5 % is
 found, and the set-up of another environment. shards: divided trials beside all their samples.
-designs: whole trials, short ones and slices, by the width of their intervals in half a minute, in about 13 minutes.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from benchmarks import (
     bare_loops,
     besieged_lab,
     chaos,
-    designs,
     drivers,
     environments,
     find_max,
@@ -59,7 +57,6 @@ _WITHOUT_A_LAB = (
     ("siege", besieged_lab),
     ("find-max", find_max),
     ("scale", scale),
-    ("designs", designs),
 )
 SEED = 1
 """Of simulations. The methods were chosen by this seed; any other one checks them."""

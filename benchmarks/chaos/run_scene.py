@@ -9,7 +9,7 @@ from signal import SIGKILL
 
 from benchmarks.chaos import checks
 from benchmarks.chaos.incidents import ROUNDS
-from benchmarks.chaos.scene import WARM_UP, IncidentReport, Scene
+from benchmarks.chaos.scene import IncidentReport, Scene
 from clientlab.judging.judgement import read_judged
 
 _ENDS_WITHIN = 120.0
@@ -50,7 +50,7 @@ class RunScene(Scene):
     def _words(self) -> list[str]:
         return [
             "run", "-t", self.strategy, "-n", str(self.requests), "--delay", "5ms", "--rounds", str(ROUNDS),
-            "--warmup", str(WARM_UP), "--timeout", "5s", "--upstream", self.incident.upstream,
+            "--timeout", "5s", "--upstream", self.incident.upstream,
             "--route", self.incident.route, *(["-c", str(_PROCESSES)] if self.incident.strike.pooled else []),
         ]  # fmt: skip
 

@@ -17,7 +17,7 @@ from benchmarks.chaos.place import Missed, Place, awaited, find
 from clientlab.results.document import Run
 from clientlab.samples.log_reader import FinishedCounter
 
-WARM_UP = 2
+WARM_UP = 10
 _COMES_WITHIN = 60.0
 _FOUND_WITHIN = 2.0
 

@@ -135,9 +135,7 @@ def test_a_slower_head_fails_and_the_comment_names_it(tmp_path, monkeypatch):
     (tmp_path / "base.txt").write_text(wheel(tmp_path, "2.98"))
     head = wheel(tmp_path, "2.99", SLOW)
     with counting_server() as server:
-        job = runner(
-            tmp_path, base="base.txt", head=head, url=server.url, rounds="3", options="--requests=40\n--warmup=2\n"
-        )
+        job = runner(tmp_path, base="base.txt", head=head, url=server.url, rounds="3", options="--requests=40\n")
         assert job.run() == 1, job.log
     comment = job.output("comment").read_text(encoding="utf-8")
     # CPU time, since a busy machine disturbs it less than throughput.

@@ -37,7 +37,7 @@ def folder(tmp_path):
 
 
 def run(folder: Path, *words: str) -> None:
-    command = [PROGRAM, "run", *words, "-n", "4", "--rounds", "1", "--warmup", "0"]
+    command = [PROGRAM, "run", *words, "-n", "4", "--rounds", "1"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

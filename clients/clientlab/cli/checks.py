@@ -33,7 +33,7 @@ _QUEUE_WANTED = 1024
 _CORES_WANTED = 2
 _SERVERS = ("flask", "aiohttp", "gunicorn", "uvloop", "ephem")
 _PROGRAMS = {
-    "wrk": "run --ceilings and scripts/bench measure servers with it (Debian: apt-get install wrk)",
+    "wrk": "scripts/bench measures servers with it (Debian: apt-get install wrk)",
     "docker": "needed only for the containers",
 }
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from clientlab import units
 from clientlab.experiments.experiment import ENVIRONMENT
 from clientlab.experiments.file import bundled
-from clientlab.results.capacity_search import MOST_OVERLOAD, Conditions
+from clientlab.results.capacity_search import Conditions
 from clientlab.results.store import Store
 from clientlab.strategies import STRATEGIES
 from clientlab.workload.arrivals import Stages, rate_of
 from clientlab.workload.delays import Delay, seconds
-from clientlab.workload.link import bandwidth_of, buffer_of, rtt_of
+from clientlab.workload.link import bandwidth_of, rtt_of
 
 _LIKE_A_SECRET = 16
 """Characters from which a misplaced text is not printed."""
@@ -53,15 +51,6 @@ def _each_of(parse: Callable[[str], float]) -> Callable[[str], tuple[float, ...]
     return parsed
 
 
-def _shares_beyond(text: str) -> tuple[float, ...]:
-    """Shares above 1: 110%,150%,200%."""
-    found = re.fullmatch(r"\s*\d{3,4}(\.\d{1,3})?%(\s*,\s*\d{3,4}(\.\d{1,3})?%)*\s*", text)
-    shares = tuple(float(part.strip(" %")) / 100 for part in text.split(",")) if found else ()
-    if not shares or min(shares) <= 1 or max(shares) > MOST_OVERLOAD or len(set(shares)) < len(shares):
-        raise ValueError(f"{text!r} are no shares beyond a capacity, each once; write 110%,150%,200%")
-    return shares
-
-
 def _more_than_0(text: str) -> float:
     """A time above 0, in seconds."""
     if not (found := seconds(text)):
@@ -81,6 +70,11 @@ def _share(text: str) -> float:
     return share
 
 
+def _rate_or_stages(text: str) -> float | Stages:
+    """A rate: 500/s; or several, each with the time from which it holds: 0s:100/s,30s:1000/s."""
+    return Stages.parse(text) if ":" in text else rate_of(text)
+
+
 def _body(text: str) -> str:
     """A request body: the text itself, or that of ``@FILE``."""
     if not text.startswith("@"):
@@ -93,16 +87,12 @@ def _body(text: str) -> str:
 
 SECONDS = ParsedType("time", seconds)
 WAIT = ParsedType("time", _more_than_0)
-RATE = ParsedType("rate", rate_of)
+RATE = ParsedType("rate", _rate_or_stages)
 CONDITIONS = ParsedType("conditions", Conditions.parse)
-STAGES = ParsedType("text", Stages.parse)
 DELAY = ParsedType("text", Delay.parse)
-OVERLOAD = ParsedType("shares", _shares_beyond)
 ROUND_TRIPS = ParsedType("time", _each_of(rtt_of))
 BANDWIDTHS = ParsedType("bandwidth", _each_of(bandwidth_of))
-BUFFERS = ParsedType("size", _each_of(buffer_of))
 SHARE = ParsedType("share", _share)
-SIZE = ParsedType("size", partial(units.bytes_of, unit="B"))
 BODY = ParsedType("text", _body)
 METHOD = ParsedType("text", str.upper)
 

@@ -31,8 +31,8 @@ STDOUT = "-"
 THRESHOLD_FAILED = 1
 _CONTRADICTED = 1
 FAIL_ON = (
-    "Exit 1 if an arm is surely beyond 'p99 > 50ms'. Also 'throughput < 1000', 'errors > 0'; of one arm: "
-    "'ARM: p99 > 50ms'; between environments, compared with the first: 'throughput -5%', 'errors +0'. Repeatable."
+    "Exit 1 if an arm is surely beyond this limit: 'p99 > 50ms', 'throughput < 1000', 'ARM: errors > 0'; between "
+    "environments: 'throughput -5%', 'errors +0'. Repeatable."
 )
 STRICT = "Judge --fail-on by the median over rounds instead of its whole interval."
 
@@ -56,19 +56,19 @@ class _Output(click.Path):
 CHART = click.option(
     "--chart",
     type=_Output(files.CHART),
-    help="Draw charts to this file (.png or .svg). They show capacities, times and sweeps.",
+    help="Draw charts to this file (.png or .svg).",
 )
 HTML = click.option(
     "--html",
     type=_Output(files.PAGE),
-    help="Write the whole report to this file (.html). It is a page without external resources.",
+    help="Write the whole report to this file (.html).",
 )
 
 
 JUNIT = click.option(
     "--junit",
     type=_Output(files.JUNIT),
-    help="Write JUnit XML to this file (.xml). Arms, claims and limits are its test cases.",
+    help="Write JUnit XML to this file (.xml).",
 )
 
 
@@ -241,11 +241,11 @@ def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
         click.echo(json.dumps([claim.model_dump() for claim in found], indent=1))
     else:
         console().print(as_terminal.claims(found), highlight=False)
-    return tell_claims(found, stderr=as_json) if require else 0
+    return _tell_claims(found, stderr=as_json) if require else 0
 
 
-def tell_claims(found: Iterable[ClaimResult], *, stderr: bool) -> int:
-    """Print the contradicted ones of required claims. The exit code: an inconclusive claim has not failed."""
+def _tell_claims(found: Iterable[ClaimResult], *, stderr: bool) -> int:
+    """Print the contradicted claims. Return the exit code; an inconclusive claim has not failed."""
     contradicted = headline.claim_lines(found)
     for line in contradicted:
         click.echo(line, err=stderr)

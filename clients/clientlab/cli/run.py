@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from functools import partial
+from collections.abc import Sequence
 
 import click
 
 from clientlab import units
 from clientlab.cli.option_fields import takes
-from clientlab.cli.reporting import draw, limits_of, show, tell, tell_claims, tell_gate, write_page
+from clientlab.cli.reporting import draw, limits_of, show, tell, tell_gate, write_page
 from clientlab.cli.run_help import GroupedCommand
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions
 from clientlab.cli.terminal import PatientConsole, say
@@ -30,17 +31,14 @@ from clientlab.standalone.requests import NewRun, ResumedRun, RunSettings
 
 _WITH_RESUME = (
     "resume",
+    "strategies",  # code and environments that the run file names
+    "environments",
     "folder",
     "chart",
     "keep_samples",
     "as_json",
-    "require_claims",
     "testbed",
-    "yes",
-    "allowed",
-    "allowed_environments",
     "fail_on",
-    "strict",
     "whole",
     "html",
     "junit",
@@ -57,20 +55,15 @@ def run(options: RunOptions) -> int:
 
     EXPERIMENT is a bundled one, or a TOML file. Options win over its values.
     """
-    limits = limits_of(options.fail_on, strict=options.strict)
+    limits = limits_of(options.fail_on, strict=False)
     request = _new_run(options) if options.resume is None else _resumed_run(options, options.resume)
     settings = RunSettings(
         folder=options.folder,
-        strategies=options.strategies,
-        allowed=options.allowed,
-        allowed_environments=options.allowed_environments,
-        public=options.yes,
+        permits_public=permits_public,
         keep_samples=options.keep_samples,
         limits=tuple(limits),
-        strict=options.strict,
-        require_claims=options.require_claims,
     )
-    finished = measured(request, settings, PatientConsole(stderr=True), say, partial(confirm_long_run, yes=options.yes))
+    finished = measured(request, settings, PatientConsole(stderr=True), say, confirm_long_run)
     return _show(options, finished, limits)
 
 
@@ -78,9 +71,13 @@ LONG_RUN = 1800.0
 """Seconds. Longer runs ask first at a terminal, because `--delay 5` may have been meant as 5 ms."""
 
 
-def confirm_long_run(plan: Plan, seconds: float, *, yes: bool) -> None:
+PUBLIC = "CLIENTLAB_PUBLIC"
+"""Environment variable that permits load to addresses of the internet, as a yes at a terminal does."""
+
+
+def confirm_long_run(plan: Plan, seconds: float) -> None:
     """Ask before a run that takes `seconds`, if it is long and somebody can answer. Raises LabError for a no."""
-    if yes or seconds <= LONG_RUN or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if seconds <= LONG_RUN or not _at_terminal():
         return
     for line in load_lines(plan):
         click.echo(printable(line), err=True)
@@ -88,36 +85,43 @@ def confirm_long_run(plan: Plan, seconds: float, *, yes: bool) -> None:
         raise LabError("nothing was measured; reduce the work with -n, -d, --delay or --rounds, or answer y")
 
 
+def permits_public(addresses: Sequence[str]) -> bool:
+    """Whether load may go to these addresses of the internet: asks at a terminal, elsewhere the environment decides."""
+    if os.environ.get(PUBLIC) == "1":
+        return True
+    question = f"Load would go to {', '.join(addresses)} on the internet. Does the server's owner permit it?"
+    return _at_terminal() and click.confirm(question, err=True)
+
+
+def _at_terminal() -> bool:
+    """Whether somebody can answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def _new_run(options: RunOptions) -> NewRun:
     """The run that the options describe. Raises LabError for options that contradict each other."""
-    search = {"conditions": options.find_max, "start": options.find_from, "overload": options.overload}
     overrides = Overrides(
         strategies=options.strategies,
         upstreams=options.upstreams,
         routes=options.routes,
         environments=options.environments or {},
         rounds=options.rounds,
-        slices=options.slices,
         budget=options.budget,
         precision=options.precision,
         seed=options.seed,
-        ceilings=options.ceilings,
         pin=options.pin,
         rtt=options.rtt or (),
         bandwidth=options.bandwidth or (),
-        buffer=options.buffer or (),
-        find_max={name: value for name, value in search.items() if value is not None},
+        find_max={} if options.find_max is None else {"conditions": options.find_max},
         workload=_workload(options),
     )
     return NewRun(
-        command=withheld_command(["clientlab", *sys.argv[1:]], options.keep_headers),
+        command=withheld_command(["clientlab", *sys.argv[1:]]),
         target=_target(options),
         experiment=options.experiment,
         quick=options.quick,
         overrides=overrides,
-        time_budget=options.time_budget,
         name=options.name,
-        keep_headers=options.keep_headers,
         given=frozenset(filter(options.has, OPTION_NAMES)),
     )
 
@@ -146,7 +150,13 @@ def _resumed_run(options: RunOptions, name: str) -> ResumedRun:
     if others := [OPTION_NAMES[field] for field in options.given() if field not in _WITH_RESUME]:
         raise FieldError(["resume"], f"the run goes on as it was planned; leave {others[0]} out")
     return ResumedRun(
-        name=name, headers=options.headers or {}, url=options.url, path=options.path, testbed=options.testbed
+        name=name,
+        strategies=options.strategies,
+        environments=options.environments or {},
+        headers=options.headers or {},
+        url=options.url,
+        path=options.path,
+        testbed=options.testbed,
     )
 
 
@@ -155,7 +165,7 @@ def _show(options: RunOptions, finished: Run, limits: list[Threshold]) -> int:
     show(finished, whole=options.whole, stderr=options.as_json)
     if options.as_json:
         click.echo(finished.model_dump_json(indent=1))
-    judged = judge_run(finished, limits, strict=options.strict)
+    judged = judge_run(finished, limits)
     try:
         draw(finished, options.chart, stderr=options.as_json)
         write_page(finished, options.html, judged, stderr=options.as_json)
@@ -164,10 +174,9 @@ def _show(options: RunOptions, finished: Run, limits: list[Threshold]) -> int:
         raise IncompleteRun(f"{error}; the run is saved in {options.folder / finished.run}") from error
     tell_gate(finished, limits, stderr=options.as_json)
     failed = tell(judged, stderr=options.as_json)
-    contradicted = tell_claims(finished.claims, stderr=options.as_json) if options.require_claims else 0
     if finished.status == "incomplete":
         return IncompleteRun.exit_code
-    return failed or contradicted
+    return failed
 
 
 def _write_junit(finished: Run, options: RunOptions, judged: list[ThresholdResult]) -> None:

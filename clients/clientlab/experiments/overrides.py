@@ -29,7 +29,7 @@ class Overrides:
 
     `environments`: name → folder. `rtt` (seconds), `bandwidth` (bits per second), `buffer` (bytes): one value, or
     an axis of several.
-    `rounds` or `precision` without `budget` takes the place of the experiment's budget.
+    `rounds` or `precision` replaces the experiment's budget. With `precision`, `budget` limits the time of all rounds.
     `find_max`: fields of a `CapacitySearch`. `workload`: fields of each workload. `precision`: for which rounds are
     added.
     """
@@ -39,7 +39,6 @@ class Overrides:
     routes: tuple[str, ...] = ()
     environments: Mapping[str, str] = field(default_factory=dict)
     rounds: int | None = None
-    slices: int | None = None
     budget: float | None = None
     precision: float | None = None
     seed: int | None = None
@@ -100,9 +99,10 @@ def _changes(base: Experiment, given: Overrides) -> dict[str, Any]:
     if given.environments:
         changes["environments"] = {name: EnvironmentSpec(folder=path) for name, path in given.environments.items()}
     changes |= {name: True for name in ("ceilings", "pin") if getattr(given, name)}
-    changes |= {name: value for name in ("slices", "budget") if (value := getattr(given, name)) is not None}
-    if given.budget is None and (given.rounds is not None or given.precision is not None):
-        changes["budget"] = None  # of the experiment: a number of rounds, or a precision, takes its place
+    if given.precision is not None or (given.rounds is not None and given.budget is None):
+        changes["budget"] = None
+    elif given.budget is not None:
+        changes["budget"] = given.budget
     if given.seed is not None:
         changes["seed"] = _checked_seed(given.seed)
     if (search := _search(base, given)) is not None:
@@ -159,11 +159,7 @@ def _rounds(base: Experiment, given: Overrides) -> int:
     if not 1 <= rounds <= MOST_ROUNDS_OF_A_RUN:
         message = f"trials of each strategy; write 1 to {MOST_ROUNDS_OF_A_RUN:,}"
         raise FieldError(["rounds"], message, value=rounds)
-    if given.precision is None:
-        return rounds
-    if given.budget is not None:
-        raise FieldError(["budget", "precision"], "each of them decides when rounds are enough; leave one of them out")
-    return max(FEWEST_ROUNDS, rounds)
+    return rounds if given.precision is None else max(FEWEST_ROUNDS, rounds)
 
 
 def _check_axes(base: Experiment, fields: set[str]) -> None:

@@ -32,7 +32,7 @@ from clientlab.results.trial import Trial
 from clientlab.workload.load import is_open
 
 
-def check_limits(limits: Sequence[Threshold], plan: Plan, *, strict: bool) -> None:
+def check_limits(limits: Sequence[Threshold], plan: Plan) -> None:
     """Raises FieldError for a threshold of an unknown arm, of a figure that an arm will not have, or of too few rounds.
 
     Likewise for a change, if the arm is in one environment only, or if a schedule decides the figure.
@@ -40,11 +40,10 @@ def check_limits(limits: Sequence[Threshold], plan: Plan, *, strict: bool) -> No
     check_arms(limits, [arm.name for arm in plan.arms])
     check_changes(limits, plan)
     for one in limits:
-        if plan.rounds < FEWEST_ROUNDS and not strict and not one.figure.of_failed:
+        if plan.rounds < FEWEST_ROUNDS and not one.figure.of_failed:
             raise unusable(
                 one.text,
-                f"{plan.rounds} of at least {FEWEST_ROUNDS} rounds have no interval to judge by; "
-                "measure more `rounds`, or judge by the estimate with `strict`",
+                f"{plan.rounds} of at least {FEWEST_ROUNDS} rounds have no interval to judge by; measure more `rounds`",
             )
         for arm in plan.arms:
             if one.applies_to(arm.name) and (why := _lacks(one, plan, arm)):

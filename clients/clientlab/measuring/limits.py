@@ -87,7 +87,7 @@ class Limits:
             and now - self._since > self.seconds + self._pause
         ):
             raise RequestLimitReached(
-                f"stalled: no request ended for {self.seconds:g} s, the limit of a whole request (--request-limit)"
+                f"stalled: no request ended for {self.seconds:g} s, the `request_limit` of the workload"
             )
 
     def _senders(self) -> Collection[int]:
@@ -118,8 +118,8 @@ class Limits:
             if self._held > self.bytes:
                 held, most = units.memory(self._held), units.memory(self.bytes)
                 raise LimitReached(
-                    f"memory: its processes held {held}, more than the limit of {most} (--memory-limit; "
-                    f"without it {SHARE_OF_FREE:.0%} of the free memory)"
+                    f"memory: its processes held {held}, more than {most}, which is the `memory_limit` of the workload "
+                    f"or {SHARE_OF_FREE:.0%} of the free memory"
                 )
             if self._held - before < _RAPID * (self.bytes - self._held) or time.monotonic() > until:
                 return

@@ -291,7 +291,7 @@ class _Progress:
         if time.monotonic() - self._began > self._deadline:
             raise TrialFailed(
                 f"not done within its deadline of {self._deadline:,g} s, with {finished:,} requests finished; "
-                "choose another with --deadline, or `deadline` in the workload's table"
+                "set a longer `deadline` for the workload"
             )
         self._callbacks.on_progress(finished)
         return finished + warmed_up

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from rich.console import Console
 
 from clientlab import own_folder
-from clientlab.errors import LabError
 from clientlab.judging.run_thresholds import check_limits
 from clientlab.reports.progress import LiveBar, PlainLines
 from clientlab.results import leftovers
@@ -24,11 +23,9 @@ from clientlab.running.execute import execute, new_run, resumed, run_name
 from clientlab.running.preflight import check_system
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.running.tryout import try_functions
-from clientlab.standalone.permission import check_permitted
 from clientlab.standalone.planning import Say, plan_of
 from clientlab.standalone.requests import NewRun, ResumedRun, RunSettings
 from clientlab.standalone.resumption import completed_plan, stored_run, target_of
-from clientlab.strategies import plugins
 from clientlab.testbeds.opening import Servers
 
 _POLL_SECONDS = 0.5
@@ -48,16 +45,12 @@ def measured(
     """
     store = Store(settings.folder)
     name = store.new_name(request.name) if isinstance(request, NewRun) and request.name is not None else None
-    plugins.admit([*settings.strategies, *settings.allowed])
     leftovers.sweep(store)
     own_folder.sweep()
     with contextlib.ExitStack() as stack:
         plan, servers, stored = _planned(request, settings, store, stack, say)
-        check_permitted(plan, request, settings.allowed_environments)
-        if settings.require_claims and not plan.claims:
-            raise LabError(f"--require-claims: experiment {plan.name!r} makes no claims; leave it out")
         servers.check(plan)
-        check_limits(list(settings.limits), plan, strict=settings.strict)
+        check_limits(list(settings.limits), plan)
         placement = servers.placement(plan)
         check_system(plan, settings.folder, servers.started(plan), say)
         confirm(plan, seconds_of(plan) if stored is None else seconds_left(stored))
@@ -93,10 +86,10 @@ def _planned(
 ) -> tuple[Plan, Servers, Run | None]:
     """The plan, its servers, and the run that goes on, which `stack` holds; None for a new one. Raises LabError."""
     if isinstance(request, NewRun):
-        servers = Servers.of(request.target, public=settings.public)
+        servers = Servers.of(request.target, settings.permits_public)
         return plan_of(request, servers.external, say), servers, None
     stored = stored_run(request, store, stack)
-    servers = Servers.of(target_of(stored, request), public=settings.public)
+    servers = Servers.of(target_of(stored, request), settings.permits_public)
     return completed_plan(stored, servers.target, request), servers, stored
 
 

@@ -24,6 +24,7 @@ from clientlab.results.plan import Plan
 from clientlab.results.withheld_plan import check_kept
 from clientlab.running.due import DEFAULT_TIME_BUDGET, round_seconds
 from clientlab.standalone.requests import NewRun
+from clientlab.strategies import plugins
 from clientlab.testbeds.compose import for_stack
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.workload import replay
@@ -40,6 +41,8 @@ def plan_of(request: NewRun, external: ExternalTarget | None, say: Say) -> Plan:
     """The plan to carry out, checked. `external`: the user's own server. Raises LabError."""
     file = read_experiment(path_of(request.experiment), quick=request.quick) if request.experiment else None
     base = file.experiment if file else _without_file(request)
+    arms = (arm.strategy for arm in base.arms.values())
+    plugins.admit([*request.overrides.strategies, *base.strategies, *arms, *base.instead, *base.instead.values()])
     base, left_out = _for_testbed(base, request)
     experiment = _overridden(base, request.overrides, external)
     _tell_left_out(request.overrides, say)
@@ -55,7 +58,7 @@ def plan_of(request: NewRun, external: ExternalTarget | None, say: Say) -> Plan:
             replaced=replacements(experiment),
             left_out={name: ": ".join(str(fault).split("\n")) for name, fault in faults.items()},
             precision=request.overrides.precision,
-            time_budget=_time_budget(request),
+            time_budget=_time_budget(request.overrides),
         )
         if file and file.is_bundled and not request.overrides.strategies:
             plan = available_part(plan)
@@ -165,10 +168,6 @@ def _check_budget(plan: Plan) -> None:
         raise FieldError(["budget"], message, value=units.time(plan.budget))
 
 
-def _time_budget(request: NewRun) -> float | None:
-    """Seconds after which a run with a precision adds no round. Raises LabError for a budget without a precision."""
-    if request.overrides.precision is not None:
-        return DEFAULT_TIME_BUDGET if request.time_budget is None else request.time_budget
-    if request.time_budget is not None:
-        raise LabError("--time-budget without --until-precision: the number of rounds is fixed; set it with --rounds")
-    return None
+def _time_budget(given: Overrides) -> float | None:
+    """Return the seconds after which a run with a precision adds no round; None without a precision."""
+    return None if given.precision is None else given.budget or DEFAULT_TIME_BUDGET

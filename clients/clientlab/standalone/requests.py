@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +16,8 @@ class NewRun:
     """A run to begin: of an experiment's file, or without one of the strategies that `overrides` names.
 
     `experiment`: the name of a bundled one, or a path. `command`: the command line as the run file holds it. `given`:
-    names of the fields that the user chose, whose errors are not those of the file. `time_budget`: in seconds.
-    `name`: of the run; None: one that tells when it began.
+    names of the fields that the user chose, whose errors are not those of the file. `name`: of the run; None: one
+    with its start time.
     """
 
     command: str
@@ -25,7 +25,6 @@ class NewRun:
     experiment: str | None = None
     quick: bool = False
     overrides: Overrides = field(default_factory=Overrides)
-    time_budget: float | None = None
     name: str | None = None
     keep_headers: tuple[str, ...] = ()
     given: frozenset[str] = frozenset()
@@ -33,12 +32,15 @@ class NewRun:
 
 @dataclass(frozen=True, kw_only=True)
 class ResumedRun:
-    """A stored run to go on with, and the values that its file does not hold.
+    """A stored run to finish, and what its file cannot give: the values of headers, and permission to load code.
 
-    `testbed`: the one that the user chose; None: that of the run.
+    `strategies`, `environments` (name → folder): the code and the environments of the run, named again. `testbed`: the
+    one that the user chose; None: that of the run.
     """
 
     name: str
+    strategies: tuple[str, ...] = ()
+    environments: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     url: str | None = None
     path: str | None = None
@@ -49,16 +51,10 @@ class ResumedRun:
 class RunSettings:
     """How a run is measured, whichever it is.
 
-    `allowed`, `allowed_environments`: code that a document may name (`permission`). `public`: whether load may go to
-    the internet. `strict`: how `limits` are judged.
+    `permits_public`: whether load may go to these addresses of the internet.
     """
 
     folder: Path
-    strategies: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
-    allowed_environments: tuple[str, ...] = ()
-    public: bool = False
+    permits_public: Callable[[Sequence[str]], bool]
     keep_samples: bool = False
     limits: tuple[Threshold, ...] = ()
-    strict: bool = False
-    require_claims: bool = False

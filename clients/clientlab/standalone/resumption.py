@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from clientlab.errors import FieldError
+from clientlab import strategies
+from clientlab.errors import FieldError, LabError, PluginError
 from clientlab.redaction import MARK
 from clientlab.results.document import Run
-from clientlab.results.plan import Plan
+from clientlab.results.plan import EnvironmentSpec, Plan
 from clientlab.results.store import Store
 from clientlab.results.target import Target
 from clientlab.results.withheld_plan import Lacking, completed, lacking
 from clientlab.standalone.requests import ResumedRun
+from clientlab.strategies import plugins
 from clientlab.workload.workload import pinned
 
 
@@ -24,9 +28,36 @@ def stored_run(request: ResumedRun, store: Store, stack: contextlib.ExitStack) -
     if run.status == "done":
         message = f"the run is whole; measure another with {run.experiment.command!r}"
         raise FieldError(["resume"], message, value=name)
+    _check_code_named(run, request)
     for workload in run.experiment.workloads.values():
         pinned(workload)
     return run
+
+
+def _check_code_named(run: Run, request: ResumedRun) -> None:
+    """Raise FieldError for code that the run file names and the command line does not. Load what both name."""
+    names = dict.fromkeys(arm.strategy for arm in run.experiment.arms)
+    if others := [name for name in request.strategies if name not in names]:
+        raise FieldError(["strategies"], "the run has no such strategy; leave it out", value=others[0])
+    plugins.admit(request.strategies)
+    for name in names:
+        try:
+            strategies.find(name)
+        except PluginError:
+            raise
+        except LabError as error:
+            raise FieldError(["resume"], str(error), value=run.run) from error
+    if unknown := request.environments.keys() - run.experiment.environments.keys():
+        raise FieldError(["environments"], "the run has no such environment; leave it out", value=min(unknown))
+    held = run.surroundings.environments or {}
+    for name, spec in run.experiment.environments.items():
+        if name not in request.environments:
+            folder = spec.folder or (held[name].folder if name in held else "PATH")
+            message = f"its trials run in environment {name!r}; add `environments` {shlex.quote(f'{name}={folder}')}"
+            raise FieldError(["resume"], message, value=run.run)
+        given = str(Path(request.environments[name]).expanduser().absolute())
+        if spec.folder not in (None, given):
+            raise FieldError(["environments"], f"environment {name!r} of the run is {spec.folder}", value=given)
 
 
 def target_of(run: Run, request: ResumedRun) -> Target:
@@ -53,6 +84,8 @@ def completed_plan(run: Run, target: Target, request: ResumedRun) -> Plan:
     Raises FieldError where a value is lacking, or is none that the run lacks.
     """
     plan = completed(run.experiment, request.headers, _path_of(target, request))
+    environments = {name: EnvironmentSpec(folder=path) for name, path in request.environments.items()}
+    plan = plan.model_copy(update={"environments": environments})
     if (found := lacking(plan)) is None:
         return plan
     raise FieldError(["resume"], f"its file does not hold {found}; {_remedy(found, target)}", value=run.run)

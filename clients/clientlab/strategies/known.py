@@ -8,6 +8,7 @@ plug-ins and keeps them here. Only the command line of the person who starts the
 from __future__ import annotations
 
 import inspect
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -85,8 +86,8 @@ def class_of(import_path: str) -> type:
     module = ADMITTED.files.get(path.resolve())
     if module is None:
         raise LabError(
-            f"{import_path!r} is code of a file, which runs only where the command line of 'clientlab run' names it: "
-            f"read it, and add --allow {path}"
+            f"strategy {import_path!r} is code of a file, which runs only if the command line names it; "
+            f"add -t {shlex.quote(import_path)}"
         )
     if isinstance(module, PluginError):
         raise module

@@ -57,7 +57,7 @@ def _unlisted(name: str) -> Strategy:
         raise LabError(f"strategy {name!r} is a file; write {name}:fetch, with the name of its function or class")
     own = ":" in name and file_of(client) is None
     hint = "; a function of yours is mine.py:fetch" if own else _nearest_of(name, client, executor)
-    of_package = "" if ADMITTED.packages else "; a plug-in of a package is known if the command line names it"
+    of_package = "" if ADMITTED.packages else f"; if it is of an installed package, add -t {name}"
     raise LabError(f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'{of_package}")
 
 

@@ -48,7 +48,7 @@ class Quirks:
     searches_pool: bool = _quirk(
         "looks at all connections of its pool whenever a request comes or goes: CPU time grows with `-c`", default=False
     )
-    own_chunk_size: int | None = _quirk("ignores `--chunk-size`: bytes of its largest chunk", default=None)
+    own_chunk_size: int | None = _quirk("ignores `chunk_size`: bytes of its largest chunk", default=None)
     late_in_bodies: float = _quirk("notices silence in a body later: seconds after the time limit", default=0.0)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -38,11 +38,13 @@ def _answered(_chunk: bytes) -> None:
 class ExternalTarget:
     """The server of one URL. Raises FieldError for a URL or a CA file that cannot be used.
 
-    `public`: whether load may go to an address of the internet. Without it, such an address is an error, and no
-    connection to it is opened.
+    `permits_public`: whether load may go to these addresses of the internet. Without permission, they are an error,
+    and no connection to them is opened.
     """
 
-    def __init__(self, url: str, ca_file: Path | None = None, *, public: bool = False) -> None:
+    def __init__(
+        self, url: str, ca_file: Path | None = None, permits_public: Callable[[Sequence[str]], bool] = lambda _: False
+    ) -> None:
         parts = split_url(url)
         self.secure = parts.scheme == "https"
         self._ca_file = None if ca_file is None else _checked(ca_file, url)
@@ -50,7 +52,7 @@ class ExternalTarget:
         self.name = parts.netloc
         self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._host = parts.hostname or ""
-        self._address, self._peers = _address(parts, public=public)
+        self._address, self._peers = _address(parts, permits_public)
         self._unanswered: Workload | None = None
 
     def probe(self, workload: Workload) -> None:
@@ -197,10 +199,10 @@ def _checked(ca_file: Path, url: str) -> str:
     return str(ca_file.resolve())
 
 
-def _address(parts: SplitResult, *, public: bool) -> tuple[PeerAddress, list[str]]:
+def _address(parts: SplitResult, permits_public: Callable[[Sequence[str]], bool]) -> tuple[PeerAddress, list[str]]:
     """The port, with the addresses of the host that refuse connections, and all its addresses.
 
-    Raises FieldError where all refuse, and where one is an address of the internet and `public` does not permit it.
+    Raises FieldError where all refuse, and where one is an address of the internet without permission.
     """
     host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
     try:
@@ -208,8 +210,12 @@ def _address(parts: SplitResult, *, public: bool) -> tuple[PeerAddress, list[str
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise FieldError(["url"], f"host {host!r} is not found ({reason}); correct the URL") from error
-    if not public and (others := sorted({str(peer[0]) for *_, peer in found if _is_public(str(peer[0]))})):
-        message = f"load would go to {', '.join(others)} on the internet; add `yes` if its owner permits that"
+    others = sorted({str(peer[0]) for *_, peer in found if _is_public(str(peer[0]))})
+    if others and not permits_public(others):
+        message = (
+            f"load would go to {', '.join(others)} on the internet; "
+            "set CLIENTLAB_PUBLIC=1 if the owner of the server permits that"
+        )
         raise FieldError(["url"], message, value=repr(f"{parts.scheme}://{parts.netloc}"))
     refusing = []
     for family, kind, protocol, _, peer in found:

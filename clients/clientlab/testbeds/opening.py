@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,12 +31,12 @@ class Servers:
     external: ExternalTarget | None
 
     @classmethod
-    def of(cls, target: Target, *, public: bool) -> Servers:
-        """The servers of a target. `public`: whether load may go to the internet. Raises FieldError."""
+    def of(cls, target: Target, permits_public: Callable[[Sequence[str]], bool]) -> Servers:
+        """The servers of a target. `permits_public`: as of `ExternalTarget`. Raises FieldError."""
         if target.url is None:
             return cls(target, None)
         ca_file = None if target.ca_file is None else Path(target.ca_file)
-        return cls(target, ExternalTarget(target.url, ca_file, public=public))
+        return cls(target, ExternalTarget(target.url, ca_file, permits_public))
 
     def started(self, plan: Plan) -> set[str]:
         """The upstreams that the lab starts for the plan, as processes of this machine."""

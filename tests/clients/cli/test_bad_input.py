@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clientlab.cli.run import confirm_long_run
+from clientlab.cli.run import confirm_long_run, permits_public
 from clientlab.conformance.tls import tls_relay
 from clientlab.results.target import Target
 from clients.documents import a_run, a_trial
@@ -27,7 +27,6 @@ def refused(said, *names: str) -> None:
 
 
 RUN = ("run", "-t", "http.client")
-FIND = (*RUN, "--find-max", "p99<900ms")
 HERE = "http://127.0.0.1:1/"
 RECORDED = str(Path(__file__).with_name("recorded.jsonl"))
 WRONG_WORDS = [
@@ -38,7 +37,7 @@ WRONG_WORDS = [
     (("run", "-t", "pycurl", "-t", "pycurl"), ["'pycurl'"]),
     (("run", "-t", "none.py:Client"), ["none.py"]),
     (("run", "dmeo"), ["'dmeo'", "demo"]),
-    ((*RUN, "--nonsense"), ["--nonsense"]),
+    ((*RUN, "--ruonds", "3"), ["'--ruonds'", "--rounds"]),
     # the load
     ((*RUN, "-n", "0"), ["-n 0"]),
     ((*RUN, "-c", "16"), ["-c 16", "'http.client'", "http.client@threads"]),
@@ -46,22 +45,17 @@ WRONG_WORDS = [
     ((*RUN, "-d", "10x"), ["'-d'", "'10x'"]),
     ((*RUN, "-d", "0"), ["-d 0"]),
     ((*RUN, "-n", "5", "-d", "1s"), ["-n", "-d"]),
-    ((*RUN, "-d", "10s", "--deadline", "10s"), ["--deadline 10"]),
     (("run", "-t", "aiohttp@gather", "-d", "1s"), ["-d 1", "'aiohttp@gather'"]),
     ((*RUN, "--rate", "fast"), ["'--rate'", "'fast'"]),
-    ((*RUN, "--rate", "9/s", "--stages", "0s:5/s"), ["--rate", "--stages"]),
-    ((*RUN, "--stages", "5/s"), ["'--stages'", "'5/s'"]),
-    ((*RUN, "--max-late", "1s"), ["--max-late"]),
+    ((*RUN, "--rate", "1s:5/s"), ["'--rate'", "1 s"]),
     (("run", "-t", "ab", "-n", "5", "--rate", "9/s"), ["--rate", "'ab'"]),
     ((*RUN, "--shards", "2"), ["--shards 2", "'http.client'"]),
     ((*RUN, "--find-max", "p98<1s"), ["'--find-max'", "'p98'"]),
-    ((*FIND, "--find-from", "1/s"), ["--find-max", "1/s"]),
     # the request
     ((*RUN, "--path", "todos"), ["--path 'todos'"]),
     ((*RUN, "--header", "nonsense"), ["'--header'", "'nonsense'"]),
     ((*RUN, "--body", "x", "--payload-size", "1"), ["--body", "--payload-size"]),
     ((*RUN, "--body", "@none.json"), ["'--body'", "@none.json"]),
-    ((*RUN, "--read", "lines"), ["'--read'", "'lines'"]),
     ((*RUN, "--replay", "none.jsonl"), ["--replay", "none.jsonl"]),
     ((*RUN, "--replay", RECORDED, "--path", "/x"), ["--replay", "--path"]),
     # servers
@@ -79,7 +73,6 @@ WRONG_WORDS = [
     ((*RUN, "--fail-on", "p98 > 1s"), ["--fail-on", "'p98'"]),
     ((*RUN, "--fail-on", "p99 +5%"), ["--fail-on", "--env"]),
     ((*RUN, "--fail-on", "http.cleint: p99 > 1s"), ["'http.cleint'", "http.client"]),
-    ((*RUN, "--strict"), ["--strict", "--fail-on"]),
     ((*RUN, "--name", "../x"), ["--name '../x'"]),
     ((*RUN, "--junit", "x.txt"), ["x.txt"]),
     ((*RUN, "--chart", "x.jpg"), ["x.jpg"]),
@@ -182,16 +175,23 @@ def test_a_run_file_that_cannot_be_read_is_refused(change, name, clientlab, resu
 
 
 def test_a_run_file_does_not_permit_load_to_the_internet(clientlab, results, monkeypatch):
-    """A run may be imported: the `--yes` of its command is not its user's own, who can add one."""
+    """Only the variable does, or an answer at a terminal."""
     monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: 1)  # nothing leaves this machine
     target = Target.external("http://93.184.215.14/", None)
-    command = "clientlab run -t http.client --url http://93.184.215.14/ --yes"
-    run = a_run(a_trial("http.client", upstream="93.184.215.14"), command=command)
+    run = a_run(a_trial("http.client", upstream="93.184.215.14"))
     run = run.model_copy(update={"status": "incomplete", "target": target})
     results.claim(run.run)
     results.save(run)
-    refused(clientlab("run", "--resume", "last"), "93.184.215.14", "--yes")
-    refused(clientlab("run", "--resume", "last", "--yes"), "nothing listens at 93.184.215.14:80")
+    refused(clientlab("run", "--resume", "last"), "93.184.215.14", "CLIENTLAB_PUBLIC=1")
+    monkeypatch.setenv("CLIENTLAB_PUBLIC", "1")
+    refused(clientlab("run", "--resume", "last"), "nothing listens at 93.184.215.14:80")
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_terminal_asks_before_load_goes_to_the_internet(answer, monkeypatch):
+    """The question names the addresses."""
+    at_a_terminal(monkeypatch, "y\n" if answer else "n\n")
+    assert permits_public(["93.184.215.14"]) is answer
 
 
 LONG = ("run", "-t", "http.client", "-n", "100", "--delay", "20", "--rounds", "1")
@@ -216,16 +216,16 @@ def test_a_run_of_more_than_half_an_hour_needs_a_yes_at_a_terminal(clientlab, re
     assert not list(results.folder.glob("*/run.json"))
 
 
-@pytest.mark.parametrize(("seconds", "yes", "answer"), [(1980.0, True, ""), (1980.0, False, "y\n"), (60.0, False, "")])
-def test_a_run_is_measured_after_a_yes_or_if_it_is_short(seconds, yes, answer, monkeypatch):
-    """`--yes` answers before the question."""
+@pytest.mark.parametrize(("seconds", "answer"), [(1980.0, "y\n"), (60.0, "")])
+def test_a_run_is_measured_after_a_yes_or_if_it_is_short(seconds, answer, monkeypatch):
+    """A short run asks nothing."""
     at_a_terminal(monkeypatch, answer)
-    confirm_long_run(a_run(a_trial()).experiment, seconds, yes=yes)
+    confirm_long_run(a_run(a_trial()).experiment, seconds)
 
 
 def test_nobody_is_asked_without_a_terminal():
     """A pipeline cannot answer."""
-    confirm_long_run(a_run(a_trial()).experiment, 1e6, yes=False)
+    confirm_long_run(a_run(a_trial()).experiment, 1e6)
 
 
 @pytest.fixture

@@ -72,9 +72,7 @@ def test_an_environment_that_cannot_be_built_is_refused_in_a_line(clientlab, ser
     code = "no-such-library-of-the-lab==9"
     Path("mine.toml").write_text(EXPERIMENT.format(f'requirements = ["{code}"]').replace("[1, 2, 3]", "2"))
     for _ in range(2):
-        said = clientlab(
-            "run", "mine.toml", "--url", server.url, "--allow-env", code, "--allow-env", Path("~/new").expanduser()
-        )
+        said = clientlab("run", "mine.toml", "--url", server.url)
         assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
         assert said.err.startswith("clientlab: environment 'old': ")
     assert not Path("results").exists()
@@ -89,8 +87,7 @@ def test_environments_with_equal_requirements_are_refused_before_they_are_built(
     requirements = 'requirements = ["urllib3", "./library"]'
     text = EXPERIMENT.format(f"{requirements}\n[environments.too]\n{requirements}")
     Path("mine.toml").write_text(text.replace("[1, 2, 3]", "2"))
-    allowed = ("--allow-env", f"urllib3 {tmp_path}/library", "--allow-env", "~/new")
-    said = clientlab("run", "mine.toml", "--url", server.url, *allowed)
+    said = clientlab("run", "mine.toml", "--url", server.url)
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith("clientlab: environment 'too': ")
     assert not (tmp_path / "cache").exists()
@@ -105,7 +102,7 @@ def test_an_environment_is_built_once_and_measured(clientlab, server, results, m
     text = EXPERIMENT.format(f'python = "{python}"')
     Path("mine.toml").write_text(text.replace('[environments.new]\nfolder = "~/new"', "").replace("[1, 2, 3]", "2"))
     for _ in range(2):
-        said = clientlab("run", "mine.toml", "--rounds", 1, "--url", server.url, "--allow-env", python)
+        said = clientlab("run", "mine.toml", "--rounds", 1, "--url", server.url)
         assert said.code == 0, said.err
         held = results.read("last").surroundings.environments["old"]
         assert held.packages == {}

@@ -207,7 +207,7 @@ def test_a_run_is_given_away_and_taken_in(clientlab, runs):  # noqa: ARG001
 @pytest.mark.real
 def test_samples_are_kept_where_they_are_asked_for(clientlab, server, results):
     """Each trial's, every request once, the warm-up left out."""
-    words = ("run", "-t", "http.client", "-n", 20, "--rounds", 2, "--warmup", 3, "--url", server.url)
+    words = ("run", "-t", "http.client", "-n", 20, "--rounds", 2, "--url", server.url)
     assert clientlab(*words, "--keep-samples").code == 0
     run, folder = results.read("last"), results.find("last").parent
     assert sorted(path.name for path in folder.iterdir() if path.name.startswith("trial")) == []

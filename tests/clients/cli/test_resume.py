@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.target import Target
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
@@ -52,15 +51,3 @@ def test_a_run_does_not_go_on_in_another_testbed(clientlab, results, monkeypatch
     monkeypatch.setenv("CLIENTLAB_TESTBED", "compose")
     for said in (option, clientlab("run", "--resume", run.run)):
         assert (said.code, "--testbed compose" in said.err) == (2, True)
-
-
-def test_environments_of_a_run_that_goes_on_are_named_by_the_user(clientlab, results):
-    """They install or run other code, and the run file may be somebody else's: `--yes` permits load, and no code."""
-    run = a_run(a_trial("urllib3"), rounds=2)
-    environments = {"mine": EnvironmentSpec(requirements=["evil @ https://example.org/x.tar.gz"])}
-    experiment = run.experiment.model_copy(update={"environments": environments, "command": "clientlab run"})
-    results.claim(run.run)
-    results.save(run.model_copy(update={"status": "incomplete", "experiment": experiment}))
-    said = clientlab("run", "--resume", run.run, "--yes")
-    assert said.code == 2
-    assert "--allow-env 'evil @ https://example.org/x.tar.gz'" in said.err

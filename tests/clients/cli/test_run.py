@@ -113,14 +113,14 @@ def test_a_server_of_ones_own_is_measured(clientlab, foreign_server, results):
 def test_options_become_the_requests_that_are_sent(clientlab, server, results):
     """Method, headers, payload and number: in the run file and on the wire. The URL is kept without its secrets."""
     said = clientlab(
-        "run", "-t", "urllib3", "-n", 4, "--rounds", 1, "--warmup", 0, "--method", "put", "--payload-size", 50,
+        "run", "-t", "urllib3", "-n", 4, "--rounds", 1, "--method", "put", "--payload-size", 50,
         "--header", "X-Mine: a b", "--header", "accept:text/x", "--timeout", "2s", "--seed", 7,
         "--url", f"{server.url}/item/{{k}}?token=abcdefgh",
     )  # fmt: skip
     assert said.code == 0
     probe, *sent = server.seen
     assert probe.target == "/item/0?token=abcdefgh"
-    assert [seen.target for seen in sent] == [f"/item/{k}?token=abcdefgh" for k in range(4)]
+    assert [seen.target for seen in sent[-4:]] == [f"/item/{k}?token=abcdefgh" for k in range(4)]
     for seen in server.seen:
         assert (seen.method, seen.headers["x-mine"], seen.headers["accept"]) == ("PUT", "a b", "text/x")
         assert len(json.loads(seen.body)["data"]) == 50
@@ -192,7 +192,7 @@ def test_a_pool_that_takes_the_whole_duration_is_measured_all_the_same(clientlab
 
 def test_a_run_with_a_failed_trial_is_incomplete(clientlab, results):
     """Exit code 3, and the file holds the trial."""
-    words = ("run", "-t", "http.client", "-n", 3, "--rounds", 1, "--warmup", 0)
+    words = ("run", "-t", "http.client", "-n", 3, "--rounds", 1)
     answers = iter([ok()])
     with counting_server(lambda _: next(answers, None)) as server:
         said = clientlab(*words, "--url", server.url, "--chart", "y.svg")
@@ -204,8 +204,9 @@ def test_a_run_with_a_failed_trial_is_incomplete(clientlab, results):
 
 def test_json_is_all_that_standard_output_holds(clientlab, server, results, tmp_path):
     """One document that fits the schema; progress and the places of other files go to standard error."""
-    said = clientlab("run", "-t", "requests-session", "-n", 5, "--rounds", 1, "--elapsed", "--url", server.url,
-                     "--json", "--chart", "x.svg")  # fmt: skip
+    table = 'question = "?"\nstrategies = ["requests-session"]\nrounds = 1\n[workloads.w]\nrequests = 5\n'
+    (tmp_path / "mine.toml").write_text(f"{table}elapsed = true\n", encoding="utf-8")
+    said = clientlab("run", "mine.toml", "--url", server.url, "--json", "--chart", "x.svg")
     assert said.code == 0
     document = json.loads(said.out)
     jsonschema.validate(document, schema())
@@ -273,11 +274,11 @@ def test_a_server_of_ones_own_with_tls_is_measured(clientlab, server, results, t
     """With the file of its CA, named from wherever the command is called."""
     authority = Authority(tmp_path / "tls")
     with tls_relay(server.port, [authority.context("127.0.0.1")]) as relay:
-        said = clientlab("run", "-t", "urllib3", "-t", "pycurl", "-n", 5, "--rounds", 1, "--warmup", 0,
+        said = clientlab("run", "-t", "urllib3", "-t", "pycurl", "-n", 5, "--rounds", 1,
                          "--url", relay.url, "--ca-file", "tls/ca.pem")  # fmt: skip
     assert said.code == 0
     assert [(trial.requests, trial.errors) for trial in results.read("last").trials] == [(5, {})] * 2
-    assert len(server.seen) == 1 + 2 * 5  # and the probe
+    assert len(server.seen) == 1 + 2 * (10 + 5)  # and the probe, and warm-ups
 
 
 @pytest.mark.parametrize(
@@ -432,11 +433,12 @@ def test_a_full_disk_ends_the_run_with_what_was_saved(server, tmp_path):
     assert 1 <= len(run.trials) < 5
 
 
-def test_an_open_load_beyond_what_the_strategy_holds_is_late_and_drops(clientlab, results):
+def test_an_open_load_beyond_what_the_strategy_holds_is_late_and_drops(clientlab, results, tmp_path):
     """Two places of 0.1 s hold 20 requests a second, and 60 arrive. Run file and cautions agree on it."""
+    table = 'question = "?"\nstrategies = ["requests-session@threads"]\n[workloads.w]\nmax_late = "300ms"\n'
+    (tmp_path / "mine.toml").write_text(table, encoding="utf-8")
     with counting_server(hold=0.1) as server:
-        said = clientlab("run", "-t", "requests-session@threads", "--rate", "60/s", "-n", 30, "-c", 2,
-                         "--max-late", "300ms", "--rounds", 1, "--url", server.url)  # fmt: skip
+        said = clientlab("run", "mine.toml", "--rate", "60/s", "-n", 30, "-c", 2, "--rounds", 1, "--url", server.url)
     assert said.code == 0
     run = results.read("last")
     (trial,) = run.trials
@@ -455,7 +457,7 @@ def test_an_open_load_beyond_what_the_strategy_holds_is_late_and_drops(clientlab
 def test_find_max_finds_the_capacity_of_an_upstream_that_has_one(clientlab, results):
     """Four threads of 20 ms hold 200 requests a second; the run compares at half of what it found."""
     words = ("-t", "aiohttp@workers", "--upstream", "flask?workers=1&threads=4", "--delay", "20ms", "-d", "500ms")
-    said = clientlab("run", *words, "--find-max", "p50<100ms", "--find-from", "100/s", "--rounds", 1)
+    said = clientlab("run", *words, "--find-max", "p50<100ms", "--rounds", 1)
     assert said.code == 0, said.err
     run = results.read("last")
     (trial,) = run.trials
@@ -466,7 +468,7 @@ def test_find_max_finds_the_capacity_of_an_upstream_that_has_one(clientlab, resu
 
 def test_limits_of_a_run_decide_its_exit_code_and_stand_in_junit(clientlab, server, tmp_path):
     """For all arms or for one."""
-    words = ("run", "-t", "http.client", "-t", "urllib3", "-n", 5, "--rounds", 1, "--strict", "--url", server.url)
+    words = ("run", "-t", "http.client", "-t", "urllib3", "-n", 5, "--url", server.url)
     limits = ("--fail-on", "errors > 0", "--fail-on", "urllib3: p99 > 1us", "--fail-on", "p99 > 30s")
     said = clientlab(*words, *limits, "--junit", "found.xml")
     assert said.code == 1

@@ -9,6 +9,7 @@ import pytest
 
 from clientlab.cli.option_fields import takes
 from clientlab.cli.run_options import RunOptions
+from clientlab.workload.arrivals import Stages
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_values_have_the_types_of_their_fields(parse):
     options = parse(
         "demo", "-t", "aiohttp", "-t", "urllib3", "-n", "5", "-d", "150ms", "--until-precision", "3%", "--quick",
         "--route", "proxy", "--method", "post", "--header", "X-A: 1", "--header", "X-B:2", "--timeout", "2",
-        "--ca-file", "ca.pem", "--read", "chunks", "--json",
+        "--ca-file", "ca.pem", "--json",
     )  # fmt: skip
     assert options == RunOptions(
         experiment="demo",
@@ -50,16 +51,20 @@ def test_values_have_the_types_of_their_fields(parse):
         headers={"X-A": "1", "X-B": "2"},
         timeout=2.0,
         ca_file=Path("ca.pem"),
-        read="chunks",
         as_json=True,
     )
 
 
 def test_the_fields_of_the_workload_are_those_that_were_given(parse):
     """0 is a value; an option that was not given leaves the experiment's value."""
-    options = parse("-n", "0", "--seed", "0", "--parse", "--rounds", "4")
-    assert options.workload_fields() == {"requests": 0, "parse": True}
+    options = parse("-n", "0", "--seed", "0", "--rounds", "4", "--rate", "5/s")
+    assert options.workload_fields() == {"requests": 0, "rate": 5.0}
     assert options.has("seed")
+
+
+def test_a_rate_may_have_stages(parse):
+    """They are another field of the workload."""
+    assert parse("--rate", "0s:5/s,1s:9/s").workload_fields() == {"stages": Stages.parse("0s:5/s,1s:9/s")}
 
 
 def test_a_body_is_text_or_a_file(parse, tmp_path):

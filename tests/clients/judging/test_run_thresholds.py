@@ -97,5 +97,5 @@ def test_a_change_that_no_run_could_show_is_refused_before_the_run(text, changes
     """In a line that quotes the threshold."""
     plan = compared(*[1.0] * 6).experiment.model_copy(update=changes)
     with pytest.raises(FieldError) as caught:
-        check_limits([threshold_of_run(text)], plan, strict=False)
+        check_limits([threshold_of_run(text)], plan)
     assert repr(text) in str(caught.value)

@@ -258,10 +258,10 @@ def test_a_trial_that_is_stopped_is_frozen(tmp_path, monkeypatch):
 
 
 def test_a_trial_ends_at_its_deadline(tmp_path):
-    """The reason names the option; no process is left."""
+    """The reason names the key; no process is left."""
     with counting_server(hold=0.02) as server:
         context = context_of("http.client", Workload(requests=10_000, warmup=0), server, tmp_path)
-        with pytest.raises(TrialFailed, match="--deadline"):
+        with pytest.raises(TrialFailed, match="deadline"):
             measurement.measure(context, deadline=1.0)
     assert trial_processes() == []
 

@@ -78,7 +78,7 @@ def time_budget(run: Run) -> Iterator[Caution]:
         yield Caution(
             kind="time-budget",
             text=f"the time budget ended the rounds before every interval was within {run.experiment.precision:.2%}",
-            advice="raise --time-budget, or use a quieter machine",
+            advice="raise --budget, or use a quieter machine",
         )
 
 

@@ -26,7 +26,7 @@ def standing_queue(run: Run) -> Iterator[Caution]:
             text=f"bytes of {names_of(trials)} waited longer for the link's bandwidth than its round trip takes: "
             f"up to {units.time(_queued_seconds(worst))} on average, behind {worst.link}",
             advice="latencies measured the queue before the bandwidth: send fewer requests at once or smaller bodies, "
-            "or set a smaller --buffer",
+            "or set a smaller buffer",
         )
 
 
@@ -42,7 +42,7 @@ def dropped_segments(run: Run) -> Iterator[Caution]:
             text=f"the link's buffer was full and dropped segments of {names_of(trials)}: up to {shares}, "
             f"behind {worst.link}",
             advice="latencies hold their retransmission, and time-outs of 200 ms and more: "
-            "send fewer requests at once or smaller bodies, or set a larger --buffer",
+            "send fewer requests at once or smaller bodies, or set a larger buffer",
         )
 
 

@@ -38,7 +38,7 @@ def not_warm(run: Run) -> Iterator[Caution]:
             arms=arms_of(opened),
             text=f"connections should have been warm, but {names_of(opened)} opened up to "
             f"{max(trial.connections_opened or 0 for trial in opened)} of them in the measured time",
-            advice="their time includes connecting: raise --warmup, or compare all strategies with --connections cold",
+            advice="their time includes connecting: raise the experiment's `warmup`, or use --connections cold for all",
         )
 
 

@@ -1,0 +1,109 @@
+"""Code is loaded only if the command line names it, itself or by an experiment's file. The code here leaves a mark."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from clientlab.conformance.server import counting_server
+from clientlab.results.document import Run
+from clientlab.results.plan import EnvironmentSpec
+from clientlab.results.store import Store
+from clientlab.results.target import Target
+from clientlab.strategies import find, known, plugins
+from clients.documents import a_run, a_trial
+
+CODE = """
+    from pathlib import Path
+    Path({mark!r}).touch()
+    from clientlab.clients.http_client import HttpClient as X
+"""
+NAMES = ("mine.py:X", "mine.py:X@threads", "requests-session@mine.py:X", "of-package")
+"""Names of strategies, as documents have them."""
+
+
+@pytest.fixture
+def marks(tmp_path, monkeypatch):
+    """A function that returns the marks that code has left. The current folder holds a file and a package with code."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine", "a_package"):
+        Path(f"{name}.py").write_text(dedent(CODE).format(mark=str(tmp_path / f"{name}.mark")))
+    info = Path("a_package-1.dist-info")
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: a-package\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[clientlab.strategies]\nof-package = a_package:X\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(known.ADMITTED, "packages", None)
+    monkeypatch.setattr(known.ADMITTED, "files", {})
+    yield lambda: sorted(path.stem for path in tmp_path.glob("*.mark"))
+    sys.modules.pop("a_package", None)
+
+
+def keep(run: Run, url: str = "http://127.0.0.1:9/") -> None:
+    """Store an unfinished run against a server of one's own."""
+    store = Store(Path("results"))
+    store.claim(run.run)
+    store.save(run.model_copy(update={"status": "incomplete", "target": Target.external(url, None)}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reading_a_run_loads_nothing_that_it_names(name, marks, clientlab):
+    """It is shown all the same."""
+    keep(a_run(a_trial(name, upstream="127.0.0.1:9"), name="a", rounds=2))
+    files = ("--html", "a.html", "--markdown", "a.md", "--csv", "a.csv", "--junit", "a.xml")
+    assert clientlab("report", "a", *files).code == 0
+    assert clientlab("compare", "a", "a").code == 0
+    assert name.partition(":")[0] in clientlab("report", "a").out
+    assert clientlab("runs").code == 0
+    assert marks() == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_resumed_run_needs_its_code_on_the_command_line(name, marks, clientlab):
+    """One line says what to add; a strategy that the run does not have is refused."""
+    keep(a_run(a_trial(name, upstream="127.0.0.1:9"), name="a", rounds=2))
+    said = clientlab("run", "--resume", "a")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "add -t" in said.err
+    assert clientlab("run", "--resume", "a", "-t", "urllib3").code == 2
+    assert marks() == []
+
+
+def test_a_resumed_run_needs_its_environment_on_the_command_line(marks, clientlab):
+    """And it has to be the same one."""
+    run = a_run(a_trial("urllib3", upstream="127.0.0.1:9"), name="a", rounds=2)
+    arms = [arm.model_copy(update={"environment": "e"}) for arm in run.experiment.arms]
+    environments = {"e": EnvironmentSpec(folder="/an/environment")}
+    plan = run.experiment.model_copy(update={"environments": environments, "arms": arms})
+    keep(run.model_copy(update={"experiment": plan, "trials": []}))
+    assert "add --env e=/an/environment" in clientlab("run", "--resume", "a").err
+    for words in (("--env", "e=/another"), ("--env", "e=/an/environment", "--env", "f=/another")):
+        said = clientlab("run", "--resume", "a", *words)
+        assert (said.code, said.err.startswith("clientlab: --env ")) == (2, True)
+    assert marks() == []
+
+
+@pytest.mark.real
+def test_an_experiments_file_may_name_code_and_its_run_is_resumed_with_the_code_named_again(marks, clientlab):
+    """To run the file is to agree to it."""
+    table = 'question = "?"\nstrategies = ["mine.py:X"]\nrounds = 1\n[workloads.small]\nrequests = 2\n'
+    Path("mine.toml").write_text(table)
+    with counting_server() as server:
+        said = clientlab("run", "mine.toml", "--url", server.url, "--name", "a")
+        assert (said.code, marks()) == (0, ["mine"]), said.err
+        store = Store(Path("results"))
+        run = store.read("a")
+        store.save(run.model_copy(update={"status": "incomplete", "trials": []}))
+        said = clientlab("run", "--resume", "a", "-t", "mine.py:X")
+    assert said.code == 0, said.err
+
+
+@pytest.mark.parametrize(("name", "mark"), [("mine.py:X", "mine"), ("of-package", "a_package")])
+def test_a_name_of_the_command_line_loads_its_code(name, mark, marks):
+    """So that the marks of the other tests would be left."""
+    plugins.admit([name])
+    assert marks() == [mark]
+    assert find(name).executor == "serial"
