@@ -9,7 +9,6 @@ link: transfers over the emulated network against arithmetic, and what it costs,
 find-max: ten searches for a capacity that is known by construction, in about 15 minutes.
 truth: real trials with a known bottleneck; simulations of how often intervals, headlines, comparisons and limits hold.
 chaos: SIGKILL and SIGSTOP of each process of the lab, at moments that the seed draws (--incidents, 50).
-leaks: secrets of every client's requests in files and outputs of the lab, after faults of a server.
 drivers: wrk, hey, oha, k6, h2load and ab beside the lab's strategies; the upstream beside go-httpbin and httpbin.
 scale: 1,000 simulated workers and one lab service, in about a minute.
 siege: health checks of the lab service and a worker, and the trials of a run, while 1,500 clients attack.
@@ -36,7 +35,6 @@ from benchmarks import (
     drivers,
     environments,
     find_max,
-    leaks,
     link,
     open_load,
     overhead,
@@ -53,7 +51,6 @@ from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.server_process import workers_for
 
 _WITHOUT_A_LAB = (
-    ("leaks", leaks),
     ("siege", besieged_lab),
     ("find-max", find_max),
     ("scale", scale),

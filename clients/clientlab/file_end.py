@@ -10,10 +10,7 @@ MOST_OUTPUT = 64 << 10
 
 
 def last_lines(path: Path) -> str:
-    """The whole lines within the last 64 KiB. A line that began before is left out: half a secret is not recognized.
-
-    Raises OSError.
-    """
+    """Return the whole lines within the last 64 KiB. Raises OSError."""
     with path.open("rb") as file:
         beyond = max(0, file.seek(0, os.SEEK_END) - MOST_OUTPUT)
         file.seek(max(0, beyond - 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -19,13 +20,13 @@ from clientlab.experiments.overrides import Overrides
 from clientlab.judging.run_thresholds import judge_run
 from clientlab.judging.thresholds import Threshold, ThresholdResult
 from clientlab.printable import printable
+from clientlab.redaction import mask_text
 from clientlab.reports import as_junit
 from clientlab.reports.files import JUNIT
 from clientlab.reports.headline import load_lines
 from clientlab.results.document import Run
 from clientlab.results.plan import Plan
 from clientlab.results.target import Target
-from clientlab.results.withheld_plan import withheld_command
 from clientlab.standalone.measuring import measured
 from clientlab.standalone.requests import NewRun, ResumedRun, RunSettings
 
@@ -43,8 +44,6 @@ _WITH_RESUME = (
     "html",
     "junit",
     "headers",  # values that the run file does not hold
-    "url",
-    "path",
 )
 
 
@@ -116,7 +115,7 @@ def _new_run(options: RunOptions) -> NewRun:
         workload=_workload(options),
     )
     return NewRun(
-        command=withheld_command(["clientlab", *sys.argv[1:]]),
+        command=shlex.join(map(mask_text, ["clientlab", *sys.argv[1:]])),
         target=_target(options),
         experiment=options.experiment,
         quick=options.quick,
@@ -154,8 +153,6 @@ def _resumed_run(options: RunOptions, name: str) -> ResumedRun:
         strategies=options.strategies,
         environments=options.environments or {},
         headers=options.headers or {},
-        url=options.url,
-        path=options.path,
         testbed=options.testbed,
     )
 

@@ -20,7 +20,6 @@ from clientlab.experiments.refusals import checked
 from clientlab.nearest import nearest
 from clientlab.printable import printable
 from clientlab.results.plan import Claim, Plan
-from clientlab.results.regular_file import content_of
 from clientlab.workload.delays import time_without_unit
 from clientlab.workload.link import LINK_PARTS
 from clientlab.workload.written import text_of
@@ -61,9 +60,6 @@ def has(document: Any, key: FieldKey) -> bool:
         found = found[part]
     return True
 
-
-_MOST_BYTES = 256 << 10
-"""Of an experiment's file. The largest of the lab has 42 KiB."""
 
 _FIXED = frozenset(
     {
@@ -218,7 +214,7 @@ def _quick_changes(path: Path, text: str, document: _Fields) -> _Fields:
 
 def _text_of(path: Path) -> str:
     try:
-        return content_of(path, "TOML", _MOST_BYTES).decode()
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from error
     except ValueError as error:

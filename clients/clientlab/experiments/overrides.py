@@ -13,13 +13,13 @@ from clientlab.analysis.precision import FEWEST_ROUNDS
 from clientlab.errors import FieldError
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.refusals import checked
+from clientlab.redaction import mask_headers
 from clientlab.results.capacity_search import DEFAULT_SECONDS, CapacitySearch
 from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.workload import replay
 from clientlab.workload.link import LINK_PARTS, part_text
 from clientlab.workload.seeds import MOST_SEED
-from clientlab.workload.withheld import withheld
 from clientlab.workload.workload import NOT_MEASURED, Workload
 
 
@@ -196,11 +196,8 @@ def _check_arms(base: Experiment, fields: set[str], routes: Collection[str]) -> 
             raise FieldError([fixed], f"arm {name!r} has its own value; change it in a file")
 
 
-def changes_between(base: Experiment, changed: Experiment, kept: Collection[str] = ()) -> list[str]:
-    """What was replaced, each in a phrase. Rounds, seed and deadline do not count: they measure the same.
-
-    `kept`: names of headers and query parameters whose values are shown although they are secrets.
-    """
+def changes_between(base: Experiment, changed: Experiment) -> list[str]:
+    """What was replaced, each in a phrase. Rounds, seed and deadline do not count: they measure the same."""
     found = [
         f"{name}: {', '.join(before)} → {', '.join(after)}"
         for name in ("strategies", "upstreams", "routes")
@@ -209,7 +206,7 @@ def changes_between(base: Experiment, changed: Experiment, kept: Collection[str]
     found += _of_searches(base, changed)
     for name, table in base.workloads.items():
         found += _of_links(table, changed.workloads[name])
-        found += _of_workloads(table.first, changed.workloads[name].first, kept)
+        found += _of_workloads(table.first, changed.workloads[name].first)
     return list(dict.fromkeys(found))
 
 
@@ -231,8 +228,8 @@ def _link_text(part: str, table: WorkloadTable) -> str:
     return ", ".join(part_text(part, one) for one in values) or "none"
 
 
-def _of_workloads(one: Workload, two: Workload, kept: Collection[str]) -> Iterator[str]:
-    before, after = withheld(one, kept), withheld(two, kept)
+def _of_workloads(one: Workload, two: Workload) -> Iterator[str]:
+    before, after = (replace(each, headers=mask_headers(each.headers)) for each in (one, two))
     for name in (one_field.name for one_field in fields(Workload)):
         if name not in {"seed", *NOT_MEASURED} and getattr(one, name) != getattr(two, name):
             yield f"{name}: {_shown(getattr(before, name))} → {_shown(getattr(after, name))}"

@@ -24,7 +24,6 @@ from clientlab.workload.arrivals import Arrivals
 from clientlab.workload.load import most_late, requests_in
 from clientlab.workload.making import requests_of
 from clientlab.workload.shard_workload import ShardWorkload
-from clientlab.workload.withheld import own_filter
 from clientlab.workload.workload import Workload, varies
 
 _GUESSED_RATE = 20_000
@@ -63,7 +62,6 @@ class Recording:
         self.request = requests_of(context.workload, context.base_url, awaited=spec.kind == "asyncio")
         self.same = None if varies(context.workload) else self.request(0)
         self._counts = not spec.quirks.uncounted
-        self._without_secrets = own_filter(context.workload)
         settings = strategies.chosen(context.strategy, spec.import_path)
         self.client: Any = client_class(_budget(context, connections_limit), self.log.connected, **settings)
 
@@ -79,7 +77,7 @@ class Recording:
             self.log.unopened()
         if (known := self.log.known_code(kind)) is not None:
             return known
-        return self.log.error_code(kind, self._without_secrets(f"{type(error).__name__}: {error}"))
+        return self.log.error_code(kind, f"{type(error).__name__}: {error}")
 
     def refused(self, status: int) -> int:
         """The log's code of an error status (4xx, 5xx); 0 for all others."""

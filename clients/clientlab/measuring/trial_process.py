@@ -41,7 +41,7 @@ from clientlab.measuring.context import WARM_UP_FOLDER, Done, TrialContext
 from clientlab.measuring.recorder import CallerFactory
 from clientlab.measuring.recording import preallocate
 from clientlab.samples.log import begin_schedule
-from clientlab.strategies import plugin_names, plugins
+from clientlab.strategies import known, plugins
 from clientlab.workload.load import arrivals_of
 
 
@@ -267,7 +267,7 @@ def _reason(error: Exception, context: TrialContext | None) -> str:
     if isinstance(error, PluginError):
         return str(error)
     for place in (context.strategy.client, context.strategy.executor) if context else ():
-        path = plugin_names.file_of(place)
+        path = known.file_of(place)
         if path is not None and (line := plugins.line_of(error, path)):
             return f"{type(error).__name__}: {error} ({path}:{line})"
     frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from clientlab import redaction, units
+from clientlab import units
 from clientlab.analysis.decisions import EQUAL_SHARE, NOT_WORTH, decision_of
 from clientlab.analysis.ratios import FEWEST_ROUNDS, Ratio
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
@@ -120,7 +120,7 @@ def load_lines(plan: Plan) -> list[str]:
     if len(plan.workloads) != 1:
         return []
     [one] = plan.workloads.values()
-    parts = ["recorded requests" if one.replay else f"{one.method} {redaction.path(one.path)}"]
+    parts = ["recorded requests" if one.replay else f"{one.method} {one.path}"]
     parts += [] if one.delay is None else [f"delay {one.delay}"]
     searched = plan.find_max is not None  # which chooses the rates
     parts += [] if one.rate is None or searched else [f"{units.rate(one.rate)} requests/s, {one.arrivals}"]

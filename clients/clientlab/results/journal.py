@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 from clientlab.errors import LabError
 from clientlab.results.part import first_problem, is_printable
-from clientlab.results.regular_file import content_of
 from clientlab.results.trial import Trial
 
 JOURNAL_FILE = "trials.jsonl"
@@ -40,7 +39,7 @@ def append(path: Path, trial: Trial) -> None:
 def read(path: Path) -> list[Trial]:
     """All trials of a journal; none where there is no journal. Raises LabError for a line that is no trial."""
     try:
-        *lines, _incomplete = content_of(path).split(b"\n")
+        *lines, _incomplete = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -6,25 +6,18 @@ polars.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))
 
 from __future__ import annotations
 
-import re
-import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 
-from clientlab.errors import LabError
 from clientlab.results.trial import Trial
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.link import unavoidable_of
 from clientlab.workload.workload import Workload, delay_of
 
 FOLDER = "samples"
-FILE_NAME = re.compile(r"trial-\d{4,9}\.npz")
 
 COLUMNS = {
     "trial": ("i", "its number in the run, `order` of the run document"),
@@ -59,37 +52,6 @@ def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began:
         beside.unlink(missing_ok=True)
         raise
     return archive
-
-
-def check(file: BinaryIO, name: str, most_bytes: int) -> None:
-    """Raises LabError for what is not such a file: other columns, types or lengths, damaged, or too large unpacked.
-
-    Nothing of it is loaded: a header that lies about its array's size takes no memory.
-    """
-    try:
-        with zipfile.ZipFile(file) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-            if size > most_bytes:
-                raise LabError(f"{name}: {size:,} bytes unpacked; no more than {most_bytes:,} are taken")
-            lengths = {_length(archive, column, kind, name) for column, (kind, _) in COLUMNS.items()}
-            if len(lengths) != 1 or archive.testzip() is not None:
-                raise LabError(f"{name}: columns of unequal length, or damaged ones")
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
-        raise LabError(f"{name}: not samples of a trial ({' '.join(str(error).split())[:80]})") from error
-
-
-def _length(archive: zipfile.ZipFile, column: str, kind: str, name: str) -> int:
-    """The length of a column, by its header and its size both."""
-    if f"{column}.npy" not in archive.namelist():
-        raise LabError(f"{name}: column {column!r} is missing; it holds no samples of this version")
-    with archive.open(f"{column}.npy") as member:
-        if npy.read_magic(member) != (1, 0):
-            raise LabError(f"{name}: column {column!r} is of another version of NumPy's format")
-        shape, _, dtype = npy.read_array_header_1_0(member)
-        inside = archive.getinfo(f"{column}.npy").file_size - member.tell()
-    if dtype.kind != kind or len(shape) != 1 or shape[0] * dtype.itemsize != inside:
-        raise LabError(f"{name}: column {column!r} has type {dtype}, shape {shape} and {inside} bytes; it was changed")
-    return int(shape[0])
 
 
 def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> dict[str, npt.NDArray[np.generic]]:

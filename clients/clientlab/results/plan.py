@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from clientlab.bounded_numbers import Count, Positive, Signed, Whole
 from clientlab.errors import FieldError
+from clientlab.redaction import MASK, mask_headers, mask_text
 from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.figures import of_claim
 from clientlab.results.part import DocumentPart, shortened
@@ -201,6 +203,26 @@ class Plan(DocumentPart):
             if reason := self.unavailable_arms.get(arm):
                 found.setdefault(reason, []).append(arm)
         return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in found.items())
+
+    def masked(self) -> Self:
+        """The plan as files hold it, without credentials in headers and in the addresses of requirements."""
+        return self.model_copy(
+            update={
+                "workloads": {
+                    name: replace(one, headers=mask_headers(one.headers)) for name, one in self.workloads.items()
+                },
+                "environments": {
+                    name: spec.model_copy(update={"requirements": list(map(mask_text, spec.requirements))})
+                    for name, spec in self.environments.items()
+                },
+            }
+        )
+
+    @property
+    def masked_headers(self) -> list[str]:
+        """Names of the headers whose values the run file does not hold."""
+        headers = (item for workload in self.workloads.values() for item in workload.headers.items())
+        return list(dict.fromkeys(name for name, value in headers if value == MASK))
 
     @property
     def links(self) -> list[Link]:

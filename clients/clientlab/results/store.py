@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gc
+import gzip
 import json
 import os
 import re
 import shutil
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +30,6 @@ from clientlab.results import journal
 from clientlab.results.document import FORMAT, Run, list_of
 from clientlab.results.journal import JOURNAL_FILE
 from clientlab.results.part import first_problem, is_printable, shortened
-from clientlab.results.regular_file import content_of
 from clientlab.results.trial import Trial
 
 RUN_FILE = "run.json"
@@ -44,6 +45,8 @@ _CREATED = re.compile(r'"created": "(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?)
 _HEAD = 1000
 """Characters of a run file that hold when its run began."""
 OWN_NAME = re.compile(r"\d{8}-\d{6}")
+_GZIP = b"\x1f\x8b"
+"""The first bytes of a gzip file (RFC 1952). No JSON text begins so."""
 
 
 class Store:
@@ -228,9 +231,11 @@ def read_run(path: Path) -> Run:
     # The journal first: when a run ends, its file takes over the trials before the journal goes.
     saved = journal.read(path.with_name(JOURNAL_FILE)) if path.name == RUN_FILE else []
     try:
-        run = run_of(content_of(path), str(path))
-    except OSError as error:
-        raise LabError(f"{path}: {error.strerror}") from error
+        content = path.read_bytes()
+        content = gzip.decompress(content) if content.startswith(_GZIP) else content
+    except (OSError, EOFError, zlib.error) as error:  # gzip's own error is an OSError without strerror
+        raise LabError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    run = run_of(content, str(path))
     known = {trial.order for trial in run.every_trial}
     more = [trial for trial in saved if trial.order not in known]
     if not more:

@@ -23,7 +23,7 @@ from clientlab.results import machine
 from clientlab.results.compiled import compiled_into
 from clientlab.results.dependencies import dependencies_of
 from clientlab.results.document import Environment, Placement, Surroundings, SystemLimits
-from clientlab.strategies import plugin_names
+from clientlab.strategies import known
 
 _ROOT = Path("/")
 _NO_LIMIT = (1 << 63) - 1
@@ -151,7 +151,7 @@ def _versions(distributions: Iterable[str]) -> dict[str, str]:
     versions = {}
     for name in sorted(distributions):
         if name.endswith(".py"):
-            versions[name] = plugin_names.hash_of(Path(name))
+            versions[name] = known.hash_of(Path(name))
             continue
         try:
             versions[name] = importlib.metadata.version(name)

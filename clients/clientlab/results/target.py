@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from clientlab import redaction
 from clientlab.results.part import DocumentPart
 
 TestbedName = Literal["local", "compose", "external"]
@@ -21,26 +19,16 @@ class Target(DocumentPart):
         TestbedName,
         Field(description="local: processes of the lab; compose: servers that run already; external: the user's own"),
     ]
-    url: Annotated[str | None, Field(description="of the external server, with … in place of secrets")] = None
+    url: Annotated[str | None, Field(description="of the external server")] = None
     ca_file: Annotated[str | None, Field(description="path of the CA to trust; null: each library's own CAs")] = None
 
     @classmethod
     def external(cls, url: str, ca_file: Path | None) -> Target:
         """The user's own server."""
-        return cls(testbed="external", url=url, ca_file=None if ca_file is None else str(ca_file))
+        return cls(testbed="external", url=url, ca_file=None if ca_file is None else str(ca_file.absolute()))
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         if (self.testbed == "external") != (self.url is not None) or (self.url is None and self.ca_file is not None):
             raise ValueError("an external server has a url, and it alone has one or a ca_file")
         return self
-
-    def stored(self, kept: Collection[str] = ()) -> Target:
-        """The target as files hold it: without secrets in the URL, and with an absolute path of the CA.
-
-        `kept`: names of query parameters whose values stay.
-        """
-        if self.url is None:
-            return self
-        ca_file = None if self.ca_file is None else Path(self.ca_file).absolute()
-        return Target.external(redaction.path(self.url, kept), ca_file)

@@ -22,6 +22,7 @@ from clientlab.judging.verdict import Shares, busy, verdict
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.measurement import measure
 from clientlab.measuring.trial_handle import TrialFailed
+from clientlab.redaction import mask_text
 from clientlab.results.bottleneck import Bound
 from clientlab.results.document import Ceiling, Placement
 from clientlab.results.plan import Plan
@@ -32,7 +33,6 @@ from clientlab.running.busy_shares import client_cores, server_shares
 from clientlab.running.testbed import Testbed
 from clientlab.workload.load import expected_requests
 from clientlab.workload.making import requests_of
-from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import Workload, varies
 
 Http = Literal["1.1", "2"]
@@ -121,7 +121,7 @@ def measured_ceilings(
             testbed.serve(target.upstream)
             sent = _by_program(target, testbed, cpus) or _by_strategy(target, testbed, cpus)
         except (programs.GeneratorFailed, TrialFailed, ServerLost) as failure:
-            found.append(_unmeasured(target, text_filter(target.workload)(str(failure))))
+            found.append(_unmeasured(target, mask_text(str(failure))))
         else:
             found.append(_ceiling(target, sent, placement))
     return found

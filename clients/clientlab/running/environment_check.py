@@ -20,7 +20,7 @@ import clientlab
 import clientlab.measuring.trial_process
 from clientlab import strategies
 from clientlab.errors import FieldError, LabError
-from clientlab.redaction import without_queries
+from clientlab.redaction import mask_text
 from clientlab.results.compiled import compiled_into
 from clientlab.results.machine import python_build
 from clientlab.strategies import plugins
@@ -86,7 +86,7 @@ def _origin(distribution: importlib.metadata.Distribution) -> str:
     try:
         origin = json.loads(distribution.read_text("direct_url.json") or "{}")
         place = origin.get("vcs_info", {}).get("commit_id") or origin.get("url")
-        return f" ({without_queries(place)})" if place else ""
+        return f" ({mask_text(place)})" if place else ""
     except (ValueError, TypeError, AttributeError, RecursionError, OSError):
         return " (its direct_url.json can't be read)"
 

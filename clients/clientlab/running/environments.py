@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,7 @@ import clientlab
 from clientlab import child_processes, strategies
 from clientlab.errors import FieldError, LabError
 from clientlab.measuring.trial_handle import Interpreter
-from clientlab.own_folder import OwnFolder
-from clientlab.redaction import without_queries
+from clientlab.redaction import mask_text
 from clientlab.results.document import Environment
 from clientlab.results.part import DocumentPart
 from clientlab.results.plan import Arm, EnvironmentSpec, Plan
@@ -129,7 +129,7 @@ def _uv(name: str, *words: str) -> None:
         raise unusable(name, f"uv did not end within {_DOWNLOAD_PATIENCE:g} s") from error
     if ended.returncode:
         reason = re.sub(r"[\s×╰─▶│├]+", " ", ended.stderr).strip()
-        shown = without_queries(reason) or f"exit code {ended.returncode}"
+        shown = mask_text(reason) or f"exit code {ended.returncode}"
         raise unusable(name, f"uv can't build it: {shown}")
 
 
@@ -190,12 +190,12 @@ def opened(plan: Plan) -> Iterator[Environments]:
         return
     check_unlike(plan.environments)
     with contextlib.ExitStack() as stack:
-        own = stack.enter_context(OwnFolder("environments"))
-        (own.path / _PACKAGE.name).symlink_to(_PACKAGE)
+        own = stack.enter_context(tempfile.TemporaryDirectory(prefix="clientlab-env-"))
+        Path(own, _PACKAGE.name).symlink_to(_PACKAGE)
         folders = {
             name: spec.folder or str(stack.enter_context(built(name, spec))) for name, spec in plan.environments.items()
         }
-        found = {name: Interpreter(_program(name, given), str(own.path)) for name, given in folders.items()}
+        found = {name: Interpreter(_program(name, given), own) for name, given in folders.items()}
         _check_different(found)
         held = {
             name: Environment(folder=_shown(folders[name]), **_inspected(name, plan, found[name])) for name in found
@@ -287,7 +287,7 @@ def _answer(name: str, command: list[str], python: Interpreter, given: bytes = b
         reason = getattr(error, "strerror", None) or f"no answer within {_PATIENCE:g} s"
         raise unusable(name, f"{python.program} does not run: {reason}") from error
     if ended.returncode:
-        last = without_queries(ended.stderr.decode(errors="replace").strip().rpartition("\n")[2])
+        last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise unusable(name, f"{python.program} can't run the lab's trials: {last or f'exit code {ended.returncode}'}")
     try:
         return json.loads(ended.stdout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,6 @@ from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
-from clientlab.results.withheld_plan import withheld_plan
 from clientlab.running.due import DueTrial, Pace, due_trials, ended, planned_trial, rounds_of, turn_of, with_decided
 from clientlab.workload.workload import Workload
 
@@ -80,15 +79,15 @@ def run_name(plan: Plan) -> str:
     return f"{now:%Y%m%d-%H%M%S}{now.microsecond // 1000:03}-{plan.name}-{token_hex(2)}"
 
 
-def new_run(name: str, plan: Plan, target: Target, surroundings: Surroundings, kept: Collection[str] = ()) -> Run:
-    """A run of the plan that has no trial. It holds no secret but those of the headers and parameters `kept`."""
+def new_run(name: str, plan: Plan, target: Target, surroundings: Surroundings) -> Run:
+    """A run of the plan that has no trial. It holds no credentials."""
     return Run(
         run=name,
         clientlab=__version__,
         created=utc_now(),
         status="running",
-        experiment=withheld_plan(plan, kept),
-        target=target.stored(kept),
+        experiment=plan.masked(),
+        target=target,
         surroundings=surroundings,
     )
 

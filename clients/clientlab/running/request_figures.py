@@ -9,6 +9,7 @@ import numpy as np
 
 from clientlab.analysis.histogram import Floats
 from clientlab.analysis.latencies import QUANTILES, SLICES, rank_of
+from clientlab.redaction import mask_text
 from clientlab.results.shard import RequestCounts
 from clientlab.results.trial import Histogram, Quantiles, Slice
 from clientlab.running.busy_shares import delays_in
@@ -60,7 +61,7 @@ def counts_of(found: Samples, sent: Samples, workload: Workload) -> RequestCount
     return RequestCounts(
         finished=len(found.records),
         errors=found.errors,
-        error_examples=found.examples,
+        error_examples={kind: mask_text(text) for kind, text in found.examples.items()},
         sent=len(sent.records),
         received_bytes=int(sent.records["bytes"].sum()),
         in_flight_seconds=float(found.records["seconds"].sum()),

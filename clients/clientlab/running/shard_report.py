@@ -105,7 +105,7 @@ def report_of(
         machine_cores=os.cpu_count() or 1,
         clock=at.clock.offset,
         outcome=replace(outcome, began=at.clock.at(outcome.began)),
-        counts=counts.model_copy(update={"error_examples": begun.examples_of(counts)}),
+        counts=counts,
         latency=times_of(*times_by_success(timed.records)),
         overhead=None if unavoidable is None else _overhead(sent, unavoidable),
         load=None if kept is None else _load(kept),

@@ -1,4 +1,4 @@
-"""What stays of a trial's folder when the trial has ended: output of its processes, without secrets."""
+"""What stays of a trial's folder when the trial has ended: the output of its processes."""
 
 from __future__ import annotations
 
@@ -6,23 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-from clientlab.file_end import MOST_OUTPUT, last_lines
+from clientlab.file_end import MOST_OUTPUT
 from clientlab.measuring.context import OUTPUT_FILES
-from clientlab.samples.log import ERRORS_FILE
-from clientlab.workload.withheld import text_filter
-from clientlab.workload.workload import Workload
-
-
-def redact_texts(folder: Path, workload: Workload) -> None:
-    """Write the logs and the error texts in a trial's folder anew, their last 64 KiB. No process of the trial runs."""
-    files = [file for name in (OUTPUT_FILES, ERRORS_FILE) for file in folder.rglob(name)]
-    if not files:  # the filter may have to read a file of recorded requests
-        return
-    without_secrets = text_filter(workload)
-    for file in files:
-        beside = file.with_name(f"{file.name}.part")
-        beside.write_text(without_secrets(last_lines(file)), encoding="utf-8")
-        beside.replace(file)
 
 
 def keep_output(folder: Path) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 from clientlab import strategies
@@ -13,6 +12,7 @@ from clientlab.judging.backlog import growth_of
 from clientlab.judging.verdict import Shares, of_schedule, verdict
 from clientlab.measuring.outcome import Measurement, Outcome
 from clientlab.measuring.tool_trials import ToolNote
+from clientlab.redaction import mask_text
 from clientlab.results.bottleneck import Bound, InFlight
 from clientlab.results.document import Ceiling, Placement
 from clientlab.results.server_counters import ServerCounters
@@ -29,7 +29,6 @@ from clientlab.workload.link import unavoidable_of
 from clientlab.workload.load import requests_in
 from clientlab.workload.making import body_size
 from clientlab.workload.shard_workload import part_of
-from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import Workload
 
 _SENT = 0.9
@@ -55,16 +54,7 @@ class Begun:
 
     def ended(self, status: Literal["failed", "lost"], reason: str) -> Trial:
         """The trial without figures."""
-        return Trial(**self.fields, status=status, reason=self.without_secrets(reason))
-
-    @cached_property
-    def without_secrets(self) -> Callable[[str], str]:
-        """The filter of every text of the trial: reasons and examples come from clients and servers."""
-        return text_filter(self.workload)
-
-    def examples_of(self, counts: RequestCounts) -> dict[str, str]:
-        """The first text of each kind of error, without secrets."""
-        return {kind: self.without_secrets(text) for kind, text in counts.error_examples.items()}
+        return Trial(**self.fields, status=status, reason=mask_text(reason))
 
 
 @dataclass(frozen=True)
@@ -189,12 +179,12 @@ def partial_trial(begun: Begun, found: Samples, status: Literal["failed", "lost"
     return Trial(
         **begun.fields,
         status=status,
-        reason=begun.without_secrets(reason),
+        reason=mask_text(reason),
         partial=True,
         wall_seconds=wall,
         requests=counts.finished,
         errors=counts.errors,
-        error_examples=begun.examples_of(counts),
+        error_examples=counts.error_examples,
         requests_per_second=counts.succeeded / wall,
         latency_seconds=requests.latency,
         elapsed_seconds_sum=counts.elapsed_seconds,
@@ -216,11 +206,11 @@ def judged(
     return Trial(
         **begun.fields,
         status="failed" if reason else "done",
-        reason=reason and begun.without_secrets(reason),
+        reason=reason and mask_text(reason),
         wall_seconds=outcome.wall_seconds,
         requests=counts.finished,
         errors=counts.errors,
-        error_examples=begun.examples_of(counts),
+        error_examples=counts.error_examples,
         requests_per_second=counts.succeeded / divisors_of(whole.loaded, outcome, counts).work,
         tail_seconds=None if whole.loaded is None else max(0.0, outcome.wall_seconds - whole.loaded.seconds),
         connections_opened=found.opened,

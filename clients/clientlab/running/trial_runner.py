@@ -29,7 +29,7 @@ from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import Progressed, TrialInterrupted
 from clientlab.running.shard_report import AgreedStart, report_of
 from clientlab.running.testbed import Testbed
-from clientlab.running.trial_folder import keep_output, redact_texts
+from clientlab.running.trial_folder import keep_output
 from clientlab.running.trial_result import Begun, finished_trial, partial_trial
 from clientlab.running.trial_watch import TrialWatch, deadline_of
 from clientlab.samples.log_reader import read_measured
@@ -118,7 +118,7 @@ class TrialRunner:
             shutil.rmtree(own_folder)
         testbed, target = self._testbed_of(planned), (planned.upstream, planned.route)
         watch, counters = TrialWatch(testbed, planned, workload, progressed), _Readings(self, testbed, target, start)
-        with self._leaving(own_folder, workload):
+        with self._leaving(own_folder):
             try:
                 testbed.serve(planned.upstream)
                 context = TrialContext(
@@ -171,16 +171,13 @@ class TrialRunner:
                 raise TrialInterrupted(*_interrupted(steps, interrupt)) from interrupt
 
     @contextmanager
-    def _leaving(self, own_folder: Path, workload: Workload) -> Iterator[None]:
-        """Whatever ends the trial: of its files, only what its processes wrote stays, without secrets."""
+    def _leaving(self, own_folder: Path) -> Iterator[None]:
+        """Whatever ends the trial: of its files, only what its processes wrote stays."""
         try:
             yield
         finally:
             self.on_leave()
-            try:
-                redact_texts(own_folder, workload)
-            finally:  # also where the disk has no room for the texts
-                keep_output(own_folder)
+            keep_output(own_folder)
 
     def shard(  # noqa: PLR0913, PLR0917 - a shard's particulars
         self,

@@ -19,7 +19,6 @@ from clientlab.measuring.measurement import measure
 from clientlab.measuring.trial_handle import OWN, Interpreter, TrialFailed
 from clientlab.results.plan import Arm, Plan
 from clientlab.running.testbed import Testbed
-from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import Workload
 
 _SENT = 2
@@ -59,7 +58,7 @@ def _try(arm: Arm, given: Workload, testbed: Testbed, python: Interpreter) -> No
         try:
             found = measure(context, interpreter=python)
         except TrialFailed as failure:
-            raise LabError(f"strategy {arm.strategy!r}: {text_filter(workload)(str(failure))}") from failure
+            raise LabError(f"strategy {arm.strategy!r}: {failure}") from failure
         served = testbed.reading(*where).since(before).upstream
     if (failed := found.samples.examples.get("tls")) and arm.route == "proxy-tls":
         raise LabError(
@@ -76,4 +75,4 @@ def _try(arm: Arm, given: Workload, testbed: Testbed, python: Interpreter) -> No
     if raised:
         advice = "; what asyncio keeps belongs to one event loop, which a class opens and closes"
         loop = advice if "loop" in raised[0] else ""
-        raise LabError(f"strategy {arm.strategy!r}: its first request raised {text_filter(workload)(raised[0])}{loop}")
+        raise LabError(f"strategy {arm.strategy!r}: its first request raised {raised[0]}{loop}")

@@ -12,7 +12,6 @@ from fastapi import Depends, Request
 
 from clientlab.errors import LabError
 from clientlab.experiments.file import bundled
-from clientlab.results import leftovers
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.service.dispatcher import Dispatcher
@@ -52,7 +51,6 @@ class Lab:
     def begin(cls, settings: LabSettings) -> Self:
         """A lab in the running event loop. It continues its unfinished run, or starts the first. Raises LabError."""
         store, dispatcher = Store(settings.folder), Dispatcher(settings.bounds)
-        leftovers.sweep(store)
         asked = "" if settings.first is None else settings.first.name
         run_manager = RunManager(store, dispatcher, settings.programs, _log.info, asked)
         if run_manager.resume(settings.first) is None and settings.first is not None:

@@ -22,7 +22,6 @@ from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, surroundings
 from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Trial
-from clientlab.results.withheld_plan import lacking, withheld_plan
 from clientlab.running.due import due_trials
 from clientlab.running.execute import Progressed, execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
@@ -292,15 +291,15 @@ def _planned(run: Run) -> int:
 
 def _whole_plan(run: Run, first: Plan | None) -> Plan:
     """The plan of the run, with the values that its file does not hold where `first` does the same workloads."""
-    if first is None or withheld_plan(first).workloads != run.experiment.workloads:
+    if first is None or first.masked().workloads != run.experiment.workloads:
         return run.experiment
     return run.experiment.model_copy(update={"workloads": first.workloads})
 
 
 def _not_to_go_on(run: Run, plan: Plan) -> str | None:
     """Why a service must not go on with a run that lies in its folder, whoever put it there; None where it may."""
-    if found := lacking(plan):
-        return f"its file does not hold {found}"
+    if plan.masked_headers:
+        return "its file does not hold all its headers"
     if run.target != _STACK:
         return "it measures other servers"
     if run.clientlab != __version__:

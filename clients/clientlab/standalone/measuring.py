@@ -8,10 +8,8 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from clientlab import own_folder
 from clientlab.judging.run_thresholds import check_limits
 from clientlab.reports.progress import LiveBar, PlainLines
-from clientlab.results import leftovers
 from clientlab.results.document import Placement, Run, Surroundings
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
@@ -45,8 +43,6 @@ def measured(
     """
     store = Store(settings.folder)
     name = store.new_name(request.name) if isinstance(request, NewRun) and request.name is not None else None
-    leftovers.sweep(store)
-    own_folder.sweep()
     with contextlib.ExitStack() as stack:
         plan, servers, stored = _planned(request, settings, store, stack, say)
         servers.check(plan)
@@ -57,7 +53,8 @@ def measured(
         environments = stack.enter_context(opened(plan))
         name = stored.run if stored else name or run_name(plan)
         if stored is None:
-            stack.enter_context(leftovers.begun(store, name))
+            store.claim(name)
+            stack.enter_context(store.hold(name))
         if servers.target.testbed == "compose":
             stack.enter_context(store.alone(_waiting(console)))
         if placement is not None:
@@ -65,8 +62,7 @@ def measured(
         testbed, links, programs = servers.opened(plan, placement, store.folder / name / "logs", stack)
         try_functions(plan, testbed, environments.interpreters)
         where = _surroundings(plan, programs, environments, placement)
-        kept = request.keep_headers if isinstance(request, NewRun) else ()
-        run = _resumed(stored, where, say) if stored else new_run(name, plan, servers.target, where, kept)
+        run = _resumed(stored, where, say) if stored else new_run(name, plan, servers.target, where)
         if plan.ceilings and not run.ceilings:
             run = run.model_copy(update={"ceilings": measured_ceilings(plan, testbed, console.print, placement)})
         observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
@@ -89,8 +85,8 @@ def _planned(
         servers = Servers.of(request.target, settings.permits_public)
         return plan_of(request, servers.external, say), servers, None
     stored = stored_run(request, store, stack)
-    servers = Servers.of(target_of(stored, request), settings.permits_public)
-    return completed_plan(stored, servers.target, request), servers, stored
+    plan = completed_plan(stored, request)
+    return plan, Servers.of(target_of(stored, request), settings.permits_public), stored
 
 
 def _resumed(stored: Run, where: Surroundings, say: Say) -> Run:

@@ -21,7 +21,6 @@ from clientlab.experiments.file import path_of, read_experiment
 from clientlab.experiments.overrides import Overrides, changes_between, overridden
 from clientlab.experiments.planning import make_plan
 from clientlab.results.plan import Plan
-from clientlab.results.withheld_plan import check_kept
 from clientlab.running.due import DEFAULT_TIME_BUDGET, round_seconds
 from clientlab.standalone.requests import NewRun
 from clientlab.strategies import plugins
@@ -54,7 +53,7 @@ def plan_of(request: NewRun, external: ExternalTarget | None, say: Say) -> Plan:
             experiment,
             command=request.command,
             shortened=list(file.shortened) if file else [],
-            changed=[*left_out, *changes_between(base, experiment, request.keep_headers)] if file else [],
+            changed=[*left_out, *changes_between(base, experiment)] if file else [],
             replaced=replacements(experiment),
             left_out={name: ": ".join(str(fault).split("\n")) for name, fault in faults.items()},
             precision=request.overrides.precision,
@@ -69,7 +68,6 @@ def plan_of(request: NewRun, external: ExternalTarget | None, say: Say) -> Plan:
         if file and not request.given.intersection(error.fields):
             raise file.located(error) from error
         raise
-    check_kept(plan, request.keep_headers)
     for fault in faults.values():
         say(fault)
     if plan.unavailable_arms:

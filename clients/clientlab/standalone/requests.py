@@ -26,7 +26,6 @@ class NewRun:
     quick: bool = False
     overrides: Overrides = field(default_factory=Overrides)
     name: str | None = None
-    keep_headers: tuple[str, ...] = ()
     given: frozenset[str] = frozenset()
 
 
@@ -42,8 +41,6 @@ class ResumedRun:
     strategies: tuple[str, ...] = ()
     environments: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    url: str | None = None
-    path: str | None = None
     testbed: str | None = None
 
 

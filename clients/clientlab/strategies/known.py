@@ -1,14 +1,16 @@
-"""The clients and executors that this process knows: the listed ones, and the plug-ins that were admitted.
+"""The clients and executors that this process knows: the listed ones, and the plug-ins that were loaded.
 
-Names of strategies come from documents too: from experiments, run files and requests, which anybody may have written.
-They are looked up here, and nothing is loaded, neither a file nor an entry point. `clientlab.strategies.plugins` loads
-plug-ins and keeps them here. Only the command line of the person who starts the process gives it names.
+Names of strategies also come from run files. They are looked up here, and nothing is loaded: `plugins.admit` loads what
+the command line names, and keeps it here.
 """
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import re
 import shlex
+from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -17,8 +19,44 @@ from typing import Any
 from clientlab.errors import LabError, PluginError
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
-from clientlab.strategies.plugin_names import absolute, file_of
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec, client_of, executor_of
+
+_IN_FILE = re.compile(r"(?P<file>.+\.py):(?P<name>\w+)")
+_PAIR = re.compile(r"(?P<client>.+?\.py:\w+|[^@]*)(?:@(?P<executor>.+))?")
+
+
+def is_of_file(name: str) -> bool:
+    """Whether a strategy's name holds ``path/to/file.py:Class``, as its client or its executor."""
+    return re.search(r"\.py:\w", name) is not None
+
+
+def file_of(import_path: str) -> Path | None:
+    """The file of ``path/to/file.py:Class``; None for any other name."""
+    found = _IN_FILE.fullmatch(import_path)
+    return None if found is None else Path(found["file"])
+
+
+def absolute(import_path: str) -> str:
+    """``path/to/file.py:Class`` with an absolute path, for a process in another folder. Other names are unchanged."""
+    found = _IN_FILE.fullmatch(import_path)
+    return import_path if found is None else f"{Path(found['file']).resolve()}:{found['name']}"
+
+
+def pair_of(name: str, clients: Container[str]) -> tuple[str, str]:
+    """Client and executor of ``client@executor``; without an executor its name is empty.
+
+    A path may hold an @. `clients`: names that are no paths.
+    """
+    client, _, executor = name.partition("@")
+    if client in clients:
+        return client, executor
+    found = _PAIR.fullmatch(name)
+    return (found["client"], found["executor"] or "") if found else (name, "")
+
+
+def hash_of(path: Path) -> str:
+    """The SHA-256 of a user's file. The run file has it in place of a version."""
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Load clients and executors that are not listed: classes of a user's file, and entry points of installed packages.
 
-This is the only module of the lab that runs a user's files and entry points. A name of a document never comes here: an
-import contract of pyproject.toml keeps the module out of everything that reads documents. See SECURITY.md.
+This is the only module of the lab that runs a user's files and entry points. It gets the names of the command line, and
+those of an experiment's file that the command line names; never those of a run file.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from clientlab import settings
 from clientlab.errors import PluginError
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
-from clientlab.strategies.known import ADMITTED, Installed
+from clientlab.strategies.known import ADMITTED, Installed, file_of, is_of_file, pair_of
 from clientlab.strategies.pairs import STRATEGIES
-from clientlab.strategies.plugin_names import file_of, is_of_file, pair_of
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec, client_of, executor_of, is_executor
 
 if TYPE_CHECKING:

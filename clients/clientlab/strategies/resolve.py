@@ -17,9 +17,8 @@ from clientlab.nearest import nearest
 from clientlab.strategies.availability import unavailable
 from clientlab.strategies.clients import CLIENTS
 from clientlab.strategies.executors import EXECUTORS
-from clientlab.strategies.known import ADMITTED, class_of, client_spec, executor_spec, packages
+from clientlab.strategies.known import ADMITTED, class_of, client_spec, executor_spec, file_of, packages, pair_of
 from clientlab.strategies.pairs import STRATEGIES, Strategy, alone
-from clientlab.strategies.plugin_names import file_of, pair_of
 from clientlab.strategies.specs import ClientSpec, ExecutorSpec, is_executor
 
 _CHOICES = {
@@ -202,7 +201,7 @@ def _goes_with(client: ClientSpec, executor: ExecutorSpec) -> bool:
 def load(import_path: str) -> Any:
     """The class that a spec names: ``module:Class``, or that of an admitted file. Imports its library.
 
-    Raises LabError. A name of a document is no import path: look it up with `client_spec` or `executor_spec`.
+    Raises LabError.
     """
     if file_of(import_path) is not None:
         return class_of(import_path)

@@ -11,16 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from clientlab import redaction
 from clientlab.clients.client_interface import Budget
 from clientlab.clients.http_client import HttpClient
 from clientlab.errors import FieldError, ServerLost
 from clientlab.measuring.connections import PeerAddress
-from clientlab.redaction import without_queries
+from clientlab.redaction import mask_text
 from clientlab.results.server_counters import ServerCounters
 from clientlab.testbeds.server_process import LOOPBACK
 from clientlab.workload.making import requests_of
-from clientlab.workload.withheld import text_filter
 from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request, Workload
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -58,22 +56,18 @@ class ExternalTarget:
     def probe(self, workload: Workload) -> None:
         """Send one request of the workload. Raises FieldError where the response is missing or an error."""
         request = requests_of(workload, self._base)(0)
-        url = redaction.path(request.url) if workload.replay is None else without_queries(request.url)
-        without_secrets = text_filter(workload)
         try:
             status = self._send(request, workload.timeout, len)
         except ssl.SSLError as error:
-            message = (
-                f"{without_secrets(str(error))}; clients verify certificates: name the CA's PEM file with `ca_file`"
-            )
-            raise FieldError(["url"], message, value=url) from error
+            message = f"{error}; clients verify certificates: name the CA's PEM file with `ca_file`"
+            raise FieldError(["url"], message, value=request.url) from error
         except Exception as error:
-            reason = without_secrets(str(error)) or type(error).__name__
+            reason = str(error) or type(error).__name__
             message = f"no response to {workload.method} ({reason}); is this the server's address?"
-            raise FieldError(["url"], message, value=url) from error
+            raise FieldError(["url"], message, value=request.url) from error
         if status >= 400:
             message = f"status {status} for {workload.method}, so every request would be an error"
-            raise FieldError(["url"], f"{message}; correct the path, the method or the headers", value=url)
+            raise FieldError(["url"], f"{message}; correct the path, the method or the headers", value=request.url)
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - there is only one
         """Why a request of the workload gets no response; None where it gets one, of whatever status.
@@ -87,7 +81,7 @@ class ExternalTarget:
             with contextlib.suppress(_Answered):
                 self._send(request, workload.timeout, _answered, chunk_size=1)
         except Exception as error:  # noqa: BLE001 - whatever its kind, there was no response
-            reason = text_filter(workload)(str(error)) or type(error).__name__
+            reason = str(error) or type(error).__name__
             return f"{self.name} does not answer a plain {request.method} within {workload.timeout:g} s ({reason})"
         self._unanswered = None
         return None
@@ -164,12 +158,12 @@ class ExternalTarget:
 
 def split_url(url: str) -> SplitResult:
     """The parts of a URL. Raises FieldError without http(s) scheme, host or readable port, or with a password."""
-    shown = repr(without_queries(url))
+    shown = repr(mask_text(url))
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise FieldError(["url"], f"{without_queries(str(error))}; correct the URL", value=shown) from error
+        raise FieldError(["url"], f"{error}; correct the URL", value=shown) from error
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
         message = "no http:// or https:// and host; write it whole, as http://127.0.0.1:8000/"
         raise FieldError(["url"], message, value=shown)
@@ -185,10 +179,7 @@ def split_url(url: str) -> SplitResult:
 def _checked(ca_file: Path, url: str) -> str:
     """The absolute path, since trials may run in another folder. Raises FieldError where no client could use it."""
     if not url.startswith("https:"):
-        shown = without_queries(url)
-        raise FieldError(
-            ["ca_file"], f"only an https:// address has a certificate, and `url` is {shown!r}; leave it out"
-        )
+        raise FieldError(["ca_file"], f"only an https:// address has a certificate, and `url` is {url!r}; leave it out")
     if not ca_file.is_file():  # opening a pipe into which nobody writes would wait for ever
         raise FieldError(["ca_file"], "No such file or directory; write a file of PEM certificates", value=ca_file)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
@@ -19,7 +20,6 @@ from clientlab.clients.tls_context import OTHERS
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.measuring import usage
 from clientlab.measuring.connections import PeerAddress
-from clientlab.own_folder import OwnFolder
 from clientlab.proxy import find_caddyfile, installed_caddy
 from clientlab.results.document import Placement
 from clientlab.results.server_counters import ServerCounters, ServerUse
@@ -92,7 +92,7 @@ class LocalTestbed:
         self._upstreams = {name: find(name) for name in sorted(set(upstreams))}
         self._proxied = not routes <= {"direct"}
         self._logs = logs
-        self._proxy_data: OwnFolder | None = None
+        self._proxy_data: tempfile.TemporaryDirectory[str] | None = None
         self._workers = workers
         self._ports = ports or Ports()
         self._placement = placement or _ANYWHERE
@@ -130,8 +130,8 @@ class LocalTestbed:
     def _keys(self) -> Path:
         """The folder of the proxy's CA."""
         if self._proxy_data is None:
-            self._proxy_data = OwnFolder("keys")
-        return self._proxy_data.path
+            self._proxy_data = tempfile.TemporaryDirectory(prefix="clientlab-ca-")
+        return Path(self._proxy_data.name)
 
     @property
     def _bundle(self) -> Path:
@@ -295,7 +295,7 @@ class LocalTestbed:
                 child_processes.stop(server.process, _STOP_SECONDS)
         finally:  # a second Ctrl-C interrupts the wait, and the private keys must not stay
             if self._proxy_data is not None:
-                self._proxy_data.remove()
+                self._proxy_data.cleanup()
                 self._proxy_data = None
         for listener in self._listeners.values():
             listener.close()

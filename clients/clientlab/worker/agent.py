@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import Any
 
-from clientlab import own_folder
 from clientlab.errors import LabError
 from clientlab.worker.channel import JobMetrics, log
 from clientlab.worker.job_process import KeptJobs
@@ -70,7 +69,6 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     try:
-        own_folder.sweep()
         lab = LabClient(settings.lab, os.environ.get(TOKEN, ""))
         lab.split()
         _Agent(settings, lab).work()

@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from clientlab import child_processes
-from clientlab.own_folder import OwnFolder
 from clientlab.worker.channel import JobInput, JobMetrics
 from clientlab.worker.lab_client import LabClient
 from clientlab.worker.token import TOKEN
@@ -89,10 +88,10 @@ class JobProcess:
     """A process that does jobs. Its temporary files are in a folder of its own; the token is not in its environment."""
 
     def __init__(self, named: Collection[str]) -> None:
-        self._folder = OwnFolder("job")
+        self._folder = tempfile.TemporaryDirectory(prefix="clientlab-job-")
         ours, theirs = Pipe()
         environment = {name: value for name, value in os.environ.items() if name != TOKEN}
-        environment["TMPDIR"] = str(self._folder.path)
+        environment["TMPDIR"] = self._folder.name
         command = child_processes.python("clientlab.worker.job", str(theirs.fileno()), *named)
         with theirs:
             self._process = child_processes.start(command, None, environment, [theirs.fileno()])
@@ -111,7 +110,7 @@ class JobProcess:
 
     def do(self, assignment: dict[str, Any], worker: str, lab: LabClient, metrics: JobMetrics) -> int:
         """Have a job done, and collect its metrics meanwhile; its exit code, or that of its process."""
-        folder = tempfile.mkdtemp(dir=self._folder.path)
+        folder = tempfile.mkdtemp(dir=self._folder.name)
         self._watch, code = JobWatch(self._process), None
         try:
             with contextlib.suppress(OSError, EOFError):  # its process has ended
@@ -140,7 +139,7 @@ class JobProcess:
         """End the process."""
         self._connection.close()
         child_processes.stop(self._process, _STOP_SECONDS)
-        self._folder.remove()
+        self._folder.cleanup()
 
 
 class JobWatch:

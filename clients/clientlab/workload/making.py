@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 from clientlab import __version__
 from clientlab.workload import replay
-from clientlab.workload.withheld import check_whole
 from clientlab.workload.workload import NUMBER_FIELD, Body, Request, Workload, delay_of, encodes_each, varies
 
 BLOCK = 1 << 16
@@ -70,9 +69,8 @@ def requests_of(workload: Workload, base_url: str, *, awaited: bool = False) -> 
     """A function from k to request k of the workload at `base_url` (scheme, host and port).
 
     If all requests are alike, it returns one object, so that building costs nothing. `awaited`: for an asyncio client,
-    which iterates streamed uploads with `async for`. Raises FieldError for values that were withheld.
+    which iterates streamed uploads with `async for`.
     """
-    check_whole(workload)
     if workload.replay is not None:
         return _recorded_requests_of(workload, replay.read(workload.replay, workload.replay_sha256), base_url)
     url_of = _urls_of(workload, base_url)

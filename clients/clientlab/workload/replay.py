@@ -29,7 +29,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from clientlab.errors import FieldError
-from clientlab.redaction import without_queries
+from clientlab.redaction import mask_text
 from clientlab.workload.delays import share
 from clientlab.workload.request_line import check_request_line
 
@@ -206,7 +206,7 @@ def _weight(weight: Any) -> float | None:
 def _path_of(url: str) -> str:
     parts = _split(url)
     if parts.scheme not in {"http", "https"} or not parts.netloc:
-        shown = without_queries(url)
+        shown = mask_text(url)
         raise ValueError(f"url {shown!r}: write http:// or https:// and a host, or a path alone")
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 

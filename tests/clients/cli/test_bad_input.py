@@ -65,7 +65,7 @@ WRONG_WORDS = [
     ((*RUN, "--testbed", "cluster"), ["'--testbed'", "'cluster'"]),
     ((*RUN, "--url", "127.0.0.1:8000"), ["--url '127.0.0.1:8000'"]),
     ((*RUN, "--url", HERE, "--delay", "1s"), ["--url", "--delay"]),
-    ((*RUN, "--ca-file", "ca.pem", "--url", "https://127.0.0.1:1/"), ["--ca-file ca.pem"]),
+    ((*RUN, "--ca-file", "ca.pem", "--url", "https://127.0.0.1:1/"), ["--ca-file", "ca.pem"]),
     (("run", "-t", "pycurl-h2"), ["'pycurl-h2'", "direct"]),
     # rounds, limits and results
     ((*RUN, "--rounds", "0"), ["--rounds 0"]),
@@ -125,7 +125,7 @@ def test_a_server_whose_certificate_is_not_trusted_is_refused(clientlab, server,
     (tmp_path / "none.pem").write_text("nothing\n")
     with tls_relay(server.port, [Authority(tmp_path / "tls").context("127.0.0.1")]) as relay:
         refused(clientlab(*RUN, "--url", relay.url), "certificate verify failed", "--ca-file")
-        refused(clientlab(*RUN, "--url", relay.url, "--ca-file", "none.pem"), "--ca-file none.pem")
+        refused(clientlab(*RUN, "--url", relay.url, "--ca-file", "none.pem"), "--ca-file", "none.pem")
     assert server.seen == []
 
 

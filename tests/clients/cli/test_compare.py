@@ -149,16 +149,6 @@ def test_runs_are_removed_by_name_or_beginning(clientlab, runs):
     assert runs.names() == ["b-same", "c-slow"]
 
 
-def test_a_folder_that_a_killed_run_has_left_is_removed_by_its_whole_name(clientlab, runs):
-    """It has no run file yet. A folder with files of the user's is no such one."""
-    left, mine = (runs.claim(f"20240102-00000000{number}-run-abcd") for number in range(2))
-    (left / ".held").touch()
-    (mine / "notes.txt").touch()
-    said = clientlab("runs", "rm", left.name, "--yes")
-    assert (said.code, said.out) == (0, f"removed: {left.name}\n")
-    assert (left.exists(), clientlab("runs", "rm", mine.name, "--yes").code, mine.exists()) == (False, 2, True)
-
-
 def test_a_run_that_is_being_measured_is_not_removed(clientlab, runs):
     """`runs rm` refuses a run that another process is still measuring."""
     with runs.hold("a-base"):
@@ -194,14 +184,6 @@ def test_runs_outside_the_folder_are_not_removed(clientlab, runs, tmp_path):
     assert (tmp_path / "other" / "a-base" / "run.json").exists()
     assert clientlab("runs", "rm", "a-base", "--out", "other", "--yes").code == 0
     assert not (tmp_path / "other" / "a-base").exists()
-
-
-def test_a_run_is_given_away_and_taken_in(clientlab, runs):  # noqa: ARG001
-    """By one file; it can be compared there."""
-    assert clientlab("runs", "export", "a", "x.zip").code == 0
-    assert clientlab("runs", "--out", "other", "import", "x.zip").code == 0
-    assert clientlab("compare", "other/a-base", "b").code == 0
-    assert clientlab("runs", "import", "x.zip", "--out", "other").code == 2
 
 
 @pytest.mark.real

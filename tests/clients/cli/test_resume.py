@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from clientlab.results.target import Target
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import a_run, a_trial
@@ -30,16 +29,6 @@ def test_a_run_whose_rounds_all_have_one_random_draw_is_refused_and_can_be_read(
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert "'clientlab run -t urllib3'" in said.err
     assert clientlab("report", run.run).code == 0
-
-
-def test_a_run_file_cannot_hide_where_load_goes(clientlab, results):
-    """Reports show the upstream of its arms. A target that is another server is refused before anything is sent."""
-    run = a_run(a_trial("http.client", upstream="127.0.0.1:8000"), rounds=2)
-    results.claim(run.run)
-    target = Target.external("http://127.0.0.1:9000/", None)
-    results.save(run.model_copy(update={"status": "incomplete", "target": target}))
-    said = clientlab("run", "--resume", run.run)
-    assert (said.code, "127.0.0.1:8000" in said.err) == (2, True)
 
 
 def test_a_run_does_not_go_on_in_another_testbed(clientlab, results, monkeypatch):

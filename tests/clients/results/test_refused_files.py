@@ -5,28 +5,16 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import os
 import struct
 import zlib
 
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.results import regular_file
 from clientlab.results.plan import Claim
-from clientlab.results.store import RUN_FILE, Store, read_run
+from clientlab.results.store import read_run
 from clients.documents import a_run, a_trial
 from clients.report_runs import a_measured_trial
-
-
-@pytest.fixture
-def store(tmp_path):
-    """A folder with one run."""
-    made = Store(tmp_path / "results")
-    made.claim(a_run().run)
-    made.save(a_run(a_trial()))
-    return made
-
 
 CLAIM = Claim(name="faster", text="a is faster", kind="less", a="a", b="b")
 
@@ -71,15 +59,14 @@ PACKED = gzip.compress(a_run(a_trial("urllib3")).model_dump_json().encode(), mti
 
 @pytest.mark.parametrize(
     "content",
-    [PACKED[:-100], PACKED[:-8] + bytes(8), gzip.compress(bytes(200_000), mtime=0)],
-    ids=["cut short", "another checksum", "too large"],
+    [PACKED[:-100], PACKED[:-8] + bytes(8)],
+    ids=["cut short", "another checksum"],
 )
-def test_a_packed_file_that_is_no_run_is_refused(content, tmp_path, monkeypatch):
-    """Also one that would unpack to more than a run file may have."""
-    monkeypatch.setattr(regular_file, "MOST_BYTES", 100_000)
+def test_a_packed_file_that_is_no_run_is_refused(content, tmp_path):
+    """In one line."""
     file = tmp_path / "run.json.gz"
     file.write_bytes(content)
-    with pytest.raises(LabError, match=r"run\.json\.gz: .*gzip|more when unpacked"):
+    with pytest.raises(LabError, match=r"run\.json\.gz: "):
         read_run(file)
 
 
@@ -152,14 +139,3 @@ def test_a_file_whose_parts_do_not_fit_each_other_is_refused(content, says, tmp_
         read_run(file)
     assert str(caught.value).startswith(f"{file}: ")
     assert "\n" not in str(caught.value)
-
-
-def test_a_pipe_in_the_place_of_a_run_file_is_not_read(store):
-    """Nobody writes into it, so a reader would wait for ever: it is no run of a listing, and a path to it an error."""
-    before = store.names()
-    pipe = store.folder / "piped" / RUN_FILE
-    pipe.parent.mkdir()
-    os.mkfifo(pipe)
-    assert store.names() == before
-    with pytest.raises(LabError, match="it is no regular file; name a run file"):
-        read_run(pipe)
