@@ -19,9 +19,6 @@ from clientlab.workload.arrivals import Stages, rate_of
 from clientlab.workload.delays import Delay, seconds
 from clientlab.workload.link import bandwidth_of, rtt_of
 
-_LIKE_A_SECRET = 16
-"""Characters from which a misplaced text is not printed."""
-
 
 class ParsedType(click.ParamType[Any]):
     """A value that is written as a text. `parse` raises ValueError with what to write. `name`: for the help."""
@@ -103,14 +100,9 @@ def headers_of(_context: click.Context, option: click.Parameter, lines: tuple[st
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
-            raise click.BadParameter(f"{_shown(line)} is not 'Name: value'.", param=option)
+            raise click.BadParameter(f"{line!r} is not 'Name: value'.", param=option)
         headers[name.strip()] = value.strip()
     return headers or None
-
-
-def _shown(line: str) -> str:
-    """A line without a name may be a secret alone."""
-    return f"a text of {len(line)} characters" if len(line) >= _LIKE_A_SECRET else repr(line)
 
 
 def environments_of(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:

@@ -118,9 +118,7 @@ class CapacitySearch(MeasuredPart):
 
     overload: Annotated[
         tuple[Annotated[float, Field(gt=1, le=MOST_OVERLOAD)], ...],
-        Field(
-            description="shares of its capacity at which each arm is overloaded, in trials of their own", max_length=20
-        ),
+        Field(description="shares of its capacity at which each arm is overloaded, in trials of their own"),
     ] = ()
 
     def fewest_requests(self) -> int:

@@ -9,15 +9,12 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Seconds, Whole
 from clientlab.results.bottleneck import Bound
 from clientlab.results.part import DocumentPart, MeasuredPart
 from clientlab.results.plan import (
-    MOST_CLAIMS,
-    MOST_ITEMS,
-    MOST_TRIALS,
     AxisValue,
     Names,
     Plan,
@@ -39,7 +36,7 @@ class Ceiling(MeasuredPart):
 
     upstream: str
     route: str
-    arms: Annotated[list[str], Field(description="names of the arms that it is for", max_length=10_000)]
+    arms: Annotated[list[str], Field(description="names of the arms that it is for")]
     http: Annotated[Literal["1.1", "2"], Field(description="version of HTTP of the arms that it is for")]
     generator: Annotated[
         str | None, Field(description="the program, or the strategy, that sent the requests; null: none did")
@@ -68,9 +65,6 @@ def ceiling_of(trial: PlannedTrial, ceilings: Iterable[Ceiling]) -> Ceiling | No
 
 FORMAT: Literal[1] = 1
 """The format of run files. A change that older files do not fit raises it, and needs a conversion in `store.run_of`."""
-
-_LONGEST_NAME = 255
-"""Bytes of a folder's name."""
 
 
 class ClaimResult(DocumentPart):
@@ -139,9 +133,9 @@ class SystemLimits(DocumentPart):
 class Placement(DocumentPart):
     """The CPUs that each part of the testbed may use, as the kernel numbers them."""
 
-    client: Annotated[list[Count], Field(max_length=MOST_ITEMS)]
-    upstream: Annotated[list[Count], Field(max_length=MOST_ITEMS)]
-    proxy: Annotated[list[Count], Field(description="empty: the run has no proxy", max_length=MOST_ITEMS)] = []
+    client: list[Count]
+    upstream: list[Count]
+    proxy: Annotated[list[Count], Field(description="empty: the run has no proxy")] = []
 
     def __str__(self) -> str:
         """In a phrase: ``client on CPU 1, upstream and proxy on CPU 0``."""
@@ -181,7 +175,7 @@ class Surroundings(DocumentPart):
     lab_tree: Annotated[str | None, Field(description="git's hash of that commit's files")] = None
     environments: Annotated[
         dict[str, Environment] | None,
-        Field(max_length=MOST_ITEMS, description="by name; null: all trials ran in the lab's own Python"),
+        Field(description="by name; null: all trials ran in the lab's own Python"),
     ] = None
     placement: Annotated[Placement | None, Field(description="null: no part was pinned to CPUs")] = None
     limits: Annotated[SystemLimits | None, Field(description="null: unknown")] = None
@@ -222,13 +216,6 @@ _LISTS: dict[str, Literal["probes", "trials", "overloads"]] = {
 }
 
 
-def _folder_name(name: str) -> str:
-    """The name of a run, which is that of its folder. Raises ValueError for a path, or for what no folder can have."""
-    if name in ("", ".", "..") or "/" in name or len(name.encode()) > _LONGEST_NAME:
-        raise ValueError(f"{name[:80]!r} can't be a folder's name")
-    return name
-
-
 class _TrialIndex:
     """The trials of a run by arm. A copy of the run shares the index, and may have another list of trials."""
 
@@ -249,7 +236,7 @@ class Run(DocumentPart):
     """One execution of an experiment."""
 
     format: Literal[1] = FORMAT
-    run: Annotated[str, AfterValidator(_folder_name), Field(description="the run's name, unique")]
+    run: Annotated[str, Field(description="the run's name, which is that of its folder")]
     clientlab: Annotated[str, Field(description="version")]
     created: Time
     status: Annotated[
@@ -267,29 +254,26 @@ class Run(DocumentPart):
     ] = None
     decided: Annotated[
         dict[str, Count],
-        Field(description="arm to the round after which all its comparisons were decided", max_length=MOST_ITEMS),
+        Field(description="arm to the round after which all its comparisons were decided"),
     ] = {}
-    resumed: Annotated[
-        list[Resumption], Field(description="when the run went on after it had stopped", max_length=MOST_ITEMS)
-    ] = []
+    resumed: Annotated[list[Resumption], Field(description="when the run went on after it had stopped")] = []
     ceilings: Annotated[
         list[Ceiling],
-        Field(description="of each server, measured before the first round; empty without them", max_length=MOST_ITEMS),
+        Field(description="of each server, measured before the first round; empty without them"),
     ] = []
-    cautions: Annotated[list[Caution], Field(max_length=MOST_ITEMS)] = []
-    claims: Annotated[list[ClaimResult], Field(max_length=MOST_CLAIMS)] = []
+    cautions: list[Caution] = []
+    claims: list[ClaimResult] = []
     probes: Annotated[
         list[Trial],
         Field(
-            max_length=MOST_TRIALS,
             description="of a search for capacities: each trial has a rate that followed from those before it",
         ),
     ] = []
     overloads: Annotated[
         list[Trial],
-        Field(max_length=MOST_TRIALS, description="behind a search: trials beyond each arm's capacity for a time"),
+        Field(description="behind a search: trials beyond each arm's capacity for a time"),
     ] = []
-    trials: Annotated[list[Trial], Field(max_length=MOST_TRIALS)] = []
+    trials: list[Trial] = []
 
     @property
     def every_trial(self) -> list[Trial]:
@@ -314,20 +298,11 @@ class Run(DocumentPart):
         field = list_of(trial)
         return self.model_copy(update={field: [*getattr(self, field), trial]})
 
-    @model_validator(mode="before")
-    @classmethod
-    def _has_each_trial_once(cls, document: Any) -> Any:
-        """Trials have places of their own. Looked at first: to validate a trial a million times would take minutes."""
-        lists = [document.get(key) for key in ("probes", "trials", "overloads")] if isinstance(document, dict) else []
-        trials = [trial for found in lists if isinstance(found, list) for trial in found]
-        orders = (trial.get("order") if isinstance(trial, dict) else getattr(trial, "order", None) for trial in trials)
-        check_once("trials", "order", (order for order in orders if isinstance(order, int)))
-        return document
-
     @model_validator(mode="after")
     def _fits(self) -> Self:
         """Trials are of the experiment's arms, and each arm was done once in a round. Lists are of one kind."""
         every = self.every_trial
+        check_once("trials", "order", (trial.order for trial in every))
         check_workloads("trial of", ((trial.arm, trial.workload) for trial in every), self.experiment.workloads)
         arms = {(arm.name, *identity_of(arm)) for arm in self.experiment.arms}
         searches = self.experiment.find_max is not None
@@ -341,9 +316,6 @@ class Run(DocumentPart):
                 raise ValueError(
                     f"trial {trial.order}: the experiment has no arm {trial.arm!r} of {identity_of(trial)}"
                 )
-        several = len({trial.arm for trial in self.trials}) * len({trial.round for trial in self.trials})
-        if several > MOST_TRIALS:  # figures are compared in tables of arms by rounds
-            raise ValueError(f"its trials are of {several:,} arms and rounds, and no run has more than {MOST_TRIALS:,}")
         check_once("claims", "name", (claim.name for claim in self.claims))
         done = ((trial.arm, trial.round, *identity_of(trial)) for trial in self.trials if trial.status == "done")
         check_once("trials that are done", "arm and round", done)

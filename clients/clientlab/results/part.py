@@ -10,9 +10,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, mod
 
 from clientlab.printable import printable
 
-_MOST_DEPTH = 32
-"""Of a document; a run has eight levels. Each level that is walked takes some of the interpreter's stack."""
-
 _LONGEST_PART = 300
 """Characters of a part of a message."""
 
@@ -20,17 +17,15 @@ _ARE_PRINTABLE = object()
 """The context of a validation whose texts were made printable before."""
 
 
-def _printable(value: Any, depth: int = _MOST_DEPTH) -> Any:
-    """The texts of a value, and of mappings and lists in it, made printable. Raises ValueError for too many levels."""
+def _printable(value: Any) -> Any:
+    """The texts of a value, and of mappings and lists in it, made printable."""
     if isinstance(value, str):
         return value if value.isprintable() else printable(value)
-    if not isinstance(value, dict | list):
-        return value
-    if depth == 0:
-        raise ValueError(f"nested deeper than {_MOST_DEPTH} levels")
     if isinstance(value, list):
-        return [_printable(inner, depth - 1) for inner in value]
-    return {_printable(key): _printable(inner, depth - 1) for key, inner in value.items()}
+        return [_printable(inner) for inner in value]
+    if isinstance(value, dict):
+        return {_printable(key): _printable(inner) for key, inner in value.items()}
+    return value
 
 
 _ASCII = bytes(range(0x20, 0x7F)) + b"\t\n\r"
@@ -63,8 +58,7 @@ class DocumentPart(BaseModel):
     def of_document(cls, document: Any, *, walked: bool = False) -> Self:
         """The part that a JSON document describes. Its texts are walked once, and not again for each part inside.
 
-        `walked`: they are known to be printable. Raises ValidationError, or ValueError for a document with too many
-        levels.
+        `walked`: they are known to be printable. Raises ValidationError.
         """
         return cls.model_validate(document if walked else _printable(document), context=_ARE_PRINTABLE)
 

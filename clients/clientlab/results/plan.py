@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Literal, Self
@@ -40,29 +39,14 @@ def _computable(workload: Workload) -> Workload:
 FigureName = Annotated[str, AfterValidator(_claimable)]
 """Key or full name of a figure that a claim may compare."""
 
-MOST_ITEMS = 10_000
-"""Limit of a list or a mapping in a run document, such as workloads or cautions."""
-
 MOST_ARMS = 1_000
 """Of a run. Arms of a group are ranked by the ratios of each two of them. The largest bundled experiment has 344."""
-
-MOST_CLAIMS = 300
-"""Of a run. The largest experiment of the lab has 20."""
 
 MOST_POINTS = 64
 """Values of an axis, which are the points of its sweeps. A knee is looked for by the ratios of each two of them."""
 
-MOST_PAIRS = 10_000
-"""Pairs of points that all claims of sweeps together compare, in about a second. A sweep of 64 points has 2,016."""
-
-MOST_AXES = 100
-"""Of an arm. An axis is a field of a workload, a part of a link or a setting of a strategy."""
-
-Names = Annotated[list[str], Field(max_length=MOST_ITEMS)]
-Texts = Annotated[dict[str, str], Field(max_length=MOST_ITEMS)]
-
-MOST_TRIALS = 1_000_000
-"""Of a run. At a second each, they take eleven days."""
+Names = list[str]
+Texts = dict[str, str]
 
 FEWEST_IN_SWEEP = 3
 """With fewer arms, none lies between two others."""
@@ -78,7 +62,7 @@ class Arm(DocumentPart):
     route: str
     workload: Annotated[str, Field(description="key of the experiment's workloads")]
     group: Annotated[str | None, Field(description="name of the workload in the experiment, without axes")] = None
-    axes: Annotated[dict[str, AxisValue], Field(description="axis to its value", max_length=MOST_AXES)] = {}
+    axes: Annotated[dict[str, AxisValue], Field(description="axis to its value")] = {}
     sweep: Annotated[str | None, Field(description="common name of the arms of one sweep")] = None
     control: Annotated[
         bool, Field(description="not in the source: it shows the effect of what the source did not control")
@@ -165,10 +149,8 @@ class Plan(DocumentPart):
     seed: Annotated[Whole, Field(description="decides the order of the trials, and what the rounds draw")]
     arms: Annotated[list[Arm], Field(max_length=MOST_ARMS)]
     baseline: Annotated[str | None, Field(description="the arm that the others are compared with")] = None
-    workloads: Annotated[dict[str, Annotated[Workload, AfterValidator(_computable)]], Field(max_length=MOST_ITEMS)]
-    environments: Annotated[
-        dict[str, EnvironmentSpec], Field(description="by the names that arms have", max_length=MOST_ITEMS)
-    ] = {}
+    workloads: dict[str, Annotated[Workload, AfterValidator(_computable)]]
+    environments: Annotated[dict[str, EnvironmentSpec], Field(description="by the names that arms have")] = {}
     source: Source | None = None
     uncontrolled: Annotated[
         Names, Field(description="what the source did not control, or the experiment leaves out")
@@ -177,7 +159,6 @@ class Plan(DocumentPart):
         dict[str, Count],
         Field(
             description="upstream to its worker processes, where the source and not the lab decides",
-            max_length=MOST_ITEMS,
         ),
     ] = {}
     ceilings: Annotated[
@@ -188,7 +169,7 @@ class Plan(DocumentPart):
     changed: Annotated[
         Names, Field(description="what options of the command line replaced, except rounds and seed")
     ] = []
-    claims: Annotated[list[Claim], Field(max_length=MOST_CLAIMS)] = []
+    claims: list[Claim] = []
     replaced: Annotated[Texts, Field(description="strategy that is not installed to its replacement")] = {}
     left_out: Annotated[Texts, Field(description="strategy that could not be loaded to the reason")] = {}
     unavailable_arms: Annotated[
@@ -233,8 +214,6 @@ class Plan(DocumentPart):
     def _fits(self) -> Self:
         """Arms do workloads of the plan, and each claim names the arms that its kind compares."""
         check_workloads("arm", ((arm.name, arm.workload) for arm in self.arms), self.workloads)
-        if self.rounds * len(self.arms) > MOST_TRIALS:
-            raise ValueError(f"{self.rounds:,} rounds of {len(self.arms):,} arms are more than {MOST_TRIALS:,} trials")
         self._check_axes()
         check_once("arms", "name", ((arm.name, *identity_of(arm)) for arm in self.arms))
         check_once("claims", "name", (claim.name for claim in self.claims))
@@ -244,8 +223,6 @@ class Plan(DocumentPart):
         arms = {arm.name: arm for arm in self.arms}
         for claim in self.claims:
             _check_claim(claim, arms, self.unavailable_arms)
-        if (pairs := sum(math.comb(len(claim.arms), 2) for claim in self.claims)) > MOST_PAIRS:
-            raise ValueError(f"claims of sweeps name {pairs:,} pairs of arms; no more than {MOST_PAIRS:,} are compared")
         return self
 
     def _check_axes(self) -> None:

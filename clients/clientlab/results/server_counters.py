@@ -11,9 +11,6 @@ from pydantic import Field
 from clientlab.bounded_numbers import Count, NotNegative, Seconds
 from clientlab.results.part import MeasuredPart
 
-MOST_WORKERS = 1024
-"""Workers ever started of an upstream, as it counts them (mockupstream.ledger)."""
-
 
 class ServerUse(MeasuredPart):
     """What an upstream, the proxy or the link spent and counted during a trial."""
@@ -41,10 +38,10 @@ class ServerUse(MeasuredPart):
     cpu_step_seconds: Annotated[Seconds, Field(description="resolution of cpu_seconds; 0: nanoseconds")] = 0.01
     worker_cpu_seconds: Annotated[
         list[Seconds] | None,
-        Field(description="of each worker, in the order of their start; null: unknown", max_length=MOST_WORKERS),
+        Field(description="of each worker, in the order of their start; null: unknown"),
     ] = None
     worker_held_seconds: Annotated[
-        list[Seconds] | None, Field(description="held_seconds of each worker; null: unknown", max_length=MOST_WORKERS)
+        list[Seconds] | None, Field(description="held_seconds of each worker; null: unknown")
     ] = None
     up_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the servers")] = None
     down_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the client")] = None

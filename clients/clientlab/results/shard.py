@@ -11,7 +11,7 @@ from clientlab.bounded_numbers import Count, NotNegative, Positive, Seconds
 from clientlab.measuring.outcome import Outcome
 from clientlab.results.part import MeasuredPart
 from clientlab.results.server_counters import ServerCounters
-from clientlab.results.trial import MOST_KINDS, ClockOffset, Histogram, PlannedTrial, Time
+from clientlab.results.trial import ClockOffset, Histogram, PlannedTrial, Time
 from clientlab.workload.workload import MOST_SHARDS
 
 
@@ -28,8 +28,8 @@ class RequestCounts(MeasuredPart):
     """Sums over the requests of a trial, or of a shard. The dropped ones are finished, and were not sent."""
 
     finished: Count
-    errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)]
-    error_examples: Annotated[dict[str, str], Field(max_length=MOST_KINDS)]
+    errors: Annotated[dict[str, Count], Field(description="kind to count")]
+    error_examples: dict[str, str]
     sent: Count
     received_bytes: Count
     in_flight_seconds: Annotated[Seconds, Field(description="as the client timed them, of all")]
@@ -107,8 +107,8 @@ class ShardReport(MeasuredPart):
     index: Annotated[int, Field(ge=0, lt=MOST_SHARDS, description="from 0")]
     planned: PlannedTrial
     started: Time
-    host: Annotated[str, Field(max_length=200)]
-    machine: Annotated[str, Field(max_length=100, description="equal for the workers of one machine")]
+    host: str
+    machine: Annotated[str, Field(description="equal for the workers of one machine")]
     cores: Annotated[Positive, Field(description="that the shard may use")]
     machine_cores: Positive
     clock: ClockOffset | None = None

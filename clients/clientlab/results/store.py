@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import gc
 import gzip
-import json
 import os
 import re
 import shutil
@@ -135,8 +134,6 @@ class Store:
                 if time.monotonic() > until:
                     raise LabError(f"run {name} is being measured by another process; wait for its end")
                 time.sleep(_MOMENT)
-            if not os.fstat(file).st_nlink:
-                raise LabError(f"run {name} was removed by another process")
             yield
         finally:
             os.close(file)
@@ -167,9 +164,9 @@ class Store:
         return runs[-1 - before]
 
     def names(self) -> list[str]:
-        """The names of all runs, the oldest first. A name that no terminal and no page can show is none of a run."""
-        names = (file.parent.name for file in self.folder.glob(f"*/{RUN_FILE}") if file.is_file())
-        return sorted((name for name in names if name.isprintable()), key=lambda name: (self._begun(name), name))
+        """The names of all runs, the oldest first."""
+        names = (file.parent.name for file in self.folder.glob(f"*/{RUN_FILE}"))
+        return sorted(names, key=lambda name: (self._begun(name), name))
 
     def _begun(self, name: str) -> str:
         """When a run began, as the names of the lab's own runs say it; of another name, as the head of its file says.
@@ -190,7 +187,7 @@ class Store:
     def inside(self, name: str) -> str:
         """The whole name of a run in this folder. Raises LabError for a run in another one."""
         run_folder = self.find(name).parent
-        if run_folder.is_symlink() or run_folder.resolve().parent != self.folder.resolve():
+        if run_folder.resolve().parent != self.folder.resolve():
             raise FieldError([], f"{name!r}: {run_folder} is not a run of {self.folder}; name its folder with `out`")
         return run_folder.resolve().name
 
@@ -214,7 +211,7 @@ class Store:
 def is_held(folder: Path) -> bool:
     """Whether a process measures the run of that folder now."""
     try:
-        file = os.open(folder / HOLD_FILE, os.O_RDONLY | os.O_NONBLOCK)  # it may be a pipe, as any file here
+        file = os.open(folder / HOLD_FILE, os.O_RDONLY)
     except OSError:  # nobody on this machine ever did
         return False
     try:
@@ -248,23 +245,15 @@ def read_run(path: Path) -> Run:
 def run_of(content: bytes, path: str) -> Run:
     """The run that a file holds; `path` is named where it holds none. Raises LabError."""
     try:
-        document = _parsed(content)
-    except (ValueError, RecursionError) as error:
+        with _no_collection():
+            document = from_json(content)
+    except ValueError as error:
         raise LabError(f"{path}: not a whole JSON document ({error}); it was cut short or is no run file") from error
     found = document.get("format") if isinstance(document, dict) else None
     if type(found) is not int or found != FORMAT:
         problem = shortened(f"format {found!r}, and this clientlab reads format {FORMAT}")
         raise LabError(f"{path}: {problem}; read it with the version that wrote it")
     return _validated(document, path, walked=is_printable(content))
-
-
-def _parsed(content: bytes) -> Any:
-    """The JSON document. Raises ValueError or RecursionError where there is none."""
-    with _no_collection():
-        try:
-            return from_json(content)
-        except ValueError:  # it takes no lone surrogate, which names of a file system may have
-            return json.loads(content.decode())
 
 
 @contextlib.contextmanager
@@ -282,9 +271,8 @@ def _no_collection() -> Iterator[None]:
 def _validated(document: dict[str, Any], path: str, *, walked: bool) -> Run:
     try:
         return Run.of_document(document, walked=walked)
-    except ValueError as error:
-        problem = first_problem(error) if isinstance(error, ValidationError) else shortened(error)
-        raise LabError(f"{path}: {problem}; the file was changed or damaged") from error
+    except ValidationError as error:
+        raise LabError(f"{path}: {first_problem(error)}; the file was changed or damaged") from error
 
 
 def _locked(file: int) -> bool:

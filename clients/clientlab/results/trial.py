@@ -13,13 +13,9 @@ from clientlab.results.bottleneck import Bound, InFlight
 from clientlab.results.part import MeasuredPart
 from clientlab.results.server_counters import ServerUse
 from clientlab.workload.link import Link
-from clientlab.workload.workload import MOST_SHARDS
 
 MOST_ROUNDS_OF_A_RUN = 100_000
 """Limit of a run document: the schedule of as many rounds is still made in a moment."""
-
-MOST_KINDS = 1000
-"""Limit of error kinds in a trial. Kinds are a small set; each one that a library adds is a type of exception."""
 
 MOST_SLICES = 10_000
 
@@ -51,7 +47,7 @@ class Quantiles(MeasuredPart):
     max: Seconds
     at_least: Annotated[
         list[Literal["mean", "p50", "p90", "p95", "p99", "p999", "max"]],
-        Field(max_length=7, description="those that are lower bounds, because they fall on failed requests"),
+        Field(description="those that are lower bounds, because they fall on failed requests"),
     ]
 
 
@@ -119,7 +115,7 @@ class OpenLoad(MeasuredPart):
     in_flight_at_end: Annotated[
         Count | None, Field(description="requests sent and not answered when the schedule ended; null: not counted")
     ] = None
-    over_time: Annotated[list[LoadSlice], Field(max_length=MOST_SLICES)] = []
+    over_time: list[LoadSlice] = []
 
 
 Grown = Annotated[NotNegative, Field(description="seconds")]
@@ -184,13 +180,13 @@ class ClockOffset(MeasuredPart):
 class Shard(MeasuredPart):
     """One shard of a trial with its own figures."""
 
-    host: Annotated[str, Field(max_length=200, description="of its worker; that of the lab without workers")]
+    host: Annotated[str, Field(description="of its worker; that of the lab without workers")]
     clock: Annotated[ClockOffset | None, Field(description="null: it has the lab's clock")] = None
     began_seconds: Annotated[Seconds, Field(description="from the start of the first shard to its own")]
     wall_seconds: Seconds
     concurrency: Count
     requests: Count
-    errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)] = {}
+    errors: Annotated[dict[str, Count], Field(description="kind to count")] = {}
     requests_per_second: Annotated[NotNegative, Field(description="successful ones")]
     latency_seconds: Quantiles | None = None
     connections_opened: Count | None = None
@@ -246,8 +242,8 @@ class Trial(PlannedTrial):
     ] = None
     wall_seconds: Seconds | None = None
     requests: Annotated[Count, Field(description="finished, errors included")] = 0
-    errors: Annotated[dict[str, Count], Field(description="kind to count", max_length=MOST_KINDS)] = {}
-    error_examples: Annotated[dict[str, str], Field(max_length=MOST_KINDS)] = {}
+    errors: Annotated[dict[str, Count], Field(description="kind to count")] = {}
+    error_examples: dict[str, str] = {}
     requests_per_second: Annotated[
         NotNegative | None, Field(description="successful ones; with a tail, of the time before it")
     ] = None
@@ -307,7 +303,7 @@ class Trial(PlannedTrial):
     failed_histogram: Annotated[
         Histogram | None, Field(description="of the time that each failed request took until it failed")
     ] = None
-    over_time: Annotated[list[Slice], Field(max_length=MOST_SLICES)] = []
+    over_time: list[Slice] = []
     upstream_use: ServerUse | None = None
     proxy_use: ServerUse | None = None
     link_use: ServerUse | None = None
@@ -319,14 +315,11 @@ class Trial(PlannedTrial):
     by_shard: Annotated[
         list[Shard],
         Field(
-            max_length=MOST_SHARDS,
             description="the parts of a divided trial; its counts, times and histograms are sums, its wall time is "
             "that from the first start to the last end",
         ),
     ] = []
-    busy: Annotated[
-        dict[str, NotNegative], Field(description="share of its time that each part was busy", max_length=20)
-    ] = {}
+    busy: Annotated[dict[str, NotNegative], Field(description="share of its time that each part was busy")] = {}
     in_flight: InFlight | None = None
     verdict: Bound | None = None
 
