@@ -55,10 +55,10 @@ class Store:
         self.folder = folder
 
     def claim(self, name: str) -> Path:
-        """Make the folder of a run. Raises LabError where that is not possible."""
+        """Make the folder of a run, unless a run that did not begin has left it. Raises LabError."""
         run_folder = self.folder / name
         try:
-            run_folder.mkdir(parents=True)
+            run_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FieldError([], f"results folder {run_folder}: {error.strerror}; name another with `out`") from error
         return run_folder
@@ -70,7 +70,7 @@ class Store:
                 "write up to 64 letters, digits, '_', '.' and '-'; neither last nor a date, by which runs are sorted"
             )
             raise FieldError(["name"], message, value=repr(name))
-        if (self.folder / name).exists():
+        if (self.folder / name / RUN_FILE).exists():
             raise FieldError(["name"], f"{self.folder} has a run of this name; choose another", value=name)
         return name
 

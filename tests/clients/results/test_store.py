@@ -189,12 +189,13 @@ def test_a_full_disk_leaves_the_last_save_whole(store):
     assert [path.name for path in (store.folder / NAMES[0]).iterdir()] == [RUN_FILE]
 
 
-def test_claiming_makes_the_run_folder_and_those_above(tmp_path):
-    """Claiming a run creates its folder and the folders above it, and a second claim fails."""
-    place = Store(tmp_path / "a" / "b").claim("run")
-    assert place.is_dir()
-    with pytest.raises(LabError, match="File exists"):
-        Store(tmp_path / "a" / "b").claim("run")
+def test_a_name_can_be_chosen_until_a_run_has_it(store):
+    """A run that failed before its first trial leaves a folder with logs, and no run file."""
+    assert store.claim("mine").is_dir()
+    assert store.claim(store.new_name("mine")).is_dir()
+    store.save(a_run(name="mine"))
+    with pytest.raises(LabError, match="has a run of this name"):
+        store.new_name("mine")
 
 
 @pytest.mark.parametrize(

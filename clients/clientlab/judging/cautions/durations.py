@@ -103,6 +103,6 @@ def _searched_pool(trial: Trial) -> str | None:
     """The library, if its pool looks at all its connections for each request."""
     try:
         spec = strategies.client_spec(strategies.find(trial.strategy).client)
-    except LabError:  # an imported run with a strategy that is not installed: unknown
+    except LabError:  # the strategy is not installed here: unknown
         return None
     return spec.distribution if spec.quirks.searches_pool else None

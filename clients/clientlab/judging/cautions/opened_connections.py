@@ -116,5 +116,5 @@ def _should_be_warm(run: Run, trial: Trial) -> bool:
 def _keeps_connections(trial: Trial) -> bool:
     try:
         return strategies.find(trial.strategy).policy != "per call"
-    except LabError:  # an imported run with a strategy that is not installed: unknown
+    except LabError:  # the strategy is not installed here: unknown
         return False
