@@ -5,11 +5,10 @@ Each part is behind a figure of the documentation, or of a release.
 overhead: what the lab adds to a bare loop of each client, in 15 minutes, three times that at most where noise leaves
 it open. streaming: what a large body costs. saving: what the lab does between two trials, early and late in a run.
 open-load: planned and achieved rates, and both latencies of a frozen server.
-link: transfers over the emulated network against arithmetic, and what it costs, in about 10 minutes.
-find-max: ten searches for a capacity that is known by construction, in about 15 minutes.
+link: transfers over the emulated network against arithmetic, in about 10 minutes.
 truth: real trials with a known bottleneck; simulations of how often intervals, headlines, comparisons and limits hold.
 chaos: SIGKILL and SIGSTOP of each process of the lab, at moments that the seed draws (--incidents, 50).
-drivers: wrk, hey, oha, k6, h2load and ab beside the lab's strategies; the upstream beside go-httpbin and httpbin.
+leaks: secrets of every client's requests in files and outputs of the lab, after faults of a server.
 scale: 1,000 simulated workers and one lab service, in about a minute.
 siege: health checks of the lab service and a worker, and the trials of a run, while 1,500 clients attack.
 environments: how often the interval of two equal ones holds 1 (--runs, 100), whether a library that is slower by 5 % is
@@ -22,7 +21,6 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
@@ -32,15 +30,12 @@ from benchmarks import (
     bare_loops,
     besieged_lab,
     chaos,
-    drivers,
     environments,
-    find_max,
     link,
     open_load,
     overhead,
     saving,
     scale,
-    servers,
     shards,
     streaming,
     truth,
@@ -52,7 +47,6 @@ from clientlab.testbeds.server_process import workers_for
 
 _WITHOUT_A_LAB = (
     ("siege", besieged_lab),
-    ("find-max", find_max),
     ("scale", scale),
 )
 SEED = 1
@@ -60,7 +54,6 @@ SEED = 1
 
 _IN_A_LAB = ("overhead", "streaming", "open-load")
 _WITH_OPTIONS: dict[str, Callable[[argparse.Namespace], Iterator[BenchmarkRow]]] = {
-    "drivers": lambda chosen: chain(drivers.rows(max(3, chosen.rounds // 6)), servers.rows(max(3, chosen.rounds // 6))),
     "link": lambda chosen: link.rows(chosen.rounds),
     "shards": lambda chosen: shards.rows(max(3, chosen.rounds // 6)),
     "saving": lambda chosen: saving.rows(max(3, chosen.rounds // 3)),

@@ -37,12 +37,12 @@ class _Paced:
 
 
 def rows(site: Site) -> Iterator[BenchmarkRow]:
-    """Rates against the lab's upstream, the frozen server, and other generators of the same schedule beside the lab."""
+    """Rates against the lab's upstream, the frozen server, and the arithmetic of wrk2."""
     yield from _rate(site, "aiohttp@workers", 1000, 30.0, 0.2)
     yield from _rate(site, "pycurl@multi", 5000, 10.0, 1.0)
     yield from _frozen(10)
     yield from _frozen(_PLACES)
-    yield from _beside_others()
+    yield from _beside_wrk2()
 
 
 def _rate(site: Site, strategy: str, rate: int, seconds: float, percent: float) -> Iterator[BenchmarkRow]:
@@ -83,22 +83,18 @@ def _row(name: str, value: float, target: str, unit: str, *, met: bool) -> Bench
     return BenchmarkRow(name, value, value, value, "one trial", target, met, unit)
 
 
-def _beside_others() -> Iterator[BenchmarkRow]:
+def _beside_wrk2() -> Iterator[BenchmarkRow]:
     """A response takes 50 ms, and the server is frozen at times."""
     seconds = int(PERIODS * PERIOD)
     workload = Workload(path="/delayed", rate=_RATE, duration=seconds, concurrency=_PLACES, connections="warm")
-    with bare_server() as (site, process):
-        with Freezer(process.pid) as freezer:
-            paced = _measured(site, "aiohttp@workers", workload, freezer)
-        with Freezer(process.pid) as freezer:
-            of_k6 = constant_rate.of_k6(f"{site.url}/delayed", _RATE, seconds, _PLACES, freezer.start)
-    for name, found in (("wrk2's arithmetic", constant_rate.of_wrk2(paced.measured, _RATE)), ("k6", of_k6)):
-        for quantile, value in (found or {}).items():
-            ratio = getattr(paced.latency, quantile) / value
-            yield _row(
-                f"the same schedule, 50 ms of delay, c={_PLACES}: {quantile} of the lab over that of {name}",
-                ratio, "0.95 to 1.05", "x", met=0.95 <= ratio <= 1.05,
-            )  # fmt: skip
+    with bare_server() as (site, process), Freezer(process.pid) as freezer:
+        paced = _measured(site, "aiohttp@workers", workload, freezer)
+    for quantile, value in constant_rate.of_wrk2(paced.measured, _RATE).items():
+        ratio = getattr(paced.latency, quantile) / value
+        yield _row(
+            f"the same schedule, 50 ms of delay, c={_PLACES}: {quantile} of the lab over that of wrk2's arithmetic",
+            ratio, "0.95 to 1.05", "x", met=0.95 <= ratio <= 1.05,
+        )  # fmt: skip
 
 
 def _measured(site: Site, strategy: str, workload: Workload, freezer: Freezer | None = None) -> _Paced:

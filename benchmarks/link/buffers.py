@@ -17,7 +17,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
-from benchmarks.drivers import say_left_out
 from benchmarks.figures import BenchmarkRow
 from benchmarks.link.arithmetic import sawtooth
 from benchmarks.link.kernel_path import HOST, kernel_path, why_not
@@ -44,7 +43,7 @@ def rows() -> Iterator[BenchmarkRow]:
     for count, found in measured.items():
         yield from _of_full_buffer(f"{_connections(count)}, {_FULL}", found)
     if (reason := why_not()) is not None:
-        say_left_out("the link beside tbf", reason)
+        print(f"the link beside tbf is left out: {reason}", file=sys.stderr)
         return
     for count, found in measured.items():
         yield from _beside(f"{_connections(count)}, {_FULL}, beside tbf", found, _through_kernel(_FULL, count))

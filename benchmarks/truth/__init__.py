@@ -14,15 +14,13 @@ from benchmarks.truth import (
     draws,
     gates,
     headlines,
-    knees,
     limits,
-    searches,
     spreads,
     tails,
     verdict,
 )
 
-GROUPS = (tails, searches, coverage, draws, spreads, headlines, comparisons, gates, limits, knees)
+GROUPS = (tails, coverage, draws, spreads, headlines, comparisons, gates, limits)
 
 
 def rows(seed: int) -> Iterator[BenchmarkRow]:

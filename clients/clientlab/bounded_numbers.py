@@ -32,7 +32,6 @@ def _not_tiny(value: float) -> float:
 Signed = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False), AfterValidator(_not_tiny)]
 NotNegative = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False), AfterValidator(_not_tiny)]
 Positive = Annotated[float, Field(ge=LEAST, le=MOST, allow_inf_nan=False)]
-Portion = Annotated[float, Field(ge=LEAST, le=1, allow_inf_nan=False)]
 Rate = Annotated[float, Field(ge=LEAST_RATE, le=MOST, allow_inf_nan=False)]
 Seconds = Annotated[Signed, Field(description="seconds")]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mockupstream.ledger import Book
 from mockupstream.metrics import Exposition, UpstreamCollector
-from mockupstream.settings import Settings, or_exit, read_settings
+from mockupstream.settings import Settings, or_exit, raise_open_files, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--fd", type=int, help="an inherited socket that is bound already, instead of host and port")
     asked = parser.parse_args(words)
     settings = or_exit(read_settings, os.environ)
+    raise_open_files()
     serve = serve_flask if asked.framework == "flask" else serve_aiohttp
     serve(settings, asked.host, asked.port, asked.fd)
 

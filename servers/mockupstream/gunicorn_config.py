@@ -17,13 +17,14 @@ Behaviour and limits are in mockupstream/settings.py.
 import os
 
 from mockupstream.serving import child_exit, on_starting, post_fork
-from mockupstream.settings import or_exit, read_serving, read_settings
+from mockupstream.settings import or_exit, raise_open_files, read_serving, read_settings
 
 __all__ = ["child_exit", "on_starting", "post_fork"]
 
 # Read here too, although each worker reads them: the master then says at once what is wrong, and nothing starts.
 or_exit(read_settings, os.environ)
 _serving = or_exit(read_serving, os.environ)
+raise_open_files()
 
 bind = _serving.bind
 workers = _serving.workers

@@ -5,6 +5,8 @@ A variable that is not set, or is empty as Compose leaves it, takes its default.
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -87,6 +89,13 @@ def read_serving(environment: Mapping[str, str]) -> Serving:
         backlog=_read(environment, "BACKLOG", "2048", _between(1, 65_535)),
         graceful_timeout=_read(environment, "GRACEFUL_TIMEOUT", "3", _between(1, 3600)),
     )
+
+
+def raise_open_files() -> None:
+    """Raise the limit of open files of this process, and of the workers that it starts, to the system's hard limit."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(ValueError, OSError):  # macOS calls it unlimited and takes less
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def or_exit(read: Callable[[Mapping[str, str]], _Value], environment: Mapping[str, str]) -> _Value:

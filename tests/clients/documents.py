@@ -13,7 +13,7 @@ from clientlab.results.plan import Arm, Plan
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import RequestCounts, ShardReport, ShardSlices
 from clientlab.results.target import Target
-from clientlab.results.trial import LoadSlice, OfSearch, OpenLoad, PlannedTrial, Quantiles, Slice, Trial
+from clientlab.results.trial import LoadSlice, OpenLoad, PlannedTrial, Quantiles, Slice, Trial
 from clientlab.running.quantiles import times_of
 from clientlab.workload.shard_workload import part_of
 from clientlab.workload.workload import Workload
@@ -128,11 +128,9 @@ def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> 
 
 
 def a_searched_trial(
-    strategy: str, number: int, rate: float, *, served: float = 1e9, capacity: float | None = None,
-    probe: bool = False, **changes,
+    strategy: str, number: int, rate: float, *, served: float = 1e9, **changes
 ) -> Trial:  # fmt: skip
-    """A trial of 5 s at that rate, of a run that searches for capacities. `served`: the most requests a second."""
-    place = OfSearch(rate=rate, phase="probe" if probe else "comparison", capacity_per_second=capacity)
+    """A trial of 5 s at that rate, of a search for the highest rate. `served`: the most requests a second."""
     ends = [5 * (part + 1) / 60 for part in range(60)]
     planned = [round(rate * end) for end in ends]
     ended = [round(min(served, rate) * end) for end in ends[:-1]] + planned[-1:]
@@ -142,7 +140,7 @@ def a_searched_trial(
     ]
     slices = [Slice(at=end - 5 / 60, requests=count, errors=0) for end, count in zip(ends, _grown(ended), strict=True)]
     shown = {"planned_per_second": rate, "achieved_per_second": rate, "load_over_time": load, "over_time": slices}
-    shown |= {"search": place, "requests": planned[-1]}
+    shown |= {"search_rate": rate, "requests": planned[-1]}
     return an_open_trial(strategy, number, **(shown | changes))
 
 

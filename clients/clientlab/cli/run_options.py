@@ -32,7 +32,7 @@ from clientlab.cli.option_types import (
     headers_of,
 )
 from clientlab.cli.reporting import CHART, FAIL_ON, HTML, JUNIT, WHOLE
-from clientlab.results.capacity_search import Conditions
+from clientlab.results.conditions import Conditions
 from clientlab.testbeds.local import ROUTES
 from clientlab.workload.arrivals import Stages
 from clientlab.workload.delays import Delay

@@ -85,7 +85,7 @@ class ApacheBench:
         # One connection per request in flight, and one more for each response that closed its connection.
         opened = min(requests, min(in_flight, requests) + requests - kept)
         return ToolReport(
-            seconds=requests / float(figure_of(printed, "Requests per second")),
+            seconds=requests / float(_figure(printed, "Requests per second")),
             times=spread(percentiles((folder / _OUT).read_text(encoding="ascii")), requests),
             bytes_received=_count(printed, "HTML transferred"),
             connections=opened,
@@ -132,10 +132,10 @@ def _errors(printed: str) -> dict[str, int]:
 
 def _count(printed: str, name: str) -> int:
     """A whole number; 0 if `ab` left the line out, which it does for some counts of 0."""
-    return int(figure_of(printed, name) or 0)
+    return int(_figure(printed, name) or 0)
 
 
-def figure_of(printed: str, name: str) -> str:
+def _figure(printed: str, name: str) -> str:
     """A figure as `ab` printed it; empty if it left the line out."""
     found = re.search(rf"^{name}:\s+([\d.]+)", printed, re.MULTILINE)
     return found[1] if found else ""

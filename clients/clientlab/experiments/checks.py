@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Collection, Iterable
+from math import inf
 
 from clientlab import strategies
 from clientlab.errors import FieldError, LabError, PluginError, UnavailableStrategy
@@ -10,7 +12,7 @@ from clientlab.experiments.expansion import key_of, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
 from clientlab.strategies import Strategy
-from clientlab.workload.load import check_load, expected_requests
+from clientlab.workload.load import check_load, expected_requests, is_open
 from clientlab.workload.shard_workload import check_shards, share_of
 from clientlab.workload.workload import Workload, check
 
@@ -28,9 +30,11 @@ def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str] = TLS
             check(workload)
             check_load(workload)
             _check_strategy(arm, workload, secure)
+            if lack := lack_of_files(arm, workload):
+                raise FieldError(["concurrency"], f"strategy {arm.strategy!r}: {lack}")
         except FieldError as error:
             if plan.find_max is not None and error.key == ("rate",):
-                message = f"strategy {arm.strategy!r} follows no rate, so it has no capacity to find; leave it out"
+                message = f"strategy {arm.strategy!r} follows no rate; leave it out"
                 raise FieldError(["find_max"], message) from error
             raise error.within(*key_of(experiment, arm, error.key[0])) from error
         except PluginError:
@@ -64,9 +68,13 @@ def available_part(plan: Plan) -> Plan:
     A baseline that is left out is none any more. Claims stay: those about such an arm are inconclusive. Loads the
     strategies. Raises LabError where no arm would be left.
     """
-    own = [arm for arm in plan.arms if arm.environment is None]  # else the libraries are the environment's
-    reasons = {name: _lack_of(name) for name in dict.fromkeys(arm.strategy for arm in own)}
-    unavailable = {arm.name: reason for arm in own if (reason := reasons[arm.strategy])}
+    own = {arm.strategy for arm in plan.arms if arm.environment is None}  # else the libraries are the environment's
+    reasons = {name: _lack_of(name) if name in own else None for name in {arm.strategy for arm in plan.arms}}
+    unavailable = {
+        arm.name: reason
+        for arm in plan.arms
+        if (reason := reasons[arm.strategy] or lack_of_files(arm, plan.workloads[arm.workload]))
+    }
     if not unavailable:
         return plan
     arms = [arm for arm in plan.arms if arm.name not in unavailable]
@@ -123,6 +131,44 @@ def _lack_of(name: str) -> str | None:
     return None
 
 
+_OWN_FILES = 64
+"""Files that a process opens beside its connections: libraries, logs, pipes, event loops."""
+
+
+def most_open_files() -> float:
+    """Return the hard limit of open files: a process may raise its own limit that far, and trials and servers do."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return inf if hard == resource.RLIM_INFINITY else hard
+
+
+def more_files(files: int) -> str:
+    """Return the command that lets the programs of a shell open at least so many files."""
+    enough = 1 << (files - 1).bit_length()
+    return f"prlimit --pid $$ --nofile={enough}:{enough}"
+
+
+def lack_of_files(arm: Arm, workload: Workload) -> str | None:
+    """Return why the arm needs more open files than a process may have, and what to do; None if it has enough.
+
+    A closed load opens a connection for each request in flight. Arms that may open fewer are not judged: those over
+    HTTP/2, of an open load, with a pool of their own size, and of several processes.
+    """
+    strategy, count = strategies.find(arm.strategy), expected_requests(workload)
+    client, executor = strategies.client_spec(strategy.client), strategies.executor_spec(strategy.executor)
+    own_pool = {"pool", "library_defaults"} & strategy.settings.keys()
+    several = executor.size == "processes" or strategy.executor == "async-processes" or workload.shards > 1
+    if client.http == "2" or is_open(workload) or own_pool or executor.unbounded or several:
+        return None
+    in_flight = strategy.in_flight(workload.concurrency, count)
+    files, limit = _OWN_FILES + (in_flight if count is None else min(in_flight, count)), most_open_files()
+    if files <= limit:
+        return None
+    return (
+        f"{files:,} open files are needed, and the hard limit is {limit:,}; lower -c, or raise the limit of this shell "
+        f"as root: {more_files(files)}"
+    )
+
+
 def check_stored(plan: Plan) -> None:
     """Raises LabError where the plan of a run file, which anybody may have written, cannot or must not be measured."""
     check_served(plan)
@@ -138,14 +184,12 @@ def check_served(plan: Plan) -> None:
 
     A strategy of a file is code: only the command line of `clientlab run`, whose user names the file, runs it. Nothing
     is loaded to find out. Workers have no environments, no files of requests and no load generators, and do not place
-    the other containers. The service's page and dashboards show no search for capacities.
+    the other containers. The service's page and dashboards show no search for the highest rate.
     """
     if plan.pin:
         raise LabError(f"experiment {plan.name!r} pins parts to CPUs; measure it with 'clientlab run'")
-    if plan.ceilings:
-        raise LabError(f"experiment {plan.name!r} measures ceilings of its servers; measure it with 'clientlab run'")
     if plan.find_max is not None:
-        raise LabError(f"experiment {plan.name!r} searches for capacities; measure it with 'clientlab run'")
+        raise LabError(f"experiment {plan.name!r} searches for the highest rate; measure it with 'clientlab run'")
     for arm in plan.arms:
         check_no_file(arm.strategy)
         if arm.environment is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from clientlab.errors import FieldError
 from clientlab.experiments.expansion import resolve, sweep_of
 from clientlab.experiments.experiment import ClaimTable
-from clientlab.results.figures import CAPACITY, of_claim
+from clientlab.results.figures import of_claim
 from clientlab.results.plan import Arm, Claim
 from clientlab.workload.link import Link
 from clientlab.workload.load import is_open
@@ -21,9 +21,9 @@ _PER_REQUEST = {"wall": "seconds_per_request", "elapsed": "mean", "cpu_total": "
 
 
 def planned_claims(
-    tables: Mapping[str, ClaimTable], arms: Sequence[Arm], workloads: Mapping[str, Workload], *, searches: bool = False
+    tables: Mapping[str, ClaimTable], arms: Sequence[Arm], workloads: Mapping[str, Workload]
 ) -> list[Claim]:
-    """The claims of a plan. `searches`: whether the plan searches for capacities.
+    """The claims of a plan.
 
     Raises FieldError for a claim that names a missing arm, or that no run can settle except by chance.
     """
@@ -33,9 +33,6 @@ def planned_claims(
     for claim in claims:
         _check_arms(claim)
         _check_figure(claim, by_arm, links)
-        if of_claim(claim.figure) is CAPACITY and not searches:
-            message = f"claim {claim.name!r} compares {claim.figure}, which only a search finds; write [find_max]"
-            raise FieldError(("claims", claim.name, "figure"), message)
     return claims
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 
-from clientlab.results.capacity_search import CapacitySearch
+from clientlab.results.conditions import Conditions
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
 from clientlab.workload.delays import seconds
@@ -82,7 +82,6 @@ class QuickTable(Table):
 
     rounds: int | None = None
     budget: float | str | None = None
-    find_max: Fields | None = None
     common: Fields = {}
     workloads: dict[str, Fields] = {}
     arms: dict[str, Fields] = {}
@@ -204,8 +203,7 @@ class Experiment(Table):
     workers: dict[str, int] = {}  # of an upstream, where the source and not the lab decides
     routes: list[Route] = Field(default=["direct"], min_length=1)
     instead: dict[str, str] = {}  # strategy → its replacement where it is not installed
-    ceilings: bool = False  # of each server, measured before the first round
-    find_max: CapacitySearch | None = None
+    find_max: Conditions | None = None  # at the highest rate, which each round searches
     rounds: int = Field(default=3, ge=1, le=MOST_ROUNDS_OF_A_RUN)
     slices: int | None = Field(default=None, ge=1, le=MOST_SLICES)  # None: as many as are useful
     budget: Budget | None = None  # in place of a number of rounds

@@ -14,13 +14,16 @@ from clientlab.errors import FieldError
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.refusals import checked
 from clientlab.redaction import mask_headers
-from clientlab.results.capacity_search import DEFAULT_SECONDS, CapacitySearch
+from clientlab.results.conditions import Conditions
 from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.workload import replay
 from clientlab.workload.link import LINK_PARTS, part_text
 from clientlab.workload.seeds import MOST_SEED
 from clientlab.workload.workload import NOT_MEASURED, Workload
+
+_SEARCH_SECONDS = 5.0
+"""Length of each trial of a search, if the command line does not give it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +33,7 @@ class Overrides:
     `environments`: name → folder. `rtt` (seconds), `bandwidth` (bits per second), `buffer` (bytes): one value, or
     an axis of several.
     `rounds` or `precision` replaces the experiment's budget. With `precision`, `budget` limits the time of all rounds.
-    `find_max`: fields of a `CapacitySearch`. `workload`: fields of each workload. `precision`: for which rounds are
-    added.
+    `workload`: fields of each workload. `precision`: for which rounds are added.
     """
 
     strategies: tuple[str, ...] = ()
@@ -42,12 +44,11 @@ class Overrides:
     budget: float | None = None
     precision: float | None = None
     seed: int | None = None
-    ceilings: bool = False
     pin: bool = False
     rtt: tuple[float, ...] = ()
     bandwidth: tuple[float, ...] = ()
     buffer: tuple[float, ...] = ()
-    find_max: Mapping[str, Any] = field(default_factory=dict)
+    find_max: Conditions | None = None
     workload: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -66,7 +67,7 @@ class Overrides:
 def overridden(base: Experiment, given: Overrides) -> Experiment:
     """The experiment with the given values. Raises FieldError for one that contradicts it, or another one."""
     base = _without_replaced_arms(base, given)
-    changes = _changes(base, given)
+    changes = _changes(given)
     fields = _workload_fields(given)
     _check_axes(base, {*fields, *given.link})
     _check_one_of_each(base, given)
@@ -89,7 +90,7 @@ def _without_replaced_arms(base: Experiment, given: Overrides) -> Experiment:
     return base.model_copy(update={"arms": arms})
 
 
-def _changes(base: Experiment, given: Overrides) -> dict[str, Any]:
+def _changes(given: Overrides) -> dict[str, Any]:
     """Fields of the experiment that are replaced, without its workloads and rounds."""
     changes: dict[str, Any] = {
         name: list(names) for name in ("strategies", "upstreams", "routes") if (names := getattr(given, name))
@@ -98,15 +99,14 @@ def _changes(base: Experiment, given: Overrides) -> dict[str, Any]:
         changes["instead"] = {}  # the named strategies and no others
     if given.environments:
         changes["environments"] = {name: EnvironmentSpec(folder=path) for name, path in given.environments.items()}
-    changes |= {name: True for name in ("ceilings", "pin") if getattr(given, name)}
+    changes |= {"pin": True} if given.pin else {}
+    changes |= {} if given.find_max is None else {"find_max": given.find_max}
     if given.precision is not None or (given.rounds is not None and given.budget is None):
         changes["budget"] = None
     elif given.budget is not None:
         changes["budget"] = given.budget
     if given.seed is not None:
         changes["seed"] = _checked_seed(given.seed)
-    if (search := _search(base, given)) is not None:
-        changes["find_max"] = search
     return changes
 
 
@@ -115,16 +115,6 @@ def _checked_seed(seed: int) -> int:
     if not 0 <= seed <= MOST_SEED:
         raise FieldError(["seed"], f"a seed; write 0 to {MOST_SEED:,}", value=seed)
     return seed
-
-
-def _search(base: Experiment, given: Overrides) -> CapacitySearch | None:
-    """The experiment's own search with the given values. Raises FieldError for values of a search that is none."""
-    own = {} if base.find_max is None else dict(base.find_max)
-    if given.find_max and not own and "conditions" not in given.find_max:
-        name = {"start": "find_from"}.get(first := next(iter(given.find_max)), first)
-        raise FieldError([name], "only a search has it; add `find_max`, or leave it out")
-    merged = own | dict(given.find_max)
-    return CapacitySearch(**merged) if merged else None
 
 
 def _workload_fields(given: Overrides) -> dict[str, Any]:
@@ -141,8 +131,8 @@ def _workload_fields(given: Overrides) -> dict[str, Any]:
         recorded = replay.read(path)
         if not recorded.weighted:
             fields.setdefault("requests", len(recorded.requests))
-    if "conditions" in given.find_max:
-        fields.setdefault("duration", DEFAULT_SECONDS)
+    if given.find_max is not None:
+        fields.setdefault("duration", _SEARCH_SECONDS)
     if "duration" in fields:
         fields.setdefault("requests", None)
     elif "requests" in fields:
@@ -203,18 +193,12 @@ def changes_between(base: Experiment, changed: Experiment) -> list[str]:
         for name in ("strategies", "upstreams", "routes")
         if (before := getattr(base, name)) != (after := getattr(changed, name))
     ]
-    found += _of_searches(base, changed)
+    if base.find_max != changed.find_max:
+        found.append(f"find_max: {_shown(base.find_max)} → {changed.find_max}")
     for name, table in base.workloads.items():
         found += _of_links(table, changed.workloads[name])
         found += _of_workloads(table.first, changed.workloads[name].first)
     return list(dict.fromkeys(found))
-
-
-def _of_searches(base: Experiment, changed: Experiment) -> Iterator[str]:
-    one, two = ({} if each.find_max is None else each.find_max.model_dump(mode="json") for each in (base, changed))
-    for name, after in two.items():
-        if one.get(name) != after:
-            yield f"find_max.{name}: {one.get(name, 'none')} → {after}"
 
 
 def _of_links(one: WorkloadTable, two: WorkloadTable) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The plan of a run: the experiment, expanded once to its arms and claims, or with a search for capacities."""
+"""The plan of a run: the experiment, expanded once to its arms and claims."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, TypedDict, Unpack
 from clientlab.errors import FieldError
 from clientlab.experiments.claim_tables import planned_claims
 from clientlab.experiments.expansion import expand, key_of, resolve, table_of
-from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.experiment import Experiment
 from clientlab.experiments.refusals import checked
-from clientlab.results.capacity_search import CapacitySearch
+from clientlab.results.conditions import FIRST_RATE
 from clientlab.results.plan import Arm, EnvironmentSpec, Plan
 from clientlab.upstreams import MOST, UPSTREAMS
 from clientlab.workload.load import check_values, is_warm
@@ -38,9 +38,7 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
     Raises FieldError for names that are missing or stand twice.
     """
     _check_lists(experiment)
-    if experiment.find_max is not None and circumstances.get("precision") is not None:
-        raise FieldError(("precision",), "the rounds of a search for capacities are planned; leave it out")
-    experiment = at_first_rate(experiment)
+    experiment = _at_first_rate(experiment)
     _check_workers(experiment.workers)
     if experiment.instead and experiment.environments:
         raise FieldError(("instead",), "the lab's own Python decides it, and arms run in environments; leave it out")
@@ -54,7 +52,7 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
     return _validated(
         {
             **experiment.model_dump(
-                include={"name", "question", "rounds", "slices", "budget", "uncontrolled", "workers", "pin", "ceilings"}
+                include={"name", "question", "rounds", "slices", "budget", "uncontrolled", "workers", "pin"}
             ),
             "seed": new_seed() if experiment.seed is None else experiment.seed,
             "source": experiment.source,
@@ -63,7 +61,7 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
             "arms": arms,
             "workloads": workloads,
             "baseline": experiment.baseline and resolve(experiment.baseline, arms, ("baseline",)),
-            "claims": planned_claims(experiment.claims, arms, workloads, searches=experiment.find_max is not None),
+            "claims": planned_claims(experiment.claims, arms, workloads),
             "command": f"clientlab run {experiment.name}",
             **circumstances,
             "replaced": {name: other for name, other in replaced.items() if other in used},
@@ -147,50 +145,23 @@ def _check_twice(experiment: Experiment, expanded: Sequence[tuple[Arm, Workload]
         by_name[arm.name] = by_work[work] = arm
 
 
-_CHOSEN = ("rate", "stages", "requests")
-"""Fields of a workload that the search, or the length of its trials, decides."""
-
-
-def at_first_rate(experiment: Experiment) -> Experiment:
-    """The experiment with workloads at the rate that its search tries first; without a search, as it is.
+def _at_first_rate(experiment: Experiment) -> Experiment:
+    """Return the experiment with workloads at the rate that its search tries first; without a search, as it is.
 
     A request that is later than the length of a trial is dropped, unless the workload has a limit of its own. Raises
-    FieldError for workloads, or a search, that do not fit each other.
+    FieldError for a workload that has a load of its own, or no duration.
     """
-    search = experiment.find_max
-    if search is None:
+    if experiment.find_max is None:
         return experiment
-    tables = {name: _table(name, table, search) for name, table in experiment.workloads.items()}
+    tables = {}
+    for name, table in experiment.workloads.items():
+        first = table.first
+        for field in ("rate", "stages", "requests"):
+            if getattr(first, field) is not None or field in table.axes:
+                message = "the search for the highest rate chooses it; leave it out"
+                raise FieldError(("workloads", name, field), message, also=["find_max"])
+        if first.duration is None:
+            raise FieldError(("workloads", name, "duration"), "a search needs the length of its trials; write one")
+        searched = replace(first, rate=FIRST_RATE, max_late=first.max_late or first.duration)
+        tables[name] = table.model_copy(update={"first": searched})
     return experiment.changed(workloads=tables)
-
-
-def _table(name: str, table: WorkloadTable, search: CapacitySearch) -> WorkloadTable:
-    first, place = table.first, ("workloads", name)
-    chosen = {field: getattr(first, field) for field in _CHOSEN if getattr(first, field) is not None}
-    if first.duration is None:
-        raise FieldError((*place, "duration"), "a search for capacities needs the length of its trials; write one")
-    if field := next((field for field in _CHOSEN if field in chosen or field in table.axes), None):
-        message = "a search for capacities chooses the rate of each trial, whose length is `duration`; leave it out"
-        raise FieldError((*place, field), message, value=chosen.get(field, ""), also=["find_max"])
-    if first.arrivals != "uniform" or "arrivals" in table.axes:
-        message = "a search for capacities plans uniform arrivals; leave it out"
-        raise FieldError((*place, "arrivals"), message, value=first.arrivals, also=["find_max"])
-    for length in table.axes.get("duration", [first.duration]):
-        _check_length(search, table.at({"duration": length}).duration or 0.0)
-    late = first.duration if first.max_late is None else first.max_late
-    return table.model_copy(update={"first": replace(first, rate=search.start, max_late=late)})
-
-
-def _check_length(search: CapacitySearch, seconds: float) -> None:
-    """Raises FieldError for trials in which a condition cannot be judged."""
-    fewest, planned = search.fewest_requests(), int(search.start * seconds)
-    if planned < fewest:
-        message = (
-            f"at the first rate, {search.start:g}/s, a trial of {seconds:g} s has {planned:,} requests, and its "
-            f"figures need {fewest:,}; write a higher first rate or a longer `duration`"
-        )
-        raise FieldError(("find_max",), message)
-    for one in search.conditions.each:
-        if one.figure.unit == "seconds" and one.limit >= seconds:
-            message = f"no trial of {seconds:g} s can show that; write a lower limit or a longer `duration`"
-            raise FieldError(("find_max",), message, value=repr(one.text))

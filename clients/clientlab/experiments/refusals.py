@@ -21,7 +21,6 @@ from clientlab.experiments.experiment import (
     QuickTable,
 )
 from clientlab.nearest import nearest
-from clientlab.results.capacity_search import CapacitySearch
 from clientlab.results.part import shortened
 from clientlab.results.plan import EnvironmentSpec, Source
 from clientlab.workload.link import LINK_PARTS
@@ -156,7 +155,6 @@ _KEYS = {
     ("arms", 2): list(ArmTable.model_fields),
     ("claims", 2): list(ClaimTable.model_fields),
     ("environments", 2): list(EnvironmentSpec.model_fields),
-    ("find_max", 1): list(CapacitySearch.model_fields),
     ("source", 1): list(Source.model_fields),
     ("quick", 1): list(QuickTable.model_fields),
 }

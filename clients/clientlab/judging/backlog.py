@@ -100,7 +100,7 @@ def growth_in(trial: Trial) -> Growth | None:
     return None if load is None or wall is None else growth_of(load, trial.over_time, wall)
 
 
-def backlog_of(load: OpenLoad, over_time: Sequence[Slice], wall: float) -> list[tuple[float, int]]:
+def _backlog_of(load: OpenLoad, over_time: Sequence[Slice], wall: float) -> list[tuple[float, int]]:
     """Seconds and requests: at the end of each slice of the trial, how many were due and had not ended."""
     planned = accumulate(part.planned for part in load.over_time)
     ended = accumulate(part.requests for part in over_time)
@@ -109,7 +109,7 @@ def backlog_of(load: OpenLoad, over_time: Sequence[Slice], wall: float) -> list[
 
 
 def _moments(load: OpenLoad, over_time: Sequence[Slice], wall: float) -> list[_Moment]:
-    rows = zip(backlog_of(load, over_time, wall), load.over_time, over_time, strict=False)
+    rows = zip(_backlog_of(load, over_time, wall), load.over_time, over_time, strict=False)
     return [
         _Moment(end, count - (part.delayed or 0), part.planned, answered.requests)
         for (end, count), part, answered in rows

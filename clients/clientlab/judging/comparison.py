@@ -1,8 +1,7 @@
 """Comparison of runs with a baseline: what changed in each arm, and how their surroundings differ.
 
 No difference forbids a comparison: a comparison of two surroundings may be the very question. Reports list them all,
-`clientlab_run_info` has a hash that is equal where all are but `load_average`, `host`, `limits`, `lab_commit` and
-`lab_tree`.
+`clientlab_run_info` has a hash that is equal where all are but `load_average`, `host`, `lab_commit` and `lab_tree`.
 
 Runs can be compared where their arms, workloads and concurrency are equal. Surroundings may differ; they are listed.
 """
@@ -17,7 +16,7 @@ from clientlab.judging.changes import Change, Trials, change_of, has_interval, s
 from clientlab.judging.ranking import fell_short, shortfall
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
-from clientlab.results.figures import CAPACITY, COMPARED
+from clientlab.results.figures import COMPARED, HIGHEST_RATE
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 from clientlab.workload.workload import NOT_MEASURED, Workload
@@ -29,8 +28,6 @@ _MACHINE = (
 )  # fmt: skip
 _MAY_BE_UNKNOWN = ("python_build", "openssl", "cpu_governor", "smt", "virtualization", "lab_commit")
 """Fields that not every system shows: there they are None."""
-_LIMITS = ("ephemeral_ports", "time_wait_reuse", "listen_backlog")
-"""Limits of the system that are compared where both runs know them."""
 _SAME_MEMORY = 0.01
 """Machines of one kind differ by some pages."""
 
@@ -54,7 +51,6 @@ def differences(base: Run, other: Run) -> list[Difference]:
         for part in dict.fromkeys((*before, *after))
         if before.get(part) != after.get(part) and part not in unlisted and not _as_much_memory(part, base, other)
     ]
-    found += _limits(base, other)
     found += [Difference(", ".join(here), "unknown", "known")] if here else []
     return [*found, Difference(", ".join(there), "known", "unknown")] if there else found
 
@@ -71,14 +67,6 @@ def _parts(run: Run) -> dict[str, str]:
         parts |= {f"{package} in {name}": version for package, version in environment.packages.items()}
         parts |= {f"compiled into {package} in {name}": text for package, text in environment.compiled.items()}
     return parts | where.dependencies | where.libraries | compiled | where.programs
-
-
-def _limits(base: Run, other: Run) -> Iterator[Difference]:
-    """The limits of the system that differ, of those that both runs know."""
-    for field in _LIMITS:
-        before, after = (getattr(run.surroundings.limits, field, None) for run in (base, other))
-        if before != after and None not in (before, after):
-            yield Difference(_name(field), str(before), str(after))
 
 
 def _unknown(this: Run, other: Run) -> Iterator[str]:
@@ -181,13 +169,9 @@ def compare(
 
 
 def _figures(base: Run, others: Sequence[Run], more: Iterable[Figure]) -> tuple[Figure, ...]:
-    """Those that are always compared, and `more`; of searches for capacities, the capacity alone. Raises LabError."""
-    if any(run.experiment.find_max is None for run in (base, *others)):
-        return tuple(dict.fromkeys((*COMPARED, *more)))
-    if other := next((figure for figure in more if figure is not CAPACITY), None):
-        message = "runs that search for capacities measure it at rates of their own; compare capacity, or use --rate"
-        raise LabError(f"{other.key}: {message}")
-    return (CAPACITY,)
+    """Those that are always compared, and `more`. Of searches, that is the highest rate: trials had unlike rates."""
+    searched = all(run.experiment.find_max is not None for run in (base, *others))
+    return tuple(dict.fromkeys((*((HIGHEST_RATE,) if searched else COMPARED), *more)))
 
 
 def _pairs(base: Run, other: Run, figures: tuple[Figure, ...], *, force: bool) -> dict[str, dict[str, Trials]]:
@@ -246,10 +230,9 @@ def unlike(base: Run, other: Run) -> Iterator[str]:
             if one != two:
                 shown = [str(value) if part == "link" else repr(value) for value in (one, two)]
                 yield f"arm {name!r} has {part} {shown[0]} and {shown[1]}"
-    searches = [run.experiment.find_max and run.experiment.find_max.conditions for run in (base, other)]
+    searches = [run.experiment.find_max for run in (base, other)]
     if searches[0] != searches[1]:
-        shown = [f"with {conditions}" if conditions else "no capacities" for conditions in searches]
-        yield f"{base.run} searches {shown[0]}, and {other.run} {shown[1]}"
+        yield f"the runs have find_max {searches[0]} and {searches[1]}"
     yield from _workloads(base, other, before, after)
     if None in searches:  # else the rates differ, and with them the requests that unbounded strategies have in flight
         yield from _concurrency(base, other)

@@ -88,16 +88,15 @@ def arm_key(arm: Arm) -> ArmKey:
 def load_of(run: Run, trial: Trial) -> OfferedLoad:
     """The load of a trial: requests in flight, and of an open load its rate, and its stages if it has several.
 
-    Behind a search for capacities, arms are compared at equal rates whatever their requests in flight: how many a
-    strategy can have in flight is a part of its capacity. The rate is equal in all rounds, also if each draws arrivals.
+    Arms are compared by their highest rates whatever their requests in flight: how many a strategy can have in flight
+    is a part of the rate that it holds. The rate of an open load is equal in all rounds, also if each draws arrivals.
     """
-    concurrency = trial.concurrency if trial.search is None else None
     if trial.open_load is None:
-        return concurrency, None
+        return (trial.concurrency if trial.highest_rate is None else None), None
     workload, rate = run.experiment.workloads[trial.workload], trial.open_load.planned_per_second
     if workload.arrivals == "poisson" and (schedule := expected_schedule(workload)) is not None:
         rate = schedule.count / schedule.length
-    return concurrency, (rate, workload.stages)
+    return trial.concurrency, (rate, workload.stages)
 
 
 def baseline_of(run: Run) -> tuple[GroupKey, str] | None:
@@ -129,7 +128,8 @@ def finished_by_group(run: Run) -> dict[GroupKey, list[tuple[str, Trial]]]:
 
 def fell_short(trial: Trial) -> bool:
     """Return whether a closed load had fewer requests than its concurrency, so it never had as many in flight."""
-    return trial.status == "done" and trial.open_load is None and trial.requests < trial.concurrency
+    closed = trial.open_load is None and trial.highest_rate is None
+    return trial.status == "done" and closed and trial.requests < trial.concurrency
 
 
 def shortfall(trials: Sequence[Trial]) -> str | None:

@@ -26,7 +26,7 @@ from clientlab.judging.thresholds import (
 )
 from clientlab.nearest import nearest
 from clientlab.results.document import Run
-from clientlab.results.figures import CAPACITY, OPEN_LOAD_FIGURES
+from clientlab.results.figures import HIGHEST_RATE, OPEN_LOAD_FIGURES
 from clientlab.results.plan import Arm, Plan
 from clientlab.results.trial import Trial
 from clientlab.workload.load import is_open
@@ -76,8 +76,8 @@ def check_changes(thresholds: Sequence[Threshold], plan: Plan) -> None:
 def _lacks(limit: Threshold, plan: Plan, arm: Arm) -> str | None:
     """Why a trial of the arm will not have the figure; None where it will."""
     figure, workload = limit.figure, plan.workloads[arm.workload]
-    if figure is CAPACITY and plan.find_max is None:
-        return f"will have no {figure.label}: only a search finds it; set `find_max`"
+    if figure is HIGHEST_RATE and plan.find_max is None:
+        return f"will have no {figure.label}; set `find_max`"
     if not figure.is_known(workload, arm.link):
         return f"will have no {figure.label}; set `{figure.needs}`"
     if figure in OPEN_LOAD_FIGURES and not is_open(workload):

@@ -25,9 +25,6 @@ Parts that wake each other leave gaps: client, proxy and upstream that competed 
 93 % of the time.
 """
 
-AT_CEILING = 0.9
-"""From this share of its ceiling on, a server counts as the bottleneck where no part was full."""
-
 SHORT_SECONDS = 0.2
 """Shares of the machine, and of servers whose clock has steps of 10 ms, are unknown in a shorter trial."""
 
@@ -77,8 +74,6 @@ class Shares:
     `locks`: threads of the client that were seen blocked on a lock, of those that were looked at.
     `in_turn`: requests that ended at least their own delay after the one before, of all.
     `outside`: the part of each request's time that is not the client's CPU time, for a server without counters.
-    `ceiling`: successful requests per second over those that the server answered to a load generator, without delays.
-    It may be above 1.
     """
 
     client: float
@@ -91,7 +86,6 @@ class Shares:
     chain: float | None = None
     waiting: float | None = None
     outside: float | None = None
-    ceiling: float | None = None
     link: float | None = None
     bandwidth: float | None = None
     streams: float | None = None
@@ -125,16 +119,13 @@ def waited(delays: float, wall: float, concurrency: int) -> float:
     return delays / concurrency / wall if wall > 0 else 0.0
 
 
-def verdict(shares: Shares, concurrency: int, *, threads: bool = False, ceiling: Bound | None = None) -> Bound:
+def verdict(shares: Shares, concurrency: int, *, threads: bool = False) -> Bound:
     """What limited a trial with so many requests in flight. `threads`: each has a thread of the client.
 
-    `ceiling`: what limited the load generator that measured the ceiling; None without one.
-
     In this order: the fullest CPU, the link's bandwidth, or the start of a pool; the upstream's threads, the client's
-    connections or its streams; the delays; the server that limited the generator, if the trial came close to the
-    ceiling; the requests in flight, if the parts' own time accounts for theirs; delays in turn; the machine; a server
-    without counters; a single request in flight; a lock in the client; nothing that the lab knows. ``mixed`` if none of
-    them was full: the parts wait for each other.
+    connections or its streams; the delays; the requests in flight, if the parts' own time accounts for theirs; delays
+    in turn; the machine; a server without counters; a single request in flight; a lock in the client; nothing that the
+    lab knows. ``mixed`` if none of them was full: the parts wait for each other.
     """
     alone = concurrency == 1
     rules: tuple[tuple[Bound, bool], ...] = (
@@ -146,7 +137,7 @@ def verdict(shares: Shares, concurrency: int, *, threads: bool = False, ceiling:
         ("client-lock", threads and _is_locked(shares, concurrency)),
         ("unaccounted", _is_unaccounted(shares, alone=alone)),
     )
-    full = _full_part(shares) or _full_queue(shares, SATURATED) or _full_server(shares, ceiling)
+    full = _full_part(shares) or _full_queue(shares, SATURATED)
     return full if full is not None else next((bound for bound, holds in rules if holds), "mixed")
 
 
@@ -194,12 +185,6 @@ def _full_queue(shares: Shares, enough: float) -> Bound | None:
             ("upstream-threads", shares.upstream_threads, enough),
         )
     )
-
-
-def _full_server(shares: Shares, ceiling: Bound | None) -> Bound | None:
-    """The server that answers no more than this, as the load generator found."""
-    at_ceiling = shares.ceiling is not None and shares.ceiling >= AT_CEILING
-    return ceiling if at_ceiling and ceiling in ("upstream-bound", "proxy-bound") else None
 
 
 def _fullest(parts: tuple[tuple[Bound, float | None, float], ...]) -> Bound | None:

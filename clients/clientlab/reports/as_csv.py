@@ -19,7 +19,7 @@ from clientlab.results.trial import Noise, Quantiles, Trial, quantile_of
 
 _PARTS = (
     "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",
-    "busy", "in_flight", "noise", "open_load", "search", "link", "link_use", "clock", "by_shard",
+    "busy", "in_flight", "noise", "open_load", "highest_rate", "link", "link_use", "clock", "by_shard",
 )  # fmt: skip
 _QUANTILES = tuple(name for name in Quantiles.model_fields if name != "at_least")
 _SERVERS = {"upstream": "upstream_use", "proxy": "proxy_use"}
@@ -54,7 +54,6 @@ _DOCUMENT = {
     "shards": "processes or workers that divided the trial; 1: it was not divided",
     "start_spread_seconds": "from the start of the first shard to that of the last",
     **{f"noise_{name}": field.description or name for name, field in Noise.model_fields.items()},
-    "phase": "of a run that searches for capacities: probe (counts in no ranking), comparison, or overload",
     **{f"{part}_busy_share": text for part, text in BUSY_PARTS.items()},
     **{f"{part}_in_flight": f"mean requests {field.description}" for part, field in InFlight.model_fields.items()},
 }
@@ -69,12 +68,12 @@ def columns() -> dict[str, str]:
 
 
 def render(run: Run) -> str:
-    """A head, and a row for each trial: probes of a search first, overloads last. The cell of an unknown is empty."""
+    """A head, and a row for each trial, those of a search first. The cell of an unknown is empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(columns()), lineterminator="\n")
     writer.writeheader()
     axes = {arm.name: arm.axes for arm in run.experiment.arms}
-    for trial in (*run.probes, *run.trials, *run.overloads):
+    for trial in run.every_trial:
         row = {"run": run.run, **_row(trial), "axes": json.dumps(axes.get(trial.arm, {}))}
         writer.writerow({name: _no_formula(value) for name, value in row.items()})
     return text.getvalue()
@@ -100,7 +99,6 @@ def _row(trial: Trial) -> dict[str, Any]:
         row |= {"link_rtt_seconds": trial.link.rtt, "link_bandwidth_bits_per_second": trial.link.bandwidth}
         row["link_buffer_bytes"] = trial.link.buffer
     row |= {f"noise_{name}": _of(trial.noise, name) for name in Noise.model_fields}
-    row["phase"] = None if trial.search is None else trial.search.phase
     row |= {f"{part}_busy_share": share for part, share in trial.busy.items() if part in BUSY_PARTS}
     row |= {f"{part}_in_flight": _of(trial.in_flight, part) for part in InFlight.model_fields}
     return row | {figure.name: figure.of(trial) for figure in _DERIVED}

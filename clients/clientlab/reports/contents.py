@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from clientlab.reports import capacity_section, claims_section, failures, figure_tables, headline, servers, surroundings
+from clientlab.reports import claims_section, failures, figure_tables, headline, servers, surroundings
 from clientlab.reports.charts import bars, forest, latency, timeline
 from clientlab.reports.charts import sweeps as sweep_charts
 from clientlab.reports.charts.shapes import ChartPanel
@@ -95,8 +95,6 @@ def resources(report: Report) -> Section[Part]:
 
 SECTIONS: list[Callable[[Report], Section[Part]]] = [
     headline.headline,
-    capacity_section.capacity,
-    capacity_section.overload,
     figure_tables.figures,
     compared,
     times,

@@ -1,4 +1,4 @@
-"""The tables of figures, one for each group of arms, and lines about the shards and the ceilings behind them."""
+"""The tables of figures, one for each group of arms, and lines about the shards behind them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from clientlab.reports.charts.shapes import DataTable
 from clientlab.reports.further_ratios import further_figures
 from clientlab.reports.rows import Group, Row, bottleneck_name, bottleneck_shares
 from clientlab.reports.sections import Details, Lines, Part, Report, Section, Tables
-from clientlab.results.document import Ceiling, Run
+from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
-from clientlab.results.figures import FIGURES
+from clientlab.results.figures import FIGURES, HIGHEST_RATE
 from clientlab.results.trial import Trial
 
 FASTEST = (
@@ -32,6 +32,10 @@ _MEDIANS = (
     "Figures are medians of the rounds, errors are summed. A figure that has ratios is the median of the fastest arm; "
     "that of another arm follows from their ratio."
 )
+_HIGHEST_RATE = (
+    "The highest rate is searched in each round. Its interval begins at the rates that held, and ends at those that "
+    "did not. x fastest compares its inverse. Other figures are of a trial of each round that held the rate."
+)
 _TO_BASELINE = "The column behind it has the same ratio to the baseline."
 
 _Column = tuple[str, str, list[str]]
@@ -39,17 +43,14 @@ _Column = tuple[str, str, list[str]]
 _RATIOS_AFTER = {False: "throughput", True: "p99"}
 """Open load or not → the figure behind which the ratios stand."""
 
-_CLIENT_BOUND = "client-bound"
-_LIMITS = {"upstream-bound": "the upstream's CPU was full", "proxy-bound": "the proxy's CPU was full"}
-
 
 def figures(report: Report) -> Section[Part]:
-    """A table for each group: a row for each arm, the fastest first. Below them, shards and ceilings."""
+    """A table for each group: a row for each arm, the fastest first. Below them, shards."""
     run = report.run
     unequal = [] if run.claims or run.experiment.source else run.experiment.uncontrolled
     parts: list[Part] = [
         Tables([figure_table(group) for group in report.groups]),
-        Lines([*shard_lines(run), *ceiling_lines(run)]),
+        Lines(shard_lines(run)),
         Details("What is unequal, or left out", unequal),
     ]
     return Section("table", "Figures", parts, label="Table", notes=_notes(report.groups), brief=True)
@@ -77,6 +78,7 @@ def _brief(group: Group) -> list[str]:
     dropped = ["dropped"] if any(row.figures["dropped"] for row in group.rows) else []
     load = ["c"] if group.mixed else []
     decides = ["p99", "achieved_rate", *dropped] if group.open_load else ["throughput"]
+    decides = [HIGHEST_RATE.key] if group.searched else decides
     return ["ratio", *decides, *load, "bottleneck", *errors, "p99", "baseline", "received", "cpu", "p50"]
 
 
@@ -86,6 +88,7 @@ def _notes(groups: Sequence[Group]) -> list[str]:
         return []
     kinds = {group.open_load for group in groups if len(group.rows) > 1}
     ratios = [text for kind, text in ((False, FASTEST), (True, LEAST_P99)) if kind in kinds]
+    ratios += [_HIGHEST_RATE] if any(group.searched for group in groups) else []
     baseline = [_TO_BASELINE] if any(group.baseline for group in groups) else []
     return [" ".join([_MEDIANS, *ratios, *baseline])]
 
@@ -93,13 +96,14 @@ def _notes(groups: Sequence[Group]) -> list[str]:
 def _columns(group: Group) -> Iterator[_Column]:
     """All columns except the arms' names."""
     rows, further = group.rows, further_figures(open_load=group.open_load)
+    ranking = HIGHEST_RATE.key if group.searched else _RATIOS_AFTER[group.open_load]
     yield "c", "c", [str(row.concurrency) for row in rows]
     for figure in FIGURES:
         if figure.column is not None and group.shows(figure, figure.column.when):
             yield figure.key, figure.column.heading, [_cell(row, figure) for row in rows]
             if figure in further and len(rows) > 1:
                 yield f"x {figure.key}", f"x {figure.column.heading} (95 %)", list(_further_ratios(group, figure))
-        if figure.key == _RATIOS_AFTER[group.open_load]:
+        if figure.key == ranking:
             yield from _ratios(group)
     yield "bottleneck", "bottleneck", [bottleneck_name(row.verdict, row.shares) for row in rows]
     if any(row.shares for row in rows):
@@ -160,49 +164,3 @@ def _shard_line(arm: str, trials: Sequence[Trial]) -> str:
     spread = units.time(median(map(spread_of, trials)))
     rate = f"{units.rate(min(rates))} to {units.rate(max(rates))} requests/s"
     return f"{arm}: {len(shards)} shards{where}, each with {rate}; the last began {spread} after the first (median)."
-
-
-def ceiling_lines(run: Run) -> list[str]:
-    """A sentence for each ceiling; empty for a run without them."""
-    return [_ceiling_line(run, one) for one in run.ceilings]
-
-
-def _ceiling_line(run: Run, ceiling: Ceiling) -> str:
-    where = f"Ceiling of {' · '.join(_names(run, ceiling))}"
-    if ceiling.requests_per_second is None:
-        return f"{where}: unknown, because it could not be measured: {ceiling.reason}."
-    rate = units.of_unit(ceiling.requests_per_second, "per-second", at_least=ceiling.verdict == _CLIENT_BOUND)
-    return f"{where}: {rate} requests/s ({_how(ceiling)}).{_closest(run, ceiling)}"
-
-
-def _names(run: Run, ceiling: Ceiling) -> Iterator[str]:
-    """Upstream and route, with the workloads and the version of HTTP where other ceilings have others."""
-    same_place = [one for one in run.ceilings if (one.upstream, one.route) == (ceiling.upstream, ceiling.route)]
-    if len(same_place) > 1:
-        names = frozenset(ceiling.arms)
-        yield ", ".join(dict.fromkeys(arm.workload for arm in run.experiment.arms if arm.name in names))
-    yield from (ceiling.upstream, ceiling.route)
-    if len({one.http for one in run.ceilings}) > 1:
-        yield f"HTTP/{ceiling.http}"
-
-
-def _how(ceiling: Ceiling) -> str:
-    """How it was measured, and what limited it."""
-    generator = " ".join(filter(None, (ceiling.generator, ceiling.version)))
-    parts = [generator, f"c={ceiling.connections}", units.time(ceiling.seconds)]
-    parts += ["without the delay"] if ceiling.without_delay else []
-    parts += [f"{ceiling.failed:,} failed"] if ceiling.failed else []
-    limit = "the generator's CPU was full" if ceiling.verdict == _CLIENT_BOUND else _LIMITS.get(ceiling.verdict or "")
-    return ", ".join([*parts, *([limit] if limit else [])])
-
-
-def _closest(run: Run, ceiling: Ceiling) -> str:
-    """The arm with the largest median share of the ceiling; empty if no trial has one."""
-    shares: dict[str, list[float]] = {}
-    for trial in (trial for arm in dict.fromkeys(ceiling.arms) for trial in run.trials_of(arm)):
-        if trial.status == "done" and "ceiling" in trial.busy:
-            shares.setdefault(trial.arm, []).append(trial.busy["ceiling"])
-    if not shares:
-        return ""
-    name = max(shares, key=lambda one: median(shares[one]))
-    return f" {name} came closest, with {100 * median(shares[name]):.0f} %."

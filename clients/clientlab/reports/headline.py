@@ -16,12 +16,11 @@ from clientlab.analysis.ratios import FEWEST_ROUNDS, Ratio
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
 from clientlab.judging.ranking import arm_key, ranked, shortfall
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import capacity_section
 from clientlab.reports.cautions_in_brief import alerts_of, in_brief
 from clientlab.reports.rows import Group, Row
 from clientlab.reports.sections import Alert, Alerts, Lines, Listing, Part, Report, Section
 from clientlab.results.document import ClaimResult, Run
-from clientlab.results.figures import cost_of, ranked_by
+from clientlab.results.figures import HIGHEST_RATE, cost_of, ranked_by
 from clientlab.results.plan import Arm, Plan
 from clientlab.results.trial import shown_time
 
@@ -99,7 +98,7 @@ def headline(report: Report) -> Section[Part]:
     """The question, a sentence for each question that the run answers, then details, cautions, limits and the run."""
     run = report.run
     environments = environment_answers(run)
-    groups = group_answers(run, report.groups)
+    groups = group_answers(report.groups)
     found = [
         *environments,
         *([] if environments else groups),
@@ -122,8 +121,10 @@ def load_lines(plan: Plan) -> list[str]:
     [one] = plan.workloads.values()
     parts = ["recorded requests" if one.replay else f"{one.method} {one.path}"]
     parts += [] if one.delay is None else [f"delay {one.delay}"]
-    searched = plan.find_max is not None  # which chooses the rates
-    parts += [] if one.rate is None or searched else [f"{units.rate(one.rate)} requests/s, {one.arrivals}"]
+    if plan.find_max is not None:
+        parts.append(f"at rates that the search for the highest with {plan.find_max} chooses")
+    elif one.rate is not None:
+        parts.append(f"{units.rate(one.rate)} requests/s, {one.arrivals}")
     parts += [] if one.stages is None else [f"stages {one.stages}, {one.arrivals}"]
     parts += [] if one.duration is None else [f"for {units.time(one.duration)}"]
     parts += [] if one.requests is None else [f"{one.requests:,} requests"]
@@ -133,7 +134,7 @@ def load_lines(plan: Plan) -> list[str]:
 def _run_line(run: Run) -> str:
     """Name, status and time of the run, how much was measured, and on which machine."""
     done = sum(trial.status == "done" for trial in run.trials)
-    probes = f", {len(run.probes)} probes" if run.probes else ""
+    probes = f", {len(run.probes)} trials of searches" if run.probes else ""
     requests = sum(trial.requests for trial in run.trials)
     measured = f"{done} of {len(run.trials)} trials done{probes}, {requests:,} requests"
     machine = f"{run.surroundings.cpu_model}, {run.surroundings.cpu_usable:g} cores"
@@ -168,25 +169,14 @@ class Answer:
     more: Sequence[str] = ()
 
 
-def answers_of(run: Run, groups: Sequence[Group]) -> list[str]:
-    """The answers of a run with their details: its capacities first."""
-    return [" ".join([one.sentence, *one.more]) for one in group_answers(run, groups)]
-
-
-def group_answers(run: Run, groups: Sequence[Group]) -> list[Answer]:
-    """An answer for each capacity and each group. A search that is not over has no other answer yet."""
-    found = [Answer(one) for one in capacity_section.sentences(run)]
-    if run.probes and not groups:
-        return found
-    if not groups:
-        return [*found, Answer("No trial finished.")]
-    return [*found, *(_answer(group, named=len(groups) > 1) for group in groups)]
+def group_answers(groups: Sequence[Group]) -> list[Answer]:
+    """An answer for each group."""
+    return [_answer(group, named=len(groups) > 1) for group in groups] or [Answer("No trial finished.")]
 
 
 def answers(groups: Sequence[Group]) -> list[str]:
     """A line for each group, with its details."""
-    found = (_answer(group, named=len(groups) > 1) for group in groups)
-    return [" ".join([one.sentence, *one.more]) for one in found] or ["No trial finished."]
+    return [" ".join([one.sentence, *one.more]) for one in group_answers(groups)]
 
 
 def _answer(group: Group, *, named: bool) -> Answer:
@@ -228,6 +218,8 @@ def _lead_of(rows: Sequence[Row]) -> list[str]:
         return _least_p99(best, [row for row in rows if row is not best])
     rate = best.figures["throughput"]
     speed = f"{best.name} was the fastest" if rate is None else f"{best.name} made {units.rate(rate)} requests/s"
+    if best.figures[HIGHEST_RATE.key] is not None:
+        speed = f"{best.name} held {best.text(HIGHEST_RATE)} requests/s"
     others = [row for row in rows if row is not best]
     return [f"{speed}{_lead(others)}.", *_not_slower(best, others)] if others else [f"{speed}."]
 

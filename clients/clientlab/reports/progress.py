@@ -12,12 +12,12 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Column
 
 from clientlab import strategies, units
-from clientlab.judging.capacity import why_not_held
+from clientlab.judging.find_max import why_not_held
 from clientlab.printable import printable
 from clientlab.reports.failures import reason_of
 from clientlab.reports.headline import load_lines
-from clientlab.results.capacity_search import CapacitySearch
-from clientlab.results.document import Run, is_probe
+from clientlab.results.conditions import Conditions
+from clientlab.results.document import Run
 from clientlab.results.plan import Plan
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.due import seconds_left, time_budget_of
@@ -192,21 +192,22 @@ def _decided(run: Run, rounds: int) -> str:
     return f"after round {rounds}: {len(run.decided)} of {len(arms)} arms are decided; open: {', '.join(left)}"
 
 
-def _line(trial: Trial, planned: int, search: CapacitySearch | None) -> str:
-    """A trial in a line. How many probes a search takes is not known before, so their number is about `planned`."""
-    probes = search is not None and is_probe(trial)
-    place = f"[{trial.order + 1}/{'about ' if probes else ''}{planned}]"
+def _line(trial: Trial, planned: int, conditions: Conditions | None) -> str:
+    """A trial in a line. How many trials a search takes is not known before, so `planned` is an estimate then."""
+    place = f"[{trial.order + 1}/{'' if conditions is None else 'about '}{planned}]"
     head = f"{place} round {trial.round} {' '.join(trial.way)} {trial.arm}{_rate(trial)}: "
-    if search is not None and probes and trial.status != "lost":
-        why = why_not_held(trial, search)
+    if conditions is not None and trial.search_rate is not None and trial.status != "lost":
+        why = why_not_held(trial, conditions)
         return f"{head}{'held' if why is None else f'not held, {why}'}"
     if trial.status != "done":
         return f"{head}{trial.status.upper()}, {reason_of(trial)}"
+    if trial.highest_rate is not None:
+        return f"{head}highest rate {units.rate(trial.highest_rate.middle)} requests/s"
     count = sum(trial.errors.values())
     errors = f", {count:,} errors" if count else ""
     return f"{head}{units.time(trial.wall_seconds)}, {units.rate(trial.requests_per_second)} requests/s{errors}"
 
 
 def _rate(trial: PlannedTrial) -> str:
-    """The rate that a search for capacities chose."""
-    return "" if trial.search is None else f" at {units.rate(trial.search.rate)}/s"
+    """The rate that a search chose."""
+    return "" if trial.search_rate is None else f" at {units.rate(trial.search_rate)}/s"

@@ -15,11 +15,12 @@ from clientlab.analysis.standings import GroupKey, Schedule, Standing
 from clientlab.judging.cautions import REORDERING
 from clientlab.judging.cautions.bottlenecks import is_on_full_machine
 from clientlab.judging.cautions.trials import commonest_verdict
+from clientlab.judging.find_max import typical_rate
 from clientlab.judging.ranking import OfferedLoad, baseline_of, finished_by_group, load_of, ranked, shortfall
 from clientlab.reports.further_ratios import Further, further_comparisons, ratios_to_fastest
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
-from clientlab.results.figures import BY_KEY, FIGURES, cost_of, ranked_by
+from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, cost_of, ranked_by
 from clientlab.results.trial import Trial
 
 _NAMES = {
@@ -45,7 +46,6 @@ _PARTS = {
     "proxy": "proxy",
     "upstream": "upstream",
     "latency": "delays",
-    "ceiling": "ceiling",
 }
 """Shares that are always shown where they are known."""
 
@@ -165,8 +165,10 @@ class Row:
         return WAITS if self.waits else ""
 
     def text(self, figure: Figure) -> str:
-        """The figure as reports show it."""
+        """The figure as reports show it; the highest rate with its interval."""
         value = self.figures[figure.key]
+        if figure is HIGHEST_RATE and value is not None and (rate := typical_rate(self.trials)) is not None:
+            return units.ratio_of(rate.with_value(value))
         holds_waits = figure.bounded is not None and not figure.before_send
         mark = self.mark if holds_waits and value is not None else ""
         return f"{figure.text(value, at_least=figure.key in self.bounds)}{mark}"
@@ -190,6 +192,11 @@ class Group:
     def open_load(self) -> bool:
         """Whether its requests arrive by a schedule."""
         return any(row.rate is not None for row in self.rows)
+
+    @property
+    def searched(self) -> bool:
+        """Whether its arms are compared by the highest rate that each held."""
+        return any(row.figures[HIGHEST_RATE.key] is not None for row in self.rows)
 
     @property
     def large(self) -> bool:
@@ -329,6 +336,8 @@ def _row(standing: Standing, trials: list[Trial], load: OfferedLoad, *, alone: b
 def figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None]:
     """Key → median over the rounds; of figures that follow from what the arm is ranked by, that of its level."""
     found = {figure.key: figure.over_rounds(trials) for figure in FIGURES}
+    if found[HIGHEST_RATE.key] is not None:
+        return found | {HIGHEST_RATE.key: 1 / level}
     open_load = any(trial.open_load is not None for trial in trials)
     ranking = ranked_by(open_load=open_load)
     typical = ranking.over_rounds(trials)

@@ -13,7 +13,7 @@ from clientlab import units
 from clientlab.analysis.decisions import decision_of
 from clientlab.errors import LabError
 from clientlab.judging.judgement import read_judged
-from clientlab.reports import capacity_section, headline
+from clientlab.reports import headline
 from clientlab.reports.rows import Group, Row, groups_of
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY
@@ -85,11 +85,10 @@ def _answer(run: Run, verdicts: Sequence[str]) -> str | None:
     """What the run answered, in one short line: its claims, its first sentence of a comparison, or who is ahead."""
     if verdicts:
         return ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in _VERDICTS if verdict in verdicts)
-    sentences = [*headline.environment_sentences(run), *capacity_section.sentences(run)]
-    if sentences:
+    if sentences := headline.environment_sentences(run):
         return textwrap.shorten(sentences[0], _LONGEST_ANSWER, placeholder=" …")
     groups = groups_of(run)
-    return None if run.probes or not groups else _lead(groups)
+    return _lead(groups) if groups else None
 
 
 def _lead(groups: Sequence[Group]) -> str:
@@ -107,7 +106,8 @@ def _lead_of(rows: Sequence[Row]) -> str:
     if not others and best.rate is not None:
         return f"{best.name} had a p99 of {best.text(BY_KEY['p99'])}"
     if not others:
-        return f"{best.name} made {units.rate(best.figures['throughput'])} requests/s"
+        rate = best.figures["highest_rate"] or best.figures["throughput"]
+        return f"{best.name} made {units.rate(rate)} requests/s"
     if all(row.ratio is None for row in rows if row is not best):
         return f"{len(rows)} arms, and no ratio is known"
     if not slower:

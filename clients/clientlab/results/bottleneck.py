@@ -50,7 +50,6 @@ BUSY_PARTS = {
     "locks": "threads of the client that were seen blocked on a lock, of those that were looked at",
     "in_turn": "requests that ended at least their own delay after the one before, of all",
     "outside": "time of each request that is not the client's CPU time, for a server without counters",
-    "ceiling": "successful requests per second, of the ceiling of upstream and route where it was measured",
 }
 """The keys of `Trial.busy`: part → what its share is a share of."""
 

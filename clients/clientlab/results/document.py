@@ -1,19 +1,17 @@
-"""The run document: what one execution of an experiment measured, its failed trials and its servers' ceilings.
+"""The run document: what one execution of an experiment measured, and its failed trials.
 
 `report`, `compare` and `claims` read nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Seconds, Whole
-from clientlab.results.bottleneck import Bound
-from clientlab.results.part import DocumentPart, MeasuredPart
+from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Whole
+from clientlab.results.part import DocumentPart
 from clientlab.results.plan import (
     AxisValue,
     Names,
@@ -23,45 +21,8 @@ from clientlab.results.plan import (
     check_workloads,
     identity_of,
 )
-from clientlab.results.server_counters import ServerUse
 from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Time, Trial
-
-
-class Ceiling(MeasuredPart):
-    """How many requests per second an upstream answered by a route, to the fastest load generator of the machine.
-
-    It is measured once, before the first round, with the request of a workload without its delay.
-    """
-
-    upstream: str
-    route: str
-    arms: Annotated[list[str], Field(description="names of the arms that it is for")]
-    http: Annotated[Literal["1.1", "2"], Field(description="version of HTTP of the arms that it is for")]
-    generator: Annotated[
-        str | None, Field(description="the program, or the strategy, that sent the requests; null: none did")
-    ] = None
-    version: Annotated[str | None, Field(description="of the program")] = None
-    connections: Annotated[Count, Field(description="requests in flight, each on a connection of its own")]
-    without_delay: Annotated[bool, Field(description="whether the workload has a delay, which was left out")]
-    seconds: Seconds | None = None
-    requests: Annotated[Count, Field(description="that succeeded")] = 0
-    failed: Annotated[Count, Field(description="that got no response, or one with a status from 400 on")] = 0
-    requests_per_second: Annotated[Positive | None, Field(description="successful ones; null: not measured")] = None
-    generator_cpu_seconds: Seconds | None = None
-    upstream_use: ServerUse | None = None
-    proxy_use: ServerUse | None = None
-    verdict: Annotated[
-        Bound | None,
-        Field(description="what limited the generator; client-bound: itself, so the server may do more; null: unknown"),
-    ] = None
-    reason: Annotated[str | None, Field(description="why the ceiling was not measured")] = None
-
-
-def ceiling_of(trial: PlannedTrial, ceilings: Iterable[Ceiling]) -> Ceiling | None:
-    """The ceiling that is for the arm of a trial; None where there is none."""
-    return next((one for one in ceilings if trial.arm in one.arms), None)
-
 
 FORMAT: Literal[1] = 1
 """The format of run files. A change that older files do not fit raises it, and needs a conversion in `store.run_of`."""
@@ -111,25 +72,6 @@ class Environment(DocumentPart):
     compiled: Annotated[Texts, Field(description="libraries compiled into its packages, such as libcurl")]
 
 
-class SystemLimits(DocumentPart):
-    """Limits of the system that a run may reach; null: the system does not show it."""
-
-    open_files: Annotated[Count, Field(description="of one process, so far as it may raise its own limit")]
-    ephemeral_ports: Annotated[
-        Count | None, Field(description="connections at once to one address: net.ipv4.ip_local_port_range")
-    ] = None
-    time_wait_reuse: Annotated[
-        Count | None,
-        Field(
-            description="net.ipv4.tcp_tw_reuse: 1: a closed connection's port is free after 1 s; 2: on loopback only"
-        ),
-    ] = None
-    listen_backlog: Annotated[
-        Count | None, Field(description="connections that wait to be accepted, at most: net.core.somaxconn")
-    ] = None
-    free_memory_bytes: Annotated[Count | None, Field(description="of the machine and of its control groups")] = None
-
-
 class Placement(DocumentPart):
     """The CPUs that each part of the testbed may use, as the kernel numbers them."""
 
@@ -158,7 +100,9 @@ class Surroundings(DocumentPart):
     cpu_usable: Annotated[NotNegative, Field(description="by affinity and by the least quota of the control groups")]
     memory_bytes: Count
     memory_limit_bytes: Count | None
-    open_files_limit: Annotated[Whole, Field(description="-1: none")]
+    open_files_limit: Annotated[
+        Whole, Field(description="the hard limit, which each process raises its own to; -1: none")
+    ]
     load_average: Annotated[NotNegative, Field(description="over the minute before the run")]
     python: str
     libraries: Texts
@@ -178,7 +122,6 @@ class Surroundings(DocumentPart):
         Field(description="by name; null: all trials ran in the lab's own Python"),
     ] = None
     placement: Annotated[Placement | None, Field(description="null: no part was pinned to CPUs")] = None
-    limits: Annotated[SystemLimits | None, Field(description="null: unknown")] = None
 
 
 class Caution(DocumentPart):
@@ -199,21 +142,9 @@ class Resumption(DocumentPart):
     differences: Annotated[Names, Field(description="how the surroundings differed from those of the beginning")]
 
 
-def is_probe(trial: PlannedTrial) -> bool:
-    """Whether the trial belongs to the search for a capacity: it counts in no table of the run."""
-    return list_of(trial) == "probes"
-
-
-def list_of(trial: PlannedTrial) -> Literal["probes", "trials", "overloads"]:
+def list_of(trial: PlannedTrial) -> Literal["probes", "trials"]:
     """The list of a run that holds such a trial."""
-    return "trials" if trial.search is None else _LISTS[trial.search.phase]
-
-
-_LISTS: dict[str, Literal["probes", "trials", "overloads"]] = {
-    "probe": "probes",
-    "comparison": "trials",
-    "overload": "overloads",
-}
+    return "trials" if trial.search_rate is None else "probes"
 
 
 class _TrialIndex:
@@ -257,28 +188,18 @@ class Run(DocumentPart):
         Field(description="arm to the round after which all its comparisons were decided"),
     ] = {}
     resumed: Annotated[list[Resumption], Field(description="when the run went on after it had stopped")] = []
-    ceilings: Annotated[
-        list[Ceiling],
-        Field(description="of each server, measured before the first round; empty without them"),
-    ] = []
     cautions: list[Caution] = []
     claims: list[ClaimResult] = []
     probes: Annotated[
         list[Trial],
-        Field(
-            description="of a search for capacities: each trial has a rate that followed from those before it",
-        ),
-    ] = []
-    overloads: Annotated[
-        list[Trial],
-        Field(description="behind a search: trials beyond each arm's capacity for a time"),
+        Field(description="trials of a search for the highest rate, each at a rate that followed from the others"),
     ] = []
     trials: list[Trial] = []
 
     @property
     def every_trial(self) -> list[Trial]:
-        """The trials, the probes and the overloads, not in the order in which they were measured."""
-        return [*self.probes, *self.trials, *self.overloads]
+        """The probes and the trials, not in the order in which they were measured."""
+        return [*self.probes, *self.trials]
 
     @cached_property
     def _index(self) -> _TrialIndex:
@@ -291,7 +212,7 @@ class Run(DocumentPart):
     @property
     def measured(self) -> int:
         """Trials so far, of every kind: the place of the next one in the run."""
-        return len(self.probes) + len(self.trials) + len(self.overloads)
+        return len(self.probes) + len(self.trials)
 
     def with_trial(self, trial: Trial) -> Self:
         """The run with one more trial, in the list of its kind."""
@@ -305,12 +226,8 @@ class Run(DocumentPart):
         check_once("trials", "order", (trial.order for trial in every))
         check_workloads("trial of", ((trial.arm, trial.workload) for trial in every), self.experiment.workloads)
         arms = {(arm.name, *identity_of(arm)) for arm in self.experiment.arms}
-        searches = self.experiment.find_max is not None
-        lists = {"probes": self.probes, "trials": self.trials, "overloads": self.overloads}
-        for name, trials in lists.items():
-            for trial in trials:
-                if list_of(trial) != name or searches != (trial.search is not None):
-                    raise ValueError(f"trial {trial.order}: it is no trial for {name!r} of this experiment")
+        if any(list_of(trial) != name for name in ("probes", "trials") for trial in getattr(self, name)):
+            raise ValueError("probes have a search_rate, and trials have none")
         for trial in every:
             if (trial.arm, *identity_of(trial)) not in arms:
                 raise ValueError(

@@ -53,23 +53,7 @@ def _dropped(trial: Trial) -> float | None:
     return None if trial.open_load is None or not trial.requests else trial.open_load.dropped / trial.requests
 
 
-def _capacity(trial: Trial) -> float | None:
-    return None if trial.search is None else trial.search.capacity_per_second
-
-
-def _capacity_bounded(trial: Trial) -> bool:
-    return trial.search is not None and trial.search.at_least
-
-
-CAPACITY = Figure(
-    "capacity", "capacity_per_second", "capacity",
-    "the uniform rate that half of all trials hold, by the search of the trial's round (`--find-max`)",
-    "per-second", _capacity, Direction("higher", "lower", less_is_better=False),
-    column=Column("capacity/s", "known"), bounded=_capacity_bounded, before_send=True,
-)  # fmt: skip
-
 OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
-    CAPACITY,
     _quantile(
         "sent_p50", "median latency from the real start",
         "median latency from the moment at which a request was sent, of those that were sent",
@@ -188,7 +172,15 @@ def _above_idle(trial: Trial) -> float | None:
     return max(0, trial.peak_pss_bytes - trial.idle_pss_bytes)
 
 
+HIGHEST_RATE = Figure(
+    "highest_rate", "highest_requests_per_second", "highest rate",
+    "the rate at which half of all trials hold the conditions of `--find-max`, by the search of the round",
+    "per-second", lambda trial: None if trial.highest_rate is None else trial.highest_rate.middle,
+    Direction("higher", "lower", less_is_better=False), column=Column("highest rate", "known"),
+)  # fmt: skip
+
 FIGURES: tuple[Figure, ...] = (
+    HIGHEST_RATE,
     Figure(
         "wall", "wall_seconds", "wall time",
         "time from the first request of a trial to the end of its last",
@@ -316,7 +308,9 @@ def ranked_by(*, open_load: bool) -> Figure:
 
 
 def cost_of(trial: Trial) -> float:
-    """The figure of a finished trial that its arm is ranked by, in seconds."""
+    """The figure of a finished trial that its arm is ranked by, in seconds; of a search, those per request."""
+    if trial.highest_rate is not None:
+        return 1 / trial.highest_rate.middle
     return ranked_by(open_load=trial.open_load is not None).of(trial) or 0.0
 
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from clientlab.bounded_numbers import Count, Positive, Signed, Whole
 from clientlab.errors import FieldError
 from clientlab.redaction import MASK, mask_headers, mask_text
-from clientlab.results.capacity_search import CapacitySearch
+from clientlab.results.conditions import Conditions
 from clientlab.results.figures import of_claim
 from clientlab.results.part import DocumentPart, shortened
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, MOST_SLICES, PlannedTrial
@@ -143,8 +143,8 @@ class Plan(DocumentPart):
         Field(description="seconds; rounds were added until every comparison was decided, or this time was over"),
     ] = None
     find_max: Annotated[
-        CapacitySearch | None,
-        Field(description="null: no search; else workloads have the rate that is tried first, and probes their own"),
+        Conditions | None,
+        Field(description="what must hold at the highest rate, which each round searches; null: no search"),
     ] = None
     seed: Annotated[Whole, Field(description="decides the order of the trials, and what the rounds draw")]
     arms: Annotated[list[Arm], Field(max_length=MOST_ARMS)]
@@ -161,9 +161,6 @@ class Plan(DocumentPart):
             description="upstream to its worker processes, where the source and not the lab decides",
         ),
     ] = {}
-    ceilings: Annotated[
-        bool, Field(description="whether the most requests per second of each server are measured before round 1")
-    ] = False
     pin: Annotated[bool, Field(description="each part of the testbed has CPUs of its own")] = False
     shortened: Annotated[Names, Field(description="what the quick form changed")] = []
     changed: Annotated[

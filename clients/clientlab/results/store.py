@@ -237,7 +237,7 @@ def read_run(path: Path) -> Run:
     more = [trial for trial in saved if trial.order not in known]
     if not more:
         return run
-    lists = {name: [trial for trial in more if list_of(trial) == name] for name in ("probes", "trials", "overloads")}
+    lists = {name: [trial for trial in more if list_of(trial) == name] for name in ("probes", "trials")}
     whole = {name: [*getattr(run, name), *added] for name, added in lists.items()}
     return _validated(dict(run) | whole, str(path), walked=True)
 

@@ -1,8 +1,7 @@
-"""Where a run is measured: machine, Python, versions, and the limits of the system that the run may reach."""
+"""Where a run is measured: machine, Python and versions."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import os
 import platform
@@ -18,60 +17,11 @@ import psutil
 
 from clientlab import strategies
 from clientlab.measuring.cgroups import cpu_quota, memory_limit
-from clientlab.measuring.limits import free_memory
 from clientlab.results import machine
 from clientlab.results.compiled import compiled_into
 from clientlab.results.dependencies import dependencies_of
-from clientlab.results.document import Environment, Placement, Surroundings, SystemLimits
+from clientlab.results.document import Environment, Placement, Surroundings
 from clientlab.strategies import known
-
-_ROOT = Path("/")
-_NO_LIMIT = (1 << 63) - 1
-
-
-def system_limits(root: Path = _ROOT) -> SystemLimits:
-    """The limits now: of this process, and of its network namespace (ip-sysctl.rst of the Linux kernel)."""
-    network = root / "proc/sys/net"
-    return SystemLimits(
-        open_files=most_open_files(),
-        ephemeral_ports=_ports(network / "ipv4"),
-        time_wait_reuse=_number(network / "ipv4/tcp_tw_reuse"),
-        listen_backlog=_number(network / "core/somaxconn"),
-        free_memory_bytes=free_memory(),
-    )
-
-
-def most_open_files() -> int:
-    """The hard limit of open files: so far a process may raise its own limit."""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    return _NO_LIMIT if hard == resource.RLIM_INFINITY else hard
-
-
-def _ports(folder: Path) -> int | None:
-    """How many ports the kernel chooses from: its range, without those that are reserved (``8080,9000-9010``)."""
-    words = _words(folder / "ip_local_port_range")
-    if len(words) != 2:
-        return None
-    first, last = map(int, words)
-    reserved = 0
-    for part in ",".join(_words(folder / "ip_local_reserved_ports")).split(","):
-        low, _, high = part.partition("-")
-        if low:
-            reserved += max(0, min(last, int(high or low)) - max(first, int(low)) + 1)
-    return last - first + 1 - reserved
-
-
-def _number(path: Path) -> int | None:
-    words = _words(path)
-    return int(words[0]) if len(words) == 1 else None
-
-
-def _words(path: Path) -> list[str]:
-    """The words of a small file; none where it cannot be read."""
-    with contextlib.suppress(OSError):
-        return path.read_text(encoding="ascii").split()
-    return []
-
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _PATIENCE = 10.0
@@ -103,7 +53,7 @@ def surroundings(
         cpu_usable=cpu_usable(),
         memory_bytes=psutil.virtual_memory().total,
         memory_limit_bytes=memory_limit(),
-        open_files_limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        open_files_limit=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         load_average=os.getloadavg()[0],
         python=f"{platform.python_implementation()} {platform.python_version()}",
         libraries=_versions(distributions | _servers(programs)),
@@ -120,7 +70,6 @@ def surroundings(
         lab_tree=machine.lab_tree(),
         environments=dict(environments) or None,
         placement=placement,
-        limits=system_limits(),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -147,27 +148,16 @@ class Noise(MeasuredPart):
     frequency_after_hz: Hertz | None = None
 
 
-class OfSearch(MeasuredPart):
-    """The place of a trial in a run that searches for capacities. Its rate takes the place of its workload's."""
+class HighestRate(MeasuredPart):
+    """The result of a search for the highest rate, in requests per second. The rate itself is between both ends."""
 
-    rate: Annotated[Rate, Field(description="planned requests per second")]
-    phase: Annotated[
-        Literal["probe", "comparison", "overload"],
-        Field(
-            description="probe: a trial of the search itself; comparison: one at the equal load of all arms; overload: "
-            "one beyond the arm's capacity for a time"
-        ),
-    ]
-    capacity_per_second: Annotated[
-        Positive | None,
-        Field(
-            description="rate that half of all trials hold, by the search of this round, of an overload over the "
-            "rounds; null: a probe, or none held",
-        ),
-    ] = None
-    at_least: Annotated[
-        bool, Field(description="whether the capacity is a lower bound: the search ended before a rate was not held")
-    ] = False
+    held: Annotated[Rate, Field(description="highest rate that trials held")]
+    not_held: Annotated[Rate, Field(description="lowest rate above it that trials did not hold")]
+
+    @property
+    def middle(self) -> float:
+        """The rate between both ends, on the logarithmic scale of the search."""
+        return math.sqrt(self.held * self.not_held)
 
 
 class ClockOffset(MeasuredPart):
@@ -210,7 +200,10 @@ class PlannedTrial(MeasuredPart):
         Link | None,
         Field(description="between client and route: rtt in s, bandwidth in bit/s, buffer in bytes; null: none"),
     ] = None
-    search: Annotated[OfSearch | None, Field(description="null: the run searches for no capacity")] = None
+    search_rate: Annotated[
+        Rate | None,
+        Field(description="of a trial of a search: its planned requests per second; null: none of a search"),
+    ] = None
     slices: Annotated[
         int, Field(ge=1, le=MOST_SLICES, description="parts of its measured time, which other trials were between")
     ] = 1
@@ -284,7 +277,13 @@ class Trial(PlannedTrial):
     latency_seconds: Annotated[
         Quantiles | None, Field(description="of an open load: from the planned start of each request")
     ] = None
-    open_load: Annotated[OpenLoad | None, Field(description="null: a closed load")] = None
+    open_load: Annotated[
+        OpenLoad | None, Field(description="null: a closed load, or a trial that has a highest rate")
+    ] = None
+    highest_rate: Annotated[
+        HighestRate | None,
+        Field(description="result of the search of this round, of which this trial held the highest rate; null: none"),
+    ] = None
     elapsed_seconds_sum: Annotated[
         Seconds | None, Field(description="the library's own measure, over successful requests")
     ] = None

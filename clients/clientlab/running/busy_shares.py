@@ -126,7 +126,7 @@ def shares_of(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
     of_client = (usable or cores) if placement is None else min(cores, len(placement.client))
     machine = None if outcome.disturbance is None else outcome.disturbance.busy_share
     upstream, proxy, link = (_timed(use, wall) for use in (servers.upstream, servers.proxy, servers.link))
-    of_proxy, of_upstream = server_shares(proxy, upstream, wall, many, placement, link)
+    of_proxy, of_upstream = _server_shares(proxy, upstream, wall, many, placement, link)
     of_servers = (one.cpu_seconds for one in (upstream, proxy, link) if one is not None)
     spent = [outcome.cpu_seconds, *of_servers, delays or 0.0]
     chain, waiting = None if upstream is None else sum(spent) / wall / many, _waiting(planned, held, many)
@@ -180,7 +180,7 @@ def _timed(use: ServerUse | None, wall: float) -> ServerUse | None:
     return None if use is None or (use.cpu_step_seconds and wall < SHORT_SECONDS) else use
 
 
-def server_shares(  # noqa: PLR0913, PLR0917 - what shares cores with them
+def _server_shares(  # noqa: PLR0913, PLR0917 - what shares cores with them
     proxy: ServerUse | None,
     upstream: ServerUse | None,
     wall: float,

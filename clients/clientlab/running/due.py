@@ -7,39 +7,35 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, log, log2
-from typing import Literal, TypeVar
+from math import ceil
+from typing import Literal
 
 from clientlab import strategies
 from clientlab.analysis.precision import DECIDED_CONFIDENCE, SEQUENTIAL_CONFIDENCE, narrow, settled
-from clientlab.judging.capacity import capacities, equal_load, lost_searches, search_of
+from clientlab.judging import find_max
 from clientlab.judging.claim_verdicts import finding_of
-from clientlab.judging.overload import CALM_AFTER, share_of
 from clientlab.judging.ranking import ranked
 from clientlab.judging.undecided import undecided_arms
-from clientlab.results.capacity_search import CapacitySearch
+from clientlab.results.conditions import Conditions
 from clientlab.results.document import Run
 from clientlab.results.plan import Arm, Plan
-from clientlab.results.trial import OfSearch, PlannedTrial, Trial
+from clientlab.results.trial import PlannedTrial
 from clientlab.upstreams import UPSTREAMS
-from clientlab.workload.arrivals import Stage, Stages
 from clientlab.workload.link import Link
 from clientlab.workload.load import expected_requests, expected_schedule, is_open, is_warm
 from clientlab.workload.seeds import in_round
 from clientlab.workload.workload import Workload
 
-_Arm = TypeVar("_Arm")
-
 
 @dataclass(frozen=True)
 class DueTrial:
-    """A trial to measure. `arm`: its name. `search`: its place in a search for capacities, if the run has one."""
+    """A trial to measure. `arm`: its name. `search_rate`: the rate that a search tries, in requests per second."""
 
     round: int
     arm: str
-    search: OfSearch | None = None
+    search_rate: float | None = None
 
 
 @dataclass(frozen=True)
@@ -53,24 +49,20 @@ class Due:
 def due_trials(run: Run, rounds: int | None = None) -> Due:
     """What is left to measure, of so many rounds.
 
-    A search for capacities comes first, round by round, one probe at a time. Behind it, and in every other run: the
-    trials of the schedule, and those to repeat. The overloads of a search come last.
+    That are the trials of the schedule, and those to repeat. With a search for the highest rate, each of them comes
+    behind the trials of its search, of which only the next one is known.
     """
     count = rounds or rounds_of(run)
-    plan, search = run.experiment, run.experiment.find_max
+    plan = run.experiment
     order = [
         (number, arm)
         for number, arm in schedule([arm.name for arm in plan.arms], count, plan.seed)
         if number <= run.decided.get(arm, count)
     ]
-    lacking = _lacking(run, order, [((trial.round, trial.arm), trial) for trial in run.trials])
-    if search is None:
-        return Due([DueTrial(*one) for one in lacking])
-    if (probe := _next_probe(run, search, order)) is not None:
-        return probe
-    if lost_searches(run):  # their capacities may decide the rate of all other trials
-        return Due([])
-    return Due([*_at_equal_load(run, search, lacking), *_overloads(run, search, count)])
+    lacking = _lacking(run, order)
+    if plan.find_max is not None and lacking:
+        return _next_of_search(run, lacking, plan.find_max)
+    return Due([DueTrial(*one) for one in lacking])
 
 
 def rounds_of(run: Run) -> int:
@@ -79,9 +71,9 @@ def rounds_of(run: Run) -> int:
     return max([planned, *(trial.round for trial in run.trials)])
 
 
-def schedule(arms: Sequence[_Arm], rounds: int, seed: int) -> list[tuple[int, _Arm]]:
-    """(round, arm) in the order of execution; rounds count from 1. `arms`: their names, or what stands for them."""
-    order: list[tuple[int, _Arm]] = []
+def schedule(arms: Sequence[str], rounds: int, seed: int) -> list[tuple[int, str]]:
+    """(round, name of the arm) in the order of execution; rounds count from 1."""
+    order: list[tuple[int, str]] = []
     for number in range(1, rounds + 1):
         shuffled = list(arms)
         random.Random(f"{seed}:{number}").shuffle(shuffled)  # noqa: S311 - an order, not a secret
@@ -89,14 +81,13 @@ def schedule(arms: Sequence[_Arm], rounds: int, seed: int) -> list[tuple[int, _A
     return order
 
 
-def _lacking(
-    run: Run, order: Sequence[tuple[int, _Arm]], trials: Sequence[tuple[tuple[int, _Arm], Trial]]
-) -> list[tuple[int, _Arm]]:
-    """The entries of the order that the run lacks, and behind them those to repeat. `trials`: each with its entry.
+def _lacking(run: Run, order: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The entries of the order that the run lacks, and behind them those to repeat.
 
     A lost trial is repeated once. A run that was resumed repeats what was lost or failed before, as if it had not been.
     """
     since = run.resumed[-1].trials if run.resumed else 0
+    trials = [((trial.round, trial.arm), trial) for trial in run.trials]
     known, present = {one for one, _ in trials}, [(one, trial) for one, trial in trials if trial.order >= since]
     tried = Counter(one for one, _ in present)
     done = {one for one, trial in trials if trial.status == "done"}
@@ -105,49 +96,12 @@ def _lacking(
     return [*(one for one in order if one not in known), *again]
 
 
-def _next_probe(run: Run, search: CapacitySearch, order: Sequence[tuple[int, str]]) -> Due | None:
-    """The next probe of a search; None where the search is over."""
-    arms = {arm.name: arm for arm in run.experiment.arms}
-    usual, behind = probes_of(search), len(order) * (1 + len(search.overload))
-    for index, (number, name) in enumerate(order):
-        found = search_of(run, arms[name], number)
-        if (rate := found.next_rate) is not None:
-            later = max(0, usual - len(found.probes) - 1) + (len(order) - index - 1) * usual + behind
-            return Due([DueTrial(number, name, OfSearch(rate=rate, phase="probe"))], later)
-    return None
-
-
-def _at_equal_load(run: Run, search: CapacitySearch, lacking: Sequence[tuple[int, str]]) -> Iterator[DueTrial]:
-    """The trials behind a search, without those of arms that held no rate in any round."""
-    groups = capacities(run).values()
-    rates = {one.arm.name: equal_load(search, arms) for arms in groups for one in arms if one.by_round}
-    found = {one.arm.name: one for arms in groups for one in arms}
-    for number, name in lacking:
-        if (rate := rates.get(name)) is not None:
-            held = found[name].by_round.get(number)
-            at_least = held is not None and found[name].searches[number - 1].at_least
-            place = OfSearch(rate=rate, phase="comparison", capacity_per_second=held, at_least=at_least)
-            yield DueTrial(number, name, place)
-
-
-def _overloads(run: Run, search: CapacitySearch, rounds: int) -> Iterator[DueTrial]:
-    """The trials beyond the capacity of each arm that has one."""
-    held = {one.arm.name: one.typical for arms in capacities(run).values() for one in arms}
-    order = schedule([(name, share) for name in held for share in search.overload], rounds, run.experiment.seed)
-    trials = [((trial.round, (trial.arm, share_of(trial.search))), trial) for trial in run.overloads if trial.search]
-    for number, (name, share) in _lacking(run, order, trials):
-        if (capacity := held[name]) is not None:
-            rate = share * capacity.value
-            yield DueTrial(number, name, OfSearch(rate=rate, phase="overload", capacity_per_second=capacity.value))
-
-
-def probes_of(search: CapacitySearch) -> int:
-    """About how many probes the search of an arm in a round takes: two to three to bracket it, then bisections.
-
-    Each bisection and both ends of the bracket take as many trials as have to agree.
-    """
-    bisections = ceil(log2(log(2) / log(1 + search.resolution)))
-    return 1 + search.tries * (2 + bisections)
+def _next_of_search(run: Run, lacking: Sequence[tuple[int, str]], conditions: Conditions) -> Due:
+    """The next trial of the first search that is not over; at its end, the trial that stands for it."""
+    number, arm = lacking[0]
+    found = find_max.search_of(run, arm, number, conditions)
+    left = len(lacking) * find_max.USUAL_TRIALS - len(found.probes) - 1
+    return Due([DueTrial(number, arm, found.next_rate)], max(len(lacking) - 1, left))
 
 
 MOST_BY_TURNS = 512
@@ -220,8 +174,8 @@ def planned_trial(
     """
     arm = next(arm for arm in run.experiment.arms if arm.name == due.arm)
     workload = (whole or run.experiment).workloads[arm.workload]
-    if due.search is not None:
-        workload = _searched(run, workload, due.search)
+    if due.search_rate is not None:
+        workload = replace(workload, rate=due.search_rate)
     workload = in_round(workload, run.experiment.seed, due.round)
     trial = PlannedTrial(
         arm=arm.name,
@@ -234,23 +188,10 @@ def planned_trial(
         concurrency=_in_flight(arm, workload),
         environment=arm.environment,
         link=arm.link,
-        search=due.search,
+        search_rate=due.search_rate,
         slices=slices_of(run.experiment, arm) if by_turns else 1,
     )
     return trial, workload
-
-
-def _searched(run: Run, workload: Workload, place: OfSearch) -> Workload:
-    """The workload at the rate of a search; of an overload: calm, beyond the capacity, and calm again."""
-    search = run.experiment.find_max
-    if place.phase != "overload" or search is None or workload.duration is None:
-        return replace(workload, rate=place.rate)
-    calm = search.equal_load * (place.capacity_per_second or place.rate)
-    begins = (0.0, workload.duration, 2 * workload.duration)
-    stages = Stages(tuple(map(Stage, begins, (calm, place.rate, calm))))
-    parts = 2 + CALM_AFTER
-    deadline = None if workload.deadline is None else parts * workload.deadline
-    return replace(workload, rate=None, stages=stages, duration=parts * workload.duration, deadline=deadline)
 
 
 RoundsEnded = Literal["planned", "precision", "time-budget", "decided", "budget"]
@@ -349,9 +290,8 @@ def time_budget_of(plan: Plan) -> float:
 
 
 def round_seconds(plan: Plan) -> float:
-    """Return the estimated seconds of one round, with all probes of a search for capacities."""
-    search = plan.find_max
-    trials = 1 if search is None else 1 + probes_of(search) + (2 + CALM_AFTER) * len(search.overload)
+    """Return the estimated seconds of one round, with all trials of a search for the highest rate."""
+    trials = 1 if plan.find_max is None else find_max.USUAL_TRIALS
     return sum(trials * _trial(arm, plan.workloads[arm.workload]) for arm in plan.arms)
 
 

@@ -13,10 +13,10 @@ from typing import Protocol
 
 from clientlab import __version__
 from clientlab.errors import IncompleteRun
-from clientlab.judging.capacity import lost_searches
+from clientlab.judging import find_max
 from clientlab.judging.comparison import differences
 from clientlab.judging.judgement import with_judgement
-from clientlab.results.document import Resumption, Run, Surroundings, failed_for_good, is_probe
+from clientlab.results.document import Resumption, Run, Surroundings, failed_for_good
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.target import Target
@@ -127,7 +127,7 @@ def execute(  # noqa: PLR0913 - a run's parts, and two that are seldom given
                 if waits_for_first:  # workers of containers may take long to come
                     waits_for_first, began = False, clock() - _seconds_since(trials[0].started)
                     last = began
-                if any(trial.status == "lost" or is_probe(trial) for trial in trials):
+                if run.experiment.find_max is not None or any(trial.status == "lost" for trial in trials):
                     due = _Queue(run, rounds)
                 continue
             now, measured = clock(), max(1, len(run.experiment.arms) - len(run.decided))
@@ -138,7 +138,7 @@ def execute(  # noqa: PLR0913 - a run's parts, and two that are seldom given
     except KeyboardInterrupt as error:  # between two trials: the journal may have one more than `run`
         store.save(with_judgement(store.read(run.run).model_copy(update={"status": "incomplete"})))
         raise IncompleteRun(f"interrupted between two trials; what was done is in {folder}") from error
-    lacks = run.experiment.left_out or failed_for_good(run) or lost_searches(run)
+    lacks = run.experiment.left_out or failed_for_good(run)
     status = "incomplete" if lacks else "done"
     run = with_judgement(run.model_copy(update={"status": status, "rounds_ended": reason}))
     store.save(run)
@@ -201,7 +201,10 @@ def _next_trials(run: Run, due: _Queue, parts: _Parts) -> tuple[Run, Sequence[Tr
     try:
         parts.observer.trials_started([trial for trial, _ in planned], count)
         try:
-            if parts.by_turns is not None and len(planned) > 1:
+            first, conditions = planned[0][0], run.experiment.find_max
+            if conditions is not None and first.search_rate is None:  # the search is over
+                trials = [find_max.search_of(run, first.arm, first.round, conditions).result(first)]
+            elif parts.by_turns is not None and len(planned) > 1:
                 trials = parts.by_turns(planned, folder, parts.observer.progressed)
             else:
                 trials = [parts.measure(*planned[0], folder, parts.observer.progressed)]

@@ -14,7 +14,7 @@ from clientlab.measuring.outcome import Measurement, Outcome
 from clientlab.measuring.tool_trials import ToolNote
 from clientlab.redaction import mask_text
 from clientlab.results.bottleneck import Bound, InFlight
-from clientlab.results.document import Ceiling, Placement
+from clientlab.results.document import Placement
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.shard import RequestCounts, WholeLoad
 from clientlab.results.trial import ClockOffset, Noise, OpenLoad, PlannedTrial, Quantiles, Shard, Trial
@@ -93,13 +93,11 @@ def finished_trial(
     begun: Begun,
     measurement: Measurement,
     servers: ServerCounters,
-    ceiling: Ceiling | None = None,
     placement: Placement | None = None,
 ) -> Trial:
     """The trial with every figure that its samples, its outcome and the servers' counters give.
 
-    `ceiling`: that of its arm; None where it was not measured. Raises ValidationError for figures that no trial can
-    have.
+    Raises ValidationError for figures that no trial can have.
     """
     outcome, found, workload = measurement.outcome, measurement.samples, begun.workload
     span, kept = (outcome.began, outcome.wall_seconds), kept_schedule(found, workload)
@@ -117,7 +115,7 @@ def finished_trial(
     whole = WholeTrial(
         outcome, requests, servers, load, measurement.tool, by_shard=shards, loaded=loaded, refuted=refuted
     )
-    return judged(begun, whole, ceiling, placement)
+    return judged(begun, whole, placement)
 
 
 def _shards(begun: Begun, measurement: Measurement) -> list[Shard]:
@@ -195,13 +193,11 @@ def partial_trial(begun: Begun, found: Samples, status: Literal["failed", "lost"
     )
 
 
-def judged(
-    begun: Begun, whole: WholeTrial, ceiling: Ceiling | None = None, placement: Placement | None = None
-) -> Trial:
+def judged(begun: Begun, whole: WholeTrial, placement: Placement | None = None) -> Trial:
     """The trial with its verdict and the shares that lead to it. Raises ValidationError for impossible figures."""
     outcome, servers, tool = whole.outcome, whole.servers, whole.tool
     requests, counts = whole.requests, whole.requests.counts
-    found = _judgement(begun, whole, ceiling, placement)
+    found = _judgement(begun, whole, placement)
     reason = _failure(begun.workload, whole)
     return Trial(
         **begun.fields,
@@ -248,7 +244,7 @@ def _hides_connections(planned: PlannedTrial) -> bool:
     return strategies.client_spec(strategies.find(planned.strategy).client).quirks.uncounted
 
 
-def _judgement(begun: Begun, whole: WholeTrial, ceiling: Ceiling | None, placement: Placement | None) -> _Judgement:
+def _judgement(begun: Begun, whole: WholeTrial, placement: Placement | None) -> _Judgement:
     planned, outcome, counts = begun.planned, whole.outcome, whole.requests.counts
     over = divisors_of(whole.loaded, outcome, counts)
     opened = None if _hides_connections(planned) else outcome.connections_opened
@@ -262,11 +258,8 @@ def _judgement(begun: Begun, whole: WholeTrial, ceiling: Ceiling | None, placeme
     if waits is not None:
         shares = replace(shares, bandwidth=waits.bandwidth)
     shares = replace(shares, in_turn=counts.in_turn)
-    if ceiling is not None and ceiling.requests_per_second is not None:
-        shares = replace(shares, ceiling=counts.succeeded / over.work / ceiling.requests_per_second)
     executor, load = strategies.executor_spec(strategies.find(planned.strategy).executor), whole.load
-    limit = None if ceiling is None else ceiling.verdict
-    found = verdict(shares, planned.concurrency, threads=executor.threads, ceiling=limit)
+    found = verdict(shares, planned.concurrency, threads=executor.threads)
     # The clock of most requests started before a connection was free for them where all clocks start at once, and where
     # a small pool holds the trial back.
     at_once = counts.finished if load is None else load.most_in_flight

@@ -21,7 +21,7 @@ from clientlab.measuring.measurement import Callbacks, TrialLimits, measure_by_s
 from clientlab.measuring.outcome import Measurement
 from clientlab.measuring.trial_handle import OWN, Interpreter, TrialFailed, TrialStalled, TrialVanished
 from clientlab.results import kept_samples
-from clientlab.results.document import Ceiling, Placement, ceiling_of
+from clientlab.results.document import Placement
 from clientlab.results.part import first_problem
 from clientlab.results.server_counters import ServerCounters, total_of
 from clientlab.results.shard import ShardReport
@@ -55,8 +55,8 @@ class TrialRunner:
 
     `on_start` and `on_end` are called before and after the measured part. The servers' counters are read before the
     first and behind the second. `on_leave` is called before the files of a trial are removed, whatever ended it.
-    `interpreters`: name of an environment → its Python. `links`: the testbed behind each link. `ceilings`: those that
-    were measured before the first trial. `placement`: the CPUs of each part; None: none is pinned.
+    `interpreters`: name of an environment → its Python. `links`: the testbed behind each link. `placement`: the CPUs of
+    each part; None: none is pinned.
     """
 
     testbed: Testbed
@@ -66,7 +66,6 @@ class TrialRunner:
     on_leave: Callable[[], None] = _nothing
     interpreters: Mapping[str, Interpreter] = field(default_factory=dict)
     links: Mapping[Link, Testbed] = field(default_factory=dict)
-    ceilings: Sequence[Ceiling] = ()
     placement: Placement | None = None
 
     @overload
@@ -204,8 +203,7 @@ class TrialRunner:
         workload, start = begun.workload, counters.start
         if start is not None and isinstance(workload, ShardWorkload):
             return report_of(begun, workload, measurement, (counters.before, counters.after), start)
-        ceiling, servers = ceiling_of(begun.planned, self.ceilings), counters.growth
-        trial = finished_trial(begun, measurement, servers, ceiling, self.placement)
+        trial = finished_trial(begun, measurement, counters.growth, self.placement)
         if self.keep_samples and measurement.tool is None:
             kept_samples.write(folder, trial, workload, measurement.samples, measurement.outcome.began)
         return trial

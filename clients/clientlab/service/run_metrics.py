@@ -27,7 +27,7 @@ MOST_SERIES = 3000
 _CLAIM = ("run", "experiment", "claim")
 _SENTENCE = 300
 """Characters of a claim's sentence that become a label. A run has as many sentences as claims."""
-_NOT_HASHED = frozenset({"load_average", "host", "lab_commit", "lab_tree", "limits"})
+_NOT_HASHED = frozenset({"load_average", "host", "lab_commit", "lab_tree"})
 
 _MARGIN = (
     "Half the width of the interval of a figure's median over rounds, of its logarithm. All figures and arms of a run "
@@ -116,8 +116,7 @@ def surroundings_hash(run: Run) -> str:
 
     Unknown fields do not count, so that a new field does not make older runs incomparable. The hash leaves out the
     load average, the host's name, which is new for each container, and the lab's commit, which often changes no
-    figure. It also leaves out limits of the system: they change a figure only if a run reaches them, and a caution
-    names such a run.
+    figure.
     """
     machine = run.surroundings.model_dump(exclude={*_NOT_HASHED, "environments"}, exclude_none=True)
     if environments := run.surroundings.environments:

@@ -14,11 +14,10 @@ from clientlab.results.document import Placement, Run, Surroundings
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
-from clientlab.running.ceilings import measured_ceilings
 from clientlab.running.due import seconds_left, seconds_of
 from clientlab.running.environments import Environments, opened
 from clientlab.running.execute import execute, new_run, resumed, run_name
-from clientlab.running.preflight import check_system
+from clientlab.running.preflight import check_disk
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.running.tryout import try_functions
 from clientlab.standalone.planning import Say, plan_of
@@ -48,7 +47,7 @@ def measured(
         servers.check(plan)
         check_limits(list(settings.limits), plan)
         placement = servers.placement(plan)
-        check_system(plan, settings.folder, servers.started(plan), say)
+        check_disk(plan, settings.folder)
         confirm(plan, seconds_of(plan) if stored is None else seconds_left(stored))
         environments = stack.enter_context(opened(plan))
         name = stored.run if stored else name or run_name(plan)
@@ -63,15 +62,12 @@ def measured(
         try_functions(plan, testbed, environments.interpreters)
         where = _surroundings(plan, programs, environments, placement)
         run = _resumed(stored, where, say) if stored else new_run(name, plan, servers.target, where)
-        if plan.ceilings and not run.ceilings:
-            run = run.model_copy(update={"ceilings": measured_ceilings(plan, testbed, console.print, placement)})
         observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
         runner = TrialRunner(
             testbed,
             settings.keep_samples,
             interpreters=environments.interpreters,
             links=links,
-            ceilings=run.ceilings,
             placement=placement,
         )
         return execute(run, runner, store, observer, whole=plan, by_turns=runner.by_turns)

@@ -30,7 +30,7 @@ from clientlab.workload import replay
 from clientlab.workload.workload import Workload
 
 _QUESTION = "Which of these strategies is fastest here?"
-_CAPACITY_QUESTION = "How many requests per second does each of these strategies hold here?"
+_RATE_QUESTION = "How many requests per second does each of these strategies hold here?"
 
 Say = Callable[[LabError | str], None]
 """Prints a line for the user, beside the results."""
@@ -91,12 +91,11 @@ def _without_file(request: NewRun) -> Experiment:
 
 def _question(given: Overrides) -> str:
     """The question of strategies alone; with two environments, which of them is slower than the first."""
-    searches = "conditions" in given.find_max
+    if given.find_max is not None:
+        return _RATE_QUESTION
     if len(given.environments) != 2:
-        return _CAPACITY_QUESTION if searches else _QUESTION
+        return _QUESTION
     old, new = given.environments
-    if searches:
-        return f"Does `{new}` hold fewer requests per second than `{old}`?"
     return f"Is `{new}` slower than `{old}`?"
 
 

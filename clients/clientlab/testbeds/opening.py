@@ -38,10 +38,6 @@ class Servers:
         ca_file = None if target.ca_file is None else Path(target.ca_file)
         return cls(target, ExternalTarget(target.url, ca_file, permits_public))
 
-    def started(self, plan: Plan) -> set[str]:
-        """The upstreams that the lab starts for the plan, as processes of this machine."""
-        return {arm.upstream for arm in plan.arms} if self.target.testbed == "local" else set()
-
     def check(self, plan: Plan) -> None:
         """Raises LabError where the plan cannot be measured on them."""
         if self.external is not None:
@@ -79,6 +75,6 @@ class Servers:
         cpus = placement.upstream if placement else ()
         workers = replace(workers_for(most_in_flight(plan), cpus), **plan.workers)
         routes = {arm.route for arm in plan.arms}
-        local = LocalTestbed(self.started(plan), routes, logs, workers, placement=placement)
+        local = LocalTestbed({arm.upstream for arm in plan.arms}, routes, logs, workers, placement=placement)
         stack.enter_context(local)
         return local, linked(local, plan, logs, stack, placement), local.programs()

@@ -51,6 +51,8 @@ WRONG_WORDS = [
     (("run", "-t", "ab", "-n", "5", "--rate", "9/s"), ["--rate", "'ab'"]),
     ((*RUN, "--shards", "2"), ["--shards 2", "'http.client'"]),
     ((*RUN, "--find-max", "p98<1s"), ["'--find-max'", "'p98'"]),
+    ((*RUN, "--find-max", "p99<250"), ["'--find-max'", "p99<250ms"]),
+    (("run", "-t", "ab", "--find-max", "p99<900ms"), ["--find-max", "'ab'"]),
     # the request
     ((*RUN, "--path", "todos"), ["--path 'todos'"]),
     ((*RUN, "--header", "nonsense"), ["'--header'", "'nonsense'"]),

@@ -6,8 +6,13 @@ from importlib.util import find_spec
 
 import pytest
 
-from clientlab.experiments.file import bundled
+from clientlab.errors import FieldError
+from clientlab.experiments import checks
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.file import bundled, read_experiment
+from clientlab.experiments.planning import make_plan
 from clientlab.strategies import availability
+from clientlab.workload.workload import Workload
 
 
 @pytest.fixture
@@ -46,6 +51,17 @@ def test_where_the_machine_can_run_no_arm_the_run_is_refused_in_one_line(clientl
     assert said.err.count("\n") == 1
     assert all(name in said.err for name in ("'keepalive'", "requests", "httpx"))
     assert not (tmp_path / "results").exists()
+
+
+def test_an_arm_that_needs_more_open_files_than_the_hard_limit_is_left_out_of_a_bundled_experiment(monkeypatch):
+    """In a run of the user's own, it is refused."""
+    monkeypatch.setattr(checks.resource, "getrlimit", lambda _: (1024, 8000))
+    plan = read_experiment(bundled()["httpx2"]).checked_plan()
+    assert {name.rpartition("=")[2] for name in plan.unavailable_arms} == {"16000]"}
+    table = WorkloadTable(first=Workload(requests=9000, concurrency=7937))
+    experiment = Experiment(name="x", question="?", strategies=["aiohttp@workers"], workloads={"w": table})
+    with pytest.raises(FieldError, match=r"8,001 open files are needed, and the hard limit is 8,000"):
+        checks.check_plan(make_plan(experiment), experiment)
 
 
 def test_a_strategy_that_the_user_names_is_refused(clientlab, without, tmp_path):

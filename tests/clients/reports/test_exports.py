@@ -55,7 +55,7 @@ def test_csv_leaves_no_figure_of_a_trial_out_but_its_curves():
     columns = as_csv.columns()
     structured = {"errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram",
                   "over_time", "busy", "upstream_use", "proxy_use", "noise", "in_flight", "open_load",
-                  "search", "link", "link_use", "clock", "by_shard"}  # fmt: skip
+                  "highest_rate", "link", "link_use", "clock", "by_shard"}  # fmt: skip
     assert set(Trial.model_fields) - structured <= set(columns)
     quantiles_of_csv = {f"latency_{name}_seconds" for name in Quantiles.model_fields if name != "at_least"}
     assert quantiles_of_csv | {"latency_at_least"} <= set(columns)

@@ -6,7 +6,7 @@ import pytest
 
 from clientlab.errors import LabError
 from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
-from clientlab.results.trial import Noise, OfSearch, OpenLoad
+from clientlab.results.trial import HighestRate, Noise, OpenLoad
 from clients.documents import a_failed_trial, a_trial, quantiles
 
 KNOWN = a_trial(
@@ -17,7 +17,7 @@ KNOWN = a_trial(
         sent_seconds=quantiles(0.001, 0.006), dropped=50, most_backlog=40, most_in_flight=7,
     ),
     tail_seconds=0.5,
-    search=OfSearch(rate=600.0, phase="comparison", capacity_per_second=1200.0),
+    highest_rate=HighestRate(held=900.0, not_held=1600.0),
 )  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def test_every_figure_is_read_from_a_trial():
         "received": 2 << 20, "mean": 0.002, "p50": 0.002, "p90": 0.002,
         "p95": 0.009,
         "cpu_wait": 0.25e-3, "planned_rate": 600, "achieved_rate": 550, "late_p50": 0.003, "late_p99": 0.007,
-        "sent_p50": 0.001, "sent_p99": 0.006, "dropped": 0.05, "backlog": 40, "capacity": 1200,
+        "sent_p50": 0.001, "sent_p99": 0.006, "dropped": 0.05, "backlog": 40, "highest_rate": 1200,
         "p99": 0.009, "p999": 0.009, "max": 0.009, "overhead": 0.001, "elapsed": 1.5, "errors": 0.25, "connections": 1,
         "reuse": 1000, "cpu": 0.5 / 750, "cpu_total": 0.5, "memory": 32 << 20, "rss": 40 << 20, "above_idle": 2 << 20,
     }  # fmt: skip

@@ -37,7 +37,7 @@ def test_no_bundled_experiment_is_near_its_deadlines():
     for path in bundled().values():
         plan = read_plan(path)
         for arm in plan.arms:
-            alone = plan.model_copy(update={"arms": [arm], "rounds": 1, "budget": None, "find_max": None})
+            alone = plan.model_copy(update={"arms": [arm], "rounds": 1, "budget": None})
             workload = plan.workloads[arm.workload]
             in_flight = strategies.find(arm.strategy).in_flight(workload.concurrency, workload.requests)
             assert 5 * seconds_of(alone) < deadline_of(workload, in_flight), (path.stem, arm.name)

@@ -17,7 +17,6 @@ from clientlab.judging.cautions import (
     noise,
     opened_connections,
     percentiles,
-    searches,
     trials,
 )
 from clientlab.results.document import Caution, Run
@@ -34,9 +33,6 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     trials.failures,
     trials.errors,
     trials.unverified,
-    searches.no_capacity,
-    searches.ended_early,
-    searches.failed_overloads,
     percentiles.percentiles_of_failures,
     durations.overlong,
     load.behind_schedule,
@@ -44,7 +40,6 @@ _RULES: tuple[Callable[[Run], Iterator[Caution]], ...] = (
     load.late_starts,
     load.start_spread,
     altered_plan.replaced,
-    altered_plan.system_limits,
     bottlenecks.server_bound,
     bottlenecks.machine_bound,
     bottlenecks.unaccounted,
@@ -76,9 +71,6 @@ REORDERING = frozenset(
     {
         "errors",
         "failed-trials",
-        "no-capacity",
-        "search-ended-early",
-        "failed-overloads",
         "overlong",
         "behind-schedule",
         "overloaded",

@@ -28,7 +28,7 @@ def server_bound(run: Run) -> Iterator[Caution]:
             yield Caution(
                 kind=bound,
                 arms=arms_of(trials),
-                text=f"{part} the bottleneck for {names_of(trials)}{_of_ceiling(trials)}",
+                text=f"{part} the bottleneck for {names_of(trials)}",
                 advice=f"these trials measured the server and not the client: {advice}",
             )
 
@@ -149,15 +149,6 @@ def waits_for_stream(run: Run) -> Iterator[Caution]:
             advice="they have no overhead: lower -c, divide the trial (--shards), since each process has connections "
             "of its own, or use a client of HTTP/1.1",
         )
-
-
-def _of_ceiling(trials: list[Trial]) -> str:
-    """The least and the largest share of the ceiling that such trials reached; empty if none was measured."""
-    shares = sorted(100 * trial.busy["ceiling"] for trial in trials if "ceiling" in trial.busy)
-    if not shares:
-        return ""
-    low, high = f"{shares[0]:.0f} %", f"{shares[-1]:.0f} %"
-    return f", at {low if low == high else f'{low} to {high}'} of its ceiling"
 
 
 def _instead(trials: list[Trial]) -> str:

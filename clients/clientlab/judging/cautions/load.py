@@ -28,8 +28,7 @@ def fewer_requests_than_concurrency(run: Run) -> Iterator[Caution]:
 def _planned_requests(run: Run, trial: Trial) -> int:
     """Requests of a trial; where each round draws how many arrive, the mean."""
     workload = run.experiment.workloads[trial.workload]
-    drawn = workload.arrivals == "poisson" and trial.search is None
-    return (expected_requests(workload) if drawn else None) or trial.requests
+    return (expected_requests(workload) if workload.arrivals == "poisson" else None) or trial.requests
 
 
 _MUCH = 1.2

@@ -1,4 +1,4 @@
-"""The charts of capacities, times and sweeps as a picture file: PNG or SVG, drawn by matplotlib."""
+"""The charts of times and sweeps as a picture file: PNG or SVG, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Drawing
 
 from clientlab.analysis.typical import Floats
 from clientlab.errors import LabError
-from clientlab.reports.charts import bars, capacity_bars, forest, sweeps
+from clientlab.reports.charts import bars, forest, sweeps
 from clientlab.reports.charts.chart_data import DASHES, HUES, Look, chart_groups
 from clientlab.reports.charts.shapes import BarChart, Line, LineChart, Tick
 from clientlab.reports.files import CHART
@@ -59,9 +59,9 @@ def save(title: str, drawn: list[BarChart | LineChart], path: Path, salt: str) -
 
 
 def charts_of(run: Run) -> list[BarChart | LineChart]:
-    """The capacities of a search; who is slower, how long each arm takes, and the sweeps."""
+    """Who is slower, how long each arm takes, and the sweeps."""
     compared = forest.comparisons(run, chart_groups(run))
-    return [*capacity_bars.charts(run), *compared, *bars.times(run, groups_of(run)), *sweeps.charts(run)]
+    return [*compared, *bars.times(run, groups_of(run)), *sweeps.charts(run)]
 
 
 def drawing(title: str, charts: list[BarChart | LineChart]) -> Drawing:

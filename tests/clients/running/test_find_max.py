@@ -1,0 +1,208 @@
+"""`--find-max`: the rates that a search tries, its result, what an interrupt leaves, and how arms compare by it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+
+import jsonschema
+import pytest
+
+from clientlab.errors import IncompleteRun
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.planning import make_plan
+from clientlab.judging.comparison import compare
+from clientlab.judging.find_max import bracket_of, next_rate, typical_rate, why_not_held
+from clientlab.reports import as_csv, as_html, as_markdown
+from clientlab.reports.headline import answers
+from clientlab.reports.rows import groups_of
+from clientlab.results.conditions import Conditions
+from clientlab.results.document import schema
+from clientlab.results.store import Store
+from clientlab.results.target import Target
+from clientlab.results.trial import Trial
+from clientlab.running.due import due_trials, seconds_of
+from clientlab.running.execute import TrialInterrupted, TrialLost, execute, new_run, resumed
+from clientlab.workload.workload import Workload
+from clients.documents import SURROUNDINGS, a_searched_trial
+from clients.running.test_execute import NAME, Recorder
+
+CONDITIONS = Conditions.parse("p99<250ms,errors<1%")
+TRUTH = {"http.client": 70.0, "urllib3": 640.0}
+
+
+def searched(held, highest: float = 1e6) -> list[tuple[float, bool]]:
+    """All outcomes of a search. `held`: rate → whether a trial holds it."""
+    outcomes: list[tuple[float, bool]] = []
+    while (rate := next_rate(outcomes, 100.0, 4.0, highest)) is not None:
+        outcomes.append((rate, held(rate)))
+        assert len(outcomes) <= 60
+    return outcomes
+
+
+@pytest.mark.parametrize("truth", [4.1, 99.9, 160.0, 123_456.0])
+def test_a_search_ends_within_its_resolution_around_the_truth(truth):
+    """Whichever way the first rate lies. It takes few trials, and none beyond twice the truth but the first."""
+    outcomes = searched(lambda rate: rate <= truth)
+    held, failed = bracket_of(outcomes)
+    assert held <= truth < failed <= 1.025 * held
+    assert len(outcomes) <= 28
+    assert max(rate for rate, _ in outcomes) <= max(100, 2 * truth)
+
+
+def test_one_disturbed_trial_does_not_move_the_result():
+    """A rate is decided when two of its trials agree; on the way up, one trial is enough."""
+    for seed in range(50):
+        disturbed = random.Random(seed).randrange(12)
+        count = iter(range(100))
+        outcomes = searched(lambda rate, count=count, disturbed=disturbed: next(count) != disturbed and rate <= 160)
+        held, failed = bracket_of(outcomes)
+        assert held <= 160 < failed <= 1.025 * held
+    assert searched(lambda rate: rate <= 160)[:4] == [(100, True), (200, False), (200, False), (100, True)]
+
+
+def test_a_search_finds_the_rate_that_half_of_all_trials_hold():
+    """Each trial holds rates up to one of its own, which varies by 5 %."""
+    draw = random.Random(1)
+    middles = []
+    for _ in range(400):
+        held, failed = bracket_of(searched(lambda rate: rate <= 700 * draw.lognormvariate(0, 0.05)))
+        middles.append((held * failed) ** 0.5)
+    assert sum(middles) / len(middles) == pytest.approx(700, rel=0.01)
+
+
+def test_a_search_ends_at_its_limits():
+    """No rate below the lowest is tried, and none above the highest: then an end of the bracket is missing."""
+    nothing = searched(lambda _: False)
+    assert [rate for rate, _ in nothing[::2]] == [100, 50, 25, 12.5, 6.25, 4]
+    assert bracket_of(nothing) == (None, 4)
+    everything = searched(lambda _: True, highest=1000)
+    assert [rate for rate, _ in everything] == [100, 200, 400, 800, 1000, 1000]
+    assert bracket_of(everything) == (1000, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, None),
+        ({"p99": 0.25}, "p99 250 ms"),
+        ({"errors": {"reset": 10}}, "errors 1.00 %"),
+        ({"achieved_per_second": 189.0}, "189 of 200 requests/s were sent"),
+        ({"served": 195.0}, "the backlog grew by 11 requests in half the trial"),
+    ],
+)
+def test_a_trial_holds_its_rate_while_its_conditions_hold_and_no_backlog_grows(changes, why):
+    """5 requests a second that are not served make a backlog of 12 in half of 5 s, with p99 still low."""
+    assert why_not_held(a_searched_trial("urllib3", 1, 200.0, **changes), CONDITIONS) == why
+
+
+def planned(rounds: int = 2):
+    """A run that has not begun."""
+    experiment = Experiment(
+        name="mine", question="?", strategies=list(TRUTH), rounds=rounds, seed=1, find_max=CONDITIONS,
+        workloads={"w": WorkloadTable(first=Workload(duration=5.0))},
+    )  # fmt: skip
+    return new_run(NAME, make_plan(experiment), Target(testbed="local"), SURROUNDINGS)
+
+
+def measured(trial, workload, *_: object) -> Trial:
+    """A trial that holds its rate up to its strategy's highest."""
+    assert (workload.rate, workload.duration, workload.max_late) == (trial.search_rate, 5.0, 5.0)
+    done = a_searched_trial(trial.strategy, trial.round, trial.search_rate, served=TRUTH[trial.strategy])
+    return Trial(**(done.model_dump() | trial.model_dump()))
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A results folder in which the run has its place."""
+    made = Store(tmp_path)
+    made.claim(NAME)
+    return made
+
+
+def test_each_round_searches_the_highest_rate_of_each_arm(store):
+    """Every trial is in the run file, which fits the schema. A trial that held the rate stands for the search."""
+    run = execute(planned(), measured, store, Recorder())
+    assert (run.status, len(run.trials)) == ("done", 4)
+    assert store.read(NAME) == run
+    jsonschema.validate(json.loads(run.model_dump_json()), schema())
+    for trial in run.trials:
+        assert 0.965 < trial.highest_rate.middle / TRUTH[trial.arm] < 1.05
+        assert trial.highest_rate.held in {probe.search_rate for probe in run.probes if probe.arm == trial.arm}
+    assert sorted(trial.order for trial in run.every_trial) == list(range(run.measured))
+
+
+def test_arms_compare_by_their_highest_rates_in_every_report(store):
+    """With an interval that counts the rates that held and did not hold."""
+    run = execute(planned(rounds=3), measured, store, Recorder())
+    rate = typical_rate(run.trials_of("urllib3"))
+    rates = [trial.highest_rate for trial in run.trials_of("urllib3")]
+    assert rate.low <= min(one.held for one in rates) < 640 < max(one.not_held for one in rates) <= rate.high
+    (group,) = groups_of(run)
+    best, other = group.rows
+    assert (best.name, best.first, other.ratio.value) == ("urllib3", True, pytest.approx(640 / 70, rel=0.05))
+    (answer,) = answers([group])
+    assert answer.startswith(f"urllib3 held {rate.value:.0f} (")
+    assert f"{rate.value:.0f} (" in as_markdown.render(run)
+    assert f"{rate.value:.0f} (" in as_html.render(run)
+    rows = list(csv.DictReader(io.StringIO(as_csv.render(run))))
+    assert len(rows) == run.measured
+    assert {row["arm"] for row in rows if row["highest_requests_per_second"]} == set(TRUTH)
+    again = run.model_copy(update={"run": "again"})
+    assert list(compare(run, [again]).others[0].changes["urllib3"]) == ["highest_rate"]
+
+
+def test_a_search_that_is_interrupted_goes_on_where_it_was(store):
+    """The run that goes on has the same rates as one that was not interrupted."""
+    whole = execute(planned(), measured, store, Recorder())
+
+    def interrupted(trial, *rest):
+        done = measured(trial, *rest)
+        if trial.order == 7:
+            raise TrialInterrupted(done.model_copy(update={"status": "lost", "reason": "interrupted"}))
+        return done
+
+    with pytest.raises(IncompleteRun, match=r"interrupted in trial 8 of \d+; what was done is in"):
+        execute(planned(), interrupted, store, Recorder())
+    stopped = store.read(NAME)
+    assert (stopped.status, len(stopped.probes), stopped.probes[7].status) == ("incomplete", 8, "lost")
+    again = execute(resumed(stopped, SURROUNDINGS), measured, store, Recorder())
+    assert again.status == "done"
+    rates = [(one.arm, one.round, one.search_rate) for one in again.probes if one.status == "done"]
+    assert rates == [(one.arm, one.round, one.search_rate) for one in whole.probes]
+    assert [trial.highest_rate for trial in again.trials] == [trial.highest_rate for trial in whole.trials]
+
+
+def test_a_trial_that_is_lost_twice_ends_its_search_and_the_run_is_incomplete(store):
+    """The other searches go on, and so does this one when the run is resumed."""
+
+    def lost(trial, *rest):
+        if (trial.strategy, trial.round) == ("urllib3", 1):
+            raise TrialLost("box 1 is gone")
+        return measured(trial, *rest)
+
+    run = execute(planned(), lost, store, Recorder())
+    assert (run.status, sum(trial.status == "done" for trial in run.trials)) == ("incomplete", 3)
+    assert [probe.status for probe in run.probes].count("lost") == 2
+    (due,) = due_trials(resumed(run, SURROUNDINGS)).trials
+    assert (due.arm, due.round, due.search_rate) == ("urllib3", 1, run.probes[-1].search_rate)
+    again = execute(resumed(run, SURROUNDINGS), measured, store, Recorder())
+    assert (again.status, sum(trial.status == "done" for trial in again.trials)) == ("done", 4)
+
+
+def test_an_arm_that_holds_no_rate_has_a_failed_trial_with_the_reason(store, monkeypatch):
+    """The others are compared."""
+    monkeypatch.setitem(TRUTH, "http.client", 1.0)
+    run = execute(planned(rounds=1), measured, store, Recorder())
+    assert (run.status, {trial.arm: trial.status for trial in run.trials}) == (
+        "incomplete", {"urllib3": "done", "http.client": "failed"},
+    )  # fmt: skip
+    (failed,) = [trial for trial in run.trials if trial.status == "failed"]
+    assert failed.reason.startswith("it held no rate: at 4 requests/s, the backlog grew")
+
+
+def test_the_time_of_a_search_is_estimated():
+    """Some fifteen trials of an arm in a round."""
+    assert seconds_of(planned(rounds=1).experiment) == pytest.approx(2 * 15 * 5.7, rel=0.1)
