@@ -1,64 +1,157 @@
-"""What the lab adds: a strategy's wall time in the lab over the same loop written bare."""
+"""What the lab adds: a strategy's wall time in the lab over that of the same loop written bare.
+
+Each round is a fresh process, ``python -m benchmarks.overhead STRATEGY URL SECONDS FIRST [CA]``, in which the lab and
+the bare loop take turns: in one process both have the same layout of memory, which differs from process to process by
+more than what is looked for. One by one they take turns after `BLOCK` requests, with many in flight after all of them,
+since each turn makes its workers anew. The median of the turns' ratios counts: what slows the machine down slows both
+turns alike, or is left out. Of the lab, what a trial times is timed: executor and client are made and closed, and
+every request is recorded.
+"""
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from urllib.parse import urlsplit
 
 from benchmarks import bare_loops
-from benchmarks.figures import BenchmarkRow, at_most
-from benchmarks.trials import Site
+from benchmarks.bare_loops import Run
+from benchmarks.figures import BenchmarkRow, ratio
 from clientlab import strategies
+from clientlab.executors.executor_interface import Executor, RequestNumbers
+from clientlab.measuring.connections import PeerAddress
+from clientlab.measuring.context import TrialContext
+from clientlab.measuring.recording import preallocate
+from clientlab.measuring.trial_process import load_libraries, make_executor
+from clientlab.samples import log_reader
+from clientlab.testbeds.local import LocalTestbed
+from clientlab.testbeds.server_process import workers_for
+from clientlab.workload.workload import Workload
 
-REQUESTS = 3000
+REQUESTS, WARM_UP, BLOCK = 3000, 10, 100
 LIMIT = 1.03
 SECONDS_IN_ALL = 660.0
-"""Shared out among the clients: those that are slow get fewer rounds, and `FEWEST_ROUNDS` at least."""
-
+"""Shared out among all clients: slow ones get fewer rounds, but at least `FEWEST_ROUNDS`."""
 FEWEST_ROUNDS, MOST_TIMES = 3, 3
-"""Where the interval holds the limit, so many times the rounds and the seconds at most."""
-
-SECONDS_A_ROUND = 2.0
-"""Of one fresh process, which sends all requests in the lab and bare once at least."""
+"""While the interval holds the limit, a client gets up to so many times its rounds and its time."""
+SECONDS_PER_ROUND = 2.0
 
 
-def rows(plain: Site, secure: Site, rounds: int, clients: Sequence[str] = ()) -> Iterator[BenchmarkRow]:
-    """A row for each client, of those named or of all. Each round is a fresh process, the lab first in every other.
-
-    Raises SystemExit if a round fails.
-    """
+def rows(rounds: int, clients: Sequence[str]) -> Iterator[BenchmarkRow]:
+    """Yield a row for each client. The lab is first in every other round. Raises SystemExit if a round fails."""
     measured = bare_loops.strategies()
-    for client in (name for name in measured if not clients or name in clients):
-        name = measured[client]
-        ratios = _ratios(
-            name, secure if bare_loops.is_secure(client) else plain, rounds, SECONDS_IN_ALL / len(measured)
-        )
-        other = "bare loop" if bare_loops.has_loop(client) else "its client alone"
-        concurrency = strategies.find(name).concurrency
-        flights = "" if concurrency == 1 else f", c={concurrency}"
-        yield at_most(f"lab over {other}, {name}, N={REQUESTS:,}{flights}", ratios, LIMIT)
+    seconds = SECONDS_IN_ALL / len(measured)
+    with (
+        tempfile.TemporaryDirectory() as logs,
+        LocalTestbed(["aiohttp"], ["direct", "proxy-tls"], Path(logs), workers_for(bare_loops.CONCURRENCY)) as testbed,
+    ):
+        for client in clients:
+            route = "proxy-tls" if strategies.CLIENTS[client].http == "2" else "direct"
+            url, ca_file = f"{testbed.base_url('aiohttp', route)}/", testbed.ca_file("aiohttp", route)
+            ratios = _measure(measured[client], [url, *([ca_file] if ca_file else [])], rounds, seconds)
+            other = "bare loop" if bare_loops.has_loop(client) else "its client alone"
+            yield ratio(f"lab over {other}, {measured[client]}, N={REQUESTS:,}", ratios, LIMIT)
 
 
-def _ratios(name: str, site: Site, rounds: int, seconds: float) -> list[float]:
-    """As many as are asked for or fit into the time; more of both while the interval holds the limit."""
+def _measure(strategy: str, site: list[str], rounds: int, seconds: float) -> list[float]:
+    """Return a ratio per round: as many as are asked for or fit into the time, more while the limit is in doubt."""
     ratios: list[float] = []
     began, times = time.monotonic(), 1
-    while len(ratios) < FEWEST_ROUNDS or (
-        len(ratios) < times * rounds and time.monotonic() < began + times * seconds
-    ):  # fmt: skip
-        ratios.append(_round(name, site, "lab" if len(ratios) % 2 == 0 else "bare"))
-        row = at_most(name, ratios, LIMIT)
+    while len(ratios) < FEWEST_ROUNDS or (len(ratios) < times * rounds and time.monotonic() < began + times * seconds):
+        first = "bare" if len(ratios) % 2 else "lab"
+        command = [sys.executable, "-m", "benchmarks.overhead", strategy, site[0], str(SECONDS_PER_ROUND), first]
+        ended = subprocess.run([*command, *site[1:]], capture_output=True, text=True, check=False)
+        if ended.returncode:
+            raise SystemExit(f"overhead: {strategy}: {ended.stderr}")
+        ratios.append(float(ended.stdout))
+        row = ratio(strategy, ratios)
         times = MOST_TIMES if row.low <= LIMIT <= row.high else 1
     return ratios
 
 
-def _round(name: str, site: Site, first: str) -> float:
-    """Wall time in the lab over that of the bare loop."""
-    command = [sys.executable, "-m", "benchmarks.in_turn", name, site.url, str(REQUESTS), str(SECONDS_A_ROUND), first]
-    command += [site.ca_file] if site.ca_file is not None else []
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ended.returncode:
-        raise SystemExit(f"overhead: {name}: {ended.stderr}")
-    return float(ended.stdout)
+@dataclass(frozen=True)
+class Trials:
+    """Seconds of the lab and of the bare loop: of each turn, and of making and closing the client."""
+
+    turns: list[tuple[float, float]]
+    ends: tuple[float, float]
+
+
+def compare(strategy: str, url: str, seconds: float, *, lab_first: bool, ca_file: str | None) -> float:
+    """Return the lab's seconds over those of the bare loop. Both send all requests as often as fits, at least once."""
+    address, spec = PeerAddress(urlsplit(url).port or 80), strategies.find(strategy)
+
+    def context(count: int, folder: str) -> TrialContext:
+        return TrialContext(spec, Workload(requests=count), url, folder, address, ca_file)
+
+    def measure(count: int) -> Trials:
+        with tempfile.TemporaryDirectory() as folder:
+            preallocate(context(count, folder))
+            executor = make_executor(context(count, folder))
+            ways = [_lab_loop(executor), bare_loops.bare_loop(strategy, url, ca_file)]
+            took = _take_turns(ways, [0, 1] if lab_first else [1, 0], count, BLOCK if spec.concurrency == 1 else count)
+            if errors := log_reader.read(Path(folder)).errors:
+                raise SystemExit(f"requests failed: {errors}")
+        return took
+
+    load_libraries(context(REQUESTS, ""))
+    measure(WARM_UP)
+    until = perf_counter() + seconds
+    trials = [measure(REQUESTS)]
+    while perf_counter() < until:
+        trials.append(measure(REQUESTS))
+    turns = [turn for trial in trials for turn in trial.turns]
+    bare = median(bare for _, bare in turns) * len(trials[0].turns)
+    lab_ends, bare_ends = (median(trial.ends[way] for trial in trials) for way in (0, 1))
+    return (lab_ends + median(lab / bare for lab, bare in turns) * bare) / (bare_ends + bare)
+
+
+@contextmanager
+def _lab_loop(executor: Executor) -> Iterator[Run]:
+    executor.open()
+    sent = 0
+
+    def run(count: int) -> None:
+        nonlocal sent
+        executor.run(RequestNumbers(count, first=sent))
+        sent += count
+
+    yield run
+    executor.close()
+
+
+def _take_turns(ways: Sequence[AbstractContextManager[Run]], order: list[int], count: int, block: int) -> Trials:
+    """Send `count` requests each way, in turns of `block`. The order is reversed after each turn."""
+    ends, turns, runs = [0.0, 0.0], [], {}
+    gc.collect()
+    for way in order:
+        began = perf_counter()
+        runs[way] = ways[way].__enter__()
+        ends[way] += perf_counter() - began
+    for first in range(0, count, block):
+        took = [0.0, 0.0]
+        for way in order:
+            began = perf_counter()
+            runs[way](min(block, count - first))
+            took[way] = perf_counter() - began
+        turns.append((took[0], took[1]))
+        order.reverse()
+    for way in order:
+        began = perf_counter()
+        ways[way].__exit__(None, None, None)
+        ends[way] += perf_counter() - began
+    return Trials(turns, (ends[0], ends[1]))
+
+
+if __name__ == "__main__":
+    name, its_url, most, first, *ca = sys.argv[1:]
+    print(compare(name, its_url, float(most), lab_first=first == "lab", ca_file=ca[0] if ca else None))

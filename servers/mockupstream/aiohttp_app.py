@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 
 from mockupstream import metrics
-from mockupstream.alarm import Alarm, make_alarm
-from mockupstream.contract import ROUTES, UNKNOWN, UNREADABLE, Call, Contract, Reply, Route
-from mockupstream.headers import joined
+from mockupstream.alarm import Alarm
+from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route, joined
 from mockupstream.ledger import digest_of
 from mockupstream.quick_replies import QuickReplies
 
@@ -44,7 +41,7 @@ def _assembled(
     settings: Settings, ledger: Ledger, exposition: metrics.Exposition
 ) -> tuple[web.Application, QuickReplies]:
     app = web.Application()
-    upstream = _AiohttpUpstream(Contract(settings), ledger, settings.read_timeout)
+    upstream = _AiohttpUpstream(Contract(settings), ledger)
     app.cleanup_ctx.append(upstream.run)
     app.router.add_get("/healthz", _health)
     app.router.add_get("/metrics", _metrics(exposition))
@@ -70,16 +67,14 @@ class _Runner(web.AppRunner):
 class _AiohttpUpstream:
     """Serves the contract's routes in one event loop."""
 
-    def __init__(self, contract: Contract, ledger: Ledger, read_timeout: float) -> None:
+    def __init__(self, contract: Contract, ledger: Ledger) -> None:
         self._contract = contract
-        self._read_timeout = read_timeout
         self._ledger = ledger
         self._connections = _AiohttpConnections(ledger)
         self.quick = QuickReplies(ledger, self._connections.saw)
-        self._alarm: Alarm
 
     async def run(self, _app: web.Application) -> AsyncIterator[None]:
-        self._alarm = make_alarm()
+        self._alarm = Alarm()
         yield
         self._alarm.close()
 
@@ -93,10 +88,7 @@ class _AiohttpUpstream:
     async def _serve(self, route: Route, request: web.Request) -> web.StreamResponse:
         self._ledger.begin()
         try:
-            try:
-                length, sha256 = await self._read(request, digest=route.digest) if request.body_exists else _NO_BODY
-            except (HttpProcessingError, web.RequestPayloadError, TimeoutError):
-                return await self._unreadable(route, request)
+            length, sha256 = await _read(request, digest=route.digest) if request.body_exists else _NO_BODY
             read = time.monotonic()
             reply = self._contract.reply(route, _call(request, length, sha256))
             if reply.seconds:
@@ -111,34 +103,6 @@ class _AiohttpUpstream:
             return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
         finally:
             self._ledger.end()
-
-    async def _read(self, request: web.Request, *, digest: bool) -> tuple[int, str]:
-        """Read the whole body, keep nothing of it, and return its length and SHA-256.
-
-        Raises TimeoutError where no byte comes for the time limit. Only a body that is still to come pays for it.
-        aiohttp wakes no handler that waits for a chunk if a malformed one comes: it would wait for ever.
-        """
-        length, sha256, body = 0, hashlib.sha256(), request.content
-        while not body.at_eof():
-            if body.is_eof():
-                data = await body.readany()
-            else:
-                async with asyncio.timeout(self._read_timeout):
-                    data = await body.readany()
-            length += len(data)
-            if digest:
-                sha256.update(data)
-        return length, sha256.hexdigest()
-
-    async def _unreadable(self, route: Route, request: web.Request) -> web.Response:
-        reply = UNREADABLE
-        self._ledger.ready(route.number, reply.status, 0.0, 0.0, 0, len(reply.body), _digest(request))
-        response = web.Response(body=reply.body, status=reply.status, headers=reply.headers)
-        response.force_close()
-        await response.prepare(request)
-        await response.write_eof()
-        request.protocol.force_close()  # aiohttp itself would wait 10 s for the rest of the body
-        return response
 
     async def _stream(self, request: web.Request, reply: Reply) -> web.StreamResponse:
         response = web.StreamResponse(status=reply.status, headers=reply.headers)
@@ -176,6 +140,16 @@ class _AiohttpConnections:
         if len(self._seen) > self._most:
             self._seen = {seen for seen in self._seen if seen.transport is not None}
             self._most = max(_FEWEST_REMEMBERED, 2 * len(self._seen))
+
+
+async def _read(request: web.Request, *, digest: bool) -> tuple[int, str]:
+    """Read the whole body, keep nothing of it, and return its length and SHA-256."""
+    length, sha256 = 0, hashlib.sha256()
+    async for data in request.content.iter_any():
+        length += len(data)
+        if digest:
+            sha256.update(data)
+    return length, sha256.hexdigest()
 
 
 _NO_BODY = (0, hashlib.sha256().hexdigest())

@@ -3,7 +3,7 @@
 libuv, and with it uvloop, counts its timers and its clock in whole milliseconds: asyncio.sleep(0.050) ends anywhere
 from 0.9 ms early to 1 ms late. A mock upstream must not serve earlier than asked, and what it serves late is measured
 as the client's. Linux has a timer of nanoseconds that an event loop can watch like a socket, timerfd; one is enough
-for all requests of a worker.
+for all requests of a worker. Python has os.timerfd_create only since 3.13.
 """
 
 from __future__ import annotations
@@ -14,35 +14,18 @@ import heapq
 import itertools
 import math
 import os
+import struct
 import sys
 import time
-from typing import Protocol
 
-_CLOCK_MONOTONIC = 1  # the clock of time.monotonic()
-_TFD_TIMER_ABSTIME = 1
-_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC if sys.platform != "win32" else 0
+_CLOCK_MONOTONIC, _TFD_TIMER_ABSTIME = 1, 1
 _SECOND = 1_000_000_000
-
-
-class Alarm(Protocol):
-    """Wakes coroutines of one event loop."""
-
-    async def until(self, moment: float) -> None:
-        """Return when time.monotonic() has reached `moment`, in seconds."""
-        ...
-
-    def close(self) -> None:
-        """Release the resources of the alarm. No coroutine is woken afterwards."""
-        ...
-
-
-def make_alarm() -> Alarm:
-    """Return the most precise alarm of this platform for the running event loop."""
-    return KernelAlarm() if sys.platform == "linux" else LoopAlarm()
+_TIMER_SPECIFICATION = struct.Struct("@4l").pack
+"""C's `struct itimerspec`: an interval, which stays 0, then the moment, each in seconds and nanoseconds."""
 
 
 class LoopAlarm:
-    """Uses the timers of the event loop, which are up to some milliseconds late."""
+    """Wakes coroutines by the timers of the event loop, which are up to some milliseconds late."""
 
     async def until(self, moment: float) -> None:
         """Return when time.monotonic() has reached `moment`."""
@@ -54,30 +37,15 @@ class LoopAlarm:
         """Do nothing: the loop holds the timers."""
 
 
-class _TimerSpecification(ctypes.Structure):
-    """C's `struct itimerspec`: an interval (unused), then the moment."""
-
-    _fields_ = (
-        ("interval_seconds", ctypes.c_long),
-        ("interval_nanoseconds", ctypes.c_long),
-        ("seconds", ctypes.c_long),
-        ("nanoseconds", ctypes.c_long),
-    )
-
-
 class KernelAlarm:
-    """Uses one timerfd of Linux, always set to the earliest moment that a coroutine waits for.
-
-    By ctypes, since Python has os.timerfd_create only from 3.13.
-    """
+    """Wakes coroutines by one timerfd of Linux, always set to the earliest moment that one waits for."""
 
     def __init__(self) -> None:
         """Open the timer and have the running loop watch it; OSError where the kernel has no timer left."""
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._timer: int = self._libc.timerfd_create(_CLOCK_MONOTONIC, _FLAGS)
+        self._timer: int = self._libc.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
         if self._timer < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._timer, self._ring)
         # The running number orders equal moments, since futures cannot be compared.
@@ -98,8 +66,7 @@ class KernelAlarm:
         os.close(self._timer)
 
     def _ring(self) -> None:
-        now = time.monotonic()
-        sleepers = self._sleepers
+        now, sleepers = time.monotonic(), self._sleepers
         while sleepers and sleepers[0][0] <= now:
             future = heapq.heappop(sleepers)[2]
             if not future.done():  # done already if its request was cancelled
@@ -109,6 +76,9 @@ class KernelAlarm:
 
     def _set(self, moment: float) -> None:
         # Rounded up: waking a nanosecond early would be useless.
-        seconds, nanoseconds = divmod(math.ceil(moment * _SECOND), _SECOND)
-        specification = _TimerSpecification(0, 0, seconds, nanoseconds)
-        self._libc.timerfd_settime(self._timer, _TFD_TIMER_ABSTIME, ctypes.byref(specification), None)
+        specification = _TIMER_SPECIFICATION(0, 0, *divmod(math.ceil(moment * _SECOND), _SECOND))
+        self._libc.timerfd_settime(self._timer, _TFD_TIMER_ABSTIME, specification, None)
+
+
+Alarm = KernelAlarm if sys.platform == "linux" else LoopAlarm
+"""The most precise alarm of this platform, for the running event loop."""

@@ -70,9 +70,9 @@ class BehaviourReader:
         parameters = dict(reversed(parse_qsl(query, keep_blank_values=True))) if query else {}
         settings = self._settings
         delay = read_delay(parameters["delay"]) if "delay" in parameters else settings.delay
-        status = read_status(parameters["status"]) if "status" in parameters else settings.status
-        seed = whole_number(parameters["seed"], "seed", 0) if "seed" in parameters else settings.seed
-        settled = seed is not None or isinstance(delay, delays.Fixed)
+        status = read_status(parameters["status"]) if "status" in parameters else None
+        seed = whole_number(parameters["seed"], "seed", 0) if "seed" in parameters else None
+        settled = seed is not None or delay.is_fixed
         wait = self.draw(delay, seed) if settled else None
         return Behaviour(delay, wait, status, seed, parameters)
 

@@ -27,6 +27,18 @@ _DEFAULT_CHUNK = 1024
 BODILESS = frozenset({204, 205, 304})
 
 
+def joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return headers by lower-case name, sorted, repeated ones joined by a comma (RFC 9110, 5.3).
+
+    Names with an underscore are left out: WSGI cannot tell them from those with a hyphen, and gunicorn drops them.
+    """
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        if "_" not in name:
+            values.setdefault(name.lower(), []).append(value)
+    return {name: ",".join(values[name]) for name in sorted(values)}
+
+
 class Call(NamedTuple):
     """A request whose body was read: `length` and `sha256` (of /echo alone, else empty) are what is left of it.
 
@@ -197,11 +209,6 @@ def _refusal(refused: RefusedError, wait: Wait | None) -> Reply:
         headers = (*headers, ("Server-Timing", wait.told))
     return Reply(wait.seconds if wait else 0.0, refused.status, headers, refused.body(), None, None)
 
-
-UNREADABLE = _refusal(
-    RefusedError(400, "the body of the request is malformed, incomplete, or did not arrive in time"), None
-)
-"""The reply to a request whose body cannot be read to its end. The connection is closed behind it."""
 
 ROUTES = (
     Route("/", 0, Contract.root, settled=True),

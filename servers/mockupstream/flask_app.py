@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from flask import Flask, Request, Response, request
-from gunicorn.http.errors import ParseException
 from werkzeug.exceptions import NotFound
 from werkzeug.routing import Rule
 
 from mockupstream import metrics
-from mockupstream.contract import ROUTES, UNKNOWN, UNREADABLE, Call, Contract, Reply, Route
-from mockupstream.headers import joined
+from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route, joined
 from mockupstream.ledger import digest_of
 
 if TYPE_CHECKING:
@@ -80,12 +78,7 @@ class _FlaskUpstream:
 
     def _reply(self, route: Route, arguments: dict[str, str]) -> Reply:
         digest = digest_of(request.method, request.environ["RAW_URI"])
-        try:
-            length, sha256 = _read(request, digest=route.digest)
-        except (OSError, ParseException):
-            # gunicorn and werkzeug close the connection behind this reply.
-            self._ledger.ready(route.number, UNREADABLE.status, 0.0, 0.0, 0, len(UNREADABLE.body), digest)
-            return UNREADABLE
+        length, sha256 = _read(request, digest=route.digest)
         read = time.monotonic()
         call = Call(
             request.method,

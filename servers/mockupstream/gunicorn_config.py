@@ -39,9 +39,8 @@ if _serving.framework == "flask":
     wsgi_app = "mockupstream.serving:flask_application()"
     # gunicorn's default worker, sync, has no keep-alive, and would make each comparison one of new connections. With
     # more than one thread gunicorn would quietly take gthread in its place.
-    threaded = _serving.worker_class == "gthread"
-    worker_class = "mockupstream.flask_worker.UpstreamThreadWorker" if threaded else "sync"
-    threads = _serving.threads if threaded else 1
+    worker_class = _serving.worker_class
+    threads = _serving.threads if worker_class == "gthread" else 1
     # How many connections a worker keeps, idle ones included: the default of 1000 would close those above.
     worker_connections = 16_384
 else:

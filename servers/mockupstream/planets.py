@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import ephem
 
@@ -13,85 +13,43 @@ from mockupstream.refusals import RefusedError, as_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PLANETS = {
-    planet.__name__.lower(): planet
-    for planet in (
-        ephem.Mercury,
-        ephem.Venus,
-        ephem.Mars,
-        ephem.Jupiter,
-        ephem.Saturn,
-        ephem.Uranus,
-        ephem.Neptune,
-        ephem.Pluto,
-    )
-}
+_NAMES = ("Mercury", "Venus", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune", "Pluto")
+_PLANETS = {name.lower(): getattr(ephem, name) for name in _NAMES}
 # ephem's models hold for some millennia around now; its own dates go wrong far outside of it.
 _FIRST_YEAR, _LAST_YEAR = 1, 9998
 
 
-class _Axis(NamedTuple):
-    """A number of the observer: its default (Greenwich) and the range where it means something."""
-
-    default: float
-    least: float
-    most: float
-
-
-_OBSERVER = {
-    "lon": _Axis(-0.0005, -360.0, 360.0),
-    "lat": _Axis(51.4769, -90.0, 90.0),
-    # From the deepest sea to the edge of space, in metres.
-    "elevation": _Axis(0.0, -11_000.0, 100_000.0),
-}
+_GREENWICH = {"lon": -0.0005, "lat": 51.4769, "elevation": 0.0}
+"""The observer, in degrees and metres."""
 
 
 def position(name: str, parameters: Mapping[str, str]) -> bytes:
-    """Return the JSON of where planet `name` (any case) is.
+    """Return the JSON of where planet `name` (any case) is, seen from Greenwich.
 
-    `parameters` may hold `lon` and `lat` (degrees, east and north), `elevation` (metres; each that is missing is that
-    of Greenwich) and `when` (ISO 8601, UTC where it names no zone; now where missing). The document holds `name`,
+    `parameters` may hold `when` (ISO 8601, UTC where it names no zone; now where missing). The document holds `name`,
     `when`, `observer`, `right_ascension` (h:m:s), `declination`, `altitude`, `azimuth` (d:m:s) and `magnitude`.
-    RefusedError is 404 for an unknown planet and 400 for a bad number or time.
+    RefusedError is 404 for an unknown planet and 400 for a bad time.
     """
     planet = _PLANETS.get(name.lower())
     if planet is None:
         raise RefusedError(404, f"no planet is called {name!r}", planets=sorted(_PLANETS))
-    place = {axis: _number(parameters, axis) for axis in _OBSERVER}
-    when = _when(parameters)
-    return as_json(
-        {"name": planet.__name__, "when": when.isoformat(), "observer": place, **_compute(planet(), place, when)}
-    )
-
-
-def _compute(body: ephem.Planet, place: Mapping[str, float], when: datetime) -> dict[str, object]:
-    observer = ephem.Observer()
-    observer.lon = math.radians(place["lon"])
-    observer.lat = math.radians(place["lat"])
-    observer.elevation = place["elevation"]
+    when, observer, body = _when(parameters), ephem.Observer(), planet()
+    observer.lon, observer.lat = (math.radians(_GREENWICH[axis]) for axis in ("lon", "lat"))
+    observer.elevation = _GREENWICH["elevation"]
     observer.date = when.replace(tzinfo=None)
     body.compute(observer)
-    return {
-        "right_ascension": str(body.ra),
-        "declination": str(body.dec),
-        "altitude": str(body.alt),
-        "azimuth": str(body.az),
-        "magnitude": body.mag,
-    }
-
-
-def _number(parameters: Mapping[str, str], name: str) -> float:
-    axis = _OBSERVER[name]
-    text = parameters.get(name)
-    if text is None:
-        return axis.default
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise RefusedError(400, f"{name} must be a number, not {text!r}") from error
-    if not axis.least <= value <= axis.most:
-        raise RefusedError(400, f"{name} must be a number from {axis.least:g} to {axis.most:g}, not {text!r}")
-    return value
+    return as_json(
+        {
+            "name": planet.__name__,
+            "when": when.isoformat(),
+            "observer": _GREENWICH,
+            "right_ascension": str(body.ra),
+            "declination": str(body.dec),
+            "altitude": str(body.alt),
+            "azimuth": str(body.az),
+            "magnitude": body.mag,
+        }
+    )
 
 
 def _when(parameters: Mapping[str, str]) -> datetime:

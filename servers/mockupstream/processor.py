@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 _SCHED = 2  # CPUCLOCK_SCHED of Linux: nanoseconds that a process has run
-_CGROUP = Path("/sys/fs/cgroup")
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def cpu_seconds(pid: int) -> float:
@@ -27,7 +27,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def usable_cores() -> float:
-    """Cores that this process may use: by its affinity, and by the quota of its control group (version 2 or 1)."""
+    """Cores that this process may use: by its affinity, and by the quota of its control group (version 2)."""
     allowed = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     quota, period = _quota()
     return min(allowed, quota / period) if quota > 0 < period else allowed
@@ -36,10 +36,6 @@ def usable_cores() -> float:
 def _quota() -> tuple[float, float]:
     """CPU time and period of the control group's quota, in equal units; 0 or less where there is none."""
     with contextlib.suppress(OSError, ValueError):
-        quota, period = (_CGROUP / "cpu.max").read_text(encoding="ascii").split()
+        quota, period = _QUOTA.read_text(encoding="ascii").split()
         return (0.0 if quota == "max" else float(quota)), float(period)
-    with contextlib.suppress(OSError, ValueError):
-        names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-        first, second = (float((_CGROUP / "cpu" / name).read_text(encoding="ascii")) for name in names)
-        return first, second
     return 0.0, 0.0

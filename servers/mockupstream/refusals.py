@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class RefusedError(Exception):
@@ -23,11 +23,9 @@ class RefusedError(Exception):
         return as_json(self.document)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """A documented bound that a request must not exceed, and the environment variable that raises it."""
+class Limit(NamedTuple):
+    """A bound that a request must not exceed, and the environment variable that raises it."""
 
-    name: str
     value: float
     unit: str
     variable: str
@@ -35,12 +33,8 @@ class Limit:
     def check(self, asked: float, what: str) -> None:
         """Raise RefusedError (400) if `asked`, in the unit of the limit, is beyond the limit. `what` describes it."""
         if asked > self.value:
-            error = (
-                f"{what} is beyond the {self.name} limit of {self.value:.15g} {self.unit}, which {self.variable} raises"
-            )
-            raise RefusedError(
-                400, error, limit=self.name, value=self.value, unit=self.unit, variable=self.variable, asked=asked
-            )
+            limit = f"{self.value:.15g} {self.unit}"
+            raise RefusedError(400, f"{what} is beyond the limit of {limit}, which {self.variable} raises")
 
 
 def as_json(document: object) -> bytes:

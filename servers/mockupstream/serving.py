@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import TYPE_CHECKING, Any
 
 from mockupstream import settings as reading
@@ -12,6 +13,9 @@ from mockupstream.metrics import Exposition, UpstreamCollector
 if TYPE_CHECKING:
     from aiohttp import web
     from flask import Flask
+
+_SILENT_SECONDS = 60
+"""The kernel keeps a connection without a byte to itself for about so long (tcp(7), TCP_DEFER_ACCEPT)."""
 
 
 class _Place:
@@ -30,10 +34,10 @@ def post_fork(_server: Any, worker: Any) -> None:
     """In a worker: store its number. gunicorn calls it age; it starts at 1 and is never reused."""
     _Place.number = worker.age - 1
     if reading.or_exit(reading.read_serving, os.environ).framework == "flask":
-        from mockupstream.flask_worker import limit_reading  # noqa: PLC0415 - an image has only one of the two
-
-        seconds = reading.or_exit(reading.read_settings, os.environ).read_timeout
-        limit_reading([listener.sock for listener in worker.sockets], seconds, worker.cfg.backlog)
+        for listener in worker.sockets:
+            if hasattr(socket, "TCP_DEFER_ACCEPT"):  # or a connection that is opened ahead of its use holds a thread
+                listener.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _SILENT_SECONDS)
+            listener.sock.listen(worker.cfg.backlog)  # gunicorn keeps the backlog of a socket that it inherits
 
 
 def child_exit(_server: Any, worker: Any) -> None:

@@ -9,7 +9,7 @@ import contextlib
 import resource
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mockupstream import delays
 from mockupstream.refusals import Limit
@@ -17,10 +17,7 @@ from mockupstream.refusals import Limit
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Framework = Literal["flask", "aiohttp"]
-WorkerClass = Literal["gthread", "sync"]
 _Value = TypeVar("_Value")
-_MIB = 1 << 20
 
 
 class BadVariableError(Exception):
@@ -32,23 +29,20 @@ class Settings:
     """The default behaviour of requests without parameters, and the limits."""
 
     delay: delays.ParsedDelay
-    status: int | None
-    seed: int | None
     most_delay: Limit
     most_body: Limit
     most_size: Limit
-    read_timeout: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
     """The settings of gunicorn, for `gunicorn_config.py`."""
 
-    framework: Framework
+    framework: str
     bind: str
     workers: int
     threads: int
-    worker_class: WorkerClass
+    worker_class: str
     keep_alive: int
     backlog: int
     graceful_timeout: int
@@ -57,34 +51,31 @@ class Serving:
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Read the behaviour and the limits; BadVariableError names the variable that cannot be read.
 
-    `MOCKUPSTREAM_DELAY`, `_STATUS`, `_SEED` act as if every request's query said so. `MOCKUPSTREAM_MAX_DELAY` is a
-    time, `_MAX_BODY` and `_MAX_SIZE` are bytes of a request's and of a response's body. `_READ_TIMEOUT` limits each
-    wait for bytes of a request, in whole seconds.
+    `MOCKUPSTREAM_DELAY` is the delay of requests that ask for none. `MOCKUPSTREAM_MAX_DELAY` is a time, `_MAX_BODY`
+    and `_MAX_SIZE` are bytes of a request's and of a response's body.
     """
     most_delay = _read(environment, "MAX_DELAY", "60s", delays.seconds)
     delay = _read(environment, "DELAY", "0", delays.parse)
     if delay.stated > most_delay:
         msg = f"MOCKUPSTREAM_DELAY: {delay} is beyond MOCKUPSTREAM_MAX_DELAY, {most_delay:g} s"
         raise BadVariableError(msg)
+    body, size = (
+        Limit(_read(environment, name, str(256 << 20), _between(0, 10**12)), "bytes", f"MOCKUPSTREAM_{name}")
+        for name in ("MAX_BODY", "MAX_SIZE")
+    )
     return Settings(
-        delay=delay,
-        status=_read(environment, "STATUS", "", _or_none(_between(200, 599))),
-        seed=_read(environment, "SEED", "", _or_none(_between(0, 10**18 - 1))),
-        most_delay=Limit(name="delay", value=most_delay, unit="s", variable="MOCKUPSTREAM_MAX_DELAY"),
-        most_body=_bytes_limit(environment, "request body", "MAX_BODY", 256 * _MIB),
-        most_size=_bytes_limit(environment, "response size", "MAX_SIZE", 256 * _MIB),
-        read_timeout=_read(environment, "READ_TIMEOUT", "10", _between(1, 3600)),
+        delay=delay, most_delay=Limit(most_delay, "s", "MOCKUPSTREAM_MAX_DELAY"), most_body=body, most_size=size
     )
 
 
 def read_serving(environment: Mapping[str, str]) -> Serving:
     """Read what gunicorn needs; BadVariableError names the variable that cannot be read."""
     return Serving(
-        framework=_read(environment, "FRAMEWORK", "aiohttp", _framework),
+        framework=_read(environment, "FRAMEWORK", "aiohttp", _one_of("flask", "aiohttp")),
         bind=_read(environment, "BIND", "127.0.0.1:8000", str),
         workers=_read(environment, "WORKERS", "4", _between(1, 256)),
         threads=_read(environment, "THREADS", "25", _between(1, 4096)),
-        worker_class=_read(environment, "WORKER_CLASS", "gthread", _worker_class),
+        worker_class=_read(environment, "WORKER_CLASS", "gthread", _one_of("gthread", "sync")),
         keep_alive=_read(environment, "KEEP_ALIVE", "75", _between(1, 86_400)),
         backlog=_read(environment, "BACKLOG", "2048", _between(1, 65_535)),
         graceful_timeout=_read(environment, "GRACEFUL_TIMEOUT", "3", _between(1, 3600)),
@@ -116,11 +107,6 @@ def _read(environment: Mapping[str, str], name: str, default: str, convert: Call
         raise BadVariableError(msg) from error
 
 
-def _bytes_limit(environment: Mapping[str, str], name: str, variable: str, default: int) -> Limit:
-    value = _read(environment, variable, str(default), _between(0, 10**12))
-    return Limit(name=name, value=value, unit="bytes", variable=f"MOCKUPSTREAM_{variable}")
-
-
 def _between(least: int, most: int) -> Callable[[str], int]:
     def convert(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) <= 18 and least <= int(text) <= most):
@@ -131,23 +117,11 @@ def _between(least: int, most: int) -> Callable[[str], int]:
     return convert
 
 
-def _or_none(convert: Callable[[str], int]) -> Callable[[str], int | None]:
-    return lambda text: convert(text) if text else None
+def _one_of(*names: str) -> Callable[[str], str]:
+    def convert(text: str) -> str:
+        if text not in names:
+            msg = f"{text!r} is neither {' nor '.join(names)}"
+            raise ValueError(msg)
+        return text
 
-
-def _framework(text: str) -> Framework:
-    if text == "flask":
-        return "flask"
-    if text == "aiohttp":
-        return "aiohttp"
-    msg = f"{text!r} is neither flask nor aiohttp"
-    raise ValueError(msg)
-
-
-def _worker_class(text: str) -> WorkerClass:
-    if text == "gthread":
-        return "gthread"
-    if text == "sync":
-        return "sync"
-    msg = f"{text!r} is neither gthread nor sync"
-    raise ValueError(msg)
+    return convert

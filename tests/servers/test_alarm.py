@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from mockupstream.alarm import KernelAlarm, LoopAlarm, make_alarm
+from mockupstream.alarm import Alarm, KernelAlarm, LoopAlarm
 
 KINDS = [
     pytest.param(KernelAlarm, marks=pytest.mark.skipif(sys.platform != "linux", reason="timerfd is Linux's")),
@@ -44,7 +44,7 @@ def test_a_cancelled_sleeper_does_not_disturb_the_others() -> None:
     """A sleeper that is cancelled leaves the others' moments as they were."""
 
     async def sleep_both() -> None:
-        alarm = make_alarm()
+        alarm = Alarm()
         moment = time.monotonic() + 0.02
         cancelled = asyncio.create_task(alarm.until(moment - 0.01))
         await asyncio.sleep(0)

@@ -24,7 +24,7 @@ SAME = [
     "/drip?duration=0&numbytes=5&code=201", "/drip?numbytes=0", "/drip?duration=11", "/status/418", "/status/99",
     "/status/x", "/planets/mars?when=2018-11-01", "/planets/vulcan", "/planets/%7Bx%7D",
     "/upload", "/upload?status=503",
-    "/planets/mars?lon=x", "/?delay=11s", "/?delay=soon", "/?status=x", "/?seed=-1", "/delay/soon", "/delay/11",
+    "/planets/mars?when=x", "/?delay=11s", "/?delay=soon", "/?status=x", "/?seed=-1", "/delay/soon", "/delay/11",
     "/?delay=normal:10s,1s&seed=1", "/?delay=%zz&x=%ff", "/?delay=1ms&delay=2ms", "/delay/1ms?delay=5s",
 ]  # fmt: skip
 RAW = {"Host": "upstream", "User-Agent": "test", "Accept-Encoding": "identity"}
@@ -98,18 +98,18 @@ def test_never_earlier_than_asked(upstream: Server, path: str, told: float) -> N
 @pytest.mark.parametrize(
     ("path", "body", "told"),
     [
-        ("/?delay=11s", b"", ("delay", 10.0, "MOCKUPSTREAM_MAX_DELAY")),
-        ("/stream/2000000", b"", ("response size", 1 << 20, "MOCKUPSTREAM_MAX_SIZE")),
-        ("/", b"x" * 2_000_000, ("request body", 1 << 20, "MOCKUPSTREAM_MAX_BODY")),
+        ("/?delay=11s", b"", "10 s, which MOCKUPSTREAM_MAX_DELAY"),
+        ("/stream/2000000", b"", "1048576 bytes, which MOCKUPSTREAM_MAX_SIZE"),
+        ("/", b"x" * 2_000_000, "1048576 bytes, which MOCKUPSTREAM_MAX_BODY"),
     ],
 )
-def test_beyond_a_limit(upstream: Server, path: str, body: bytes, told: tuple[str, float, str]) -> None:
-    """Beyond a limit is 400 with a JSON that names the limit, its value and its variable, and no cap."""
+def test_beyond_a_limit(upstream: Server, path: str, body: bytes, told: str) -> None:
+    """Beyond a limit is 400 with a JSON that names the limit and its variable, and no cap."""
     with contextlib.closing(upstream.connect()) as connection:
         response = ask(connection, path, "POST", body)
         document = json.loads(response.body)
         assert response.status == 400
-        assert (document["limit"], document["value"], document["variable"]) == told
+        assert told in document["error"]
         # The whole body was read, so that the connection is still good.
         assert ask(connection, "/").status == 200
 

@@ -31,7 +31,8 @@ def test_a_constant_delay_is_as_long_in_both():
     """To the last bit: in seconds without a unit."""
     for text, seconds in CONSTANT.items():
         assert Delay.parse(text).constant == seconds, text
-        assert upstream.parse(text) == upstream.Fixed(seconds), text
+        fixed = upstream.parse(text)
+        assert (fixed.is_fixed, fixed.stated, fixed.draw(random.Random())) == (True, seconds, seconds), text
 
 
 @pytest.mark.parametrize("text", DRAWN)

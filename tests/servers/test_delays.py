@@ -10,21 +10,12 @@ from mockupstream import delays
 
 
 @pytest.mark.parametrize(
-    ("text", "written", "stated"),
-    [
-        ("0.12", "120ms", 0.12),
-        ("uniform:50ms,150ms", "uniform:50ms,150ms", 0.15),
-        ("normal:100ms,10ms", "normal:100ms,10ms", 0.1),
-        ("lognormal:100ms,0.3", "lognormal:100ms,0.3", 0.1),
-        ("exponential:0.1", "exponential:100ms", 0.1),
-    ],
+    ("text", "stated"),
+    [("0.12", 0.12), ("uniform:50ms,150ms", 0.15), ("normal:100ms,10ms", 0.1), ("exponential:0.1", 0.1)],
 )
-def test_is_read_and_written(text: str, written: str, stated: float) -> None:
-    """A delay is read, states its largest seconds, and is written in a form that reads as the same delay."""
-    delay = delays.parse(text)
-    assert str(delay) == written
-    assert delay.stated == stated
-    assert delays.parse(written) == delay
+def test_states_its_largest_seconds(text: str, stated: float) -> None:
+    """A delay is written as it was read."""
+    assert (str(delays.parse(text)), delays.parse(text).stated) == (text, stated)
 
 
 def test_normal_is_truncated_at_zero() -> None:

@@ -29,7 +29,7 @@ def test_the_contract_holds(server: Server) -> None:
     """Bodies, statuses, refusals, chunks and echoes are those of the contract."""
     assert server.ask("/").body == b'{"message": "hello"}\n'
     assert server.ask("/status/418").status == 418
-    assert json.loads(server.ask("/?delay=61s").body)["limit"] == "delay"
+    assert "MOCKUPSTREAM_MAX_DELAY" in json.loads(server.ask("/?delay=61s").body)["error"]
     assert len(server.ask("/stream/1000?chunk=300").body) == 1000
     assert json.loads(server.ask("/echo", "POST", b"x" * 1000).body)["body"]["length"] == 1000
     assert server.ask("/nope").status == 404
@@ -61,7 +61,7 @@ def test_a_bad_variable_ends_with_two() -> None:
     """One line names it."""
     command = [sys.executable, "-m", "mockupstream", "aiohttp"]
     ended = subprocess.run(
-        command, env=environment({"SEED": "x"}), capture_output=True, text=True, timeout=20, check=False
+        command, env=environment({"DELAY": "x"}), capture_output=True, text=True, timeout=20, check=False
     )
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
-    assert ended.stderr.startswith("MOCKUPSTREAM_SEED: ")
+    assert ended.stderr.startswith("MOCKUPSTREAM_DELAY: ")

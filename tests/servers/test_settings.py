@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from mockupstream.delays import Fixed
 from mockupstream.settings import BadVariableError, or_exit, read_serving, read_settings
 
 
 def test_defaults_hold_where_nothing_is_said() -> None:
     """Without variables, or with empty ones as Compose leaves them, the defaults hold."""
     settings = read_settings({"MOCKUPSTREAM_DELAY": "", "MOCKUPSTREAM_MAX_BODY": ""})
-    assert (settings.delay, settings.status, settings.seed) == (Fixed(0.0), None, None)
+    assert settings.delay.stated == 0
     assert settings.most_delay.value == 60
     assert read_serving({}).keep_alive == 75
 
 
 def test_variables_win_over_defaults() -> None:
     """What the environment says is what is read."""
-    settings = read_settings(
-        {"MOCKUPSTREAM_DELAY": "uniform:1s,2s", "MOCKUPSTREAM_STATUS": "503", "MOCKUPSTREAM_SEED": "7"}
-    )
-    assert (str(settings.delay), settings.status, settings.seed) == ("uniform:1000ms,2000ms", 503, 7)
+    settings = read_settings({"MOCKUPSTREAM_DELAY": "uniform:1s,2s", "MOCKUPSTREAM_MAX_BODY": "7"})
+    assert (str(settings.delay), settings.most_body.value) == ("uniform:1s,2s", 7)
 
 
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
-        ("DELAY", "soon"), ("DELAY", "90s"), ("STATUS", "99"), ("SEED", "-1"), ("MAX_DELAY", "uniform:1s,2s"),
+        ("DELAY", "soon"), ("DELAY", "90s"), ("MAX_DELAY", "uniform:1s,2s"),
         ("MAX_BODY", "1MB"),
     ],
 )  # fmt: skip

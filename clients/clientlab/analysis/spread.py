@@ -2,7 +2,7 @@
 
 The spread of an arm is the median difference between two of its rounds (of logarithms; Shamos 1976). One outlying
 round in ten hardly moves it. With the mean distance from the median, which such rounds do move, the interval held the
-truth in 63 to 84 of 100 simulations with outliers; this one holds it in 94 or more (`scripts/bench truth`).
+truth in 63 to 84 of 100 simulations with outliers; this one holds it in 94 or more.
 """
 
 from __future__ import annotations

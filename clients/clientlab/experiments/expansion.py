@@ -10,7 +10,7 @@ from clientlab.errors import FieldError, FieldKey
 from clientlab.experiments.experiment import ArmTable, Experiment, WorkloadTable
 from clientlab.nearest import nearest
 from clientlab.results.plan import FEWEST_IN_SWEEP, Arm, AxisValue, as_text, suffix_of
-from clientlab.workload.link import Link, link_of, part_text
+from clientlab.workload.link import link_of, part_text
 from clientlab.workload.workload import Workload
 
 _Way = tuple[str, str, str]
@@ -102,17 +102,9 @@ def _arms(
             axes=point,
             sweep=full_name if point else None,
             control=table.control,
-            link=_link(link, ("arms", name) if table.buffer is not None else ("workloads", way[0])),
+            link=link_of(link.get("rtt"), link.get("bandwidth")),
         )
         yield arm, workload.at(changes)
-
-
-def _link(link: Mapping[str, float], where: FieldKey) -> Link | None:
-    """The link of an arm. Raises FieldError for a buffer without a bandwidth."""
-    try:
-        return link_of(link.get("rtt"), link.get("bandwidth"), link.get("buffer"))
-    except ValueError as error:
-        raise FieldError((*where, "buffer"), str(error)) from error
 
 
 def _axes(values: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -12,7 +12,7 @@ from clientlab.results.conditions import Conditions
 from clientlab.results.plan import AxisValue, EnvironmentSpec, FigureName, Source
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
 from clientlab.workload.delays import seconds
-from clientlab.workload.link import LINK_PARTS, Link, bandwidth_of, buffer_of, rtt_of
+from clientlab.workload.link import LINK_PARTS, Link, bandwidth_of, rtt_of
 from clientlab.workload.seeds import MOST_SEED
 from clientlab.workload.workload import Workload
 from clientlab.workload.written import ParsedBy, text_of
@@ -50,10 +50,6 @@ RoundTrips = Annotated[_Parts, _parsed_by(rtt_of)]
 """One round-trip time in seconds, or an axis of them; in a file also ``"35ms"``."""
 Bandwidths = Annotated[_Parts, _parsed_by(bandwidth_of)]
 """One bandwidth in bits per second, or an axis of them; in a file ``"20mbit"``."""
-
-
-Buffers = Annotated[_Parts, _parsed_by(buffer_of)]
-"""One buffer in bytes, or an axis of them; in a file ``"64KiB"``."""
 
 
 Budget = Annotated[float, ParsedBy(seconds), Field(gt=0)]
@@ -103,7 +99,6 @@ class LinkedTable(Table):
 
     rtt: RoundTrips | None = None
     bandwidth: Bandwidths | None = None
-    buffer: Buffers | None = None
 
     @property
     def has_link(self) -> bool:
@@ -123,7 +118,7 @@ _WORKLOADS = TypeAdapter(Workload)
 class WorkloadTable(LinkedTable):
     """``[workloads.NAME]``: the workload with the first value of each axis, and all values of each axis.
 
-    `rtt`, `bandwidth`, `buffer`: of the link of its arms, unless they have their own. Without any, there is no link.
+    `rtt`, `bandwidth`: of the link of its arms, unless they have their own. Without any, there is no link.
     """
 
     first: Workload
@@ -140,8 +135,8 @@ Setting = Annotated[AxisValue, BeforeValidator(unquoted)]
 class ArmTable(LinkedTable):
     """``[arms.NAME]``: arms with every workload, upstream, route and environment that the table does not choose.
 
-    A list as `concurrency`, `rtt`, `bandwidth` or `buffer`, or as a setting of the strategy, is an axis: one arm for
-    each of its values.
+    A list as `concurrency`, `rtt` or `bandwidth`, or as a setting of the strategy, is an axis: one arm for each of
+    its values.
     """
 
     strategy: str

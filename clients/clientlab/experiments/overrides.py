@@ -30,8 +30,7 @@ _SEARCH_SECONDS = 5.0
 class Overrides:
     """Values in place of an experiment's own. None, False and empty ones replace nothing.
 
-    `environments`: name → folder. `rtt` (seconds), `bandwidth` (bits per second), `buffer` (bytes): one value, or
-    an axis of several.
+    `environments`: name → folder. `rtt` (seconds), `bandwidth` (bits per second): one value, or an axis of several.
     `rounds` or `precision` replaces the experiment's budget. With `precision`, `budget` limits the time of all rounds.
     `workload`: fields of each workload. `precision`: for which rounds are added.
     """
@@ -47,7 +46,6 @@ class Overrides:
     pin: bool = False
     rtt: tuple[float, ...] = ()
     bandwidth: tuple[float, ...] = ()
-    buffer: tuple[float, ...] = ()
     find_max: Conditions | None = None
     workload: Mapping[str, Any] = field(default_factory=dict)
 

@@ -28,7 +28,7 @@ from clientlab.workload.workload import Workload
 
 _Valid = TypeVar("_Valid")
 _LONGEST_VALUE = 60
-_AXES = "; axes are a workload's fields, rtt, bandwidth, buffer, an arm's concurrency and its settings"
+_AXES = "; axes are a workload's fields, rtt, bandwidth, an arm's concurrency and its settings"
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _TYPES = {
     "bool": "true or false",

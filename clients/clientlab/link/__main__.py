@@ -1,123 +1,103 @@
 """The link's process: ``python -m clientlab.link --rtt 35ms [--bandwidth 20mbit] --forward HOST:PORT …``.
 
-It prints one line of JSON when it accepts connections: ``{"ports": [51234]}``, a port for each ``--forward``. If its
-standard input is a pipe, it answers each line there with a line of what its limited bandwidth did in each direction:
-``{"up_bytes": 5120, "up_byte_seconds": 0.5, "up_dropped": 0, "down_bytes": …}``, the bytes that were carried, their
-waits, and the segments that were dropped. It ends when the pipe closes: so it does not outlive the process that started
-it. It ends on SIGTERM and SIGINT, too.
+It prints ``{"ports": [51234]}`` when it accepts connections, a port for each ``--forward``. If its standard input is a
+pipe, it answers each line with the bytes that a limited bandwidth has carried, ``{"up_bytes": 5120, "down_bytes": …}``,
+and ends when the pipe closes. So it does not outlive the process that started it.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
-import ctypes
+import functools
 import gc
 import json
 import os
 import signal
+import socket
 import stat
 import sys
-from collections.abc import Sequence
+import time
 
-from clientlab.errors import LabError
-from clientlab.link import addresses
-from clientlab.link.arguments import Arguments, parsed
-from clientlab.link.relay import Directions, Forward, serving
+import uvloop
+
+from clientlab.link.agenda import Agenda, timer
+from clientlab.link.path import OneWay
+from clientlab.link.relay import HostPort, accept
 from clientlab.measuring.usage import raise_descriptor_limit
-from clientlab.workload.link import Link
-
-_STDIN = 0
-_COLLECT_AFTER = 1_000_000
-"""Objects. A collection with 10,000 open connections takes longer than a round trip may be wrong.
-
-The link's own objects are freed by their reference counts. What remains are a few of a failed attempt to connect.
-"""
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_LARGEST_BLOCK, _MOST_KEPT = 32 * 2**20, 256 * 2**20
-"""Bytes. glibc accepts no larger limit for a block."""
+from clientlab.workload.link import Link, bandwidth_of, rtt_of
 
 
-def main(words: Sequence[str]) -> int:
-    """Relay until a signal, or until standard input closes. Returns the exit code: 2 if the arguments are wrong."""
-    try:
-        return _run(parsed(words))
-    except LabError as error:
-        sys.stderr.write(f"clientlab.link: {error}\n")
-        return error.exit_code
-
-
-def _run(given: Arguments) -> int:
+def main(words: list[str]) -> None:
+    """Relay until a signal, or until standard input closes. Exit with code 2 if the arguments are wrong."""
+    parser = argparse.ArgumentParser(prog="python -m clientlab.link", description="Relay TCP as over a network.")
+    parser.add_argument("--rtt", required=True, help="round-trip time, such as 35ms")
+    parser.add_argument("--bandwidth", help="of each direction, such as 20mbit; without it, there is no limit")
+    parser.add_argument("--forward", action="append", required=True, metavar="HOST:PORT", help="a server; repeatable")
+    parser.add_argument("--listen", action="append", metavar="HOST:PORT", help="one for each --forward (free ports)")
+    given = parser.parse_args(words)
+    listen = given.listen or ["127.0.0.1:0"] * len(given.forward)
+    if len(listen) != len(given.forward):
+        parser.error("--listen: write one for each --forward, or none")
     raise_descriptor_limit()
-    _keep_freed_memory()
-    listeners = [addresses.bind(address) for address in given.listeners]
-    targets = [addresses.resolve(address) for address in given.targets]
-    forwards = [Forward(*pair) for pair in zip(listeners, targets, strict=True)]
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
-        runner.run(_relay(given.link, forwards))
-    return 0
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        link = Link(rtt_of(given.rtt), given.bandwidth and bandwidth_of(given.bandwidth))
+        # Looking a name up for each connection would take longer than many a link's round trip.
+        targets = [_resolve(*_address(one)) for one in given.forward]
+        listeners = [socket.create_server(one, family=_family(one[0])) for one in map(_address, listen)]
+    except (OSError, ValueError) as error:  # the latter also for a name that DNS cannot have
+        parser.error(f"{error} (to {', '.join(given.forward)})")
+    # Elsewhere, asyncio's own timers are more precise than uvloop's, which count milliseconds.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop if sys.platform == "linux" else None) as runner:
+        runner.run(_relay(link, listeners, targets))
 
 
-def _keep_freed_memory() -> None:
-    """Let glibc use freed memory again. To get new pages for each read takes longer than to copy its bytes.
-
-    With the defaults, a body of 10 MB on a kept connection arrived 3.5 to 6.3 ms late at 100 ms, and so 0.3 to 1.4 ms.
-    """
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
-    if set_option is not None:
-        set_option(_M_MMAP_THRESHOLD, _LARGEST_BLOCK)
-        set_option(_M_TRIM_THRESHOLD, _MOST_KEPT)
+def _address(text: str) -> HostPort:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65_535:
+        raise ValueError(f"{text!r} is not an address; write 127.0.0.1:8000 or [::1]:8000")
+    return host.strip("[]"), int(port)
 
 
-async def _relay(link: Link, forwards: Sequence[Forward]) -> None:
-    loop, told_to_end = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_end.set)
-    async with serving(link, forwards) as directions:
-        _answer_stdin(loop, told_to_end, directions)
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_COLLECT_AFTER)
-        ports = [forward.listener.getsockname()[1] for forward in forwards]
-        _print(ports=ports)
-        await told_to_end.wait()
+def _resolve(host: str, port: int) -> HostPort:
+    return host if ":" in host else socket.gethostbyname(host), port
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
-    """The loop of uvloop on Linux. Where it is not installed, asyncio's own does the same for more CPU time.
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
-    On other systems, asyncio's own timers are more precise than uvloop's, which count milliseconds.
-    """
-    if sys.platform == "linux":
-        with contextlib.suppress(ImportError):
-            import uvloop  # noqa: PLC0415 - not on every system
 
-            return uvloop.new_event_loop()
-    return asyncio.new_event_loop()
+async def _relay(link: Link, listeners: list[socket.socket], targets: list[HostPort]) -> None:
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    agenda = Agenda(time.monotonic)
+    agenda.set_timer = timer(loop, agenda.run)
+    up, down = (OneWay(agenda, link.rtt, link.bandwidth) for _ in range(2))
+    for listener, target in zip(listeners, targets, strict=True):
+        await loop.create_server(functools.partial(accept, up, down, target), sock=listener, backlog=65_535)
+
+    def answer() -> None:
+        if asked := os.read(0, 4096):
+            for _ in range(asked.count(b"\n")):
+                _print(up_bytes=up.carried, down_bytes=down.carried)
+        else:
+            loop.remove_reader(0)
+            ended.set()
+
+    with contextlib.suppress(OSError):  # standard input is closed: it is no pipe
+        if stat.S_ISFIFO(os.fstat(0).st_mode):
+            loop.add_reader(0, answer)
+    gc.freeze()
+    gc.set_threshold(1_000_000)  # objects: with 10,000 connections, a collection takes longer than a round trip
+    _print(ports=[listener.getsockname()[1] for listener in listeners])
+    await ended.wait()
 
 
 def _print(**figures: object) -> None:
-    """A line of JSON, at once."""
     sys.stdout.write(json.dumps(figures) + "\n")
     sys.stdout.flush()
 
 
-def _answer_stdin(loop: asyncio.AbstractEventLoop, told_to_end: asyncio.Event, directions: Directions) -> None:
-    """Print what was counted for each line of standard input, and set the event when it closes, if it is a pipe."""
-
-    def read() -> None:
-        if found := os.read(_STDIN, 4096):
-            for _ in range(found.count(b"\n")):
-                _print(**directions.up.counted("up"), **directions.down.counted("down"))
-        else:
-            loop.remove_reader(_STDIN)
-            told_to_end.set()
-
-    with contextlib.suppress(OSError):  # standard input is closed: it is no pipe
-        if stat.S_ISFIFO(os.fstat(_STDIN).st_mode):
-            loop.add_reader(_STDIN, read)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -1,220 +1,211 @@
-"""The servers of a link, and its connections: the client's socket, the upstream's, TCP's handshake, and how one ends.
+"""Connections through the link: the two sockets, the flows between them, TCP's handshake, and the end.
 
-The kernel has finished the client's handshake with this process before the link can know of it. So `connect()` returns
-at once, and the round trip of the handshake is paid by the first bytes. With t, the time at which the link accepted,
-and rtt, the round-trip time:
-
-    t + rtt / 2      the SYN arrives: the link connects to the upstream
-    t + rtt          the SYN-ACK is back: the client's bytes may leave (and arrive at t + 1.5 rtt)
-    t + 1.5 rtt      the ACK arrives: a server that sends first may do so (and is heard at t + 2 rtt)
-
-A connection that was opened a round trip before it is used pays nothing later, as in a network.
+Buffers are bounded. A socket is no longer read while `READ_AHEAD` bytes wait for the window or the bandwidth; nothing
+leaves while `UNREAD` bytes wait for a receiver that does not read.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import errno
 import socket
 import struct
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable
 from typing import cast
 
-from clientlab.link.addresses import HostPort
-from clientlab.link.agenda import Agenda, precise_timer
-from clientlab.link.flow import UNREAD, Flow
-from clientlab.link.lossy_flow import flow_of
-from clientlab.link.one_way import OneWay
-from clientlab.workload.link import Link
+from clientlab.link.path import CongestionWindow, OneWay
 
+READ_AHEAD = 128 * 2**10
+UNREAD = 4 * 2**20  # as many as Linux's largest send buffer has (tcp_wmem)
+HostPort = tuple[str, int]
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 s
 
 
-@dataclass(frozen=True)
-class Directions:
-    """What all connections of a link share: its two directions, and the clock."""
+class Flow:
+    """One direction of a connection. `source`, `target` and `arrived_end` are set while the sockets are open."""
 
-    up: OneWay
-    down: OneWay
-    agenda: Agenda
+    def __init__(self, way: OneWay) -> None:
+        self.way = way
+        self.source: asyncio.Transport | None = None
+        self.target: asyncio.Transport | None = None
+        self.arrived_end: Callable[[], None] | None = None  # called when all bytes have arrived, and their end
+        self._window = CongestionWindow(way.rtt)
+        self._waiting: deque[bytes | memoryview] = deque()
+        self._size = 0  # of all that waits
+        self._open = False  # the handshake is not done, or the connection was reset
+        self._stalled = False  # the receiver does not read
+        self._held = False  # until an acknowledgement, or until its turn
+        self._paused = False  # the source is not read
+        self._ended = False  # the source sends no more, and its end has not left
 
-    @classmethod
-    def of(cls, link: Link, agenda: Agenda) -> Directions:
-        """Both directions have the link's round-trip time and bandwidth."""
-        up, down = (OneWay(agenda, link.rtt, link.bandwidth, link.buffer) for _ in range(2))
-        return cls(up, down, agenda)
+    def feed(self, data: bytes) -> None:
+        """Take bytes that were read from the source."""
+        way, size = self.way, len(data)
+        if self._open and not (self._stalled or self._waiting):  # most messages are small and need no queue
+            if way.instant:
+                self._arrive(0.0, data)
+                return
+            now = way.clock()
+            if size <= way.piece and size <= self._window.room(now) and not way.is_full(now):
+                self._window.sent(size, way.send(size, now, self._arrive, data))
+                return
+        self._waiting.append(data)
+        self._size += size
+        self._send(way.clock())
+        if self._size > READ_AHEAD and not self._paused and self.source is not None:
+            self._paused = True
+            self.source.pause_reading()
 
+    def end(self) -> None:
+        """Note that the source sends no more."""
+        self._ended = True
+        self._send(self.way.clock())
 
-class RelayedConnection:
-    """One connection. `client` is the protocol of the accepted socket; both sides are None once they are closed."""
+    def open(self, at: float) -> None:
+        """Let bytes leave: the handshake is done."""
+        self._open = True
+        self._send(at)
 
-    def __init__(self, directions: Directions, target: HostPort) -> None:
-        clock = directions.agenda.clock
-        up, down = (flow_of(way, clock, self._arrived_end) for way in (directions.up, directions.down))
-        self.client: Side | None = Side(self, reads=up, writes=down)
-        self._upstream: Side | None = Side(self, reads=down, writes=up)
-        self._directions = directions
-        self._target = target
-        self._answered = self._connected = False
-        self._flows_to_end = 2
-        self._connecting: asyncio.Task[None] | None = None  # the loop itself holds no reference
+    def stall(self) -> None:
+        """Let no more bytes leave: the receiver does not read."""
+        self._stalled = True
 
-    def opened(self, side: Side) -> None:
-        """Go on with the handshake: the client was accepted, or the upstream is connected."""
-        now = self._directions.agenda.clock()
-        if side is self.client:
-            self._directions.up.send(0, now, self._syn_arrives)
-            return
-        self._connected = True
-        if self._answered:  # the upstream took longer than half a round trip
-            self._establish(now)
+    def resume(self) -> None:
+        """Let bytes leave again."""
+        self._stalled = False
+        self._send(self.way.clock())
 
-    def was_reset(self, side: Side) -> None:
-        """Reset the other socket too, once the reset of this one has crossed the link."""
-        now = self._directions.agenda.clock()
-        if side is self.client and self._upstream is not None:
-            self._directions.up.send(0, now, self._upstream.reset)
-        elif side is self._upstream and self.client is not None:
-            self._directions.down.send(0, now, self.client.reset)
+    def drop(self) -> None:
+        """Forget what waits: the connection was reset."""
+        self._waiting.clear()
+        self._size = 0
+        self._open = False
 
-    def closed(self, side: Side) -> None:
-        """Let go of a closed socket, so that reference counts free the connection."""
-        if side is self.client:
-            self.client = None
-        else:
-            self._upstream = None
+    def _send(self, at: float) -> None:
+        """Let leave what handshake, receiver, window and bandwidth permit, and read the source if little waits."""
+        while self._waiting and self._open and not (self._stalled or self._held):
+            room = self._window.room(at)
+            if room <= 0 or self.way.is_full(at):
+                self._held = True
+                due = self._window.in_flight[0][0] if room <= 0 else self.way.next_turn()
+                self.way.add_alarm(due, self._go_on)
+            else:
+                piece = self._take(min(self.way.piece, room))
+                self._window.sent(len(piece), self.way.send(len(piece), at, self._arrive, piece))
+        if self._paused and self._size <= READ_AHEAD // 2 and self.source is not None:
+            self._paused = False
+            self.source.resume_reading()
+        if self._ended and self._open and not self._waiting:
+            self._ended = False
+            self.way.send(0, at, self._arrive_end)
 
-    def _syn_arrives(self, due: float, _: None) -> None:
-        self._connecting = asyncio.ensure_future(self._connect(due))
-        self._directions.down.send(0, due, self._syn_ack_arrives)
+    def _take(self, most: int) -> bytes | memoryview:
+        """Return the next bytes, without a copy."""
+        piece = self._waiting.popleft()
+        if len(piece) > most:
+            self._waiting.appendleft(memoryview(piece)[most:])
+            piece = memoryview(piece)[:most]
+        self._size -= len(piece)
+        return piece
 
-    def _syn_ack_arrives(self, due: float, _: None) -> None:
-        self._answered = True
-        if self._connected:
-            self._establish(due)
+    def _go_on(self, due: float, _: None) -> None:
+        self._held = False
+        self._send(due)
 
-    def _establish(self, at: float) -> None:
-        if self.client is not None:
-            self.client.reads.open(at)
-        self._directions.up.send(0, at, self._ack_arrives)
+    def _arrive(self, _due: float, piece: bytes | memoryview) -> None:
+        if self.target is not None:
+            self.target.write(piece)
 
-    def _ack_arrives(self, due: float, _: None) -> None:
-        if self._upstream is not None:
-            self._upstream.reads.open(due)
-
-    async def _connect(self, began: float) -> None:
-        """Connect to the upstream. If that fails, reset the client when a refusal would have arrived there."""
-        side, (host, port) = self._upstream, self._target
-        if side is None:
-            return
-        try:
-            await asyncio.get_running_loop().create_connection(lambda: side, host, port)
-        except OSError as error:
-            if not isinstance(error, ConnectionRefusedError):
-                sys.stderr.write(f"no connection to {host}:{port}: {error}\n")
-            self._upstream = None
-            if self.client is not None:
-                self._directions.down.send(0, began, self.client.reset)
-
-    def _arrived_end(self) -> None:
-        """Close both sockets once the last byte of both directions has arrived."""
-        self._flows_to_end -= 1
-        if not self._flows_to_end:
-            for side in (self.client, self._upstream):
-                if side is not None:
-                    side.close()
+    def _arrive_end(self, _due: float, _: None) -> None:
+        if self.arrived_end is not None:
+            self.arrived_end()
 
 
 class Side(asyncio.Protocol):
-    """One socket. `reads`: the flow of the bytes that it receives; `writes`: of those that it sends."""
+    """One of the two sockets of a connection. `reads`: the flow of what it receives; `writes`: of what it sends."""
 
-    def __init__(self, connection: RelayedConnection, reads: Flow, writes: Flow) -> None:
-        self.reads = reads
-        self.data_received = reads.feed  # type: ignore[method-assign] # one call less for each read
-        self._connection = connection
-        self._writes = writes
+    def __init__(self, reads: Flow, writes: Flow) -> None:
+        self.reads, self._writes = reads, writes
+        self.data_received = reads.feed  # type: ignore[method-assign] # saves a call per read
+        self.pause_writing, self.resume_writing = writes.stall, writes.resume  # type: ignore[method-assign]
+        self.other: Side | None = None
+        self.handshake: asyncio.Task[None] | None = None  # the loop itself holds no reference
         self._transport: asyncio.Transport | None = None
+        self._ends_left = 2  # of the bytes that it receives, and of those that it sends
         self._reset_at_once = self._closing = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
+        self._transport = self.reads.source = self._writes.target = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(UNREAD, UNREAD // 2)
-        self.reads.source = self._writes.target = self._transport
+        self._writes.arrived_end = self._write_end
         if self._reset_at_once:
             self.reset()
-        else:
-            self._connection.opened(self)
 
     def eof_received(self) -> bool:
-        """Keep the socket open for the other direction."""
+        self._ends_left -= 1
+        self._closing = not self._ends_left
         self.reads.end()
-        return True
-
-    def pause_writing(self) -> None:
-        self._writes.stall()
-
-    def resume_writing(self) -> None:
-        self._writes.resume()
+        return not self._closing  # else its transport closes itself
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the base class names it
-        self._transport = self.reads.source = self._writes.target = None
-        self.reads.drop()
+        """Forget the socket, so that reference counts free it. Its reset crosses the link to the other one."""
+        self._transport = self.reads.source = self._writes.target = self._writes.arrived_end = None
         self._writes.drop()
         if not self._closing:
-            self._connection.was_reset(self)
-        self._connection.closed(self)
-
-    def close(self) -> None:
-        """Close, after all that was written."""
-        self._closing = True
-        if self._transport is not None:
-            self._transport.close()
+            self.reads.drop()
+            if self.other is not None:
+                self.reads.way.send(0, self.reads.way.clock(), self.other.reset)
+        self.other = None
 
     def reset(self, _due: float = 0.0, _: None = None) -> None:
         """Close with a reset, and forget what was written."""
-        if self._transport is None:
-            self._reset_at_once = True  # it is still being connected, or is closed already
-            return
-        self._closing = True
-        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        self._transport.abort()
+        self._reset_at_once = True  # if it is still being connected
+        if self._transport is not None:
+            self._closing = True
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            self._transport.abort()
+
+    def _write_end(self) -> None:
+        self._ends_left -= 1
+        if self._transport is not None:
+            self._transport.write_eof()
+            if not self._ends_left:
+                self._closing = True
+                self._transport.close()
 
 
-_BACKLOG = 65_535
-"""Connections that may wait to be accepted, if the system permits so many (net.core.somaxconn)."""
+def accept(up: OneWay, down: OneWay, target: HostPort) -> Side:
+    """Return the protocol of the socket that a client just connected to, and begin the handshake with the target."""
+    flows = Flow(up), Flow(down)
+    client, upstream = Side(*flows), Side(*reversed(flows))
+    client.other, upstream.other = upstream, client
+
+    def connect(syn: float, _: None) -> None:
+        client.handshake = asyncio.ensure_future(_shake_hands(client, upstream, target, syn))
+
+    up.send(0, up.clock(), connect)
+    return client
 
 
-@dataclass(frozen=True)
-class Forward:
-    """Connections to `listener`, a bound socket, lead to `target`."""
+async def _shake_hands(client: Side, upstream: Side, target: HostPort, syn: float) -> None:
+    """Connect to the target when the SYN has arrived, and let the client's bytes leave when the SYN-ACK is back.
 
-    listener: socket.socket
-    target: HostPort
-
-
-@contextlib.asynccontextmanager
-async def serving(link: Link, forwards: Sequence[Forward]) -> AsyncIterator[Directions]:
-    """Accept connections, which share the directions. The listeners are closed in the end."""
-    loop = asyncio.get_running_loop()
-    async with contextlib.AsyncExitStack() as stack:
-        timer = stack.enter_context(contextlib.closing(precise_timer(loop)))
-        agenda = Agenda(time.monotonic, timer.set)
-        timer.start(agenda.run)
-        directions = Directions.of(link, agenda)
-        for forward in forwards:
-            accept = _accepting(directions, forward.target)
-            server = await loop.create_server(accept, sock=forward.listener, backlog=_BACKLOG)
-            stack.callback(server.close)
-        yield directions
-
-
-def _accepting(directions: Directions, target: HostPort) -> Callable[[], asyncio.Protocol]:
-    def accept() -> asyncio.Protocol:
-        client = RelayedConnection(directions, target).client
-        assert client is not None  # noqa: S101 - it was just made
-        return client
-
-    return accept
+    The kernel finished the client's handshake before the link could know of it, so `connect()` returned at once and the
+    first bytes pay the round trip. A connection that was opened a round trip ahead pays nothing later.
+    """
+    up, down, loop = client.reads.way, upstream.reads.way, asyncio.get_running_loop()
+    syn_ack: asyncio.Future[float] = loop.create_future()
+    down.send(0, syn, lambda due, _: syn_ack.set_result(due))
+    try:
+        await loop.create_connection(lambda: upstream, *target)
+    except OSError as error:
+        if error.errno != errno.ECONNREFUSED:
+            sys.stderr.write(f"no connection to {target}: {error}\n")
+        client.reset(await syn_ack)
+        return
+    connected = up.clock()
+    established = max(await syn_ack, connected)
+    client.reads.open(established)
+    up.send(0, established, lambda ack, _: upstream.reads.open(ack))  # a server that sends first waits for the ACK

@@ -48,7 +48,6 @@ _DOCUMENT = {
     **{f"{part}_{name}": f"of the {part}" for part in _SERVERS for name in _OF_SERVERS},
     "link_rtt_seconds": "round-trip time of the link; empty without a link",
     "link_bandwidth_bits_per_second": "of the link, in each direction; empty without a limit",
-    "link_buffer_bytes": "that may wait for the bandwidth of the link, in each direction; empty: all that come",
     "link_cpu_seconds": "of the link's process",
     **{f"link_{name}": str(ServerUse.model_fields[name].description) for name in OF_LINK},
     "shards": "processes or workers that divided the trial; 1: it was not divided",
@@ -97,7 +96,6 @@ def _row(trial: Trial) -> dict[str, Any]:
     row |= {f"link_{name}": _of(trial.link_use, name) for name in ("cpu_seconds", *OF_LINK)}
     if trial.link is not None:
         row |= {"link_rtt_seconds": trial.link.rtt, "link_bandwidth_bits_per_second": trial.link.bandwidth}
-        row["link_buffer_bytes"] = trial.link.buffer
     row |= {f"noise_{name}": _of(trial.noise, name) for name in Noise.model_fields}
     row |= {f"{part}_busy_share": share for part, share in trial.busy.items() if part in BUSY_PARTS}
     row |= {f"{part}_in_flight": _of(trial.in_flight, part) for part in InFlight.model_fields}

@@ -23,8 +23,6 @@ PHRASES = {
     "late-starts": "requests began late",
     "left-out": "strategies were left out",
     "link-bound": "the link was the bottleneck",
-    "link-drops": "the link dropped segments",
-    "link-queue": "a queue before the link",
     "machine": "all cores were full",
     "noisy-trials": "other programs disturbed trials",
     "not-warm": "connections were not warm",

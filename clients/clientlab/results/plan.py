@@ -70,7 +70,7 @@ class Arm(DocumentPart):
     environment: Annotated[str | None, Field(description="where its trials run; null: in the lab's own Python")] = None
     link: Annotated[
         Link | None,
-        Field(description="between client and route: rtt in s, bandwidth in bit/s, buffer in bytes; null: none"),
+        Field(description="between client and route: rtt in s, bandwidth in bit/s; null: none"),
     ] = None
 
 

@@ -45,17 +45,9 @@ class ServerUse(MeasuredPart):
     ] = None
     up_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the servers")] = None
     down_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the client")] = None
-    up_byte_seconds: Annotated[
-        NotNegative | None, Field(description="of a link: waits of up_bytes for its bandwidth, summed over the bytes")
-    ] = None
-    down_byte_seconds: Annotated[
-        NotNegative | None, Field(description="of a link: waits of down_bytes for its bandwidth, summed over the bytes")
-    ] = None
-    up_dropped: Annotated[Count | None, Field(description="of a link: segments to the servers that it dropped")] = None
-    down_dropped: Annotated[Count | None, Field(description="of a link: segments to the client that it dropped")] = None
 
 
-OF_LINK = ("up_bytes", "down_bytes", "up_byte_seconds", "down_byte_seconds", "up_dropped", "down_dropped")
+OF_LINK = ("up_bytes", "down_bytes")
 """Fields of a link's use that its process counts, if its bandwidth is limited."""
 _OF_REQUESTS = ("requests", "failed_requests", "request_body_bytes", "response_body_bytes", "request_digest")
 _COUNTERS = ("cpu_seconds", "connections", "held_seconds", *_OF_REQUESTS, *OF_LINK)

@@ -198,7 +198,7 @@ class PlannedTrial(MeasuredPart):
     environment: Annotated[str | None, Field(description="where it runs; null: in the lab's own Python")] = None
     link: Annotated[
         Link | None,
-        Field(description="between client and route: rtt in s, bandwidth in bit/s, buffer in bytes; null: none"),
+        Field(description="between client and route: rtt in s, bandwidth in bit/s; null: none"),
     ] = None
     search_rate: Annotated[
         Rate | None,

@@ -17,7 +17,7 @@ from clientlab.results.server_counters import ServerCounters
 from clientlab.testbeds.local import ROUTES, ca_bundle
 from clientlab.testbeds.scrape import Endpoint, get, proxy_use, unhealthy, upstream_use
 from clientlab.upstreams import UPSTREAMS, special
-from clientlab.workload.link import Link, bandwidth_of, buffer_of, link_of, rtt_of
+from clientlab.workload.link import Link, bandwidth_of, link_of, rtt_of
 from clientlab.workload.workload import Workload
 
 ADDRESSES = {
@@ -41,7 +41,7 @@ LINK_ADDRESSES = {
 }
 """Environment variables with the addresses of the link that lead to these servers, and their defaults."""
 
-LINK_RTT, LINK_BANDWIDTH, LINK_BUFFER = "LINK_RTT", "LINK_BANDWIDTH", "LINK_BUFFER"
+LINK_RTT, LINK_BANDWIDTH = "LINK_RTT", "LINK_BANDWIDTH"
 """Environment variables that describe the link of the stack; without both, it has none."""
 
 CA_FILE = "PROXY_CA_FILE"
@@ -149,10 +149,10 @@ def check_plain(names: Iterable[str]) -> None:
 
 def link_of_stack(environment: Mapping[str, str]) -> Link | None:
     """The link that the environment describes; None without one. Raises LabError for one that cannot be."""
-    texts = {name: environment.get(name) or None for name in (LINK_RTT, LINK_BANDWIDTH, LINK_BUFFER)}
-    rtt, bandwidth, buffer = texts.values()
+    texts = {name: environment.get(name) or None for name in (LINK_RTT, LINK_BANDWIDTH)}
+    rtt, bandwidth = texts.values()
     try:
-        return link_of(rtt and rtt_of(rtt), bandwidth and bandwidth_of(bandwidth), buffer and buffer_of(buffer))
+        return link_of(rtt and rtt_of(rtt), bandwidth and bandwidth_of(bandwidth))
     except ValueError as error:
         given = ", ".join(f"{name}={text}" for name, text in texts.items() if text)
         raise LabError(f"{given}: {error}") from error
@@ -177,7 +177,7 @@ def check_link(environment: Mapping[str, str], links: Collection[Link]) -> None:
     if other := next((link for link in links if link != own), None):
         has = f"emulates {own}" if own else "has no link"
         raise LabError(
-            f"a link of {other}, and the stack {has}; start it with {LINK_RTT} (and {LINK_BANDWIDTH}, {LINK_BUFFER}) "
+            f"a link of {other}, and the stack {has}; start it with {LINK_RTT} (and {LINK_BANDWIDTH}) "
             "and --profile link, or measure with --testbed local"
         )
 

@@ -17,8 +17,7 @@ import psutil
 
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
-from clientlab.link.addresses import HostPort, written
-from clientlab.link.arguments import UNLIMITED
+from clientlab.link.relay import HostPort
 from clientlab.measuring import usage
 from clientlab.measuring.connections import PeerAddress
 from clientlab.results.document import Placement
@@ -31,6 +30,12 @@ from clientlab.workload.workload import Workload
 
 _START_SECONDS = 30.0
 _STOP_SECONDS = 2.0
+
+_MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
+"""Make glibc use freed memory again, since getting new pages takes longer than copying the bytes of a read.
+
+With the defaults, a body of 10 MB on a kept connection arrived 3.5 to 6.3 ms late at 100 ms, instead of 0.3 to 1.4 ms.
+"""
 
 
 class LinkProcess:
@@ -104,16 +109,21 @@ class LinkProcess:
         return self._process
 
     def _start(self) -> None:
-        command = child_processes.python("clientlab.link", "--rtt", repr(self._link.rtt))
+        command = child_processes.python("clientlab.link", "--rtt", f"{self._link.rtt:.9f}")
         if self._link.bandwidth is not None:
-            buffer = UNLIMITED if self._link.buffer is None else f"{self._link.buffer}B"
-            command += ["--bandwidth", repr(self._link.bandwidth), "--buffer", buffer]
-        for target in self._targets:
-            command += ["--forward", written(target)]
+            command += ["--bandwidth", f"{self._link.bandwidth:.3f}bit"]
+        for host, port in self._targets:
+            command += ["--forward", f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
         for port in self._ports:
-            command += ["--listen", written((LOOPBACK, port))]
-        pipe = subprocess.PIPE
-        self._process = child_processes.start(command, self._log, os.environ, stdin=pipe, stdout=pipe, cpus=self._cpus)
+            command += ["--listen", f"{LOOPBACK}:{port}"]
+        self._process = child_processes.start(
+            command,
+            self._log,
+            {**os.environ, **_MALLOC},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cpus=self._cpus,
+        )
         try:
             self._ports = json.loads(self._first_line(self._process))["ports"]
         except BaseException:

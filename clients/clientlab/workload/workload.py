@@ -27,7 +27,7 @@ MOST_REQUESTS = 1_000_000_000
 """In one trial. Their records take 32 GB of disk space."""
 
 MOST_SHARDS = 1000
-"""Of a trial. `scripts/bench scale` measures what the lab needs for so many workers."""
+"""Of a trial."""
 
 _MOST_SECONDS = 1e9
 """Limit of a length of time: thirty years."""

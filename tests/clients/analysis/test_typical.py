@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.truth.coverage import until_precise
-from benchmarks.truth.noise import MODELS
+from benchmarks.simulated_runs import MODELS, until_precise
 
 from clientlab.analysis.typical import expected_width, typical, typical_interval
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.judging.cautions import cautions_of
-from clientlab.results.server_counters import ServerUse
 from clientlab.results.trial import Noise, Shard, Slice
-from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles
 
@@ -118,27 +116,6 @@ def test_a_p99_that_falls_on_the_opening_of_connections_is_told(trials, workload
     """With the p99 of the time after it, and how connections are opened before the clock."""
     cautions = found(*rounds(), *trials, workloads={"workload": workload})
     assert ("opening-connections" in cautions) == fires
-
-
-def behind_link(**counted):
-    """Sound trials behind a link of 50 ms and 20 Mbit/s that carried 1,000 segments to the client."""
-    use = {"up_bytes": 1000, "up_byte_seconds": 0.0, "up_dropped": 0, "down_bytes": 1_460_000, **counted}
-    link = Link(0.05, 2e7, 125_000)
-    return rounds("pycurl", link=link, link_use=ServerUse(cpu_seconds=0.1, **use))
-
-
-@pytest.mark.parametrize(
-    ("counted", "kind"),
-    [
-        ({"down_byte_seconds": 1_460_000 * 4.8, "down_dropped": 0}, "link-queue"),
-        ({"down_byte_seconds": 1000.0, "down_dropped": 250}, "link-drops"),
-        ({"down_byte_seconds": 1_460_000 * 0.05, "down_dropped": 10}, None),
-    ],
-)
-def test_a_queue_longer_than_the_round_trip_and_many_drops_are_told(counted, kind):
-    """A wait as long as the round trip is not longer, and 1 % of drops are not many."""
-    cautions = found(*rounds(), *behind_link(**counted))
-    assert list(cautions) == ([] if kind is None else [kind])
 
 
 def test_a_caution_names_the_figures_that_it_doubts():

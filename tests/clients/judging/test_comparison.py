@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.truth.comparisons import calls_a_change, compared
+from benchmarks.simulated_runs import calls_a_change, compare_drawn
 
 from clientlab.errors import LabError
 from clientlab.judging.comparison import compare, differences
@@ -112,7 +112,7 @@ def test_a_wall_time_that_errors_shortened_is_not_called_faster():
 def test_identical_runs_are_called_different_in_5_of_100_tables_at_most(arms, rounds):
     """Whole tables: 100 drawn pairs of runs, with three sampling errors. `scripts/bench truth` draws more."""
     draw = np.random.default_rng([arms, rounds])
-    called = sum(calls_a_change(compared(draw.normal(0, 0.03, (6 * arms, 2 * rounds)), arms)) for _ in range(100))
+    called = sum(calls_a_change(compare_drawn(draw.normal(0, 0.03, (6 * arms, 2 * rounds)), arms)) for _ in range(100))
     assert called / 100 <= 0.05 + 3 * 0.022
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from clientlab.testbeds.linked import LinkProcess
 from clientlab.workload.link import Link
-from clients.link.peers import PATIENCE, answer, connect, exchange, first_exchange, read, reset, serving
+from clients.link.peers import PATIENCE, answer, connect, read, reset, serving
 
 pytestmark = pytest.mark.real
 
@@ -42,26 +42,6 @@ def link(tmp_path_factory, server):
 def through(rtt, address, folder, bandwidth=None):
     """A link before one server."""
     return LinkProcess(Link(rtt, bandwidth), [address], folder)
-
-
-def test_a_new_connection_costs_one_round_trip_and_each_exchange_another(link):
-    """The handshake is paid once, by the first bytes."""
-    assert first_exchange(link, 10) >= 2 * RTT * AT_LEAST
-    with connect(link) as connection:
-        exchange(connection, 10)
-        assert exchange(connection, 10) >= RTT * AT_LEAST
-
-
-def test_a_bandwidth_is_shared_by_the_connections(tmp_path, server):
-    """Two bodies of 50,000 bytes at 8 Mbit/s take 100 ms together."""
-    with through(0.0, server, tmp_path, bandwidth=8e6) as link:
-        began = time.monotonic()
-        with connect(link.port_of(server)) as one, connect(link.port_of(server)) as other:
-            for connection in (one, other):
-                connection.sendall(b"50000\n")
-            for connection in (one, other):
-                read(connection, 50_000)
-        assert time.monotonic() - began >= 0.1 * AT_LEAST
 
 
 def test_large_bodies_pass_unchanged_while_either_side_reads_late(tmp_path):

@@ -6,8 +6,8 @@ import asyncio
 import math
 
 from clientlab.link.agenda import Agenda
-from clientlab.link.lossy_flow import flow_of
-from clientlab.link.one_way import OneWay
+from clientlab.link.path import OneWay
+from clientlab.link.relay import Flow
 
 RTT = 0.1
 
@@ -20,10 +20,17 @@ class Sink(asyncio.Transport):
         self._timeline = timeline
         self.arrived = []
         self.received = bytearray()
+        self.reading = True
 
     def write(self, data):
         self.received += data
         self.arrived.append((round(self._timeline.now, 6), len(data)))
+
+    def pause_reading(self):
+        self.reading = False
+
+    def resume_reading(self):
+        self.reading = True
 
     def write_eof(self):
         self.arrived.append((round(self._timeline.now, 6), None))
@@ -32,20 +39,23 @@ class Sink(asyncio.Transport):
 class Timeline:
     """A clock that stands still, except that `run` lets it pass from event to event."""
 
-    def __init__(self, rtt=RTT, bandwidth=None, buffer=None):
+    def __init__(self, rtt=RTT, bandwidth=None):
         self.now = 0.0
         self.wake_at = math.inf
-        self.agenda = Agenda(lambda: self.now, self._set)
-        self.direction = OneWay(self.agenda, rtt, bandwidth, buffer)
+        self.agenda = Agenda(lambda: self.now)
+        self.agenda.set_timer = self._set
+        self.direction = OneWay(self.agenda, rtt, bandwidth)
 
     def _set(self, due):
-        self.wake_at = due
+        self.wake_at = math.inf if due is None else due
 
-    def flow(self):
-        """A flow whose handshake is done, and its sink."""
-        flow = flow_of(self.direction, lambda: self.now, lambda: None)
+    def flow(self, *, is_open=True):
+        """A flow and its sink. `is_open`: its handshake is done."""
+        flow = Flow(self.direction)
         flow.target = sink = Sink(self)
-        flow.open(self.now)
+        flow.arrived_end = sink.write_eof
+        if is_open:
+            flow.open(self.now)
         return flow, sink
 
     def run(self, until=math.inf):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from benchmarks.truth import draws
+from benchmarks.simulated_runs import LOADS, simulate_trials
 
 from clientlab.analysis.ratios import CONFIDENCE
 from clientlab.analysis.typical import typical, typical_interval
@@ -138,10 +138,10 @@ def test_overhead_leaves_out_the_delay_that_the_server_was_asked_for_in_this_rou
 
 def test_intervals_hold_the_typical_p99_of_fresh_draws():
     """Runs that repeat one draw in all rounds do not: theirs are far too narrow. `scripts/bench truth` draws more."""
-    workload, rounds, runs = replace(draws.LOADS["closed"], requests=100), range(1, 6), range(60)
-    truth = typical(draws.trials(workload, [(2**40, number) for number in range(300)], [1])[0])
-    fresh = draws.trials(workload, [(run, number) for run in runs for number in rounds], [2])[0].reshape(60, 5)
-    copies = draws.trials(workload, [(run, 1) for run in runs for _ in rounds], [2])[0].reshape(60, 5)
+    workload, rounds, runs = replace(LOADS["closed"], requests=100), range(1, 6), range(60)
+    truth = typical(simulate_trials(workload, [(2**40, number) for number in range(300)], [1])[0])
+    fresh = simulate_trials(workload, [(run, number) for run in runs for number in rounds], [2])[0].reshape(60, 5)
+    copies = simulate_trials(workload, [(run, 1) for run in runs for _ in rounds], [2])[0].reshape(60, 5)
     shares = []
     for logs in (fresh, copies):
         low, high = typical_interval(logs, CONFIDENCE)

@@ -13,7 +13,6 @@ from clientlab.running.busy_shares import LinkTraffic, LinkWaits, in_flight, lin
 from clientlab.running.trial_watch import deadline_of
 from clientlab.workload.delays import Delay
 from clientlab.workload.link import Link, unavoidable_of
-from clientlab.workload.making import body_size
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
 from clients.running.test_busy_shares import outcome
@@ -55,23 +54,6 @@ def test_the_bytes_that_the_link_carried_fill_it_with_their_heads():
     assert link_waits(planned(Link(0.05, 24e6)), traffic).bandwidth == pytest.approx(0.95)
     uncounted = link_waits(planned(Link(0.05, 24e6)), replace(traffic, carried_bytes=None))
     assert uncounted.bandwidth == pytest.approx(0.007)
-
-
-def test_recorded_uploads_of_unknown_size_may_be_beyond_the_first_window():
-    """Then nobody knows exactly how long requests were on their way."""
-    assert not link_waits(planned(Link(0.05)), replace(sent(), upload_bytes=None)).exact
-
-
-@pytest.mark.parametrize(
-    ("fields", "size"),
-    [
-        ({"payload_size": 50_000}, 50_000 + len('{"data": ""}')),
-        ({"upload_size": 70_000}, 70_000),
-    ],
-)
-def test_all_uploads_count_and_not_only_generated_ones(fields, size):
-    """Bytes of the body as it is sent."""
-    assert body_size(Workload(method="POST", **fields)) == size
 
 
 def test_what_is_on_its_way_does_not_wait_in_the_client():

@@ -24,10 +24,10 @@ def demo(monkeypatch):
 
 def test_an_experiment_without_links_is_measured_behind_that_of_the_stack(demo):
     """The run states it as a change, and its command measures the same from a terminal."""
-    plan = demo(LINK_RTT="35ms", LINK_BANDWIDTH="20mbit", LINK_BUFFER="64KiB")
-    assert {arm.link for arm in plan.arms} == {Link(0.035, 2e7, 65_536)}
-    assert plan.command == "clientlab run demo --rounds 2 --rtt=35ms --bandwidth=20mbit --buffer=64KiB"
-    assert plan.changed == ["link: none → 35 ms, 20 Mbit/s, buffer of 64 KiB"]
+    plan = demo(LINK_RTT="35ms", LINK_BANDWIDTH="20mbit")
+    assert {arm.link for arm in plan.arms} == {Link(0.035, 2e7)}
+    assert plan.command == "clientlab run demo --rounds 2 --rtt=35ms --bandwidth=20mbit"
+    assert plan.changed == ["link: none → 35 ms, 20 Mbit/s"]
 
 
 def test_strategies_and_shards_replace_those_of_the_experiment(demo):

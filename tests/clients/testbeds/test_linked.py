@@ -132,7 +132,7 @@ def test_the_stack_has_the_link_of_its_environment():
     environment = {"LINK_RTT": "35ms", "LINK_BANDWIDTH": "20mbit", "LINK_FLASK_ADDRESS": "127.0.0.1:7001"}
     testbed = ComposeTestbed(environment)
     ((link, linked),) = testbed.links().items()
-    assert link == Link(0.035, 2e7, 87_500)
+    assert link == Link(0.035, 2e7)
     assert linked.base_url("flask", "direct") == "http://127.0.0.1:7001"
     assert linked.address("flask", "proxy-tls") == PeerAddress(9443)
     assert testbed.address("flask", "direct") == PeerAddress(8000)

@@ -34,7 +34,7 @@ REQUESTS = 1000
 
 _FEWEST_POINTS = 3
 
-_EASIEST_AT_AN_END = frozenset({"rate", "stages", "rtt", "bandwidth", "buffer"})
+_EASIEST_AT_AN_END = frozenset({"rate", "stages", "rtt", "bandwidth"})
 """Axes along which the load grows, or the link gets slower: one end is the easiest, and no point is an optimum."""
 
 _ROOM = 9.0  # per cent of the axis that a tick needs

@@ -1,7 +1,8 @@
-"""Clients of a user's own file for the verdict's cases: with a lock, with stalls, and with work outside the GIL."""
+"""Clients and a server with a known bottleneck. As a program, this file is the server: it prints its port."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import threading
 import time
@@ -13,11 +14,8 @@ from clientlab.workload.workload import Request
 _HASHED = bytes(1_300_000)  # about a millisecond of SHA-1
 
 
-_SUMMED = 150_000  # some milliseconds of Python
-
-
 class Locked(HttpClient):
-    """A connection for each thread, and one lock for all of them."""
+    """A connection per thread, and one lock for all of them."""
 
     policy = "per thread"
 
@@ -31,7 +29,7 @@ class Locked(HttpClient):
 
 
 class Native(HttpClient):
-    """Spends CPU time outside the GIL in each request, as a library in C does."""
+    """Spends CPU time outside the GIL on each request, as a library in C does."""
 
     policy = "per thread"
     native = True
@@ -52,13 +50,24 @@ class Stalled(HttpClient):
         return super().send(request)
 
 
-class Half(HttpClient):
-    """Spends a sixth of its CPU time outside the GIL without a word about it: threads use more than a core."""
+async def _serve() -> None:
+    """Spend two milliseconds of CPU time on each request. The lab reads no counters from this server."""
 
-    policy = "per thread"
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readline():
+            while await reader.readline() != b"\r\n":
+                pass
+            until = time.process_time() + 0.002
+            while time.process_time() < until:
+                pass
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            await writer.drain()
+        writer.close()
 
-    def send(self, request: Request) -> StatusAndBody:
-        reply = super().send(request)
-        hashlib.sha1(_HASHED, usedforsecurity=False).digest()
-        sum(range(_SUMMED))
-        return reply
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=512)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve())
