@@ -13,7 +13,7 @@ from clientlab.results.store import RUN_FILE, Store
 from clients.documents import a_failed_trial, a_run, a_trial
 
 PLACE = "a-place"
-HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202eevil\u2066\x00\ud800\r"
+HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202eevil\u2066\x00\r"
 
 
 def test_only_characters_that_are_obeyed_are_replaced():
@@ -53,7 +53,7 @@ def test_no_export_holds_them(hostile):
 
 def test_an_error_message_holds_none(capfd):
     """What the user wrote is shown without them."""
-    assert run_command_line(["report", f"none{HOSTILE.replace(chr(0), '').replace(chr(0xD800), '')}"]) == 2
+    assert run_command_line(["report", f"none{HOSTILE.replace(chr(0), '')}"]) == 2
     err = capfd.readouterr().err
     assert printable(err) == err
 

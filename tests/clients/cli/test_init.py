@@ -56,7 +56,7 @@ def test_no_file_is_overwritten_and_none_that_could_not_be_run_is_written(name, 
     [
         (["ru"], {"run", "runs"}),
         (["run", "sem"], {"semaphore", "sem"}),
-        (["run", "-t", "pycurl@"], {"pycurl@multi", "pycurl@processes", "pycurl@threads", "pycurl@"}),
+        (["run", "-t", "pycurl@"], {"pycurl@multi", "pycurl@threads", "pycurl@"}),
         (["report", ""], {"last", "20240506-070809000-mine-abcd", ""}),
     ],
 )
