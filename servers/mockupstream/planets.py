@@ -18,31 +18,32 @@ _PLANETS = {name.lower(): getattr(ephem, name) for name in _NAMES}
 # ephem's models hold for some millennia around now; its own dates go wrong far outside of it.
 _FIRST_YEAR, _LAST_YEAR = 1, 9998
 
-
 _GREENWICH = {"lon": -0.0005, "lat": 51.4769, "elevation": 0.0}
-"""The observer, in degrees and metres."""
+_RANGES = {"lon": (-360.0, 360.0), "lat": (-90.0, 90.0), "elevation": (-11_000.0, 100_000.0)}
 
 
 def position(name: str, parameters: Mapping[str, str]) -> bytes:
-    """Return the JSON of where planet `name` (any case) is, seen from Greenwich.
+    """Return the JSON of where planet `name` (any case) is for an observer.
 
-    `parameters` may hold `when` (ISO 8601, UTC where it names no zone; now where missing). The document holds `name`,
-    `when`, `observer`, `right_ascension` (h:m:s), `declination`, `altitude`, `azimuth` (d:m:s) and `magnitude`.
-    RefusedError is 404 for an unknown planet and 400 for a bad time.
+    `parameters` may hold `lon` and `lat` (degrees, east and north), `elevation` (metres; each defaults to that of
+    Greenwich) and `when` (ISO 8601, UTC without a zone; defaults to now). The document holds `name`, `when`,
+    `observer`, `right_ascension` (h:m:s), `declination`, `altitude`, `azimuth` (d:m:s) and `magnitude`. RefusedError is
+    404 for an unknown planet and 400 for a bad number or time.
     """
     planet = _PLANETS.get(name.lower())
     if planet is None:
         raise RefusedError(404, f"no planet is called {name!r}", planets=sorted(_PLANETS))
+    place = {axis: _number(parameters, axis) for axis in _GREENWICH}
     when, observer, body = _when(parameters), ephem.Observer(), planet()
-    observer.lon, observer.lat = (math.radians(_GREENWICH[axis]) for axis in ("lon", "lat"))
-    observer.elevation = _GREENWICH["elevation"]
+    observer.lon, observer.lat = math.radians(place["lon"]), math.radians(place["lat"])
+    observer.elevation = place["elevation"]
     observer.date = when.replace(tzinfo=None)
     body.compute(observer)
     return as_json(
         {
             "name": planet.__name__,
             "when": when.isoformat(),
-            "observer": _GREENWICH,
+            "observer": place,
             "right_ascension": str(body.ra),
             "declination": str(body.dec),
             "altitude": str(body.alt),
@@ -50,6 +51,19 @@ def position(name: str, parameters: Mapping[str, str]) -> bytes:
             "magnitude": body.mag,
         }
     )
+
+
+def _number(parameters: Mapping[str, str], axis: str) -> float:
+    text, (least, most) = parameters.get(axis), _RANGES[axis]
+    if text is None:
+        return _GREENWICH[axis]
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise RefusedError(400, f"{axis} must be a number from {least:g} to {most:g}, not {text!r}")
+    return value
 
 
 def _when(parameters: Mapping[str, str]) -> datetime:

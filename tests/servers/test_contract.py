@@ -24,7 +24,7 @@ SAME = [
     "/drip?duration=0&numbytes=5&code=201", "/drip?numbytes=0", "/drip?duration=11", "/status/418", "/status/99",
     "/status/x", "/planets/mars?when=2018-11-01", "/planets/vulcan", "/planets/%7Bx%7D",
     "/upload", "/upload?status=503",
-    "/planets/mars?when=x", "/?delay=11s", "/?delay=soon", "/?status=x", "/?seed=-1", "/delay/soon", "/delay/11",
+    "/planets/mars?lon=x", "/?delay=11s", "/?delay=soon", "/?status=x", "/?seed=-1", "/delay/soon", "/delay/11",
     "/?delay=normal:10s,1s&seed=1", "/?delay=%zz&x=%ff", "/?delay=1ms&delay=2ms", "/delay/1ms?delay=5s",
 ]  # fmt: skip
 RAW = {"Host": "upstream", "User-Agent": "test", "Accept-Encoding": "identity"}
