@@ -31,7 +31,7 @@ _OF_EVERYBODY = {
     "doctor": "checks",
     "completion": "completion",
 }
-_OF_A_TEAM = {"serve": "serving", "work": "serving", "kube": "kube", "up": "serving"}
+_OF_A_TEAM = {"serve": "serving", "work": "serving", "up": "serving"}
 _SUBCOMMANDS = _OF_EVERYBODY | _OF_A_TEAM
 """Subcommand → the module of this package that defines it."""
 

@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from pydantic import ValidationError
 
 from clientlab import child_processes, strategies
-from clientlab.cli.option_types import OUT, SECONDS, WAIT
+from clientlab.cli.option_types import OUT, WAIT
 from clientlab.errors import LabError
 from clientlab.experiments.file import path_of
 from clientlab.printable import printable
-from clientlab.results.part import first_problem
 from clientlab.service.plans import served_plan
 from clientlab.service.recruiter import Bounds
 from clientlab.service.schemas import MOST_ROUNDS, Wanted
@@ -54,7 +52,6 @@ _PORT = click.IntRange(0, 65535)
 @click.option(
     "--shards", envvar="SHARDS", type=click.IntRange(1, MOST_SHARDS), help="Divide each trial over so many workers."
 )
-@click.option("--idle", is_flag=True, help="Begin nothing; runs are started through the API.")
 @click.option("--host", envvar="LAB_HOST", default="127.0.0.1", help="Address to listen on.")
 @click.option(
     "--port", envvar="LAB_PORT", type=click.IntRange(0, 65535), default=8000, help="0 takes any that is free."
@@ -62,35 +59,22 @@ _PORT = click.IntRange(0, 65535)
 @click.option("--patience", type=WAIT, default="30s", help="Time in which a worker for a strategy is to come.")
 @click.option("--generic-after", type=WAIT, default="5s", help="Time before a worker for '*' takes a strategy.")
 @click.option("--lost-after", type=WAIT, default="10s", help="Time without a sign after which a worker is lost.")
-@click.option(
-    "--worker-pods",
-    envvar="WORKER_PODS",
-    metavar="SELECTOR",
-    default="",
-    show_default=False,
-    help="In a cluster: labels of the workers' pods, which are watched.",
-)
-@click.option("--pod-patience", type=WAIT, default="15s", help="Time in which a pod may find a node and its image.")
 @OUT
-def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idle: bool, **options: Any) -> None:
+def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, **options: Any) -> None:
     """Serve the lab: give workers trials, keep the runs, show them.
 
     The service continues an unfinished run. Its workers are `clientlab work` processes. They need the token in
     CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE, which the service writes. Without a token, the service listens
     on loopback only.
 
-    The variables EXPERIMENT, STRATEGIES (separated by spaces), ROUNDS, QUICK, SHARDS, LAB_HOST, LAB_PORT and
-    WORKER_PODS set options, too; an option on the command line wins.
+    The variables EXPERIMENT, STRATEGIES (separated by spaces), ROUNDS, QUICK, SHARDS, LAB_HOST and LAB_PORT set
+    options, too; an option on the command line wins.
     """
     from clientlab.service.lab import LabSettings  # noqa: PLC0415 - no other subcommand needs a web server
-    from clientlab.service.pod_watch import WorkerPods  # noqa: PLC0415 - as above
 
     names = list(options["strategies"])
     plugins.admit(name for name in names if not strategies.is_of_file(name))
-    try:
-        wanted = Wanted(experiment=experiment, strategies=names, rounds=rounds, quick=quick, shards=options["shards"])
-    except ValidationError as error:
-        raise LabError(f"{first_problem(error)}; correct the option") from error
+    wanted = Wanted(experiment=experiment, strategies=names, rounds=rounds, quick=quick, shards=options["shards"])
     first = served_plan(wanted, path_of(experiment))
     token, host = keep_token(os.environ), options["host"]
     if not token and not _loopback(host):
@@ -98,10 +82,9 @@ def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, idl
     settings = LabSettings(
         folder=folder,
         token=token,
-        first=None if idle else first,
+        first=first,
         programs=ComposeTestbed(os.environ).programs(),
         bounds=Bounds(options["patience"], options["generic_after"], options["lost_after"]),
-        worker_pods=WorkerPods(options["worker_pods"], options["pod_patience"]) if options["worker_pods"] else None,
     )
     _serve(settings, host, options["port"])
 
@@ -146,17 +129,13 @@ def _loopback(host: str) -> bool:
 @click.option("--lab", envvar="LAB_URL", default="http://127.0.0.1:8000", help="The lab service.")
 @click.option("--host", envvar="WORKER_HOST", default="127.0.0.1", help="Address of the worker's own page.")
 @click.option("--port", envvar="WORKER_PORT", type=click.IntRange(0, 65535), default=9100, help="0 takes a free one.")
-@click.option("--linger", type=SECONDS, default="5s", help="Time to wait for a trial's last scrape.")
 @click.option(
     "--scraped",
     envvar="WORKER_SCRAPED",
     is_flag=True,
-    help="Wait for it after the first trial already, until Prometheus knows the worker.",
+    help="After the first trial, wait until Prometheus knows the worker.",
 )
-@click.option("--run", metavar="RUN", help="Measure for this run of the lab only, and exit when it has ended.")
-def work(  # noqa: PLR0913 - the command's words
-    names: tuple[str, ...], lab: str, host: str, port: int, linger: float, *, run: str | None, scraped: bool
-) -> None:
+def work(names: tuple[str, ...], lab: str, host: str, port: int, *, scraped: bool) -> None:
     """Measure for the lab service, a trial at a time. The service assigns them to this worker.
 
     The token is in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE. The upstreams and the proxy are at
@@ -174,8 +153,7 @@ def work(  # noqa: PLR0913 - the command's words
     ComposeTestbed(os.environ)
     LabClient(lab, "").split()
     os.environ[TOKEN] = read_token(os.environ)
-    settings = {"lab": lab, "strategies": names, "host": host, "port": port, "linger": linger}
-    settings |= {"scraped": scraped, "run": run, "named": named}
+    settings = {"lab": lab, "strategies": names, "host": host, "port": port, "scraped": scraped, "named": named}
     command = child_processes.python("clientlab.worker.agent", json.dumps(settings))
     sys.stderr.flush()
     try:

@@ -169,16 +169,6 @@ def lack_of_files(arm: Arm, workload: Workload) -> str | None:
     )
 
 
-def check_stored(plan: Plan) -> None:
-    """Raises LabError where the plan of a run file, which anybody may have written, cannot or must not be measured."""
-    check_served(plan)
-    for arm in plan.arms:
-        workload = plan.workloads[arm.workload]
-        check(workload)
-        check_load(workload)
-        _check_strategy(arm, workload, TLS_ROUTES)
-
-
 def check_served(plan: Plan) -> None:
     """Raises LabError for a plan that workers of the service cannot, or must not, measure.
 

@@ -22,7 +22,6 @@ from clientlab.results.trial import OpenLoad, Shard, Slice, Trial
 from clientlab.running.open_load import delayed_at, load_slices_of, open_load, seconds_of
 from clientlab.running.quantiles import added_part, quantiles_of_histograms
 from clientlab.running.request_figures import RequestFigures
-from clientlab.running.shard_checks import contradiction
 from clientlab.running.trial_result import Begun, WholeTrial, judged, shard_part
 from clientlab.running.whole_load import first_end
 from clientlab.workload.link import unavoidable_of
@@ -32,10 +31,14 @@ from clientlab.workload.load import arrivals_of, is_open
 def merged_trial(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
     """The trial of the planned one's workload, whose shards have reported. Raises ValidationError.
 
-    A report for each shard, in any order. The trial has failed where the reports contradict themselves.
+    A report for each shard, in any order. The trial has failed if a worker's clock was so wrong that its shard seems to
+    have begun long before or after the others.
     """
     reports = sorted(reports, key=attrgetter("index"))
-    if why := contradiction(begun, reports):
+    began = [one.outcome.began for one in reports]
+    apart = max(began) - min(began)
+    if begun.deadline_seconds is not None and apart > begun.deadline_seconds:
+        why = f"the shards began {apart:,.0f} s apart, and the trial ends after {begun.deadline_seconds:,.0f} s"
         return begun.ended("failed", why)
     outcomes = [one.outcome for one in reports]
     # The busiest machine limits the trial. To each shard, the others on its machine are other programs.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
@@ -16,25 +15,23 @@ from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.service.dispatcher import Dispatcher
 from clientlab.service.plans import served_plan
-from clientlab.service.pod_watch import PodWatch, WorkerPods, watch_pods
 from clientlab.service.recruiter import Bounds
 from clientlab.service.run_index import RunIndex
 from clientlab.service.run_manager import RunManager
-from clientlab.service.schemas import Start
+from clientlab.service.schemas import Wanted
 
 _log = logging.getLogger("clientlab.service")
 
 
 @dataclass(frozen=True)
 class LabSettings:
-    """The options of `clientlab serve`. `first`: what to start where no run is unfinished."""
+    """The options of `clientlab serve`. `first`: what to start if no run is unfinished."""
 
     folder: Path
     token: str
     first: Plan | None
     programs: dict[str, str]
     bounds: Bounds
-    worker_pods: WorkerPods | None = None
 
 
 @dataclass(frozen=True)
@@ -55,17 +52,15 @@ class Lab:
         run_manager = RunManager(store, dispatcher, settings.programs, _log.info, asked)
         if run_manager.resume(settings.first) is None and settings.first is not None:
             run_manager.start(settings.first)
-        if pods := settings.worker_pods:
-            watch_pods(pods, os.environ, PodWatch(dispatcher, run_manager, pods.patience))
         index = RunIndex(store, _log.warning)
         return cls(store, dispatcher, run_manager, index, settings.token)
 
-    def start(self, wanted: Start) -> str:
+    def start(self, wanted: Wanted) -> str:
         """Start a run and return its name. Raises LabError."""
         return self.run_manager.start(_plan_of(wanted))
 
 
-def _plan_of(wanted: Start) -> Plan:
+def _plan_of(wanted: Wanted) -> Plan:
     """The plan of the bundled experiment of that name. Raises LabError with those there are."""
     known = bundled()
     if wanted.experiment not in known:

@@ -7,7 +7,6 @@ rendered when one is added, and not for each scrape.
 from __future__ import annotations
 
 import threading
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -86,35 +85,18 @@ class RunIndex:
         try:
             return _known(name, changed, find_judged(self._store, name))
         except LabError as error:
-            problem = str(error)
-            self._say(problem)
-        except Exception as error:  # noqa: BLE001 - anybody can write a run file, and one must not hide all the others
-            problem = f"run {name} can't be shown: {type(error).__name__}: {error}"
-            self._fail(problem)
-        row = RunRow(run=name, experiment="", created="", status="unreadable", trials=0, problem=problem)
-        return _Known(changed, row, None)
+            self._say(str(error))
+            row = RunRow(run=name, experiment="", created="", status="unreadable", trials=0, problem=str(error))
+            return _Known(changed, row, None)
 
     def _render(self, runs: Iterable[Run]) -> bytes:
-        """Metrics of all runs. One of which none can be made is left out, and named."""
-        text = run_metrics.families()
+        """Metrics of all runs."""
+        found = run_metrics.families()
         for run in runs:
-            found = run_metrics.families()
-            try:
-                whole = run_metrics.fill(found, run)
-            except Exception as error:  # noqa: BLE001 - as above
-                self._fail(f"run {run.run} is not in /metrics: {type(error).__name__}: {error}")
-                continue
-            if not whole:
-                self._say(f"run {run.run} has more than {run_metrics.MOST_SERIES} series: its arms are not in /metrics")
-            for name, family in found.items():
-                text[name].samples += family.samples
+            run_metrics.fill(found, run)
         registry = CollectorRegistry()
-        registry.register(_Finished(text))
+        registry.register(_Finished(found))
         return generate_latest(registry)
-
-    def _fail(self, problem: str) -> None:
-        """Log a defect of the lab's own, with its place."""
-        self._say(f"{problem}\n{traceback.format_exc()}")
 
 
 def _known(name: str, changed: tuple[int, int, bool], run: Run) -> _Known:

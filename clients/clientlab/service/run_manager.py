@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from clientlab import __version__
 from clientlab.errors import LabError
-from clientlab.experiments.checks import check_served, check_stored
+from clientlab.experiments.checks import check_served
 from clientlab.judging.judgement import with_judgement
 from clientlab.printable import printable
 from clientlab.reports.failures import reason_of
@@ -25,8 +23,8 @@ from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.due import due_trials
 from clientlab.running.execute import Progressed, execute, new_run, run_name
 from clientlab.service.dispatcher import Dispatcher
-from clientlab.service.given_trial import checked_trial, reported_trial
-from clientlab.service.schemas import AssignmentRequest, State
+from clientlab.service.given_trial import reported_trial
+from clientlab.service.schemas import State
 from clientlab.testbeds.compose import check_link, check_plain
 from clientlab.workload.workload import Workload
 
@@ -43,10 +41,6 @@ _MOMENT = 0.01
 
 class _Stopped(Exception):
     """The service ends; its run stays unfinished, and goes on when it is started again."""
-
-
-class _HeldByAnother(Exception):
-    """Another process measures the run, as `clientlab run --resume` does."""
 
 
 class RunManager:
@@ -69,14 +63,14 @@ class RunManager:
         self._run: Run | None = None
         self._trial: PlannedTrial | None = None
         self._finished = 0
-        self._resumed = False
         self._message = ""
         self._planned = 0
         self._ending = threading.Event()
 
     def start(self, plan: Plan) -> str:
         """Begin a run of a checked plan and return the run's name. Raises LabError."""
-        self._check_idle()
+        if self.measuring:
+            raise LabError(f"run {self._run.run if self._run else ''} is in progress; wait for its end")
         check_served(plan)
         check_plain(arm.upstream for arm in plan.arms)
         check_link(os.environ, plan.links)
@@ -84,7 +78,10 @@ class RunManager:
             self.say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
         measured = distributions_of(arm.strategy for arm in plan.arms)
         run = new_run(run_name(plan), plan, _STACK, surroundings(measured, self._programs))
-        return self._begin(run, plan)
+        (self._store.claim(run.run) / MARK).write_text(self._experiment, encoding="utf-8")
+        self._store.save(run)
+        self._carry(run, plan)
+        return run.run
 
     def resume(self, first: Plan | None = None) -> str | None:
         """Go on with the run that the service had begun last, if it is not finished; None where there is none.
@@ -104,15 +101,10 @@ class RunManager:
             self.say(f"{run.run} is left as it is: {why}")
             return None
         if not self._is_wanted(run):
-            try:
-                with self._store.hold(run.run):
-                    self._store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
-            except LabError as error:
-                self.say(f"{run.run} is left as it is: {error}")
-                return None
+            self._store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
             self.say(f"{run.run} is left incomplete with {len(run.trials)} trials: {self._experiment!r} is started now")
             return None
-        self._resumed = True
+        self._dispatcher.await_abandoned_trials()
         self.say(f"going on with {run.run} at trial {len(run.trials) + 1} of {_planned(run)}")
         self._carry(run, plan)
         return run.run
@@ -133,20 +125,6 @@ class RunManager:
     def measuring(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def will_give(self, run: str, order: int) -> bool:
-        """Whether this is the next trial of the run in progress, and not given yet: after a restart a worker has it."""
-        present = self._run
-        if present is None or not self.measuring or present.run != run:
-            return False
-        return order == len(present.trials) and not self._dispatcher.given(run, order)
-
-    def has_work_for(self, request: AssignmentRequest) -> bool:
-        """Whether a worker may still get a trial: one that is for a single run may not when that run has ended."""
-        if request.run is None:
-            return True
-        present = self._run
-        return self.measuring and present is not None and (present.run, present.status) == (request.run, "running")
-
     @property
     def run(self) -> Run | None:
         """The run in progress, or the last one, as it was saved last."""
@@ -165,7 +143,6 @@ class RunManager:
             failed=failed,
             trial=None if trial is None else " · ".join((trial.arm, *trial.way, f"round {trial.round}")),
             finished=self._finished,
-            shards=self._dispatcher.shards() if trial is not None else None,
             message=self._message,
             workers=self._dispatcher.workers(),
         )
@@ -190,23 +167,11 @@ class RunManager:
     def trial_ended(self, trial: Trial) -> None:
         if self._run is not None:
             self._run = self._run.model_copy(update={"trials": [*self._run.trials, trial]})
-        self._loop.call_soon_threadsafe(self._dispatcher.saved)
         how = f"{trial.requests:,} requests" if trial.status == "done" else f"{trial.status}: {reason_of(trial)}"
         self.say(f"trial {trial.order + 1}, {', '.join((trial.arm, *trial.way))}, round {trial.round}: {how}")
 
     def round_judged(self, run: Run, rounds: int) -> None:
         self.say(f"after round {rounds}, {len(run.decided)} of {len(run.experiment.arms)} arms are decided")
-
-    def _check_idle(self) -> None:
-        if self.measuring:
-            raise LabError(f"run {self._run.run if self._run else ''} is in progress; wait for its end")
-
-    def _begin(self, run: Run, plan: Plan) -> str:
-        (self._store.claim(run.run) / MARK).write_text(self._experiment, encoding="utf-8")
-        self._store.save(run)
-        self._resumed = False
-        self._carry(run, plan)
-        return run.run
 
     def _carry(self, run: Run, plan: Plan) -> None:
         self._run, self._trial, self._planned = run, None, _planned(run)
@@ -216,36 +181,16 @@ class RunManager:
     def _carry_out(self, run: Run, plan: Plan) -> None:
         """Measure a run. `plan`: its plan, with the values that its file does not hold."""
         try:
-            with self._store.alone(self._wait), self._held(run.run):
-                # Another process may have had the lock, and the run, since this one read the file.
-                present = self._store.read(run.run)
-                if present.status != "running":
-                    self._run = present
-                    self.say(f"{run.run} was ended by another process with {len(present.trials)} trials")
-                    return
-                self._run = execute(present, self._measure, self._store, self, whole=plan)
+            with self._store.alone(self._wait), self._store.hold(run.run):
+                self._run = execute(run, self._measure, self._store, self, whole=plan)
             self.say(f"run {run.run} is {self._run.status}")
         except _Stopped:
             return
-        except _HeldByAnother as error:
-            self.say(str(error))
         except LabError as error:
             self._break_off(run.run, str(error))
         except Exception as error:
             self._break_off(run.run, f"run {run.run} broke off: {type(error).__name__}: {error}")
             raise  # the log has the rest
-        finally:
-            self._loop.call_soon_threadsafe(self._dispatcher.over)
-
-    @contextlib.contextmanager
-    def _held(self, name: str) -> Iterator[None]:
-        """Hold the run. Raises _HeldByAnother: then its file is not touched."""
-        with contextlib.ExitStack() as stack:
-            try:
-                stack.enter_context(self._store.hold(name))
-            except LabError as error:
-                raise _HeldByAnother(str(error)) from error
-            yield
 
     def _break_off(self, name: str, reason: str) -> None:
         """The run can't go on; its file says so, if it can be written."""
@@ -275,13 +220,9 @@ class RunManager:
     ) -> Trial:
         if self._run is None:
             raise AssertionError("trials are of a run")
-        resumed, self._resumed = self._resumed, False
-        name, experiment = self._run.run, self._run.experiment.name
-        given = self._dispatcher.give(name, experiment, planned, workload, progressed, resumed=resumed)
+        given = self._dispatcher.give(self._run.run, self._run.experiment.name, planned, workload, progressed)
         found = asyncio.run_coroutine_threadsafe(given, self._loop).result()
-        if isinstance(found, Trial):
-            return checked_trial(planned, workload, found, time.time())
-        return reported_trial(planned, workload, found)
+        return found if isinstance(found, Trial) else reported_trial(planned, workload, found)
 
 
 def _planned(run: Run) -> int:
@@ -297,15 +238,12 @@ def _whole_plan(run: Run, first: Plan | None) -> Plan:
 
 
 def _not_to_go_on(run: Run, plan: Plan) -> str | None:
-    """Why a service must not go on with a run that lies in its folder, whoever put it there; None where it may."""
+    """Why the service must not go on with its unfinished run; None where it may."""
     if plan.masked_headers:
         return "its file does not hold all its headers"
-    if run.target != _STACK:
-        return "it measures other servers"
     if run.clientlab != __version__:
         return f"it was begun by clientlab {run.clientlab}"
     try:
-        check_stored(plan)
         check_link(os.environ, plan.links)
     except LabError as error:
         return str(error)

@@ -23,10 +23,7 @@ from clientlab.results.labels import ARM, of_arm
 from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 
-MOST_SERIES = 3000
 _CLAIM = ("run", "experiment", "claim")
-_SENTENCE = 300
-"""Characters of a claim's sentence that become a label. A run has as many sentences as claims."""
 _NOT_HASHED = frozenset({"load_average", "host", "lab_commit", "lab_tree"})
 
 _MARGIN = (
@@ -96,19 +93,16 @@ def schedule() -> GaugeMetricFamily:
     return GaugeMetricFamily("clientlab_schedule_trials", text, labels=("run", "experiment", "state"))
 
 
-def fill(into: Families, run: Run) -> bool:
-    """Add a run; whether its arms are among it: those of a run of more than 3,000 series are left out."""
+def fill(into: Families, run: Run) -> None:
+    """Add the metrics of a run."""
     machine = run.surroundings
     where = f"{machine.cpu_model}, {machine.cpu_usable:g} cores"
     into["info"].add_metric([run.run, run.experiment.name, where, machine.python, surroundings_hash(run)], 1)
     into["created_timestamp_seconds"].add_metric([run.run], datetime.fromisoformat(run.created).timestamp())
-    claims = [row for claim in run.claims for row in _of_claim(run, claim)]
-    arms = [row for arm in run.experiment.arms for row in _of_arm(run, arm)]
-    arms += _ranks(run)
-    few = len(arms) + len(claims) + 2 <= MOST_SERIES
-    for name, labels, value in (*claims, *(arms if few else ())):
+    rows = [row for claim in run.claims for row in _of_claim(run, claim)]
+    rows += [row for arm in run.experiment.arms for row in _of_arm(run, arm)]
+    for name, labels, value in (*rows, *_ranks(run)):
         into[name].add_metric(labels, value)
-    return few
 
 
 def surroundings_hash(run: Run) -> str:
@@ -151,7 +145,7 @@ def _ranks(run: Run) -> Iterator[_Row]:
 def _of_claim(run: Run, claim: ClaimResult) -> Iterator[_Row]:
     labels = [run.run, run.experiment.name, claim.name]
     yield "claim", [*labels, claim.verdict], math.nan if claim.ratio is None else claim.ratio
-    yield "claim_info", [*labels, (sentence(claim) + doubts(claim))[:_SENTENCE]], 1
+    yield "claim_info", [*labels, sentence(claim) + doubts(claim)], 1
 
 
 def _of_arm(run: Run, arm: Arm) -> Iterator[_Row]:

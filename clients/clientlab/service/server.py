@@ -17,12 +17,10 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 
-from clientlab import __version__
 from clientlab.results.document import Run
 from clientlab.service import api, run_metrics
 from clientlab.service.lab import Lab, LabSettings, ThisLab
 from clientlab.service.run_manager import RunManager
-from clientlab.service.schemas import Problem
 
 _operations = APIRouter(default_response_class=PlainTextResponse)
 
@@ -30,13 +28,7 @@ _operations = APIRouter(default_response_class=PlainTextResponse)
 def application(lab: Lab) -> FastAPI:
     """Return the web application of a lab."""
     app = FastAPI(
-        title="clientlab",
-        version=__version__,
-        description="The lab service: runs for programs, assignments for workers.",
-        openapi_url="/api/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-        separate_input_output_schemas=False,
+        openapi_url=None,
         exception_handlers={HTTPException: _answer_http_error, RequestValidationError: _answer_invalid},
     )
     app.state.lab = lab
@@ -49,7 +41,7 @@ def application(lab: Lab) -> FastAPI:
 async def _answer_http_error(_request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, HTTPException):
         raise error
-    return JSONResponse(Problem(error=error.detail).model_dump(), error.status_code)
+    return JSONResponse({"error": error.detail}, error.status_code)
 
 
 async def _answer_invalid(_request: Request, error: Exception) -> JSONResponse:
@@ -58,7 +50,7 @@ async def _answer_invalid(_request: Request, error: Exception) -> JSONResponse:
         raise error
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"] if part != "body")
-    return JSONResponse(Problem(error=f"{field or 'body'}: {first['msg']}").model_dump(), 422)
+    return JSONResponse({"error": f"{field or 'body'}: {first['msg']}"}, 422)
 
 
 @_operations.get("/healthz")

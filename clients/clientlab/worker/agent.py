@@ -7,7 +7,6 @@ was none for a while.
 
 from __future__ import annotations
 
-import http
 import json
 import os
 import secrets
@@ -16,16 +15,18 @@ import socket
 import sys
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from types import FrameType
 from typing import Any
 
 from clientlab.errors import LabError
-from clientlab.worker.channel import JobMetrics, log
+from clientlab.worker.channel import JobMetrics
 from clientlab.worker.job_process import KeptJobs
-from clientlab.worker.lab_client import POLL_TIMEOUT, LabClient, Refused
+from clientlab.worker.lab_client import POLL_TIMEOUT, LabClient, Refused, log
 from clientlab.worker.metrics_server import MetricsServer
 from clientlab.worker.token import TOKEN
+
+_LINGER_SECONDS = 5.0
+"""To wait for the last scrape of a trial."""
 
 _DISCOVERY_SECONDS = 15.0
 """Until Prometheus scrapes a new worker: it resolves the workers' name every 2 s (dashboards/prometheus), and its
@@ -35,35 +36,25 @@ discovery and its scrape manager take up to 5 s each to pass a new address on.""
 class AgentEnded(Exception):
     """SIGTERM or SIGINT."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """The options of `clientlab work`. `linger`: seconds to wait for the last scrape of a trial.
+    """The options of `clientlab work`.
 
-    `scraped`: somebody scrapes the worker, even where nobody has yet. `run`: the worker ends with that run. `named`:
-    the strategies without ``*``. A job loads no plug-in of another name.
+    `scraped`: somebody scrapes the worker, even if nobody has yet. `named`: the strategies without ``*``. A job loads
+    no plug-in of another name.
     """
 
     lab: str
     strategies: tuple[str, ...]
     host: str
     port: int
-    linger: float
     scraped: bool
-    run: str | None = None
-    named: tuple[str, ...] = ()
+    named: tuple[str, ...]
 
 
 def main(arguments: list[str]) -> int:
-    """Work until a signal or the end of its run ends it; the exit code.
-
-    If a signal ends a worker of one run before the run has ended, the exit code is 128 plus the signal's number.
-    The Job then replaces the pod (deploy/kubernetes/base/worker.yaml).
-    """
+    """Work until a signal ends it; the exit code."""
     given = json.loads(arguments[1])
     settings = AgentSettings(**{**given, **{name: tuple(given[name]) for name in ("strategies", "named")}})
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -72,12 +63,11 @@ def main(arguments: list[str]) -> int:
         lab = LabClient(settings.lab, os.environ.get(TOKEN, ""))
         lab.split()
         _Agent(settings, lab).work()
-    except AgentEnded as end:
-        return 0 if settings.run is None else 128 + end.number
+    except AgentEnded:
+        return 0
     except (LabError, Refused) as error:
         log(str(error))
-        return LabError.exit_code
-    return 0
+    return LabError.exit_code
 
 
 class _Agent:
@@ -92,33 +82,20 @@ class _Agent:
         self._jobs = KeptJobs(settings.named)
 
     def work(self) -> None:
-        """Poll the lab and do what it assigns, until its run has ended. Raises Ended, Refused or LabError."""
-        with self._jobs:
-            self._work()
-
-    def _work(self) -> None:
-        strategies, run = list(self._settings.strategies), self._settings.run
+        """Poll the lab and do what it assigns. Raises AgentEnded, Refused or LabError."""
+        strategies = list(self._settings.strategies)
         log(f"worker {self._name} for {', '.join(strategies)}; metrics at port {self._server.port}")
-        poll = {"worker": self._name, "host": socket.gethostname()[:64], "strategies": strategies}
-        if run is not None:
-            poll["run"] = run
-        while True:
-            try:
-                assignment = self._lab.insist(
-                    "/api/assignments", poll, POLL_TIMEOUT, lambda error: log(f"the lab is away: {error}")
-                )
-            except Refused as error:
-                if error.status != http.HTTPStatus.GONE:
-                    raise
-                log(f"run {run} has ended")
-                return
-            if assignment is not None:
-                self._do(assignment)
+        poll = {"worker": self._name, "host": socket.gethostname(), "strategies": strategies}
+        with self._jobs:
+            while True:
+                assignment = self._lab.insist("/api/assignments", poll, POLL_TIMEOUT)
+                if assignment is not None:
+                    self._do(assignment)
 
     def _patience(self) -> float:
         """Seconds to wait for a trial's last scrape: once for a Prometheus that has yet to learn of this worker."""
         expected, self._expected = self._expected and not self._server.scrapes, False
-        return max(self._settings.linger, _DISCOVERY_SECONDS) if expected else self._settings.linger
+        return _DISCOVERY_SECONDS if expected else _LINGER_SECONDS
 
     def _do(self, assignment: dict[str, Any]) -> None:
         """Run a job to its end, and keep its last metrics until they are scraped."""
@@ -133,19 +110,8 @@ class _Agent:
                 self._metrics.clear()
         if code == LabError.exit_code:
             raise LabError("the lab refused this worker's token during a job")
-        if code:
-            self._report_lost(assignment, job.how_it_ended())
-
-    def _report_lost(self, assignment: dict[str, Any], how: str) -> None:
-        """Tell the lab that the trial of a job is lost: it would wait, and could only say that nobody was heard of."""
-        log(f"the process of a job {how}; the lab assigns the trial once more")
-        started = datetime.now(UTC).isoformat(timespec="milliseconds")
-        outcome = {"status": "lost", "reason": f"the process of its job {how}", "started": started}
-        document = {"worker": self._name, "run": assignment["run"], "trial": {**assignment["trial"], **outcome}}
-        try:
-            self._lab.insist("/api/results", document, 10.0, lambda error: log(f"the lab is away: {error}"))
-        except Refused as error:  # it has lost the trial before, or has its result
-            log(str(error))
+        if code:  # the lab learns by the next poll that the trial is lost
+            log(f"the process of a job {job.how_it_ended()}; the lab assigns the trial once more")
 
 
 def _serve(settings: AgentSettings, metrics: JobMetrics) -> MetricsServer:
@@ -157,10 +123,10 @@ def _serve(settings: AgentSettings, metrics: JobMetrics) -> MetricsServer:
         raise LabError(f"{where}: {error.strerror or error}; name another or stop what listens there") from error
 
 
-def _end(received: int, _frame: FrameType | None) -> None:
+def _end(_number: int, _frame: FrameType | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # what follows takes a few seconds at most, and stops the job
-    raise AgentEnded(received)
+    raise AgentEnded
 
 
 if __name__ == "__main__":

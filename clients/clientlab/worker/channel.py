@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing.connection
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,12 +19,6 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from clientlab.worker.lab_client import LabClient
-
-
-def log(message: str) -> None:
-    """Write one line; line breaks inside `message` become spaces."""
-    print(f"clientlab work: {' '.join(message.split())}", file=sys.stderr, flush=True)  # noqa: T201
-
 
 _LOOK_SECONDS = 0.2
 """A scrape may take the job's end while the agent waits for it."""

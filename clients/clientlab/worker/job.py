@@ -7,7 +7,6 @@ the other: its imports take longer than a short trial. After a job that fails, i
 
 from __future__ import annotations
 
-import http
 import os
 import signal
 import socket
@@ -31,9 +30,9 @@ from clientlab.running.trial_runner import TrialRunner, log_folder
 from clientlab.strategies import plugins
 from clientlab.testbeds.compose import ComposeTestbed, check_link
 from clientlab.worker.assignment import Assignment
-from clientlab.worker.channel import JobChannel, JobInput, log
+from clientlab.worker.channel import JobChannel, JobInput
 from clientlab.worker.exporter import Exporter
-from clientlab.worker.lab_client import LOST_ERRORS, POLL_TIMEOUT, LabClient, Refused, WrongToken
+from clientlab.worker.lab_client import LOST_ERRORS, POLL_TIMEOUT, Refused, WrongToken, log
 from clientlab.worker.lab_clock import EstimatedClock
 from clientlab.workload.shard_workload import share_of
 
@@ -43,17 +42,16 @@ class Abandoned(Exception):
 
 
 def document_of(worker: str, assignment: Assignment) -> dict[str, Any]:
-    """Who has which trial, or which shard of it."""
-    document = {"worker": worker, "run": assignment.run, "order": assignment.trial.order}
-    return document if assignment.shard is None else {**document, "shard": assignment.shard}
+    """Who has which trial."""
+    return {"worker": worker, "run": assignment.run, "order": assignment.trial.order}
 
 
 class Heartbeats:
     """A thread that sends the lab a heartbeat of the trial at each interval, with the number of finished requests."""
 
-    def __init__(self, lab: LabClient, worker: str, assignment: Assignment) -> None:
-        self._lab = lab
-        self._document = document_of(worker, assignment)
+    def __init__(self, received: JobInput, assignment: Assignment) -> None:
+        self._lab = received.lab
+        self._document = document_of(received.worker, assignment)
         self._interval = assignment.heartbeat_seconds
         self._finished = 0
         self._over = threading.Event()
@@ -110,7 +108,7 @@ def _do(received: JobInput, channel: JobChannel) -> int:
     if (reason := refusal_of(assignment)) is not None:
         log(f"{described(assignment)} is refused: {reason}")
         refused = Trial.of(assignment.trial, status="failed", reason=reason, started=utc_now())
-        return deliver(received.lab, received.worker, assignment, refused)
+        return deliver(received, assignment, refused)
     job = Job(received, assignment)
     try:
         channel.begin(job.exporter)
@@ -137,9 +135,9 @@ class Job:
     """A trial, or a shard of one, that is measured here."""
 
     def __init__(self, received: JobInput, assignment: Assignment) -> None:
-        self._lab, self._worker, self._assignment = received.lab, received.worker, assignment
+        self._received, self._lab, self._assignment = received, received.lab, assignment
         self._folder = Path(received.folder)
-        self._clock = EstimatedClock(received.lab, assignment.workload.shards)
+        self._clock = EstimatedClock(received.lab)
         self.exporter = _exporter(assignment, self._folder)
 
     def __str__(self) -> str:
@@ -147,13 +145,13 @@ class Job:
 
     def do(self) -> int:
         """Measure, and send the result to the lab; the exit code. Raises Abandoned."""
-        heartbeats = Heartbeats(self._lab, self._worker, self._assignment)
+        heartbeats = Heartbeats(self._received, self._assignment)
         try:
             found = self._measured(heartbeats)
         finally:
             heartbeats.stop()
         self.exporter.settle(found.outcome if isinstance(found, ShardReport) else found)
-        return deliver(self._lab, self._worker, self._assignment, found)
+        return deliver(self._received, self._assignment, found)
 
     def _measured(self, heartbeats: Heartbeats) -> Trial | ShardReport:
         """The trial, or the report of the shard; a failed trial where the servers do not answer."""
@@ -186,10 +184,10 @@ class Job:
     def _meet(self) -> float:
         """The start on which the lab and all shards agree, when all of them are ready. Raises Abandoned."""
         self._clock.estimate()
-        document, answer = document_of(self._worker, self._assignment), None
+        document, answer = document_of(self._received.worker, self._assignment), None
         while answer is None:
             try:
-                answer = self._lab.insist("/api/meetings", document, POLL_TIMEOUT, _away)
+                answer = self._lab.insist("/api/meetings", document, POLL_TIMEOUT)
             except (Refused, WrongToken) as error:
                 raise Abandoned(str(error)) from error
         start: float = answer["start"]
@@ -223,43 +221,18 @@ def described(assignment: Assignment) -> str:
     return f"{of}trial {assignment.trial.order} of {assignment.run}"
 
 
-def deliver(lab: LabClient, worker: str, assignment: Assignment, found: Trial | ShardReport) -> int:
-    """Send the result, and log why the lab does not take it; the exit code of the job."""
+def deliver(received: JobInput, assignment: Assignment, found: Trial | ShardReport) -> int:
+    """Send a trial, or the report of a shard, until the lab answers; return the exit code of the job."""
+    part = "shard" if isinstance(found, ShardReport) else "trial"
+    document = {"worker": received.worker, "run": assignment.run, part: found.model_dump(mode="json")}
     try:
-        answer = send_result(lab, worker, assignment, found)
+        received.lab.insist("/api/results", document)
     except Refused as error:
         log(f"{described(assignment)}: {error}")
     except WrongToken as error:
         log(str(error))
         return LabError.exit_code
-    else:
-        if answer is not None and not answer["taken"]:
-            log(f"{described(assignment)}: {answer['message']}")
     return 0
-
-
-def send_result(
-    lab: LabClient, worker: str, assignment: Assignment, found: Trial | ShardReport
-) -> dict[str, Any] | None:
-    """Send a trial, or the report of a shard, until the lab answers; its answer.
-
-    A result that the lab can't read is sent as a failed trial, which would otherwise be measured again. Raises Refused
-    or WrongToken.
-    """
-
-    def send(found: Trial | ShardReport) -> dict[str, Any] | None:
-        part, timeout = ("shard", POLL_TIMEOUT) if isinstance(found, ShardReport) else ("trial", 10.0)
-        document = {"worker": worker, "run": assignment.run, part: found.model_dump(mode="json")}
-        return lab.insist("/api/results", document, timeout, _away)
-
-    try:
-        return send(found)
-    except Refused as error:
-        if error.status == http.HTTPStatus.CONFLICT:
-            raise
-        reason = f"its result was refused: {error}"
-        log(f"trial {assignment.trial.order} of {assignment.run}: {reason}")
-        return send(Trial.of(assignment.trial, status="failed", reason=reason, started=found.started))
 
 
 def _exporter(assignment: Assignment, folder: Path) -> Exporter:
@@ -269,10 +242,6 @@ def _exporter(assignment: Assignment, folder: Path) -> Exporter:
         workload = share_of(workload, assignment.shard, trial.concurrency)
         trial = trial.model_copy(update={"concurrency": workload.concurrency})
     return Exporter(assignment.run, assignment.experiment, trial, workload, log_folder(folder, trial, workload))
-
-
-def _away(error: Exception) -> None:
-    log(f"the lab is away: {error}")
 
 
 def _abandon(_number: int, _frame: FrameType | None) -> None:

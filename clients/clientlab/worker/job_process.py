@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 import threading
 from collections.abc import Collection, Iterator
@@ -28,9 +27,6 @@ It holds 60 MB. Of a run with sixty strategies, those of the last 20 seconds are
 
 _STOP_SECONDS = 2.0
 """A job that is told to end stops its trial and sends its last metrics."""
-
-_LOOK_SECONDS = 5.0
-"""To look whether the job is stopped."""
 
 
 class KeptJobs:
@@ -96,7 +92,6 @@ class JobProcess:
         with theirs:
             self._process = child_processes.start(command, None, environment, [theirs.fileno()])
         self._connection: Connection = ours
-        self._watch: JobWatch | None = None
         self.failed = False
 
     @property
@@ -111,7 +106,7 @@ class JobProcess:
     def do(self, assignment: dict[str, Any], worker: str, lab: LabClient, metrics: JobMetrics) -> int:
         """Have a job done, and collect its metrics meanwhile; its exit code, or that of its process."""
         folder = tempfile.mkdtemp(dir=self._folder.name)
-        self._watch, code = JobWatch(self._process), None
+        code = None
         try:
             with contextlib.suppress(OSError, EOFError):  # its process has ended
                 self._connection.send(JobInput(assignment, worker, lab, folder))
@@ -122,7 +117,6 @@ class JobProcess:
             self.failed = code != 0 or self.has_ended
             return code
         finally:
-            self._watch.over.set()
             if code is None:  # a signal has ended the worker
                 child_processes.stop(self._process, _STOP_SECONDS)
                 metrics.detach()
@@ -131,8 +125,6 @@ class JobProcess:
     def how_it_ended(self) -> str:
         """In words that follow "the process"."""
         code = self._process.wait()
-        if self._watch is not None and self._watch.was_stopped:
-            return "was stopped, as by SIGSTOP, and was ended"
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
 
     def close(self) -> None:
@@ -140,19 +132,3 @@ class JobProcess:
         self._connection.close()
         child_processes.stop(self._process, _STOP_SECONDS)
         self._folder.cleanup()
-
-
-class JobWatch:
-    """A thread that ends a job which a signal such as SIGSTOP has stopped: the worker would wait for it for ever."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.over = threading.Event()
-        self.was_stopped = False
-        self._process = process
-        threading.Thread(target=self._look, name="job", daemon=True).start()
-
-    def _look(self) -> None:
-        while not self.over.wait(_LOOK_SECONDS):
-            if self._process.pid in child_processes.stopped(self._process.pid):
-                self.was_stopped = True
-                self._process.kill()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clientlab.results.trial import ClockOffset
 from clientlab.running.shard_report import LabClock
 from clientlab.worker.lab_client import LOST_ERRORS, LabClient, Refused, WrongToken
 
-_MOST_ROUND_TRIPS = 20
-_OF_ALL_SHARDS = 2000
 _FEWEST_ROUND_TRIPS = 3
-"""The lab answers about a thousand requests per second, and all shards of a trial ask at the same time."""
+_MOST_ROUND_TRIPS = 20
 
 _EXACT_ENOUGH = 0.0005
 """Seconds of error, after which no more round trips are made."""
@@ -44,26 +42,19 @@ def offset_of(round_trips: Iterable[RoundTrip]) -> ClockOffset:
 
 
 class EstimatedClock:
-    """The lab's clock, estimated anew with each `estimate`.
+    """The lab's clock, estimated anew with each `estimate`."""
 
-    `shards`: of the trial, each of which asks. `clock`: the seconds of the worker's own.
-    """
-
-    def __init__(self, lab: LabClient, shards: int = 1, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, lab: LabClient) -> None:
         self._lab = lab
-        few = shards == 1  # there is nothing to agree on: the clock tells when the trial began
-        most = _FEWEST_ROUND_TRIPS if few else min(_MOST_ROUND_TRIPS, _OF_ALL_SHARDS // shards)
-        self._most = max(_FEWEST_ROUND_TRIPS, most)
-        self._clock = clock
         self.now: LabClock | None = None
 
     def estimate(self) -> None:
         """Estimate the offset. A lab that is away, or refuses this worker, leaves the last estimate."""
-        difference = self._clock() - time.perf_counter()
+        difference = time.time() - time.perf_counter()
         made: list[RoundTrip] = []
         try:
             with self._lab.connected() as ask:
-                while len(made) < self._most:
+                while len(made) < _MOST_ROUND_TRIPS:
                     sent = time.perf_counter()
                     answer = ask("/api/clock")
                     made.append(RoundTrip(sent + difference, answer["seconds"], time.perf_counter() + difference))

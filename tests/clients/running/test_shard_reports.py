@@ -10,6 +10,8 @@ from pydantic import ValidationError
 
 from clientlab.results.shard import ShardReport
 from clientlab.running.quantiles import quantiles_of, quantiles_of_histograms, times_of
+from clientlab.service.given_trial import reported_trial
+from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial, a_shard_report
 
 
@@ -37,3 +39,20 @@ def test_a_report_with_an_impossible_measurement_is_refused(changed):
     assert ShardReport.model_validate(document).outcome.wall_seconds == pytest.approx(0.004)
     with pytest.raises(ValidationError, match=next(iter(changed))):
         ShardReport.model_validate({**document, "outcome": document["outcome"] | changed})
+
+
+PLANNED = a_planned_trial("urllib3@threads").model_copy(update={"concurrency": 5})
+
+
+def test_shards_that_began_further_apart_than_the_trial_may_take_fail_it():
+    """One of them is fifty years off."""
+    reports = [a_shard_report(PLANNED, 0, 2), a_shard_report(PLANNED, 1, 2, began=1e8)]
+    trial = reported_trial(PLANNED, Workload(requests=8, shards=2), reports)
+    assert trial.status == "failed"
+
+
+def test_a_shard_that_lacks_requests_fails_the_trial():
+    """The report adds up; the trial as a whole lacks a request."""
+    reports = [a_shard_report(PLANNED, 0, 2), a_shard_report(PLANNED, 1, 2, requests=3)]
+    trial = reported_trial(PLANNED, Workload(requests=8, shards=2), reports)
+    assert (trial.status, trial.reason) == ("failed", "7 of 8 requests were finished; shard 2: 3 of 4")

@@ -44,9 +44,8 @@ def test_a_worker_that_is_killed_in_its_trial_fails_it_and_another_does_it_again
 
 
 @pytest.mark.release
-def test_a_lab_that_is_killed_goes_on_with_its_run_when_it_is_started_again(labs, upstream):
-    """The worker's trial goes on meanwhile, and its result is taken: no request was sent twice."""
-    before = requests_at(upstream)
+def test_a_lab_that_is_killed_goes_on_with_its_run_when_it_is_started_again(labs):
+    """The trial of that moment is measured again."""
     asked = experiment(["http.client"], rounds=2, requests=40, delay="40ms", warmup=1)
     lab = labs.serve(asked, "--lost-after", "3")  # so that the worker tells often enough how far it is
     labs.work(lab, "http.client")
@@ -56,7 +55,6 @@ def test_a_lab_that_is_killed_goes_on_with_its_run_when_it_is_started_again(labs
     run = labs.await_end(again)
     assert labs.store.names() == [run.run]
     assert [(trial.status, trial.order, trial.requests) for trial in run.trials] == [("done", k, 40) for k in range(2)]
-    assert requests_at(upstream) - before == 2 * 41
 
 
 @pytest.mark.release

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 import pytest
 
-from clientlab import __version__
-from clientlab.experiments.file import bundled, read_plan
-from clientlab.results.target import Target
-from clientlab.service.run_manager import MARK
-from clients.documents import a_run, a_trial
 from clients.service.requests_to_lab import ASSIGNMENT_REQUEST, BEARER, serving
-
-STACK = Target(testbed="compose")
 
 
 @pytest.mark.real
@@ -37,25 +29,3 @@ def test_the_api_begins_an_experiment_and_one_at_a_time(store):
             assert left in (await client.get("/metrics")).text
 
     asyncio.run(go())
-
-
-def test_a_run_that_another_process_has_finished_is_left_alone(store):
-    """Two services have one results folder: the second reads the run again when the first has finished."""
-    run = a_run(a_trial(), name="20240506-070809-demo-abcd", rounds=2)
-    run = run.model_copy(update={"status": "running", "clientlab": __version__, "target": STACK})
-    (store.claim(run.run) / MARK).write_text("demo")
-    store.save(run)
-    finished = run.model_copy(update={"status": "done", "trials": [a_trial(), a_trial(number=2, order=1)]})
-
-    async def go():
-        with contextlib.ExitStack() as first_service:
-            first_service.enter_context(store.alone(pytest.fail))
-            async with serving(store, first=read_plan(bundled()["demo"])) as client:
-                store.save(finished)
-                first_service.close()
-                while (await client.get("/api/state")).json()["measuring"]:  # noqa: ASYNC110 - it has no event
-                    await asyncio.sleep(0.01)
-                return (await client.get("/api/state")).json()["message"]
-
-    assert run.run in asyncio.run(go())
-    assert store.read(run.run) == finished

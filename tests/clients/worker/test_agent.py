@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
 import psutil
 import pytest
 
@@ -11,7 +14,15 @@ from clientlab.worker.job_process import KeptJobs
 from clientlab.worker.lab_client import LabClient
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
-from clients.worker.test_job import refusing
+
+
+class Lab(BaseHTTPRequestHandler):
+    """Takes every result."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(204)
+        self.end_headers()
 
 
 @pytest.fixture
@@ -19,8 +30,12 @@ def job_of_a_file():
     """An assignment that a job answers at once, since it runs no strategy of a file, and the lab that takes it."""
     planned = a_planned_trial("evil.py:X")
     given = Assignment(run="r", experiment="e", trial=planned, workload=Workload(), heartbeat_seconds=1.0)
-    with refusing(413) as (url, _):
-        yield given.model_dump(), "a" * 16, LabClient(url, ""), JobMetrics()
+    with HTTPServer(("127.0.0.1", 0), Lab) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield given.model_dump(), "a" * 16, LabClient(f"http://127.0.0.1:{server.server_port}", ""), JobMetrics()
+        server.shutdown()
+        thread.join()
 
 
 @pytest.mark.real

@@ -1,1 +1,0 @@
-"""The lab on Kubernetes: Jobs whose pods are workers, and the state of pods. It calls `kubectl` and has no library."""
