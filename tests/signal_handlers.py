@@ -16,9 +16,6 @@ IN_A_TERMINAL = {
 }
 """What Python does in a program that a terminal's shell starts."""
 
-IN_THE_BACKGROUND = {signal.SIGINT: signal.SIG_IGN, signal.SIGQUIT: signal.SIG_IGN}
-"""What a shell without job control gives the programs that it starts in the background."""
-
 
 @contextmanager
 def handling(handlers: Mapping[signal.Signals, Any]) -> Iterator[None]:

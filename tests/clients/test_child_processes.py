@@ -73,13 +73,6 @@ def test_a_program_gets_its_environment_and_its_output_goes_to_the_log(start, lo
     assert log.read_text() == "before\nproblem\nyes False\n"
 
 
-def test_a_terminals_interrupt_does_not_reach_a_program(start, log):
-    """It is in a group of its own: who decides what is stopped is the lab."""
-    process = start(SLEEPER)
-    wrote(log, "up")
-    assert os.getpgid(process.pid) == process.pid != os.getpgrp()
-
-
 def test_stopping_asks_first(start, log):
     """A program that ends when asked is not killed."""
     process = start(SLEEPER)
@@ -103,15 +96,6 @@ def test_stopping_ends_what_a_program_has_started(start, log):
     grandchild = int(log.read_text())
     child_processes.stop(process, patience=20)
     eventually(lambda: is_gone(grandchild), "the grandchild ends")
-
-
-def test_stopping_what_has_ended_does_nothing(start):
-    """It may have ended, or been stopped, before."""
-    process = start([sys.executable, "-c", "raise SystemExit(3)"])
-    process.wait(20)
-    child_processes.stop(process, patience=20)
-    child_processes.stop(process, patience=0)
-    assert process.returncode == 3
 
 
 @pytest.mark.parametrize(

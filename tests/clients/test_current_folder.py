@@ -46,7 +46,7 @@ def run(folder: Path, *words: str) -> None:
 def test_a_run_imports_nothing_of_the_current_folder(folder):
     """Trial processes, pools and servers; a user's client imports its neighbours."""
     marks = make(folder)
-    run(folder, "-t", "mine.py:Mine", "-t", "requests@processes?start_method=spawn")
+    run(folder, "-t", "mine.py:Mine", "-t", "requests@processes?start_method=spawn", "-c", "2")
     assert left(marks) == {}
     trials = Store(folder / "results").read("last").trials
     assert {(trial.status, sum(trial.errors.values())) for trial in trials} == {("done", 0)}

@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from clientlab.errors import KINDS, Fault, IncompleteRun, LabError, kind_of, status_kind
+from clientlab.errors import KINDS, Fault, kind_of, status_kind
 
 TABLE = (
     (ConnectionRefusedError, "connect"),
@@ -92,14 +92,6 @@ def test_a_fault_keeps_the_kind_that_the_client_gave():
     )
 
 
-def test_errors_that_wrap_each_other_are_looked_at_once():
-    """Exceptions whose causes form a circle are each inspected once."""
-    one, other = around(ValueError()), LibraryError()
-    other.__context__ = one
-    one.reason = other
-    assert kind_of(one, TABLE) == "other:LibraryError"
-
-
 @pytest.mark.parametrize(
     ("status", "kind"),
     [(200, None), (204, None), (302, None), (399, None), (400, "status-4xx"), (499, "status-4xx"),
@@ -110,9 +102,3 @@ def test_a_status_is_an_error_from_400_on(status, kind):
     """Redirects are answers, since nobody follows them."""
     assert status_kind(status) == kind
     assert kind is None or kind in KINDS
-
-
-def test_errors_of_the_lab_know_their_exit_codes():
-    """2: the words or the input; 3: a run had begun."""
-    assert (LabError.exit_code, IncompleteRun.exit_code) == (2, 3)
-    assert issubclass(IncompleteRun, LabError)

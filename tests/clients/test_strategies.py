@@ -6,7 +6,6 @@ import re
 import sys
 from pathlib import Path
 
-import pycurl
 import pytest
 
 from clientlab.cli.listing import strategy_rows
@@ -169,13 +168,3 @@ def test_urllib3s_own_versions_are_told_from_the_others(tmp_path, monkeypatch):
     assert unavailable(find("requests")) is None
     urllib3_of_version("2.99.899", tmp_path, monkeypatch)
     assert unavailable(find("requests")) is None
-
-
-def test_pycurl_over_http2_is_unavailable_where_libcurl_has_none(monkeypatch):
-    """As a system's libcurl may be; pycurl over HTTP/1.1 is not concerned."""
-    assert unavailable(find("pycurl-h2@threads")) is None
-    built = list(pycurl.version_info())
-    built[4] &= ~pycurl.VERSION_HTTP2
-    monkeypatch.setattr(pycurl, "version_info", lambda: tuple(built))
-    assert "HTTP/2" in unavailable(find("pycurl-h2@threads"))
-    assert unavailable(find("pycurl")) is None

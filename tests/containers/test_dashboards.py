@@ -133,43 +133,8 @@ def _queries() -> list[tuple[str, str]]:
         document = json.loads(path.read_text(encoding="utf-8"))
         queries = [(mark["name"], mark["expr"]) for mark in document.get("annotations", {}).get("list", [])]
         queries += [(p["title"], target["expr"]) for p in flat(document) for target in p["targets"]]
-        found += [(f"{path.stem}: {title}", part) for title, whole in queries for part in _alternatives(whole)]
+        found += [(f"{path.stem}: {title}", expression) for title, expression in queries]
     return found
-
-
-def _alternatives(expression: str) -> list[str]:
-    """An expression with each operand of its `or` in turn, so that none is there for nothing; but constants."""
-    depth, places = 0, []
-    for place, character in enumerate(expression):
-        depth += (character in "({") - (character in ")}")
-        if expression.startswith(" or ", place):
-            places.append((depth, place))
-    if not places:
-        return [expression]
-    _, place = min(places)
-    begin, end = _operands(expression, place)
-    operands = expression[begin:place], re.sub(r"^ or (on \(\w*\) )?", "", expression[place:end])
-    return [
-        part
-        for operand in operands
-        if not re.search(r"\bvector\(0\)", operand)
-        for part in _alternatives(expression[:begin] + operand + expression[end:])
-    ]
-
-
-def _operands(expression: str, place: int) -> tuple[int, int]:
-    """Where the operands of an `or` begin and end: at the brackets around it, or the expression's ends."""
-
-    def until(places) -> int | None:
-        depth = 0
-        for at in places:
-            depth += (expression[at] in "({") - (expression[at] in ")}")
-            if (depth > 0 and places.step < 0) or (depth < 0 and places.step > 0):
-                return at
-        return None
-
-    before, after = until(range(place, -1, -1)), until(range(place, len(expression)))
-    return (0 if before is None else before + 1), (len(expression) if after is None else after)
 
 
 def test_the_query_of_each_panel_returns_data(watched):

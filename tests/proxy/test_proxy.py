@@ -122,7 +122,7 @@ def test_responses_arrive_as_they_were_sent(both: dict[str, Routed], framework: 
 def test_a_drip_is_not_held_back(routed: Routed) -> None:
     """The first byte of a slow drip arrives while the upstream has others to send."""
     with contextlib.closing(routed.site.connect()) as connection:
-        connection.request("GET", "/drip?duration=4&numbytes=2")
+        connection.request("GET", "/drip?duration=1&numbytes=2")
         response = connection.getresponse()
         assert response.read(1) == b"*"
         assert routed.upstream.metric("mockupstream_requests_in_flight") == 1
@@ -157,16 +157,6 @@ def test_plain_sites_speak_http_1_alone(routed: Routed) -> None:
     with httpx.Client(http1=False, http2=True) as client, pytest.raises(refused):
         client.get(f"http://127.0.0.1:{routed.site.port}/")
     assert routed.site.ask("/").status == 200
-
-
-def test_requests_over_http2_share_the_connections_to_the_upstream(routed: Routed) -> None:
-    """The upstreams speak HTTP/1.1: requests one after the other reach them on one connection all the same."""
-    context = ssl.create_default_context(cafile=str(routed.secure.ca_file))
-    before = routed.upstream.metric(ACCEPTED)
-    with httpx.Client(http2=True, verify=context) as client:
-        for _ in range(10):
-            assert client.get(f"https://127.0.0.1:{routed.secure.port}/").status_code == 200
-    assert routed.upstream.metric(ACCEPTED) - before <= 1
 
 
 def test_an_upstream_that_is_down_is_502(both: dict[str, Routed]) -> None:

@@ -36,19 +36,6 @@ def test_a_seed_settles_the_delay() -> None:
     assert first != other
 
 
-def test_without_a_seed_each_request_draws() -> None:
-    """Without one, each request of the same query draws anew."""
-    ours = reader()
-    behaviour = ours.read("delay=exponential:1ms")
-    assert ours.wait(behaviour) != ours.wait(behaviour)
-
-
-def test_the_same_query_is_read_once() -> None:
-    """A query seen before is not read again."""
-    ours = reader()
-    assert ours.read("delay=5ms") is ours.read("delay=5ms")
-
-
 def test_a_draw_beyond_the_limit_is_refused() -> None:
     """A draw of an unbounded delay that is beyond the limit is refused and named, not capped."""
     ours = reader(MAX_DELAY="1s")

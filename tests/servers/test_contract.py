@@ -55,17 +55,6 @@ def test_a_reply_is_the_same_when_it_is_sent_again(upstream: Server, path: str) 
         assert [told(connection) for _ in range(3)] == [first] * 3
 
 
-def test_a_remembered_reply_closes_the_connection_of_a_client_that_wants_it_closed(upstream: Server) -> None:
-    """And has no body for HEAD, and reads that of a POST."""
-    with contextlib.closing(upstream.connect()) as connection:
-        for _ in range(2):
-            ask(connection, "/?closing=1")
-        assert ask(connection, "/?closing=1", "HEAD").body == b""
-        assert ask(connection, "/?closing=1", "POST", b"abc").status == 200
-        assert ask(connection, "/?closing=1", headers={"Connection": "close"}).headers["Connection"] == "close"
-        assert connection.sock is None
-
-
 def test_any_method_is_answered(upstream: Server) -> None:
     """The root is small JSON, whatever the method."""
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"):
@@ -139,18 +128,6 @@ def test_upload_tells_how_much_arrived(upstream: Server, framing: str) -> None:
         connection.request("POST", "/upload", sent, encode_chunked=framing == "chunked")
         assert json.loads(connection.getresponse().read()) == {"length": len(body)}
         assert json.loads(ask(connection, "/upload").body) == {"length": 0}
-
-
-def test_echo_joins_repeated_headers(upstream: Server) -> None:
-    """A header sent twice is told once, both values joined; names with an underscore are left out."""
-    with contextlib.closing(upstream.connect()) as connection:
-        connection.putrequest("GET", "/echo")
-        for name, value in (("X-A", "1"), ("X_B", "2"), ("x-a", "3")):
-            connection.putheader(name, value)
-        connection.endheaders()
-        headers = json.loads(connection.getresponse().read())["headers"]
-    assert headers["x-a"] == "1,3"
-    assert set(headers) == {"accept-encoding", "host", "x-a"}
 
 
 def test_delay_speaks_as_httpbin(upstream: Server) -> None:

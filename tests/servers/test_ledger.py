@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import threading
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
-from mockupstream.ledger import CPU, MOST_WORKERS, SENT, Book
+from mockupstream.ledger import CPU, SENT, Book
 from mockupstream.metrics import UpstreamCollector
-from mockupstream.processor import cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,19 +88,3 @@ def test_workers_hold_as_many_requests_as_they_have_threads() -> None:
     found = {sample.name: sample.value for family in limited for sample in family.samples if not sample.labels}
     assert found["mockupstream_request_slots"] == 8
     assert "mockupstream_request_slots" not in samples(book)
-
-
-def test_cpu_time_is_read_in_less_than_a_clock_tick() -> None:
-    """Of a process that lives, which the ticks of 10 ms would show as standing still."""
-    before = cpu_seconds(os.getpid())
-    while (spent := cpu_seconds(os.getpid()) - before) == 0:
-        pass
-    assert 0 < spent < 0.01
-    with pytest.raises(psutil.NoSuchProcess):
-        cpu_seconds(2**22 + 1)
-
-
-def test_a_full_book_says_so() -> None:
-    """More workers than there are pages are refused with the reason."""
-    with pytest.raises(RuntimeError, match="most of them ended"):
-        Book().open(MOST_WORKERS)

@@ -34,16 +34,6 @@ def test_a_bad_variable_is_named(variable: str, value: str) -> None:
         read_settings({f"MOCKUPSTREAM_{variable}": value})
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [("FRAMEWORK", "django"), ("WORKERS", "0"), ("THREADS", "many")],
-)
-def test_a_bad_variable_of_serving_is_named(variable: str, value: str) -> None:
-    """So is one that gunicorn needs."""
-    with pytest.raises(BadVariableError, match=f"^MOCKUPSTREAM_{variable}: [^\n]+$"):
-        read_serving({f"MOCKUPSTREAM_{variable}": value})
-
-
 def test_a_bad_variable_ends_with_two(capsys: pytest.CaptureFixture[str]) -> None:
     """A program that meets a bad variable says so on one line and exits with 2."""
     with pytest.raises(SystemExit) as ended:

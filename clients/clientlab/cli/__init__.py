@@ -29,7 +29,6 @@ _OF_EVERYBODY = {
     "list": "listing",
     "conform": "checks",
     "doctor": "checks",
-    "completion": "completion",
 }
 _OF_A_TEAM = {"serve": "serving", "work": "serving", "up": "serving"}
 _SUBCOMMANDS = _OF_EVERYBODY | _OF_A_TEAM

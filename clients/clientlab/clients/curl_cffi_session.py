@@ -10,8 +10,7 @@ from curl_cffi import AsyncCurl, AsyncSession, CurlECode, CurlInfo, CurlMOpt, Cu
 from curl_cffi.requests.exceptions import RequestException
 
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
-from clientlab.clients.descriptors import out_of_descriptors
-from clientlab.errors import CONNECT_KINDS, NO_DESCRIPTOR, ErrorTable, Fault
+from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
 from clientlab.workload.workload import Request
 
 _KINDS = {
@@ -31,11 +30,7 @@ _KINDS = {
     CurlECode.BAD_CONTENT_ENCODING: "protocol",
     CurlECode.HTTP2: "protocol",
     CurlECode.HTTP2_STREAM: "protocol",
-    CurlECode.FILESIZE_EXCEEDED: "protocol",  # a length beyond MOST_BYTES
-    CurlECode.TOO_LARGE: "protocol",  # more headers than libcurl takes
 }
-MOST_BYTES = (1 << 63) - 1
-"""Without such a limit, libcurl reads a body with an even larger length until the connection is closed: a success."""
 _LEFT = ("Connection reset by peer", "closed abruptly")
 """libcurl's messages for a peer that left: in a handshake no connection, in a body over TLS a truncated one."""
 
@@ -78,7 +73,7 @@ class _Curl:
     def _fault_of(self, error: RequestException) -> Fault:
         response = cast("Response", error.response)
         kind = _kind_of(error, response)
-        if _connects(response) or kind in CONNECT_KINDS or kind == NO_DESCRIPTOR:
+        if _connects(response) or kind in CONNECT_KINDS:
             self._opened()
         return Fault(kind, str(error))
 
@@ -168,8 +163,6 @@ def _kind_of(error: RequestException, response: Response) -> str:
     kind = _KINDS.get(cast("CurlECode", error.code), f"other:curl-{int(error.code)}")
     if kind == "timeout-read" and "Connection timed out" in message:
         return "timeout-connect"
-    if error.code in {CurlECode.OUT_OF_MEMORY, CurlECode.COULDNT_CONNECT} and out_of_descriptors():
-        return NO_DESCRIPTOR
     if error.code == CurlECode.SSL_CONNECT_ERROR and any(text in message for text in _LEFT):
         return "connect"
     cut = "chunk" in message or (response.status_code and "abruptly" in message)
@@ -183,7 +176,7 @@ def _connects(response: Response) -> int:
 
 def _limits(seconds: float) -> dict[CurlOpt, int]:
     """The options that limit connecting and each wait for bytes; below a second, the whole request."""
-    limits = {CurlOpt.CONNECTTIMEOUT_MS: int(seconds * 1000), CurlOpt.MAXFILESIZE_LARGE: MOST_BYTES}
+    limits = {CurlOpt.CONNECTTIMEOUT_MS: int(seconds * 1000)}
     if seconds < 1:
         return {**limits, CurlOpt.TIMEOUT_MS: int(seconds * 1000)}
     return {**limits, CurlOpt.LOW_SPEED_LIMIT: 1, CurlOpt.LOW_SPEED_TIME: math.ceil(seconds)}

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from clientlab.clients.bodies import LENGTH_ERRORS, check_length
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.tls_context import tls_context
 from clientlab.errors import ErrorTable, Fault
@@ -33,7 +32,6 @@ class HttpClient:
         (ConnectionError, "reset"),
         (TimeoutError, "timeout-read"),
         (http.client.HTTPException, "protocol"),
-        *LENGTH_ERRORS,
     )
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
@@ -99,10 +97,7 @@ def _ask(connection: http.client.HTTPConnection, target: str, request: Request) 
         with connecting():
             connection.connect()
     connection.request(request.method, target, request.body, request.headers)
-    response = connection.getresponse()
-    if response.length is None:
-        check_length(response.headers, chunked=response.chunked)
-    return response
+    return connection.getresponse()
 
 
 @contextlib.contextmanager

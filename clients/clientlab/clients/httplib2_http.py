@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import httplib2
 
-from clientlab.clients.bodies import LENGTH_ERRORS, check_length
 from clientlab.clients.client_interface import Budget, Opened, StatusAndBody
 from clientlab.clients.http_client import connecting
 from clientlab.errors import ErrorTable, Fault
@@ -25,7 +24,6 @@ class Httplib2Http:
         (TimeoutError, "timeout-read"),
         (http.client.HTTPException, "protocol"),
         (httplib2.HttpLib2Error, "protocol"),
-        *LENGTH_ERRORS,
     )
 
     def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
@@ -70,14 +68,11 @@ class _Once(http.client.HTTPConnection):
 
     def getresponse(self) -> http.client.HTTPResponse:
         try:
-            response = super().getresponse()
+            return super().getresponse()
         except http.client.RemoteDisconnected as error:
             raise Fault("reset", str(error)) from error
         except http.client.BadStatusLine as error:
             raise Fault("protocol", f"status line {error}") from error
-        if response.length is None:
-            check_length(response.headers, chunked=response.chunked)
-        return response
 
 
 class _Http(_Once, httplib2.HTTPConnectionWithTimeout):

@@ -7,10 +7,10 @@ trial imports none but its own.
 from __future__ import annotations
 
 import ssl
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, ClassVar
 
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
-from clientlab.clients.no_cookies import empty_jar
 from clientlab.clients.tls_context import trusting
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
@@ -68,7 +68,7 @@ class _Made:
             verify=self.tls() or True,
             limits=self.limits(),
             timeout=self.library.Timeout(self._budget.timeout, pool=None),  # no limit for the wait for a connection
-            cookies=empty_jar(),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # a jar that stays empty
             **options,
         )
         del client.headers["Connection"]  # `keep-alive`, which other clients do not send

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from asyncio import constants
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any, ClassVar
 
 import niquests
 from niquests.packages import urllib3
 
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
-from clientlab.clients.no_cookies import no_cookies
-from clientlab.errors import ErrorTable, Fault
+from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
 _urllib3 = urllib3.exceptions  # the exceptions of urllib3-future, under either of its package names
-
-SWITCHING_PROTOCOLS = 101
-UNASKED = "the server switched to another protocol, which nobody asked for"
-"""niquests then hands out a response without a body, for the other protocol."""
 
 NIQUESTS_ERRORS: ErrorTable = (
     (niquests.exceptions.SSLError, "tls"),
@@ -33,7 +29,6 @@ NIQUESTS_ERRORS: ErrorTable = (
     (niquests.exceptions.ContentDecodingError, "protocol"),
     (_urllib3.ProtocolError, "protocol"),
     (niquests.exceptions.ConnectionError, "connect"),
-    (RecursionError, "protocol"),  # one call for each interim response
 )
 
 
@@ -42,7 +37,7 @@ class NiquestsClient:
 
     errors: ClassVar[ErrorTable] = NIQUESTS_ERRORS
 
-    def __init__(self, budget: Budget, opened: Opened, *, pool_connections: int = 1) -> None:  # noqa: ARG002 - Python's audit events count them
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
         # HTTP/1.1, the budget's pool, and no revocation check, which no other client makes.
         self._options: dict[str, Any] = {
@@ -51,7 +46,7 @@ class NiquestsClient:
             "revocation_configuration": None,
         }
         if budget.connections is not None:
-            self._options |= {"pool_connections": pool_connections, "pool_maxsize": budget.connections}
+            self._options |= {"pool_connections": 1, "pool_maxsize": budget.connections}
 
     def _words(self, request: Request) -> dict[str, Any]:
         return {
@@ -67,13 +62,11 @@ class NiquestsSession(NiquestsClient):
 
     def open(self) -> None:
         self._session = niquests.Session(**self._options)
-        self._session.cookies.set_policy(no_cookies())
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # accept no cookie
         self._session.headers.clear()  # `Connection: keep-alive`, and what each request sets itself
 
     def send(self, request: Request) -> StatusAndBody:
         response = self._session.request(request.method, request.url, data=request.body, **self._words(request))
-        if response.status_code == SWITCHING_PROTOCOLS:
-            raise Fault("protocol", UNASKED)
         return response.status_code or 0, response.content or b""
 
     def stream(self, request: Request, sink: Sink) -> int:
@@ -85,8 +78,6 @@ class NiquestsSession(NiquestsClient):
 
     def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = self._session.request(request.method, request.url, data=request.body, **self._words(request))
-        if response.status_code == SWITCHING_PROTOCOLS:
-            raise Fault("protocol", UNASKED)
         return response.status_code or 0, response.content or b"", response.elapsed.total_seconds()
 
     def close(self) -> None:
@@ -100,13 +91,11 @@ class NiquestsAsync(NiquestsClient):
         # niquests does not limit the TLS handshake; asyncio's limit of 60 s would hold.
         constants.SSL_HANDSHAKE_TIMEOUT = self._budget.timeout
         self._session = niquests.AsyncSession(**self._options)
-        self._session.cookies.set_policy(no_cookies())
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # accept no cookie
         self._session.headers.clear()  # `Connection: keep-alive`, and what each request sets itself
 
     async def send(self, request: Request) -> StatusAndBody:
         response = await self._session.request(request.method, request.url, data=request.body, **self._words(request))
-        if response.status_code == SWITCHING_PROTOCOLS:
-            raise Fault("protocol", UNASKED)
         return response.status_code or 0, response.content or b""
 
     async def stream(self, request: Request, sink: Sink) -> int:
@@ -118,8 +107,6 @@ class NiquestsAsync(NiquestsClient):
 
     async def timed(self, request: Request) -> tuple[int, bytes, float]:
         response = await self._session.request(request.method, request.url, data=request.body, **self._words(request))
-        if response.status_code == SWITCHING_PROTOCOLS:
-            raise Fault("protocol", UNASKED)
         return response.status_code or 0, response.content or b"", response.elapsed.total_seconds()
 
     async def close(self) -> None:

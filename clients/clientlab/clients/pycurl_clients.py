@@ -9,15 +9,11 @@ from typing import ClassVar
 import pycurl
 
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
-from clientlab.clients.descriptors import out_of_descriptors
-from clientlab.errors import CONNECT_KINDS, NO_DESCRIPTOR, ErrorTable, Fault
+from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
 from clientlab.workload.making import Upload
 from clientlab.workload.workload import Request
 
-HTTP2_STREAM, TOO_LARGE = 92, 100  # CURLE_HTTP2_STREAM and CURLE_TOO_LARGE, which pycurl does not name
-
-_MOST_BYTES = (1 << 63) - 1
-"""Without such a limit, libcurl reads a body with an even larger length until the connection is closed: a success."""
+_HTTP2_STREAM = 92  # CURLE_HTTP2_STREAM, which pycurl does not name
 
 CURL_KINDS = {
     pycurl.E_UNSUPPORTED_PROTOCOL: "protocol",  # the answer is not HTTP
@@ -35,16 +31,12 @@ CURL_KINDS = {
     pycurl.E_PEER_FAILED_VERIFICATION: "tls",
     pycurl.E_BAD_CONTENT_ENCODING: "protocol",
     pycurl.E_HTTP2: "protocol",
-    HTTP2_STREAM: "protocol",
+    _HTTP2_STREAM: "protocol",
     pycurl.E_SSL_CACERT_BADFILE: "tls",
-    pycurl.E_FILESIZE_EXCEEDED: "protocol",  # a length beyond _MOST_BYTES
-    TOO_LARGE: "protocol",  # more headers than libcurl takes
 }
 """libcurl's error codes and their kinds."""
 
 
-_WITHOUT_DESCRIPTOR = {pycurl.E_OUT_OF_MEMORY, pycurl.E_COULDNT_CONNECT}
-"""libcurl's message when it cannot make a socket. It does not pass on the error of the system."""
 _LEFT = ("Connection reset by peer", "unexpected eof")
 """libcurl's messages for a TLS handshake that the peer did not finish. With others, verification failed."""
 
@@ -62,20 +54,14 @@ class PycurlHandle:
     errors: ClassVar[ErrorTable] = ()
     version: ClassVar[int] = pycurl.CURL_HTTP_VERSION_1_1  # by default, libcurl negotiates HTTP/2 over TLS
 
-    def __init__(
-        self, budget: Budget, opened: Opened, *, dns_cache: int = 60, max_age: int = 118, forbid_reuse: bool = False
-    ) -> None:
+    def __init__(self, budget: Budget, opened: Opened, *, forbid_reuse: bool = False) -> None:
         self._budget = budget
         self.connections = budget.connections
         # Within the range of libcurl, which passes at most 16 KiB at a time.
         self._buffer = min(max(budget.chunk_size, 1024), 10 << 20)
         self._milliseconds = int(budget.timeout * 1000)
         self._limits = limits_of(budget.timeout)
-        self._kept = (
-            (pycurl.DNS_CACHE_TIMEOUT, dns_cache),
-            (pycurl.MAXAGE_CONN, max_age),
-            (pycurl.FORBID_REUSE, int(forbid_reuse)),
-        )
+        self._forbid_reuse = forbid_reuse
         self._opened = opened
         self._of_thread = _ThreadHandle()
         self._all: list[pycurl.Curl] = []
@@ -125,12 +111,10 @@ class PycurlHandle:
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, self._milliseconds)
         for option, value in self._limits:
             handle.setopt(option, value)
-        handle.setopt(pycurl.MAXFILESIZE_LARGE, _MOST_BYTES)
         handle.setopt(pycurl.HTTP_VERSION, self.version)
         if self._budget.ca_file is not None:
             handle.setopt(pycurl.CAINFO, self._budget.ca_file)
-        for option, value in self._kept:
-            handle.setopt(option, value)
+        handle.setopt(pycurl.FORBID_REUSE, int(self._forbid_reuse))
         self._all.append(handle)
         return handle
 
@@ -168,8 +152,6 @@ class PycurlHandle:
         malformed chunk has the code of a connection that was reset.
         """
         kind = CURL_KINDS.get(code, f"other:curl-{code}")
-        if code in _WITHOUT_DESCRIPTOR and not handle.getinfo(pycurl.OS_ERRNO) and out_of_descriptors():
-            kind = NO_DESCRIPTOR
         if kind == "timeout-read" and handle.getinfo(pycurl.REQUEST_SIZE) == 0:
             kind = "timeout-connect"
         if code == pycurl.E_SSL_CONNECT_ERROR and any(words in message for words in _LEFT):
@@ -178,7 +160,7 @@ class PycurlHandle:
             kind = "protocol"  # truncated over TLS: libcurl only reports the missing close_notify
         if code == pycurl.E_RECV_ERROR and "chunk" in message:
             kind = "protocol"
-        if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS or kind == NO_DESCRIPTOR:
+        if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS:
             self._opened()
         return Fault(kind, message)
 
@@ -192,10 +174,6 @@ def limits_of(seconds: float) -> tuple[tuple[int, int], ...]:
     if seconds < 1:
         return ((pycurl.TIMEOUT_MS, int(seconds * 1000)),)
     return (pycurl.LOW_SPEED_LIMIT, 1), (pycurl.LOW_SPEED_TIME, math.ceil(seconds))
-
-
-if not pycurl.version_info()[4] & pycurl.VERSION_HTTP2:
-    raise ModuleNotFoundError(f"{pycurl.version} has no nghttp2", name="a libcurl with nghttp2")
 
 
 class PycurlH2(PycurlHandle):

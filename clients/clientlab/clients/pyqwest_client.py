@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import pyqwest
 
-from clientlab.clients.bodies import hand_over
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.errors import NO_DESCRIPTOR, ErrorTable
 from clientlab.workload.workload import Request
@@ -33,18 +32,11 @@ class _Pyqwest:
 
     errors: ClassVar[ErrorTable] = _ERRORS
 
-    def __init__(
-        self,
-        budget: Budget,
-        opened: Opened,  # noqa: ARG002 - pyqwest does not report its connections, so they are unknown
-        *,
-        otel: bool = False,
-    ) -> None:
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - it does not report its connections
         self._budget = budget
-        self._otel = otel
 
     def _options(self) -> dict[str, Any]:
-        """The transport's arguments. `otel=true` keeps the library's calls of OpenTelemetry in each request."""
+        """Return the arguments of the transport."""
         budget = self._budget
         options: dict[str, Any] = {
             "http_version": pyqwest.HTTPVersion.HTTP1,
@@ -55,7 +47,7 @@ class _Pyqwest:
             "enable_gzip": False,
             "enable_brotli": False,
             "enable_zstd": False,
-            "enable_otel": self._otel,
+            "enable_otel": False,
         }
         if budget.ca_file is None:
             options["tls_include_system_certs"] = True
@@ -84,7 +76,7 @@ class PyqwestClient(_Pyqwest):
     def stream(self, request: Request, sink: Sink) -> int:
         with self._client.stream(request.method, request.url, request.headers, request.body) as response:
             for chunk in response.content:
-                hand_over(chunk, self._budget.chunk_size, sink)
+                _hand_over(chunk, self._budget.chunk_size, sink)
             return response.status
 
     def close(self) -> None:
@@ -105,8 +97,15 @@ class PyqwestAsync(_Pyqwest):
     async def stream(self, request: Request, sink: Sink) -> int:
         async with self._client.stream(request.method, request.url, request.headers, request.body) as response:
             async for chunk in response.content:
-                hand_over(chunk, self._budget.chunk_size, sink)
+                _hand_over(chunk, self._budget.chunk_size, sink)
             return response.status
 
     async def close(self) -> None:
         await self._transport.aclose()
+
+
+def _hand_over(chunk: bytes | bytearray | memoryview, size: int, sink: Sink) -> None:
+    """Pass a chunk to the sink, in parts of `size` bytes at most."""
+    view = memoryview(chunk)
+    for at in range(0, len(view), size):
+        sink(bytes(view[at : at + size]))

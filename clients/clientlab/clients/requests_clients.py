@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from http.cookiejar import DefaultCookiePolicy
 from typing import ClassVar
 
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import exceptions as urllib3_errors
 
-from clientlab.clients.bodies import LENGTH_ERRORS, check_length
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
-from clientlab.clients.no_cookies import no_cookies
 from clientlab.clients.per_thread import TimedPerThread
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
@@ -29,7 +28,6 @@ REQUESTS_ERRORS: ErrorTable = (
     (requests.exceptions.ContentDecodingError, "protocol"),
     (urllib3_errors.ProtocolError, "protocol"),
     (urllib3_errors.InvalidHeader, "protocol"),
-    *LENGTH_ERRORS,
     (requests.exceptions.ConnectionError, "connect"),
 )
 
@@ -73,7 +71,7 @@ class RequestsPerCall(RequestsClient):
         """Do nothing: each call closed its own session."""
 
     def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
-        response = requests.request(
+        return requests.request(
             request.method,
             request.url,
             headers={**request.headers, "Connection": None},  # no `keep-alive`, which other clients do not send
@@ -83,9 +81,6 @@ class RequestsPerCall(RequestsClient):
             allow_redirects=False,
             stream=stream,
         )
-        if response.raw.length_remaining is None:
-            check_length(response.raw.headers, chunked=response.raw.chunked)
-        return response
 
 
 class RequestsSession(RequestsClient):
@@ -96,11 +91,9 @@ class RequestsSession(RequestsClient):
         budget: Budget,
         opened: Opened,  # noqa: ARG002 - Python's audit events count them
         *,
-        pool_connections: int = 1,
         pool_block: bool = False,
     ) -> None:
         super().__init__(budget)
-        self._pool_connections = pool_connections
         self._pool_block = pool_block
 
     @property
@@ -110,11 +103,11 @@ class RequestsSession(RequestsClient):
 
     def open(self) -> None:
         self.session = requests.Session()
-        self.session.cookies.set_policy(no_cookies())
+        self.session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # accept no cookie
         self.session.headers.clear()  # `Connection: keep-alive`, and what each request sets itself
         pool = self._budget.connections
         if pool is not None:
-            adapter = HTTPAdapter(self._pool_connections, pool, pool_block=self._pool_block)
+            adapter = HTTPAdapter(1, pool, pool_block=self._pool_block)
             self.session.mount("http://", adapter)
             self.session.mount("https://", adapter)
 
@@ -122,7 +115,7 @@ class RequestsSession(RequestsClient):
         self.session.close()
 
     def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
-        response = self.session.request(
+        return self.session.request(
             request.method,
             request.url,
             headers=request.headers,
@@ -132,9 +125,6 @@ class RequestsSession(RequestsClient):
             allow_redirects=False,
             stream=stream,
         )
-        if response.raw.length_remaining is None:
-            check_length(response.raw.headers, chunked=response.raw.chunked)
-        return response
 
 
 class RequestsSessionPerThread(TimedPerThread):

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import urllib3
 from urllib3 import exceptions
 
-from clientlab.clients.bodies import LENGTH_ERRORS, check_length
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
 from clientlab.clients.per_thread import PerThread
 from clientlab.clients.tls_context import tls_context
@@ -29,17 +28,16 @@ class Urllib3Pool:
         (ConnectionError, "reset"),
         (exceptions.ProtocolError, "protocol"),
         (exceptions.InvalidHeader, "protocol"),
-        *LENGTH_ERRORS,
     )
 
-    def __init__(self, budget: Budget, opened: Opened, *, num_pools: int = 1, block: bool = True) -> None:  # noqa: ARG002 - Python's audit events count them
+    def __init__(self, budget: Budget, opened: Opened, *, block: bool = True) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
-        self._pools: dict[str, Any] = {"num_pools": num_pools, "block": block}
+        self._block = block
 
     def open(self) -> None:
         timeout = urllib3.Timeout(connect=self._budget.timeout, read=self._budget.timeout)
         pool, tls = self._budget.connections, tls_context(self._budget)
-        bounds: dict[str, Any] = {} if pool is None else {**self._pools, "maxsize": pool}
+        bounds: dict[str, Any] = {} if pool is None else {"num_pools": 1, "block": self._block, "maxsize": pool}
         self._manager = urllib3.PoolManager(**bounds, retries=False, timeout=timeout, ssl_context=tls)
 
     def send(self, request: Request) -> StatusAndBody:
@@ -50,8 +48,6 @@ class Urllib3Pool:
             body=request.body,
             redirect=False,
         )
-        if response.length_remaining is None:
-            check_length(response.headers, chunked=response.chunked)
         return response.status, response.data
 
     def stream(self, request: Request, sink: Sink) -> int:
@@ -63,8 +59,6 @@ class Urllib3Pool:
             redirect=False,
             preload_content=False,
         ) as response:
-            if response.length_remaining is None:
-                check_length(response.headers, chunked=response.chunked)
             for chunk in response.stream(self._budget.chunk_size):
                 sink(chunk)
             return response.status

@@ -9,11 +9,9 @@ from clientlab.conformance.causes import causes_of
 from clientlab.conformance.ending import DURATION, STOP
 from clientlab.conformance.faults import OVER_HTTP2, REFUSED, UNANSWERED
 from clientlab.conformance.faults import SCENARIO as FAULTS
-from clientlab.conformance.hostile import HOSTILE, WITHOUT_END
-from clientlab.conformance.hostile_h2 import HOSTILE_H2, WITHOUT_END_H2
 from clientlab.conformance.same_work import BUDGET, ONE, SEVEN
 from clientlab.conformance.scenario import CheckResult, Scenario
-from clientlab.conformance.verifying import HANDSHAKE, TLS
+from clientlab.conformance.verifying import TLS
 from clientlab.strategies import Strategy, client_spec
 
 __all__ = ["SCENARIOS", "CheckResult", "Scenario", "causes_of", "conform", "scenarios_of"]
@@ -24,11 +22,6 @@ SCENARIOS: tuple[Scenario[Any], ...] = (
     SEVEN,
     FAULTS,
     OVER_HTTP2,
-    HOSTILE,
-    HOSTILE_H2,
-    HANDSHAKE,
-    WITHOUT_END,
-    WITHOUT_END_H2,
     TLS,
     REFUSED,
     UNANSWERED,

@@ -18,12 +18,7 @@ _LOAD = frozenset({"1,000 requests", "one request", "seven requests", "method, h
 _SILENCE = frozenset({"no answer", "silence in the headers", "silence in the body", "time limit kept"})
 _CONNECTING = frozenset({"connecting not answered", "time limit of connecting"})
 _COUNTS = frozenset({"connections counted", "refused connection not opened", "connections over TLS counted"})
-_BODIES = frozenset({"reset in the body", "truncated body", "truncated chunk", "malformed chunk"}) | {
-    "a body without an end",
-    "chunks without an end",
-    "a body byte by byte",
-}
-_REDIRECTS = frozenset({"redirect not followed", "redirect to itself not followed"})
+_BODIES = frozenset({"reset in the body", "truncated body", "truncated chunk", "malformed chunk"})
 _TLS = frozenset({"certificates verified", "requests over TLS", "connections over TLS counted", "method DELETE"})
 
 EVERYTHING = frozenset({"*"})
@@ -88,8 +83,8 @@ CAUSES = (
         "the client follows redirects",
         "switch redirects off: redirect=False (urllib3), allow_redirects=False (requests, aiohttp), "
         "follow_redirects=False (httpx)",
-        _REDIRECTS,
-        explains=frozenset({"redirect", "method GET", "goes on after a hostile answer"}),
+        frozenset({"redirect not followed"}),
+        explains=frozenset({"redirect", "method GET"}),
     ),
     Cause(
         "the client asks for compressed answers",
@@ -124,7 +119,7 @@ CAUSES = (
         "read each answer to its end and return its bytes, undecoded",
         _LOAD,
         (" were read", "JSONDecodeError"),
-        _BODIES | {"connection policy", "goes on after a hostile answer"},
+        _BODIES | {"connection policy"},
     ),
     Cause(
         "the client returns a success for failed requests",
@@ -209,7 +204,7 @@ CAUSES = (
     Cause(
         "after a failure, the client goes on with a broken connection or a late answer",
         "close the connection whenever a request raises",
-        frozenset({"goes on after a fault", "goes on after a hostile answer"}),
+        frozenset({"goes on after a fault"}),
     ),
     Cause(
         "the executor goes on after the duration, or loses requests",

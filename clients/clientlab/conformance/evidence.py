@@ -99,13 +99,12 @@ def serve(  # noqa: PLR0913 - the last three are seldom given
     hold: float = 0.0,
     watch: Watch = _nothing,
     ca_file: str | None = None,
-    greeting: Callable[[], bytes | None] = lambda: None,
 ) -> Evidence:
     """One trial against a counting server that answers so, and forgets the warm-up.
 
     A client of HTTP/2 speaks to Caddy before it. Raises CannotProvoke where there is none.
     """
-    with counting_server(answer, hold, greeting) as server, contextlib.ExitStack() as stack:
+    with counting_server(answer, hold) as server, contextlib.ExitStack() as stack:
         url = server.url
         if speaks_http2(strategy):
             url, ca_file = stack.enter_context(h2_proxy(server.port)).url, CA_FILE

@@ -177,7 +177,7 @@ def as_many(found: Evidence) -> str:
         wanted = min(asked + 1, found.requests)
         return "" if most >= wanted else f"all are to be in flight at once; never more than {most} were"
     wanted = min(found.in_flight, found.requests)
-    if _pool(found) is not None or most >= wanted:
+    if _has_small_pool(found) or most >= wanted:
         return ""
     return f"{wanted} are to be in flight at once; never more than {most} were"
 
@@ -188,40 +188,23 @@ def policy(found: Evidence) -> str:
     if promised == "per call":
         wanted = f"a connection for each of {found.requests} requests is its policy; {opened} were opened"
         return "" if opened == found.requests else wanted
-    pool = _pool(found)
-    if pool is not None:
-        return _small_pool(pool, found)
     most = min(found.in_flight, found.requests)
     quirks = client_spec(found.strategy.client).quirks
     if quirks.opens_ahead:
         most *= 2
-    if quirks.closes_after_head and found.workload.method == "HEAD":
-        most = found.requests
+    if _has_small_pool(found) or (quirks.closes_after_head and found.workload.method == "HEAD"):
+        most = found.requests  # a small pool throws connections away, and opens them again
     least = 0 if client_spec(found.strategy.client).url_only else 1  # its module may keep one of the warm-up
     if least <= opened <= most:
         return ""
     return f"connections are kept ({promised}): at most {most} are to be opened; {opened} were"
 
 
-def _pool(found: Evidence) -> int | None:
-    """The size of a pool that settings make smaller than the requests in flight; 0: the library's own; else None."""
-    if found.strategy.settings.get("library_defaults"):
-        return 0
-    pool: int | None = found.strategy.settings.get("pool", found.in_flight)  # 0 and None: no limit
-    return pool if pool and pool < min(found.in_flight, found.requests) else None
-
-
-def _small_pool(pool: int, found: Evidence) -> str:
-    """A pool that blocks opens no more than its size. One that does not opens connections again that it threw away."""
-    opened, most = found.connections, found.server.most_in_flight
-    a_pool_each = found.outcome.callers > 1 or found.strategy.policy == "per thread" or found.http2
-    if not pool or a_pool_each or found.requests <= found.in_flight:
-        return "" if 1 <= opened <= found.requests else f"{opened} connections were opened"
-    if most <= pool and found.strategy.source != "trap":
-        return "" if opened <= pool else f"its pool of {pool} lets requests wait; {opened} connections were opened"
-    if opened > most:
-        return ""
-    return f"its pool of {pool} throws connections away, and is to open them again: for {most} in flight, {opened} were"
+def _has_small_pool(found: Evidence) -> bool:
+    """Whether settings make the pool smaller than the number of requests in flight."""
+    settings = found.strategy.settings
+    pool = settings.get("pool") or found.in_flight  # 0 and None: no limit
+    return settings.get("library_defaults", False) or pool < min(found.in_flight, found.requests)
 
 
 def counted(found: Evidence) -> str:

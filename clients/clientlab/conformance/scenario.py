@@ -28,7 +28,7 @@ class CheckResult:
 
     `broken`: what the strategy breaks, in one sentence; empty where it keeps to it. `kind`: of a check
     that provokes a fault, the kind of error that the strategy makes of it. `unchecked`: why it cannot be
-    checked on this machine, or of this client. `malformed`: the check provokes an answer that no sound server sends.
+    checked on this machine, or of this client.
     """
 
     strategy: str
@@ -36,7 +36,6 @@ class CheckResult:
     broken: str = ""
     kind: str | None = None
     unchecked: str = ""
-    malformed: bool = False
 
     @property
     def passed(self) -> bool:
@@ -44,11 +43,8 @@ class CheckResult:
 
     @property
     def another_kind(self) -> bool:
-        """Whether the only trouble is the kind of an error.
-
-        A fault that is recorded as a success is more than that, except for an answer that no sound server sends.
-        """
-        return self.broken.startswith(ITS_KIND) and (self.kind != "none" or self.malformed)
+        """Whether only the kind of the error is wrong. A fault that is recorded as a success is worse than that."""
+        return self.broken.startswith(ITS_KIND) and self.kind != "none"
 
 
 def _all_strategies(_strategy: Strategy) -> bool:
@@ -83,7 +79,6 @@ class Scenario(Generic[E]):
     """One trial and its checks by name: a trial's process costs more than all its checks.
 
     `fits`: whether a strategy can do the scenario. `kind`: of a check that provokes a fault, the kind found.
-    `malformed`: its server sends answers that no sound server sends.
     """
 
     name: str
@@ -91,7 +86,6 @@ class Scenario(Generic[E]):
     checks: Mapping[str, Check[E]]
     fits: Callable[[Strategy], bool] = _all_strategies
     kind: Callable[[E, str], str | None] = _no_kind
-    malformed: bool = False
 
     def judge(self, strategy: Strategy) -> list[CheckResult]:
         """A result for each check. A trial that fails breaks all checks; one that cannot be provoked checks none."""
@@ -104,6 +98,6 @@ class Scenario(Generic[E]):
         return [
             CheckResult(strategy.name, name, unchecked=why)
             if (why := _unchecked(strategy, name))
-            else CheckResult(strategy.name, name, check(found), self.kind(found, name), malformed=self.malformed)
+            else CheckResult(strategy.name, name, check(found), self.kind(found, name))
             for name, check in self.checks.items()
         ]

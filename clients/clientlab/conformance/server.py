@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import struct
 import threading
@@ -39,9 +38,6 @@ def accepting(take: Callable[[socket.socket], None]) -> Iterator[int]:
 PATIENCE = 10.0
 """Seconds that the server waits for a client to close a silent connection."""
 
-_DRIP_BYTES = 3
-_DRIP_SECONDS = 0.02
-
 
 class Last(bytes):
     """An answer after which the server closes the connection, whatever the headers state."""
@@ -56,7 +52,7 @@ class Reset(Last):
 
 
 class Stall(Last):
-    """The start of an answer, its last bytes one by one. Nothing follows until the client closes the connection."""
+    """The start of an answer. Nothing follows until the client closes the connection."""
 
     __slots__ = ()
 
@@ -126,14 +122,10 @@ def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
 def counting_server(
     answer: Callable[[Seen], ServerAnswer] = lambda _: ok(),
     hold: float = 0.0,
-    greeting: Callable[[], bytes | None] = lambda: None,
 ) -> Iterator[CountingServer]:
-    """A server on a free port of loopback that holds each request for `hold` seconds and then answers.
-
-    If `greeting` returns bytes for a new connection, they are sent before any request, and the connection is closed.
-    """
+    """A server on a free port of loopback that holds each request for `hold` seconds and then answers."""
     state = CountingServer()
-    service = _Service(state, answer, hold, greeting)
+    service = _Service(state, answer, hold)
     try:
         with accepting(service.take) as state.port:
             yield state
@@ -142,17 +134,10 @@ def counting_server(
 
 
 class _Service:
-    def __init__(
-        self,
-        state: CountingServer,
-        answer: Callable[[Seen], ServerAnswer],
-        hold: float,
-        greeting: Callable[[], bytes | None],
-    ) -> None:
+    def __init__(self, state: CountingServer, answer: Callable[[Seen], ServerAnswer], hold: float) -> None:
         self._state = state
         self._answer = answer
         self._hold = hold
-        self._greeting = greeting
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
 
@@ -171,11 +156,7 @@ class _Service:
 
     def _serve(self, connection: socket.socket) -> None:
         with contextlib.suppress(ConnectionError), connection:
-            greeting = self._greeting()
-            if greeting is None:
-                self._converse(connection)
-            else:
-                _send(connection, greeting)
+            self._converse(connection)
         with self._lock:
             self._open.discard(connection)
 
@@ -191,13 +172,15 @@ class _Service:
                 seen, began = Seen(*request, connection=number), time.monotonic()
                 answer = self._note(seen)
                 if isinstance(answer, Endless):
-                    pour(connection, answer)
+                    _pour(connection, answer)
                 elif isinstance(answer, Stall):
-                    _drip(connection, answer)
+                    _stall(connection, answer)
                 elif answer is not None:
-                    _send(connection, answer)
+                    connection.sendall(answer)
                 if isinstance(answer, Stall | Endless):
                     self._state.let_go[seen.target] = time.monotonic() - began
+                if isinstance(answer, Reset):
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 if answer is None or isinstance(answer, Last | Endless):
                     break
 
@@ -215,13 +198,7 @@ class _Service:
         return answer
 
 
-def _send(connection: socket.socket, answer: bytes) -> None:
-    connection.sendall(answer)
-    if isinstance(answer, Reset):
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-def pour(connection: socket.socket, answer: Endless) -> None:
+def _pour(connection: socket.socket, answer: Endless) -> None:
     """Send an answer without an end until the client closes the connection, or for `PATIENCE`."""
     connection.settimeout(PATIENCE)
     until = time.monotonic() + PATIENCE
@@ -229,25 +206,14 @@ def pour(connection: socket.socket, answer: Endless) -> None:
         connection.sendall(answer.start)
         while time.monotonic() < until:
             connection.sendall(answer.block)
-            if answer.pause and _readable(connection, answer.pause) and not connection.recv(1 << 16):
-                return
+            time.sleep(answer.pause)
 
 
-def _readable(connection: socket.socket, seconds: float) -> bool:
-    """Whether there is something to read, or the end, within so long."""
-    poll = select.poll()  # unlike select(), it takes file descriptors of any number
-    poll.register(connection, select.POLLIN)
-    return bool(poll.poll(1000 * seconds))
-
-
-def _drip(connection: socket.socket, answer: bytes) -> None:
-    """Send an answer slowly, and wait until the client closes the connection, or for `PATIENCE`."""
+def _stall(connection: socket.socket, answer: bytes) -> None:
+    """Send the start of an answer, and wait until the client closes the connection, or for `PATIENCE`."""
     connection.settimeout(PATIENCE)
-    connection.sendall(answer[:-_DRIP_BYTES])
     with contextlib.suppress(OSError):  # reset by the client, or out of patience
-        for byte in answer[-_DRIP_BYTES:]:
-            time.sleep(_DRIP_SECONDS)  # the server's slowness, not a wait for a condition
-            connection.sendall(bytes([byte]))
+        connection.sendall(answer)
         while connection.recv(65536):
             continue
 

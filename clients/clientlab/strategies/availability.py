@@ -1,7 +1,4 @@
-"""Whether a strategy's libraries, or its program, are installed. No library is imported to find out.
-
-If a library can be built without a part that a client needs, a function in the spec tells; it may import the library.
-"""
+"""Whether a strategy's libraries, or its program, are installed. No library is imported to find out."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ def unavailable(strategy: Strategy) -> str | None:
         return f"{distribution} is not installed; pip install 'clientlab[{extra}]'"
     if _URLLIB3 in {client.distribution, *client.needs} and merged():
         return MERGED
-    return client.lacks() if client.lacks else None
+    return None
 
 
 def missing(strategy: Strategy) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from clientlab.strategies.specs import ClientSpec, Quirks
 _CLIENTS = "clientlab.clients."
 _H2_STREAMS = 100
 """The limit of httpcore and httpcore2 (`http2.py`): they announce 100 streams to the server, and open no more."""
-_HTTPX = Quirks(confused_after=("two responses in one",), searches_pool=True)
+_HTTPX = Quirks(searches_pool=True)
 _IN_THREADS = ("threads", "queue", "sync_to_async")
 """The executors of a client for each thread: in one thread it would be the shared client."""
 
@@ -65,7 +65,7 @@ HTTPX = (
         "httpx",
         "pool",
         "one httpx.Client over HTTP/2: one connection for all",
-        # Without the executor threads, because threads cannot share its connection: docs/known-limits.md.
+        # Without the executor threads, because threads cannot share its connection: docs/limits.md.
         http="2",
         streams=_H2_STREAMS,
         needs=("h2",),
@@ -171,10 +171,7 @@ HTTPX = (
 )
 
 
-_NIQUESTS = Quirks(
-    fault_kinds=(("reset in the body", "protocol"),),  # urllib3-future: the stream's end
-    hangs_after=("switching protocols unasked", "two responses in one"),
-)
+_NIQUESTS = Quirks(fault_kinds=(("reset in the body", "protocol"),))  # urllib3-future: the stream's end
 
 _PYTHON = (
     ClientSpec(

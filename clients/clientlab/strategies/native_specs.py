@@ -17,17 +17,6 @@ _LIBCURL = Quirks(
 _PYQWEST = Quirks(opens_ahead=True, resumes_tls=True, uncounted=True)
 
 
-def _libcurl_lacks_http2() -> str | None:
-    import pycurl  # noqa: PLC0415 - for one client only, whose library alone knows it
-
-    if pycurl.version_info()[4] & pycurl.VERSION_HTTP2:
-        return None
-    return (
-        f"libcurl {pycurl.version_info()[1]} has no HTTP/2; pip install --force-reinstall --only-binary pycurl pycurl, "
-        "or build it on a libcurl with nghttp2"
-    )
-
-
 NATIVE = (
     ClientSpec(
         "pycurl",
@@ -49,7 +38,6 @@ NATIVE = (
         "one libcurl handle per thread over HTTP/2, one request at a time on each",
         http="2",
         executors=("threads",),
-        lacks=_libcurl_lacks_http2,
         native=True,
         quirks=replace(_LIBCURL, one_request_per_connection=True),
     ),
@@ -112,11 +100,6 @@ NATIVE = (
         "one geventhttpclient.HTTPClient: sockets of gevent, a parser in C",
         extra="more",
         executors=("gevent",),
-        quirks=Quirks(
-            fault_kinds=(("two responses in one", "status-5xx"),),  # it takes the second one
-            # It refuses the 101, but its connection is back in the pool by then, and may carry the next request.
-            confused_after=("switching protocols unasked",),
-        ),
         only=("serial", "gevent"),  # its pool belongs to one thread, and a process that gevent serves must not fork
     ),
     ClientSpec(

@@ -26,7 +26,7 @@ _CHOICES = {
     "start_method": ("fork", "forkserver", "spawn"),
     "trust": ("lab", "default"),
 }
-_COUNTS = ("pool", "processes", "threads", "chunks", "pool_connections", "num_pools")
+_COUNTS = ("pool", "processes", "threads", "chunks")
 
 
 def find(name: str) -> Strategy:

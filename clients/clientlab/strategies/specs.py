@@ -8,7 +8,6 @@ Class attributes set the fields of its spec, and all have defaults: `policy`, `h
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -22,9 +21,9 @@ EXTRA = "all"
 """The extra of pyproject.toml with every library that the lab measures, except for those with an extra of their own."""
 
 
-def _quirk(description: str, default: Any, **more: Any) -> Any:
-    """A field with the sentence that docs/known-limits.md has about it."""
-    return field(default=default, metadata={"description": description}, **more)
+def _quirk(description: str, default: Any) -> Any:
+    """A field with the sentence that `clientlab list clients` shows about it."""
+    return field(default=default, metadata={"description": description})
 
 
 @dataclass(frozen=True)
@@ -32,15 +31,13 @@ class Quirks:
     """What a library does unlike all others, where its client cannot prevent that.
 
     Conformance checks and tests permit exactly these differences. `resends_after` and `fault_kinds` name faults of
-    conformance/faults.py, `fault_kinds`, `confused_after` and `hangs_after` answers of conformance/hostile.py.
+    conformance/faults.py.
     """
 
     opens_ahead: bool = _quirk("may open one more connection while a used one returns to its pool", default=False)
     closes_after_head: bool = _quirk("closes its connection after each HEAD", default=False)
     resends_after: tuple[str, ...] = _quirk("sends the request once more after the fault", default=())
     fault_kinds: tuple[tuple[str, str], ...] = _quirk("records the fault as an error of another kind", default=())
-    confused_after: tuple[str, ...] = _quirk("may send its next request on the connection of that answer", default=())
-    hangs_after: tuple[str, ...] = _quirk("never ends the request behind the answer: its trial fails", default=())
     one_request_per_connection: bool = _quirk("has one request at a time on an HTTP/2 connection", default=False)
     resumes_tls: bool = _quirk("resumes a TLS session on its next connection", default=False)
     keep_alive_header: bool = _quirk("sends `Connection: keep-alive`, 24 bytes in each request", default=False)
@@ -75,7 +72,6 @@ class ClientSpec:
     native: bool = False  # its library works outside the GIL: each thread can use a core
     own_threads: bool = False  # a native library with threads of its own
     url_only: bool = False  # a function that gets a URL, with no method, header, body or CA of the lab's
-    lacks: Callable[[], str | None] | None = None  # what the installed library was built without, and what to do
     quirks: Quirks = Quirks()
 
 

@@ -59,16 +59,6 @@ def test_a_comparison_counts_how_far_stored_runs_differ_as_a_whole(clientlab, re
     assert json.loads(said.out)["gate"][1].startswith("gate wall: 4 stored runs of these surroundings")
 
 
-def test_a_comparison_shows_the_figures_that_are_named(clientlab, runs):  # noqa: ARG001
-    """By key or full name, beside those that are always shown and those of the thresholds; each once."""
-    said = clientlab(
-        "compare", "a", "c", "--json", "--figure", "p95", "--figure", "latency_max_seconds", "--fail-on", "max +0"
-    )
-    figures = json.loads(said.out)["runs"][0]["arms"]["urllib3"]
-    assert list(figures)[-2:] == ["p95", "max"]
-    assert (figures["p95"]["unit"], figures["p95"]["before"]) == ("seconds", 0.009)
-
-
 def test_a_report_writes_every_format_that_is_asked_for(clientlab, runs, tmp_path):  # noqa: ARG001
     """Beside the table, and says where."""
     said = clientlab("report", "a", "--csv", "x.csv", "--markdown", "x.md", "--junit", "x.xml")
@@ -96,14 +86,6 @@ def test_limits_of_a_single_run_decide_the_exit_code(limit, code, clientlab):
     """And are told below the table."""
     said = clientlab("report", "a", "--fail-on", limit)
     assert (said.code, "FAILED: " in said.out) == (code, code == 1)
-
-
-def test_a_limit_within_the_interval_is_not_sure_and_fails_strictly_only(clientlab, runs):  # noqa: ARG001
-    """The median is beyond it, but three rounds do not show that surely."""
-    said = clientlab("report", "a", "--fail-on", "wall > 1s")
-    assert (said.code, "NOT SURE: wall > 1s" in said.out) == (0, True)
-    assert clientlab("report", "a", "--fail-on", "wall > 1s", "--strict").code == 1
-    assert clientlab("report", "a", "--strict").code == 2
 
 
 def test_the_runs_are_listed_with_what_they_are(clientlab, runs):  # noqa: ARG001

@@ -112,17 +112,3 @@ def test_where_no_strategy_is_left_nothing_is_done(clientlab, broken, tmp_path, 
     assert (said.code, said.out) == (2, "")
     assert ("broken.py" in said.err, "shapeless.py" in said.err) == (True, True)
     assert not (tmp_path / "results").exists()
-
-
-@pytest.mark.real
-def test_a_users_strategy_that_raises_fails_alone(clientlab, mine, server, tmp_path, results):
-    """The other strategies of the run go on; exit code 3, with the reason in the run file."""
-    text = (tmp_path / "mine.py").read_text()
-    (tmp_path / "raises.py").write_text(text.replace("def send", "def open(self):\n        1 / 0\n\n    def send"))
-    said = clientlab("run", "-t", "raises.py:Double", "-t", mine, "-n", "5", "--rounds", "1", "--url", server.url)
-    assert said.code == 3
-    trials = {trial.strategy: trial for trial in results.read("last").trials}
-    assert trials["mine.py:Double"].requests == 5
-    assert trials["raises.py:Double"].status == "failed"
-    assert "ZeroDivisionError" in trials["raises.py:Double"].reason
-    assert "raises.py:9" in trials["raises.py:Double"].reason

@@ -7,12 +7,7 @@ import venv
 from importlib.metadata import distribution
 from pathlib import Path
 
-import psutil
 import pytest
-
-from clientlab.running import environments
-from clients.measured import is_alive
-from running import eventually
 
 CHECK, TRIAL = "clientlab.running.environment_check", "clientlab.measuring.trial_process"
 
@@ -138,17 +133,3 @@ def test_a_program_that_answers_otherwise_than_a_python_is_refused_in_a_line(cli
     assert (said.code, said.err.count("\n")) == (2, 1), said.err
     assert "environment 'e': " in said.err
     assert str(program) in said.err
-
-
-@pytest.mark.real
-def test_a_program_that_hangs_is_ended_with_its_children(clientlab, server, tmp_path, monkeypatch):
-    """They would otherwise outlive the lab."""
-    monkeypatch.setattr(environments, "_PATIENCE", 0.5)
-    program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/child\nwait\n")
-    program.chmod(0o755)
-    said = clientlab("run", "-t", "http.client", "--url", server.url, f"--env=e={program}")
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert str(program) in said.err
-    child = int((tmp_path / "child").read_text())
-    eventually(lambda: not psutil.pid_exists(child) or not is_alive(psutil.Process(child)), "the child has ended")

@@ -40,15 +40,6 @@ def test_a_report_is_made_of_a_run_by_any_of_its_names(asked, clientlab, run_fil
     assert run_file.read_bytes() == before
 
 
-def test_a_report_can_be_made_from_another_folder(clientlab, run_file, tmp_path):
-    """Of runs, or from a copy anywhere."""
-    run_file.parent.rename(tmp_path / "elsewhere")
-    assert clientlab("report", "elsewhere/run.json").code == 0
-    (tmp_path / "other").mkdir()
-    (tmp_path / "elsewhere").rename(tmp_path / "other" / RUN.run)
-    assert clientlab("report", "last", "--out", "other").code == 0
-
-
 def test_a_report_writes_a_page(clientlab, run_file, tmp_path):  # noqa: ARG001
     """And a chart; a place that can't be written is refused before anything is shown."""
     said = clientlab("report", "last", "--html", "x.html", "--chart", "x.png")
@@ -156,21 +147,11 @@ def test_output_that_cannot_be_written_is_an_error():
 
 
 @pytest.mark.real
-def test_a_reader_that_has_seen_enough_is_no_error():
-    """As in `clientlab list | head -1`: nothing is said."""
-    with subprocess.Popen(["true"], stdin=subprocess.PIPE) as reader:
-        reader.wait(20)
-        done = call("list", stdout=reader.stdin)
-    assert done.stderr == ""
-
-
-@pytest.mark.real
-@pytest.mark.parametrize("library", ["click", "numpy"])
-def test_without_its_libraries_the_program_says_what_to_install(library):
-    """The package alone, as an image of upstreams has it: click for all commands, or what one subcommand imports."""
-    hidden = f"import runpy, sys; sys.modules[{library!r}] = None; runpy.run_module('clientlab', run_name='__main__')"
+def test_without_its_libraries_the_program_says_what_to_install():
+    """The package alone, as an image of upstreams has it."""
+    hidden = "import runpy, sys; sys.modules['click'] = None; runpy.run_module('clientlab', run_name='__main__')"
     command = [sys.executable, "-c", hidden, "runs"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert f"clientlab: {library} is not installed" in done.stderr
+    assert "clientlab: click is not installed" in done.stderr
     assert "Traceback" not in done.stderr

@@ -52,7 +52,6 @@ MINE = """
     def raises(url):
         raise ValueError("late\\nand long")
 
-    number = 3
 """
 
 
@@ -118,10 +117,8 @@ def test_an_error_status_is_an_error():
     ("name", "names"),
     [
         ("two", "timeout"),
-        ("number", "number"),
         ("nothing", "nothing"),
         ("raises", "ValueError: late and long"),
-        ("fetch@workers", "workers"),
     ],
 )
 def test_a_function_that_cannot_work_is_refused(name, names, server, capsys):
@@ -133,11 +130,10 @@ def test_a_function_that_cannot_work_is_refused(name, names, server, capsys):
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("words", [("--method", "post"), ("--header", "X-Mine: yes")])
-def test_what_is_more_than_a_url_is_refused(words, server, capsys):
+def test_what_is_more_than_a_url_is_refused(server, capsys):
     """A function could not send it, and other clients would."""
-    assert run("-t", "mine.py:fetch", *words, url=server.url) == 2
-    assert words[0] in capsys.readouterr().err
+    assert run("-t", "mine.py:fetch", "--method", "post", url=server.url) == 2
+    assert "--method" in capsys.readouterr().err
 
 
 @pytest.mark.real

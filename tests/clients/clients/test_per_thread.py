@@ -11,8 +11,6 @@ import pytest
 from clientlab.clients.client_interface import Budget
 from clientlab.clients.per_thread import PerThread
 from clientlab.conformance.server import counting_server, ok
-from clientlab.errors import LabError
-from clientlab.strategies import find
 from clientlab.workload.workload import Request, Workload
 from clients.measured import measure
 
@@ -91,13 +89,3 @@ def test_with_warm_connections_each_thread_opens_one_before_the_clock():
         assert server.connections <= 6
     assert found.samples.errors == {}
     assert (found.outcome.connections_in_all, found.outcome.connections_opened) == (6, 0)
-
-
-def test_its_bare_name_runs_in_threads():
-    """It goes with executors of threads only: in one thread, it would be the shared client."""
-    name = "requests-session-per-thread"
-    strategy = find(name)
-    assert (strategy.executor, strategy.policy, strategy.in_flight(None)) == ("threads", "per thread", 32)
-    assert find(f"{name}@queue").executor == "queue"
-    with pytest.raises(LabError, match=name):
-        find(f"{name}@serial")

@@ -8,7 +8,6 @@ import pytest
 
 from clientlab.conformance import SCENARIOS, CheckResult, causes_of, ending, faults, same_work
 from clientlab.conformance.causes import CAUSES
-from clientlab.conformance.hostile import ENDLESS, LIMIT, SLACK, WITHOUT_END, EndlessOutcome
 from clientlab.strategies import find, plugins
 
 CLIENTS = Path(__file__).with_name("broken.py")
@@ -128,12 +127,3 @@ def test_causes_name_checks_that_there_are():
     """A cause of a check that is gone would never be found."""
     checks = {name for scenario in SCENARIOS for name in scenario.checks}
     assert {name for cause in CAUSES for name in cause.checks | cause.explains} - checks == {"*"}
-
-
-def test_a_client_that_holds_on_to_an_answer_without_an_end_is_found():
-    """The lab ends such trials itself, so that no client can break this check; its evidence is made up."""
-    kept = WITHOUT_END.checks["answers without an end: limit kept"]
-    found = {mode: EndlessOutcome("timeout-read", 1.0) for mode in ENDLESS}
-    assert kept(found) == ""
-    for seconds in (None, LIMIT + SLACK + 0.1):
-        assert kept(found | {"a body byte by byte": EndlessOutcome("none", seconds)})

@@ -13,24 +13,6 @@ pytestmark = pytest.mark.real
 STRATEGY = "pycurl@multi"
 
 
-def test_transfers_use_their_connections_again():
-    """A thousand requests on as many connections as there may be in flight, from one process."""
-    with counting_server() as server:
-        measured = measure(STRATEGY, Workload(path="/{k}", requests=1000, concurrency=7, warmup=0), server.url)
-        assert sorted(seen.target for seen in server.seen) == sorted(f"/{k}" for k in range(1000))
-    assert measured.numbers == list(range(1000))
-    assert measured.samples.errors == {}
-    assert server.connections == measured.outcome.connections_begun <= 7
-    assert measured.outcome.processes == 1
-
-
-def test_warm_connections_are_kept_for_the_measured_part():
-    """Nothing is opened inside the clock."""
-    with counting_server(hold=0.01) as server:
-        workload = Workload(requests=30, concurrency=5, warmup=10, connections="warm")
-        assert measure(STRATEGY, workload, server.url).outcome.connections_begun == 0
-
-
 def test_a_fault_spoils_no_other_transfer():
     """A handle whose request has failed sends the next one whole."""
     with counting_server(lambda seen: Last(ok()[:-5]) if seen.target.endswith("5") else ok()) as server:
@@ -41,9 +23,9 @@ def test_a_fault_spoils_no_other_transfer():
 
 def test_silence_is_a_time_out():
     """It is libcurl's timer that ends the wait, while no socket is ready."""
-    with counting_server(hold=2) as server:
-        measured = measure(STRATEGY, Workload(requests=6, concurrency=3, warmup=0, timeout=0.2), server.url)
-    assert measured.samples.errors == {"timeout-read": 6}
+    with counting_server(hold=1) as server:
+        measured = measure(STRATEGY, Workload(requests=3, concurrency=3, warmup=0, timeout=0.2), server.url)
+    assert measured.samples.errors == {"timeout-read": 3}
 
 
 def test_bodies_are_encoded_and_parsed_inside_the_clock_where_asked():

@@ -6,10 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from gevent import monkey
 
 from clientlab.conformance.server import counting_server
-from clientlab.strategies import check_settings, find
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 
@@ -36,10 +34,3 @@ def test_the_trials_process_imports_no_ssl_before_it_is_patched():
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "gevent" in modules
     assert not {"ssl", "asyncio", "requests", "urllib3"} & set(modules)
-
-
-@pytest.mark.real
-def test_nothing_is_patched_in_the_labs_own_process():
-    """Asking for it, and looking up its settings, leaves this process as it is."""
-    check_settings(find(STRATEGY))
-    assert not monkey.is_module_patched("socket")

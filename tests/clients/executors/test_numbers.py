@@ -8,12 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from clientlab.executors.executor_interface import RequestNumbers, SharedRange
 
 
-def test_without_a_least_number_nothing_begins_after_the_deadline():
-    """And the duration was not extended."""
-    numbers = RequestNumbers(None, time.perf_counter() - 1)
-    assert (list(numbers), numbers.extended) == ([], False)
-
-
 def test_threads_without_a_gil_share_the_numbers_of_a_count():
     """Threads that run in parallel take each number exactly once."""
     shared = SharedRange(range(3, 20_003))

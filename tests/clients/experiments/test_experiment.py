@@ -68,7 +68,7 @@ def test_a_strategy_of_a_file_has_its_settings_behind_its_name(tmp_path):
     assert [arm.strategy for arm in plan.arms] == file.experiment.strategies
     assert most_in_flight(plan) == 1000
     wrong = read_experiment(written(tmp_path, SMALLEST.replace('"urllib3"', '"urllib3?limit=3"')))
-    with pytest.raises(LabError, match="has no setting 'limit'; it has num_pools, block, pool, library_defaults"):
+    with pytest.raises(LabError, match="has no setting 'limit'; it has block, pool, library_defaults"):
         wrong.checked_plan()
 
 

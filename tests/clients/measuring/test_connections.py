@@ -37,7 +37,7 @@ def leave_few_descriptors():
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux sets another process's limit")
 @pytest.mark.parametrize(
     "strategy",
-    ["requests-session@threads", "aiohttp@workers", "urllib3@gevent", "pycurl@multi"],
+    ["requests-session@threads", "aiohttp@workers", "urllib3@gevent"],
 )
 def test_a_process_out_of_descriptors_says_so_and_counts_what_it_opened(strategy):
     """Kind other:EMFILE, and no fault of the network; connections are those that the server accepted."""
